@@ -8,7 +8,10 @@ import type { AuthSettings } from './auth/options.ts'
 import { type Config, removeBetterAuthVariables, version } from './config.ts'
 import { startChangeFollower } from './directory/change-follower.ts'
 import { createDirectory } from './directory/directory.ts'
+import { createEdgeWorkspaces } from './directory/edge-workspaces.ts'
+import { createGrants } from './directory/grants.ts'
 import { startLastUsedTracker } from './directory/last-used.ts'
+import { createTopics } from './directory/topics.ts'
 import type { Services } from './domain/context.ts'
 import { KeyRejections } from './domain/key-rejections.ts'
 import { startMaintenance } from './domain/maintenance.ts'
@@ -93,6 +96,7 @@ export async function startServer(
   let listener: Listener | undefined
   const { server, openStreams } = createApiServer({
     config,
+    secret,
     node,
     counters,
     log,
@@ -212,6 +216,12 @@ async function startNode(config: Config, opened: Services, log: Logger, { sendMa
     onRejected: (hash) => rejections.record(hash),
     keysMax: config.keysInMemory,
   })
+  const edgeWorkspaces = createEdgeWorkspaces({
+    store,
+    follower,
+    directory,
+    pairsMax: Math.ceil(config.keysInMemory / 10),
+  })
   const maintenance = startMaintenance(services, {
     id: identity.id,
     settings: { auditDays: config.auditRetentionDays },
@@ -232,7 +242,7 @@ async function startNode(config: Config, opened: Services, log: Logger, { sendMa
       onFailure: (error) => log.warn({ reason: errorMessage(error) }, 'failed to send a notice; will retry'),
     },
   })
-  return { services, follower, lastUsed, directory, maintenance, quotaWatch }
+  return { services, follower, lastUsed, directory, edgeWorkspaces, maintenance, quotaWatch }
 }
 
 /** What the metrics of this node read. */
@@ -251,6 +261,7 @@ const metricsOf = ({ services, directory, follower }: Node, openStreams: () => n
 
 interface ApiServerOptions {
   config: Config
+  secret: string
   node: Node
   counters: NodeCounters
   log: Logger
@@ -263,15 +274,17 @@ interface ApiServerOptions {
 
 /** The HTTP server with the APIs for keys and edges. */
 function createApiServer(options: ApiServerOptions) {
-  const { config, node, counters, log, isStopping, isReady, closing, address } = options
-  const { services, directory, follower } = node
+  const { config, secret, node, counters, log, isStopping, isReady, closing, address } = options
+  const { services, directory, edgeWorkspaces, follower } = node
   const { variant, baseUrl, requestsPerMinute, writesPerHour, trustedProxies } = config
   const rateLimit = requestsPerMinute ? createRateLimit(requestsPerMinute, counters) : undefined
   const client = createClientReader(trustedProxies)
   const trustsProxies = trustedProxies.length > 0
-  const describeWorkspace = workspaceDescriber(services)
+  const describeWorkspace = workspaceDescriber(services, createTopics(secret))
+  const grants = createGrants(secret)
   const operations = cacheableOperations({
     directory,
+    edgeWorkspaces,
     describeWorkspace,
     isRateLimited: rateLimit !== undefined,
   })
@@ -300,12 +313,21 @@ function createApiServer(options: ApiServerOptions) {
   const { openStreams } = registerEdgeApi(server, {
     services,
     directory,
+    edgeWorkspaces,
+    grants,
     follower,
     closing,
     baseUrl,
     describeWorkspace,
   })
-  registerThirdPartyEdges(server, { clock: services.clock, directory, follower, closing, describeWorkspace })
+  registerThirdPartyEdges(server, {
+    clock: services.clock,
+    directory,
+    edgeWorkspaces,
+    follower,
+    closing,
+    describeWorkspace,
+  })
   registerMcp(server, {
     directory,
     rateLimit,

@@ -47,3 +47,7 @@ export const countersSql = (rows = 1) =>
   [...Object.values(COUNTER).map((each) => each * rows), sqlOf.lastSeen('day')].join(', ')
 
 export const reportedDays = () => Array.from({ length: REPORTED_DAYS }, (_, back) => today() - back * DAY_MS)
+
+/** The edge has verified a key of each workspace, and may report its usage. */
+export const verifiedSql = `insert into edge_workspaces (edge_id, workspace_id, verified_at)
+  select edges.id, workspaces.id, 1 from edges cross join workspaces`

@@ -30,6 +30,7 @@ export const seedPostgres = (url: string, plan: plans.Plan, seeded: SeededKeys) 
       seeded.edge.hash,
       now,
     ])
+    await client.query(plans.verifiedSql)
     if (plan.keys > seeded.keys.length) throw new Error('the plan has more keys than are created')
     for (let start = 0; start < plan.keys; start += CHUNK)
       await client.query(

@@ -43,6 +43,7 @@ function addKeys(database: DatabaseSync, { workspaces, keys }: plans.Plan, seede
   database
     .prepare('insert into edges (id, name, hash, created_at) values (?, ?, ?, ?)')
     .run(`edge_${'1'.padStart(26, '0')}`, 'bench', seeded.edge.hash, now)
+  database.exec(plans.verifiedSql)
   const real = Math.min(keys, seeded.keys.length)
   const row = (hash: string) => `
     select 'tok_' || printf('%026d', n), 'ws_' || printf('%026d', ${sqlOf.owner('n', workspaces)}),

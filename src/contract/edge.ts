@@ -7,11 +7,18 @@ import { findHost } from './hosts.ts'
 import { operation } from './operation.ts'
 import { UsageQuota } from './quotas.ts'
 import { reportUsage } from './reports.ts'
+import { Grant } from './tunnel-fields.ts'
 import { claimTunnel, syncTunnels } from './tunnels.ts'
 
 export const EDGE_PREFIX = '/edge/v1'
 
 const exampleKeyId = 'tok_01k9x2m4q7r8s9t0v1w2x3y4z5'
+
+const Topic = Type.String({
+  pattern: '^[0-9A-Za-z_-]{22}$',
+  description: 'Names the workspace in the stream of changes. It never changes.',
+  examples: ['u8Qz1yT0aVdXk3mWc5eRfg'],
+})
 
 const ValidKey = Type.Object(
   {
@@ -26,12 +33,19 @@ const ValidKey = Type.Object(
           'request: the clock of the edge may differ.',
       }),
     ),
+    grant: Type.Optional(
+      Grant(
+        'Only if the request asks for it: what this edge needs to open tunnels with the key. Valid for 10 ' +
+          'minutes; verify the key again after 5.',
+      ),
+    ),
     workspace: Type.Object(
       {
         slug: Slug,
         name: WorkspaceName,
         provisioned: Type.Boolean({ description: 'Whether tunnels may be opened for this workspace.' }),
         tunnelBase: HostName({ description: 'Parent host name of the workspace’s tunnels.' }),
+        topic: Topic,
         quota: Type.Optional(UsageQuota),
       },
       { title: 'EdgeWorkspace' },
@@ -62,13 +76,17 @@ export const verifyKey = operation({
   summary: 'Verify an API key',
   description:
     'Returns whether an API key is valid, and its workspace. An invalid key is a 200 response with `valid: ' +
-    'false`, not an error. Verification updates `lastUsedAt` of the key.',
+    'false`, not an error. Verification updates `lastUsedAt` of the key. From then on this edge may report ' +
+    'usage of the workspace.',
   body: Type.Object(
     {
       key: Type.String({
         maxLength: 200,
         description: 'The raw API key that was presented to the edge.',
       }),
+      grant: Type.Optional(
+        Type.Boolean({ description: 'Whether the response of a valid key has a grant to open tunnels.' }),
+      ),
     },
     { title: 'KeyToVerify', examples: [{ key: 'adit_EXAMPLEexampleEXAMPLEexampleEXAMPLEexampleEXAMPLE' }] },
   ),
@@ -79,7 +97,13 @@ export const verifyKey = operation({
     example: {
       valid: true,
       keyId: exampleKeyId,
-      workspace: { slug: 'acme', name: 'Acme', provisioned: true, tunnelBase: 'acme.tunnels.example.com' },
+      workspace: {
+        slug: 'acme',
+        name: 'Acme',
+        provisioned: true,
+        tunnelBase: 'acme.tunnels.example.com',
+        topic: 'u8Qz1yT0aVdXk3mWc5eRfg',
+      },
     },
   },
   faults: [],
@@ -113,14 +137,16 @@ export const followKeyChanges = operation({
   access: 'edge',
   summary: 'Follow revocations',
   description:
-    'A stream of server-sent events.\n\n' +
-    '- `revoked`: a key was revoked. Its data has `keyId` and `hash`, the SHA-256 of the raw key in hex.\n' +
-    '- `expiry-changed`: a key expires earlier than it did. Its data has `keyId`, `hash` and `expiresInMs`, the ' +
+    'A stream of server-sent events. It has the changes of all keys and workspaces, and names none of them: ' +
+    'match `hash` with the SHA-256 of the raw keys that you know, in hex, and `topic` with the topics of ' +
+    'verification responses. Most events match nothing.\n\n' +
+    '- `revoked`: a key was revoked. Its data has `hash`.\n' +
+    '- `expiry-changed`: a key expires earlier than it did. Its data has `hash` and `expiresInMs`, the ' +
     'time that is left. Verify the key again before you use a cached result.\n' +
     '- `workspace-archived`: no key of the workspace is valid from now on, until `workspace-restored`. Their data ' +
-    'has the slug as `workspace`. Close its tunnels.\n' +
-    '- `quota-changed`: the quota of a workspace, or what is used of it, has changed. Its data has the slug as ' +
-    '`workspace`, and `quota` as in a verification response.\n' +
+    'has `topic`. Close its tunnels.\n' +
+    '- `quota-changed`: the quota of a workspace, or what is used of it, has changed. Its data has `topic`, ' +
+    'and `quota` as in a verification response.\n' +
     '- `reset`: changes were missed and cannot be replayed. Drop all cached keys.\n' +
     '- `tunnels-changed`: a user closed a tunnel of this edge, or changed access rules of one. Sync tunnels ' +
     'now. Its data is empty.\n' +
@@ -145,10 +171,8 @@ export const followKeyChanges = operation({
   response: {
     status: 200,
     description: 'The stream of changes.',
-    schema: Type.Object({ keyId: TokenId, hash: Type.String({ pattern: '^[0-9a-f]{64}$' }) }),
-    example:
-      'id: 42-1f0e2d3c4b5a6978\nevent: revoked\n' +
-      `data: {"keyId":"${exampleKeyId}","hash":"${'5e'.repeat(32)}"}\n\n`,
+    schema: Type.Object({ hash: Type.String({ pattern: '^[0-9a-f]{64}$' }) }),
+    example: `id: 42-1f0e2d3c4b5a6978\nevent: revoked\ndata: {"hash":"${'5e'.repeat(32)}"}\n\n`,
     stream: true,
   },
   faults: [],

@@ -37,7 +37,7 @@ const TunnelsItem = Type.Object(
     open: Type.Integer({
       minimum: 0,
       maximum: 1_000_000,
-      description: 'Peak of concurrently open tunnels in that minute.',
+      description: 'Peak of concurrently open tunnels in that minute; more than 1,000 count as 1,000.',
     }),
   },
   { title: 'TunnelMinute' },

@@ -38,6 +38,15 @@ const TunnelUrl = Type.String({
   'x-rule': 'must be a URL such as https://my-app.acme.tunnels.example.com',
 })
 
+/** At most as long as a key id, a time and a signature. */
+export const Grant = (description: string) =>
+  Type.String({
+    pattern: '^[0-9A-Za-z_-]{1,100}\\.[0-9a-z]{1,11}\\.[0-9A-Za-z_-]{43}$',
+    description,
+    examples: [`tok_01k9x2m4q7r8s9t0v1w2x3y4z5.mi0aq3k0.${'a'.repeat(43)}`],
+    'x-rule': 'must be a grant of a verification response',
+  })
+
 export const ResumeHash = (description: string) =>
   Type.String({ pattern: '^[0-9a-f]{64}$', description, 'x-rule': 'must be a SHA-256 in hex' })
 

@@ -3,12 +3,22 @@ import Type, { type Static } from 'typebox'
 import { AccessRulesOrNull } from './access-rules.ts'
 import { Slug, UtcTimestamp } from './fields.ts'
 import { operation } from './operation.ts'
-import { ClaimedTunnel, Gauge, ReportedTunnel, ResumeHash, TunnelId, TunnelName } from './tunnel-fields.ts'
+import {
+  ClaimedTunnel,
+  Gauge,
+  Grant,
+  ReportedTunnel,
+  ResumeHash,
+  TunnelId,
+  TunnelName,
+} from './tunnel-fields.ts'
 
 /** Maximum number of items in each list of a sync. */
 export const SYNC_ITEMS_MAX = 1_000
 /** Seconds between two syncs of an edge. */
 export const SYNC_INTERVAL_S = 5
+/** Open tunnels of a workspace at one edge. */
+export const TUNNELS_PER_EDGE_MAX = 1_000
 /** Seconds after its last sync until the tunnels of an edge count as closed. */
 export const TUNNEL_LEASE_S = 30
 
@@ -27,7 +37,6 @@ const Sequence = (minimum: number, description: string) =>
 /** Why a tunnel may not be open. */
 const refusals = [
   'name_taken',
-  'unknown_workspace',
   'not_provisioned',
   'invalid_key',
   'limit_reached',
@@ -36,11 +45,11 @@ const refusals = [
 ] as const
 export type Refusal = (typeof refusals)[number]
 
-const claimRefusals = [...refusals, 'closed', 'replaced', 'outdated'] as const
+const claimRefusals = [...refusals, 'closed', 'replaced', 'outdated', 'grant_required'] as const
 export type ClaimRefusal = (typeof claimRefusals)[number]
 
 const refusalTexts =
-  '`name_taken`: another edge has the name. `unknown_workspace`: no such workspace. `not_provisioned`: the ' +
+  '`name_taken`: another edge has the name. `not_provisioned`: the ' +
   'workspace may not open tunnels. `invalid_key`: the workspace has no such active key. `limit_reached`: the ' +
   'edge has too many tunnels of the workspace, or the workspace has too many ports. `tcp_disabled`: there are ' +
   'no TCP tunnels. `no_port`: no port of TCP tunnels is free, or another one belongs to the name. '
@@ -68,6 +77,7 @@ const exampleTunnel = {
   openedAt: '2026-11-15T10:02:11.000Z',
 }
 const exampleSession = 'mhz0k3a1b-4f7c2a9d'
+const exampleGrant = `${exampleTunnel.keyId}.mi0aq3k0.${'a'.repeat(43)}`
 
 export const claimTunnel = operation({
   id: 'tunnels.claim',
@@ -76,8 +86,8 @@ export const claimTunnel = operation({
   access: 'edge',
   summary: 'Claim the name of a tunnel',
   description:
-    'Call it before a tunnel is opened. A name belongs to one edge, unless a later tunnel of the same type ' +
-    'joins as `pool`, or has the same `resume`: then its client has moved, and the other edge closes its ' +
+    'Call it before a tunnel is opened, with the grant of a verification of its key. A name belongs to one ' +
+    'edge, unless a later tunnel of the same type joins as `pool`, or has the same `resume`: then its client has moved, and the other edge closes its ' +
     'tunnel. The edge itself decides about several clients of one name. A refusal is a 200 response with ' +
     '`granted: false`. The name of a TCP tunnel has a port, which the response assigns; `url` need not have ' +
     'one yet. 503 if the edge has not synced for 30 seconds: sync first.\n\n' +
@@ -88,9 +98,13 @@ export const claimTunnel = operation({
     {
       session: Session,
       sequence: Sequence(1, 'The sequence of the next sync of this session.'),
+      grant: Grant('Of the key of the tunnel.'),
       tunnel: ClaimedTunnel,
     },
-    { title: 'TunnelClaim', examples: [{ session: exampleSession, sequence: 42, tunnel: exampleTunnel }] },
+    {
+      title: 'TunnelClaim',
+      examples: [{ session: exampleSession, sequence: 42, grant: exampleGrant, tunnel: exampleTunnel }],
+    },
   ),
   response: {
     status: 200,
@@ -110,8 +124,9 @@ export const claimTunnel = operation({
               description:
                 refusalTexts +
                 '`closed`: a user closed the tunnel of the client with this `resume`. `replaced`: a newer ' +
-                'session of this edge exists. `outdated`: a later sync did not have the tunnel. Later ' +
-                'versions may add reasons.',
+                'session of this edge exists. `outdated`: a later sync did not have the tunnel. ' +
+                '`grant_required`: the grant is of another key or edge, or has expired; verify the key ' +
+                'again. Later versions may add reasons.',
             }),
             message,
           },
@@ -143,6 +158,9 @@ export const syncTunnels = operation({
     'A sync with `previous` 0 replaces everything that the edge has reported. If more than 1,000 tunnels are ' +
     'open, the others follow in the next syncs, see `snapshot`. Start with it, and send it again when the response has ' +
     '`resync`: then the server does not know what `previous` refers to, or the lease has expired.\n\n' +
+    'A tunnel that the server does not list yet needs a grant of its key in `grants`. Without one it is not ' +
+    'listed, and its id is in `grantRequired`: verify the key again, and report the tunnel with the grant in ' +
+    'the next sync. Tunnels that were claimed, or reported before, need none.\n\n' +
     'Close the tunnels in `close`, and report them as closed. Apply the access rules in `names` to open ' +
     'tunnels too. Both are repeated until a later sync has confirmed the response by its `previous`.',
   body: Type.Object(
@@ -166,6 +184,12 @@ export const syncTunnels = operation({
         description: 'Tunnels that were opened or whose numbers have changed, each once.',
       }),
       closed: Type.Array(TunnelId, { maxItems: SYNC_ITEMS_MAX, description: 'Tunnels that were closed.' }),
+      grants: Type.Optional(
+        Type.Array(Grant('Of one key.'), {
+          maxItems: SYNC_ITEMS_MAX,
+          description: 'For tunnels in `changed` that the server does not list: one for each key.',
+        }),
+      ),
       snapshot: Type.Optional(
         Type.Object(
           {
@@ -233,6 +257,9 @@ export const syncTunnels = operation({
           ),
           { description: 'Tunnels to close.' },
         ),
+        grantRequired: Type.Array(TunnelId, {
+          description: 'Reported tunnels that are not listed, because no grant of their key was sent.',
+        }),
         names: Type.Array(
           Type.Object(
             { workspace: Slug, name: TunnelName, access: AccessRulesOrNull },
@@ -254,6 +281,7 @@ export const syncTunnels = operation({
           message: 'Ann Example closed this tunnel in the dashboard.',
         },
       ],
+      grantRequired: [],
       names: [],
     },
   },

@@ -22,7 +22,7 @@ import { findEdgeByHash } from '../store/edges.ts'
 import { stateOf } from '../store/key-state.ts'
 import { findKeysToVerify } from '../store/keys.ts'
 import type { Store } from '../store/store.ts'
-import { findWorkspaceIds, findWorkspaces, type WorkspaceRow } from '../store/workspaces.ts'
+import { findWorkspaces, type WorkspaceRow } from '../store/workspaces.ts'
 import { createBatchedLookup } from './batched-lookup.ts'
 import type { ChangeFollower } from './change-follower.ts'
 import type { LastUsedTracker } from './last-used.ts'
@@ -56,8 +56,6 @@ export interface Directory {
   verifyKey(secret: string): MaybePromise<ValidKey | InvalidCredential>
   verifyEdge(secret: string): MaybePromise<ValidEdge | InvalidCredential>
   getWorkspace(id: string): MaybePromise<WorkspaceRow>
-  /** Ids by slug, without unknown ones. A slug is never reassigned, so entries are not invalidated. */
-  findWorkspaceIds(slugs: Iterable<string>): Promise<Map<string, string>>
   /** Identifies a credential in the cache. */
   hashOf(secret: string): string
   /** A valid key from the cache, recorded as used; undefined on a miss. */
@@ -114,7 +112,6 @@ export function createDirectory(options: DirectoryOptions): Directory {
   const keys = createLruCache<ValidKey>(keysMax)
   const edges = createLruCache<ValidEdge>(othersMax)
   const workspaces = createLruCache<WorkspaceRow>(othersMax)
-  const workspaceIds = createLruCache<string>(othersMax)
   /**
    * Workspaces whose cached keys are not valid. Their keys stay in the cache: to find them would take long.
    */
@@ -142,7 +139,7 @@ export function createDirectory(options: DirectoryOptions): Directory {
       rejected.set(hash, invalid.revoked)
     },
     onReset() {
-      for (const cache of [keys, edges, workspaces, workspaceIds, rejected, archived]) cache.clear()
+      for (const cache of [keys, edges, workspaces, rejected, archived]) cache.clear()
     },
   })
 
@@ -261,24 +258,6 @@ export function createDirectory(options: DirectoryOptions): Directory {
         },
         (row) => workspaces.set(id, row),
       ),
-    async findWorkspaceIds(slugs) {
-      const found = new Map<string, string>()
-      const missing: string[] = []
-      for (const slug of slugs) {
-        const id = cached(workspaceIds, slug)
-        if (id === undefined) missing.push(slug)
-        else found.set(slug, id)
-      }
-      if (missing.length === 0) return found
-      const rows = await load(
-        () => findWorkspaceIds(store.db, missing),
-        (rows) => {
-          for (const { slug, id } of rows) workspaceIds.set(slug, id)
-        },
-      )
-      for (const { slug, id } of rows) found.set(slug, id)
-      return found
-    },
     // The format is not checked: only well-formed secrets are in the cache.
     hashOf: hashSecret,
     cachedKey: (hash) => recordUse(cachedKey(hash)),

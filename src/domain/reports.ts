@@ -1,6 +1,7 @@
 // Ingestion of usage reports: validates times, resolves workspaces, and merges the accepted items.
 import type { Static } from 'typebox'
 import { REPORT_ITEMS_MAX, type reportUsage } from '../contract/reports.ts'
+import { TUNNELS_PER_EDGE_MAX } from '../contract/tunnels.ts'
 import { type Counter, dayKey, type Totals, type TunnelMinute } from '../store/usage-report.ts'
 import { DAY_MS, MINUTE_MS, startOfDay } from '../time.ts'
 import type { Services } from './context.ts'
@@ -31,8 +32,11 @@ type UsageReport = Static<(typeof reportUsage)['body']>
 type Receipt = Static<(typeof reportUsage)['response']['schema']>
 type Reason = Receipt['refused'][number]['reason']
 
-/** Looks up workspace ids by slug; unknown slugs are absent from the result. */
-export type FindWorkspaceIds = (slugs: Iterable<string>) => Promise<ReadonlyMap<string, string>>
+/** Ids by slug, without workspaces of which the edge has verified no key: to it, they do not exist. */
+export type FindWorkspaceIds = (
+  edgeId: string,
+  slugs: Iterable<string>,
+) => Promise<ReadonlyMap<string, string>>
 
 export async function ingestReport(
   services: Services,
@@ -50,7 +54,7 @@ export async function ingestReport(
   const slugs = new Set<string>()
   for (const { workspace } of counters) slugs.add(workspace)
   for (const { workspace } of tunnels) slugs.add(workspace)
-  const workspaces = await findWorkspaceIds(slugs)
+  const workspaces = await findWorkspaceIds(edgeId, slugs)
   const now = services.clock()
   const refused: Receipt['refused'] = []
 
@@ -142,5 +146,7 @@ function parseTunnelMinute(
   const path = () => `/body/tunnels/${index}/minute`
   const minute = parseTimestamp(text, path)
   if (minute % MINUTE_MS !== 0) throw invalid(path(), 'must be the start of a minute')
-  return { index, workspace, workspaceId: '', from: minute, to: minute, minute, open }
+  // No edge gets more admitted, so a larger number is a mistake of the edge or a lie.
+  const peak = Math.min(open, TUNNELS_PER_EDGE_MAX)
+  return { index, workspace, workspaceId: '', from: minute, to: minute, minute, open: peak }
 }

@@ -2,7 +2,7 @@
 // adds.
 import type { AccessRules } from '../contract/access-rules.ts'
 import type { ClaimedTunnel } from '../contract/tunnel-fields.ts'
-import type { Refusal } from '../contract/tunnels.ts'
+import { type Refusal, TUNNELS_PER_EDGE_MAX } from '../contract/tunnels.ts'
 import { lockExpiredSessions } from '../store/edge-sessions.ts'
 import type { Tx } from '../store/store.ts'
 import { findOtherTunnels, type OtherTunnel, resolveKeys } from '../store/tunnel-admission.ts'
@@ -10,14 +10,12 @@ import { keyOf, type NameId, trimNames, upsertNames } from '../store/tunnel-name
 import { countTunnels, deleteRows, type ReportedRow } from '../store/tunnels.ts'
 import { DAY_MS, HOUR_MS } from '../time.ts'
 import type { Services } from './context.ts'
-import { recordTunnels } from './events.ts'
 import { isReached, limitOf, QUOTA_REACHED } from './quotas.ts'
 import { type ParsedTunnel, rowOf } from './reported-tunnels.ts'
 import { lockPorts } from './tcp-ports.ts'
+import { recordTunnels } from './tunnel-events.ts'
 import { checkQuota, type LimitedTunnel, type Quotas } from './tunnel-quota.ts'
 
-/** Open tunnels of a workspace at one edge. */
-const TUNNELS_PER_EDGE_MAX = 1_000
 /** Names that a workspace has used or reserved. */
 export const NAMES_MAX = 1_000
 /** Names are kept for a day after their last use. While a tunnel is open, they are renewed every hour. */
@@ -26,6 +24,14 @@ const NAME_KEPT_MS = DAY_MS + 2 * NAME_RENEWAL_MS
 
 export const nameExpiry = (now: number) => now + NAME_KEPT_MS
 
+/** An edge that claims or reports tunnels. */
+export interface ReportingEdge {
+  id: string
+  /** Ids of the keys for which it has a valid grant. */
+  verifiedKeys: ReadonlySet<string>
+}
+
+/** The edge has grants for the keys of all tunnels. */
 export interface AdmissionRequest {
   edgeId: string
   sequence: number
@@ -96,21 +102,19 @@ async function checkKeys(
   { tunnels, isClaim }: AdmissionRequest,
   refused: Admission['refused'],
 ): Promise<Candidate[]> {
-  const given = new Map<string, { slug: string; keyId: string }>()
-  const id = (slug: string, keyId: string) => `${slug} ${keyId}`
-  for (const { tunnel } of tunnels)
-    given.set(id(tunnel.workspace, tunnel.keyId), { slug: tunnel.workspace, keyId: tunnel.keyId })
-  const resolved = given.size === 0 ? [] : await resolveKeys(tx, [...given.values()])
-  const byId = new Map(resolved.map((key) => [id(key.slug, key.key_id), key]))
+  const keyIds = new Set(tunnels.map(({ tunnel }) => tunnel.keyId))
+  const resolved = keyIds.size === 0 ? [] : await resolveKeys(tx, [...keyIds])
+  const byId = new Map(resolved.map((key) => [key.key_id, key]))
   return tunnels.flatMap((parsed) => {
     const { workspace, keyId, name } = parsed.tunnel
-    const key = byId.get(id(workspace, keyId))
+    const key = byId.get(keyId)
     const refuse = (reason: Refusal, message: string) => {
       refused.set(parsed.tunnel.id, { reason, message })
       return []
     }
-    if (!key?.workspace_id)
-      return refuse('unknown_workspace', `The control plane has no workspace "${workspace}".`)
+    // Another workspace and one that does not exist are the same to the edge.
+    if (key?.slug !== workspace)
+      return refuse('invalid_key', 'The API key is not an active key of the workspace. Use another one.')
     if (key.provisioned_at === null)
       return refuse(
         'not_provisioned',

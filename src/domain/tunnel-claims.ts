@@ -10,10 +10,10 @@ import { keyOf, readRules } from '../store/tunnel-names.ts'
 import { findTunnels, insertTunnel, type ReportedRow, writeTunnels } from '../store/tunnels.ts'
 import type { Services } from './context.ts'
 import { enterSession, isLive, LEASE_MS } from './edge-sessions.ts'
-import { recordTunnels } from './events.ts'
 import { Fault, invalid } from './fault.ts'
 import { isSameTunnel, type ParsedTunnel, parseTunnel } from './reported-tunnels.ts'
-import { admit, parseRules } from './tunnel-admission.ts'
+import { admit, parseRules, type ReportingEdge } from './tunnel-admission.ts'
+import { recordTunnels } from './tunnel-events.ts'
 import { alertTunnels } from './tunnel-quota.ts'
 import { closedBy } from './tunnels.ts'
 
@@ -21,15 +21,22 @@ const RETRY_AFTER_S = 1
 
 export async function claimTunnel(
   services: Services,
-  edgeId: string,
+  { id: edgeId, verifiedKeys }: ReportingEdge,
   claim: TunnelClaim,
 ): Promise<ClaimResult> {
   const parsed = parseTunnel(claim.tunnel, '/body/tunnel')
+  if (!verifiedKeys.has(claim.tunnel.keyId)) return GRANT_REQUIRED
   const { result, changes } = await services.store.transaction((tx) =>
     decide(tx, services, edgeId, { ...claim, parsed }),
   )
   for (const change of changes) announce(services, change)
   return result
+}
+
+const GRANT_REQUIRED: ClaimResult = {
+  granted: false,
+  reason: 'grant_required',
+  message: 'The edge has to verify the API key again. Try again.',
 }
 
 type Changes = Awaited<ReturnType<typeof publishChange>>[]

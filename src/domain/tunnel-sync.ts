@@ -21,24 +21,25 @@ import {
 } from '../store/tunnels.ts'
 import type { Services } from './context.ts'
 import { enterSession, isLive, LEASE_MS } from './edge-sessions.ts'
-import { recordTunnels } from './events.ts'
 import { type ParsedTunnel, parseTunnel, restoreAdmitted, rowOf } from './reported-tunnels.ts'
 import { parseTimestamp } from './timestamps.ts'
-import { admit, parseRules } from './tunnel-admission.ts'
+import { admit, parseRules, type ReportingEdge } from './tunnel-admission.ts'
+import { recordTunnels } from './tunnel-events.ts'
 import { alertTunnels } from './tunnel-quota.ts'
 import { closedBy } from './tunnels.ts'
 
 /** What the response tells the edge to do. */
-type Instructions = Pick<SyncResult, 'close' | 'names'>
+type Instructions = Pick<SyncResult, 'close' | 'grantRequired' | 'names'>
 
 interface ParsedSync extends Pick<SyncRequest, 'snapshot'> {
   edgeId: string
+  verifiedKeys: ReportingEdge['verifiedKeys']
   session: SessionReport
   reported: Map<string, ParsedTunnel>
   closed: Set<string>
 }
 
-const NOTHING: Instructions = { close: [], names: [] }
+const NOTHING: Instructions = { close: [], grantRequired: [], names: [] }
 
 const resultOf = (state: Partial<SyncResult>): SyncResult => ({
   resync: false,
@@ -50,12 +51,12 @@ const resultOf = (state: Partial<SyncResult>): SyncResult => ({
 
 export async function syncTunnels(
   services: Services,
-  edgeId: string,
+  edge: ReportingEdge,
   request: SyncRequest,
 ): Promise<SyncResult> {
-  const sync = parseSync(edgeId, request)
+  const sync = parseSync(edge, request)
   const { store } = services
-  const { session, reported, closed } = sync
+  const { edgeId, session, reported, closed } = sync
   // Most syncs change nothing, and are one statement.
   if (reported.size === 0 && closed.size === 0 && session.previous > 0) {
     const renewed = await renewSession(store, edgeId, session, LEASE_MS)
@@ -89,25 +90,30 @@ async function applySync(tx: Tx, services: Services, sync: ParsedSync): Promise<
 
 const merge = (a: Instructions, b: Instructions): Instructions => ({
   close: [...a.close, ...b.close],
+  grantRequired: [...a.grantRequired, ...b.grantRequired],
   names: [...a.names, ...b.names],
 })
 
 /**
- * Only tunnels that are not stored have to be admitted. Also after the lease has expired: a claim of another
- * edge deletes the tunnels that it takes the name from. A tunnel that is being claimed is decided by its
- * claim.
+ * Only tunnels that are not stored need a grant and have to be admitted. Also after the lease has expired: a
+ * claim of another edge deletes the tunnels that it takes the name from. A tunnel that is being claimed is
+ * decided by its claim.
  */
 async function applyChanges(
   tx: Tx,
   services: Services,
-  { edgeId, session, snapshot, reported, closed }: ParsedSync,
+  { edgeId, verifiedKeys, session, snapshot, reported, closed }: ParsedSync,
   replaced: readonly ClosedTunnel[] = [],
 ): Promise<Instructions> {
   const { sequence, previous } = session
   const stored = reported.size === 0 ? [] : await findTunnels(tx, edgeId, [...reported.keys()])
-  const added = new Map(reported)
-  for (const { id } of stored) added.delete(id)
-  for (const [id, { isClaiming }] of added) if (isClaiming) added.delete(id)
+  const known = new Set(stored.map(({ id }) => id))
+  const added = [...reported.values()].filter(
+    ({ tunnel, isClaiming }) => !isClaiming && !known.has(tunnel.id),
+  )
+  const { granted = [], ungranted = [] } = Object.groupBy(added, ({ tunnel }) =>
+    verifiedKeys.has(tunnel.keyId) ? 'granted' : 'ungranted',
+  )
   const {
     rows: opened,
     refused,
@@ -116,21 +122,21 @@ async function applyChanges(
   } = await admit(tx, services, {
     edgeId,
     sequence,
-    tunnels: [...added.values()],
+    tunnels: granted,
     isClaim: false,
   })
-  const known = stored.map((tunnel) => {
+  const updated = stored.map((tunnel) => {
     const parsed = restoreAdmitted(reported.get(tunnel.id) as ParsedTunnel, tunnel)
     return rowOf(services, { edgeId, sequence }, { parsed, workspace_id: tunnel.workspace_id })
   })
   const ended = [...replaced]
   if (closed.size > 0) ended.push(...(await endTunnels(tx, edgeId, { ids: [...closed], previous })))
-  if (opened.length + known.length > 0) await writeTunnels(tx, [...opened, ...known])
+  if (opened.length + updated.length > 0) await writeTunnels(tx, [...opened, ...updated])
   if (snapshot?.isLast) ended.push(...(await endUnreported(tx, edgeId, snapshot.first)))
   await recordTunnels(tx, services, { closed: ended, opened })
   await alertTunnels(tx, services, quotas)
   const close = [...refused].map(([id, { reason, message }]) => ({ id, reason, message }))
-  return { close, names }
+  return { close, grantRequired: ungranted.map(({ tunnel }) => tunnel.id), names }
 }
 
 /**
@@ -157,7 +163,7 @@ async function instruct(tx: Tx, { edgeId, session }: ParsedSync): Promise<Instru
   const { close = [], rules = [] } = Object.groupBy(pending, ({ close_reason }) =>
     close_reason === null ? 'rules' : 'close',
   )
-  return { close: close.map(closeInstruction), names: await rulesOfNames(tx, rules) }
+  return { ...NOTHING, close: close.map(closeInstruction), names: await rulesOfNames(tx, rules) }
 }
 
 async function rulesOfNames(tx: Tx, tunnels: readonly InstructedTunnel[]): Promise<Instructions['names']> {
@@ -192,7 +198,7 @@ function closeInstruction({ id, resume_hash, close_reason, close_requested_by }:
 /**
  * A tunnel that is in the list twice counts as it is the last time, and one that is also closed as closed.
  */
-function parseSync(edgeId: string, request: SyncRequest): ParsedSync {
+function parseSync({ id: edgeId, verifiedKeys }: ReportingEdge, request: SyncRequest): ParsedSync {
   const { session, sequence, previous, version, load, snapshot } = request
   const closed = new Set(request.closed)
   const reported = new Map<string, ParsedTunnel>()
@@ -204,6 +210,7 @@ function parseSync(edgeId: string, request: SyncRequest): ParsedSync {
   const { tunnels, streams } = load
   return {
     edgeId,
+    verifiedKeys,
     session: { session, sequence, previous, version, startedAt, tunnels, streams },
     reported,
     closed,

@@ -25,7 +25,9 @@ import { type Checker, checker } from './validation.ts'
 const checkSlug: Checker<string> = checker(Slug, 'slug')
 const checkName: Checker<string> = checker(WorkspaceName, 'name')
 
-export async function readWorkspace(ctx: Context): Promise<WorkspaceView & { policy: Policy }> {
+export async function readWorkspace(
+  ctx: Context,
+): Promise<ReturnType<typeof describeWorkspace> & { policy: Policy }> {
   const row = await getWorkspace(ctx.store.db, ctx.workspaceId)
   return { ...describeWorkspace(ctx, row), policy: policyOf(row) }
 }
@@ -39,14 +41,17 @@ export const describeWorkspace = (services: Services, row: WorkspaceRow) => ({
   createdAt: isoOf(row.created_at),
 })
 
-/** With the quota for edges. Caches the view of each row object, for callers on the request path. */
-export function workspaceDescriber(services: Services): (row: WorkspaceRow) => WorkspaceView {
+/** With what edges need. Caches the view of each row object, for callers on the request path. */
+export function workspaceDescriber(
+  services: Services,
+  topicOf: (workspaceId: string) => string,
+): (row: WorkspaceRow) => WorkspaceView {
   const views = new WeakMap<WorkspaceRow, WorkspaceView>()
   return (row) => {
     const cached = views.get(row)
     if (cached) return cached
     const quota = describeForEdges(services.defaultQuotas, row)
-    const view = { ...describeWorkspace(services, row), ...(quota && { quota }) }
+    const view = { ...describeWorkspace(services, row), topic: topicOf(row.id), ...(quota && { quota }) }
     views.set(row, view)
     return view
   }
@@ -54,7 +59,7 @@ export function workspaceDescriber(services: Services): (row: WorkspaceRow) => W
 
 export type { WorkspaceRow }
 
-export type WorkspaceView = ReturnType<typeof describeWorkspace> & { quota?: UsageQuota }
+export type WorkspaceView = ReturnType<typeof describeWorkspace> & { topic: string; quota?: UsageQuota }
 
 export interface NewWorkspace {
   slug: string

@@ -29,6 +29,7 @@ const ERROR_BYTES_MAX = 64 * 1024
 export interface ControlPlane {
   /** Identifies the credential without revealing it: the first 16 hex digits of its SHA-256. */
   readonly credentialFingerprint: string
+  /** With a grant to open tunnels, if the key is valid. */
   verify(key: string): Promise<VerifyResult>
   report(report: Report): Promise<Receipt>
   /** Whether a host name is a tunnel domain, or has a name that a workspace has reserved or used lately. */
@@ -115,7 +116,7 @@ export function createControlPlane({ url, credential }: ControlPlaneOptions): Co
 
   return {
     credentialFingerprint: hashKey(credential).slice(0, 16),
-    verify: (key) => post('/keys/verify', { key }, VERIFY_TIMEOUT_MS, isVerifyResult),
+    verify: (key) => post('/keys/verify', { key, grant: true }, VERIFY_TIMEOUT_MS, isVerifyResult),
     findHost: (host) => post('/hosts/find', { host }, FIND_HOST_TIMEOUT_MS, isHostResult),
     report: (report) => post('/usage', report, REPORT_TIMEOUT_MS, isReceipt),
     claimTunnel: (claim) => post('/tunnels/claim', claim, CLAIM_TIMEOUT_MS, isClaimResult),
@@ -175,8 +176,8 @@ const isClaimResult = (value: unknown): value is ClaimResult =>
   typeof (value as Partial<ClaimResult> | null)?.granted === 'boolean'
 
 function isSyncResult(value: unknown): value is SyncResult {
-  const { close, names } = (value ?? {}) as Partial<SyncResult>
-  return Array.isArray(close) && Array.isArray(names)
+  const { close, grantRequired, names } = (value ?? {}) as Partial<SyncResult>
+  return [close, grantRequired, names].every(Array.isArray)
 }
 
 /** fetch wraps the actual error in `cause`, which may be an AggregateError with a code and no message. */

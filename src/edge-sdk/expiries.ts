@@ -6,12 +6,13 @@ const TIMER_MAX_MS = 60_000
 export interface ExpiriesOptions {
   /** The oldest is dropped beyond it. */
   readonly max: number
-  onExpired(keyId: string): void
+  /** Keys are named by their hash. */
+  onExpired(hash: string): void
 }
 
 export class Expiries {
   readonly #options: ExpiriesOptions
-  /** On the monotonic clock, by key id. */
+  /** On the monotonic clock, by the hash of the key. */
   readonly #deadlines = new Map<string, number>()
   #timer: NodeJS.Timeout | undefined
   #timerAt = Number.POSITIVE_INFINITY
@@ -21,10 +22,10 @@ export class Expiries {
   }
 
   /** An expiry is never extended: a later deadline is from a node that does not know the earlier one yet. */
-  add(keyId: string, given: number): void {
-    const deadline = Math.min(given, this.#deadlines.get(keyId) ?? given)
-    this.#deadlines.delete(keyId)
-    this.#deadlines.set(keyId, deadline)
+  add(hash: string, given: number): void {
+    const deadline = Math.min(given, this.#deadlines.get(hash) ?? given)
+    this.#deadlines.delete(hash)
+    this.#deadlines.set(hash, deadline)
     if (this.#deadlines.size > this.#options.max) {
       const [oldest] = this.#deadlines.keys()
       this.#deadlines.delete(oldest as string)
@@ -48,10 +49,10 @@ export class Expiries {
     const now = performance.now()
     this.#timerAt = Number.POSITIVE_INFINITY
     let next = Number.POSITIVE_INFINITY
-    for (const [keyId, deadline] of this.#deadlines) {
+    for (const [hash, deadline] of this.#deadlines) {
       if (deadline <= now) {
-        this.#deadlines.delete(keyId)
-        this.#options.onExpired(keyId)
+        this.#deadlines.delete(hash)
+        this.#options.onExpired(hash)
       } else if (deadline < next) next = deadline
     }
     if (next !== Number.POSITIVE_INFINITY) this.#schedule(next)

@@ -7,8 +7,8 @@ import { createNoticeOnce } from './notice-once.ts'
 const BACKOFF_MIN_MS = 250
 const BACKOFF_MAX_MS = 5_000
 
+/** Keys are named by the SHA-256 of the raw key, workspaces by their topic. */
 export interface Revocation {
-  keyId: string
   hash: string
 }
 
@@ -23,9 +23,9 @@ export interface FollowerOptions {
   /** A key expires earlier than it did. */
   onExpiryChanged: (change: ExpiryChange) => void
   /** No key of the workspace is valid any longer; or, if it was restored, they are again. */
-  onArchived: (workspace: string, isArchived: boolean) => void
+  onArchived: (topic: string, isArchived: boolean) => void
   /** The quota of a workspace, or what is used of it, has changed. */
-  onQuotaChanged: (workspace: string, quota: UsageQuota) => void
+  onQuotaChanged: (topic: string, quota: UsageQuota) => void
   /** The control plane asks for a sync of tunnels. */
   onTunnelsChanged: () => void
   /** Revocations may have been missed. */
@@ -71,9 +71,9 @@ export function followKeyChanges(
         if (event === 'reset') options.onReset()
         else if (event === 'revoked') options.onRevoked(parseRevocation(data))
         else if (event === 'expiry-changed') options.onExpiryChanged(parseExpiryChange(data))
-        else if (event === 'workspace-archived') options.onArchived(parseWorkspace(data), true)
-        else if (event === 'workspace-restored') options.onArchived(parseWorkspace(data), false)
-        else if (event === 'quota-changed') options.onQuotaChanged(parseWorkspace(data), parseQuota(data))
+        else if (event === 'workspace-archived') options.onArchived(parseTopic(data), true)
+        else if (event === 'workspace-restored') options.onArchived(parseTopic(data), false)
+        else if (event === 'quota-changed') options.onQuotaChanged(parseTopic(data), parseQuota(data))
         else if (event === 'tunnels-changed') options.onTunnelsChanged()
         if (id !== undefined) lastId = id
         // Missed revocations come first, one by one; an id without an event ends them.
@@ -139,16 +139,15 @@ function parseMessage(data = '{}'): string {
 }
 
 function parseRevocation(data = ''): Revocation {
-  const { keyId, hash } = JSON.parse(data) as Partial<Revocation>
-  if (typeof keyId !== 'string' || typeof hash !== 'string')
-    throw new Error('the control plane sent a revocation without keyId and hash')
-  return { keyId, hash }
+  const { hash } = JSON.parse(data) as Partial<Revocation>
+  if (typeof hash !== 'string') throw new Error('the control plane sent a revocation without a hash')
+  return { hash }
 }
 
-function parseWorkspace(data = ''): string {
-  const { workspace } = JSON.parse(data) as { workspace?: unknown }
-  if (typeof workspace !== 'string') throw new Error('the control plane sent an event without a workspace')
-  return workspace
+function parseTopic(data = ''): string {
+  const { topic } = JSON.parse(data) as { topic?: unknown }
+  if (typeof topic !== 'string') throw new Error('the control plane sent an event without a topic')
+  return topic
 }
 
 function parseQuota(data = ''): UsageQuota {

@@ -14,8 +14,10 @@ export interface RemoteVerifierOptions {
   readonly revoked: RevokedKeys
   /** Whether revocations are up to date. */
   isFresh(): boolean
+  /** The control plane says that the key is valid; called before anyone else gets to know. */
+  onValid(hash: string, result: VerifyResult & { valid: true }, verifiedAt: number): void
   /** A valid key expires at this time of the monotonic clock. */
-  onExpiry(keyId: string, deadline: number): void
+  onExpiry(hash: string, deadline: number): void
 }
 
 export class RemoteVerifier {
@@ -31,7 +33,7 @@ export class RemoteVerifier {
     if (this.#activeRequests >= REQUESTS_MAX)
       throw new ControlPlaneError(`${REQUESTS_MAX} keys are being verified already. Retry shortly.`, 429)
     this.#activeRequests += 1
-    const { controlPlane, cache, revoked, isFresh, onExpiry } = this.#options
+    const { controlPlane, cache, revoked, isFresh, onValid, onExpiry } = this.#options
     const { generation } = cache
     const { evictions } = revoked
     const verifiedAt = performance.now()
@@ -50,7 +52,10 @@ export class RemoteVerifier {
           ? verifiedAt + result.expiresInMs
           : Number.POSITIVE_INFINITY
       if (expiresAt <= performance.now()) return EXPIRED
-      if (result.valid && expiresAt !== Number.POSITIVE_INFINITY) onExpiry(result.keyId, expiresAt)
+      if (result.valid) {
+        onValid(hash, result, verifiedAt)
+        if (expiresAt !== Number.POSITIVE_INFINITY) onExpiry(hash, expiresAt)
+      }
       // Unknown keys are not cached: anyone can generate them. Those of an archived workspace may be valid
       // again.
       if (isCacheable && (result.valid || (result.reason !== 'unknown' && result.reason !== 'archived')))

@@ -60,7 +60,13 @@ export function openTokensFile(path: string, { tunnelDomain, ...callbacks }: Tok
       return {
         valid: true,
         keyId: token.id,
-        workspace: { slug, name: slug, provisioned: true, tunnelBase: `${slug}.${tunnelDomain}` },
+        workspace: {
+          slug,
+          name: slug,
+          provisioned: true,
+          tunnelBase: `${slug}.${tunnelDomain}`,
+          topic: slug,
+        },
       }
     },
     async findHost(host) {
@@ -69,6 +75,8 @@ export function openTokensFile(path: string, { tunnelDomain, ...callbacks }: Tok
         if (host === `${workspace}.${tunnelDomain}`) return { found: true, workspace }
       return { found: false }
     },
+    // There is nobody to claim names from.
+    grant: async () => undefined,
     isUpToDate: () => true,
     quotaReachedUntil: () => undefined,
     close: () => clearInterval(timer),

@@ -15,22 +15,37 @@ export interface TunnelUsage {
   readonly streams: number
 }
 
-interface Entry {
+/** A tunnel whose key has to be verified, so that the control plane lists it. */
+export interface UngrantedTunnel {
   readonly tunnel: ClaimedTunnel
+  /** The raw API key. */
+  readonly key: string
+  /** Sent with the tunnel until it is listed; undefined if none was required. */
+  grant: string | undefined
+  /** Not reported until there is another grant. */
+  isGrantRequired: boolean
+}
+
+interface Entry extends UngrantedTunnel {
   /** Undefined while it is claimed. */
   usage: (() => TunnelUsage) | undefined
   /** What the control plane has acknowledged; undefined if it may not list the tunnel. */
   acknowledged: TunnelUsage | undefined
 }
 
+/** The control plane is asked for as many grants before a sync. */
+const GRANTS_MAX = 500
 const NO_USAGE: TunnelUsage = { requests: 0, bytesIn: 0, bytesOut: 0, streams: 0 }
 
 export interface NextSync {
-  readonly changes: Pick<TunnelSync, 'sequence' | 'previous' | 'load' | 'changed' | 'closed' | 'snapshot'>
+  readonly changes: Pick<
+    TunnelSync,
+    'sequence' | 'previous' | 'load' | 'changed' | 'closed' | 'grants' | 'snapshot'
+  >
   /** There are more tunnels to open or close than one sync can have. */
   readonly hasMore: boolean
-  /** The control plane has processed it. */
-  acknowledge(): void
+  /** The control plane has processed it, except for the tunnels with these ids, which need another grant. */
+  acknowledge(ungranted: Iterable<string>): void
 }
 
 export class TunnelChanges {
@@ -53,16 +68,16 @@ export class TunnelChanges {
   }
 
   /** Reported with no traffic, so that every sync has what the control plane may have granted. */
-  claiming(tunnel: ClaimedTunnel): void {
-    this.#tunnels.set(tunnel.id, { tunnel, usage: undefined, acknowledged: undefined })
+  claiming(tunnel: ClaimedTunnel, key: string): void {
+    this.#tunnels.set(tunnel.id, newEntry(tunnel, key, undefined))
   }
 
-  opened(tunnel: ClaimedTunnel, usage: () => TunnelUsage): void {
+  opened(tunnel: ClaimedTunnel, key: string, usage: () => TunnelUsage): void {
     this.#closed.delete(tunnel.id)
     const known = this.#tunnels.get(tunnel.id)
     // A client that joins a TCP tunnel has its port, and not the one it was claimed with.
     if (known?.tunnel.url === tunnel.url) known.usage = usage
-    else this.#tunnels.set(tunnel.id, { tunnel, usage, acknowledged: undefined })
+    else this.#tunnels.set(tunnel.id, newEntry(tunnel, key, usage))
   }
 
   /** Also after a claim that was refused or got no response. */
@@ -81,7 +96,19 @@ export class TunnelChanges {
     this.#resyncs += 1
     this.#previous = 0
     this.#closed.clear()
-    for (const entry of this.#tunnels.values()) entry.acknowledged = undefined
+    for (const entry of this.#tunnels.values()) {
+      entry.acknowledged = undefined
+      entry.isGrantRequired = false
+    }
+  }
+
+  /** Tunnels that wait for a grant; not all if there are many. */
+  ungranted(): UngrantedTunnel[] {
+    return this.#tunnels
+      .values()
+      .filter(({ isGrantRequired }) => isGrantRequired)
+      .take(GRANTS_MAX)
+      .toArray()
   }
 
   next(): NextSync {
@@ -94,6 +121,7 @@ export class TunnelChanges {
     for (const entry of this.#tunnels.values()) {
       const usage = entry.usage?.() ?? NO_USAGE
       streams += usage.streams
+      if (entry.isGrantRequired) continue
       if (!entry.acknowledged) unknown.push([entry, usage])
       else if (!isEqual(usage, entry.acknowledged)) changed.push([entry, usage])
     }
@@ -102,6 +130,7 @@ export class TunnelChanges {
     const isLast = unknown.length <= SYNC_ITEMS_MAX
     if (this.#previous === 0) this.#snapshotFirst = isLast ? undefined : sequence
     const first = this.#snapshotFirst
+    const grants = [...new Set(sent.flatMap(([{ grant }]) => grant ?? []))]
     return {
       changes: {
         sequence,
@@ -113,14 +142,18 @@ export class TunnelChanges {
           ...(!isOpen && { isClaiming: true }),
         })),
         closed,
+        ...(grants.length > 0 && { grants }),
         ...(first !== undefined && { snapshot: { first, isLast } }),
       },
       hasMore: !isLast || this.#closed.size > SYNC_ITEMS_MAX,
-      acknowledge: () => {
+      acknowledge: (ungranted) => {
         if (resyncs !== this.#resyncs) return
+        const required = new Set(ungranted)
         this.#previous = sequence
         if (isLast) this.#snapshotFirst = undefined
-        for (const [entry, usage] of sent) this.#acknowledge(entry, usage)
+        for (const [entry, usage] of sent)
+          if (required.has(entry.tunnel.id)) entry.isGrantRequired = true
+          else this.#acknowledge(entry, usage)
         for (const id of closed) this.#closed.delete(id)
       },
     }
@@ -131,10 +164,20 @@ export class TunnelChanges {
     const { id } = entry.tunnel
     if (this.#tunnels.get(id) !== entry) return
     entry.acknowledged = usage
+    entry.grant = undefined
     this.#tunnels.delete(id)
     this.#tunnels.set(id, entry)
   }
 }
+
+const newEntry = (tunnel: ClaimedTunnel, key: string, usage: Entry['usage']): Entry => ({
+  tunnel,
+  key,
+  usage,
+  acknowledged: undefined,
+  grant: undefined,
+  isGrantRequired: false,
+})
 
 const isEqual = (usage: TunnelUsage, other: TunnelUsage | undefined) =>
   other !== undefined &&

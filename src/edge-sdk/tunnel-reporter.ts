@@ -7,7 +7,8 @@ import { type ControlPlane, ControlPlaneError } from './control-plane.ts'
 import { createNoticeOnce } from './notice-once.ts'
 import { RepeatedTask } from './repeated-task.ts'
 import { safeCallback } from './safe-callback.ts'
-import { TunnelChanges, type TunnelUsage } from './tunnel-changes.ts'
+import { TunnelChanges, type TunnelUsage, type UngrantedTunnel } from './tunnel-changes.ts'
+import type { Verifier } from './verifier.ts'
 
 const USUAL_INTERVAL_S = 5
 /** A faulty control plane cannot ask for more or fewer syncs. */
@@ -24,13 +25,13 @@ const CLAIMS_PER_WORKSPACE_MAX = 100
 
 export interface TunnelReporter {
   /**
-   * Claims the name of a tunnel that is about to be opened. If it is granted, call `opened` or `closed` next.
-   * Rejects with a ControlPlaneError if the control plane cannot be reached, or if too many names are being
-   * claimed (status 429).
+   * Claims the name of a tunnel that is about to be opened with this raw API key. If it is granted, call
+   * `opened` or `closed` next. Rejects with a ControlPlaneError if the control plane cannot be reached, or if
+   * too many names are being claimed (status 429).
    */
-  claim(tunnel: ClaimedTunnel): Promise<ClaimResult>
+  claim(tunnel: ClaimedTunnel, key: string): Promise<ClaimResult>
   /** `usage` is read for each sync. A tunnel that was not claimed is claimed by the next sync. */
-  opened(tunnel: ClaimedTunnel, usage: () => TunnelUsage): void
+  opened(tunnel: ClaimedTunnel, key: string, usage: () => TunnelUsage): void
   closed(id: string): void
   /** Call it when the verifier calls `onTunnelsChanged`. */
   syncNow(): void
@@ -39,6 +40,8 @@ export interface TunnelReporter {
 }
 
 export interface TunnelReporterOptions {
+  /** Obtains the grants that claims need. */
+  verifier: Pick<Verifier, 'grant'>
   /** Name and version of the edge. */
   version: string
   /**
@@ -56,7 +59,7 @@ export type { AccessRules, ClaimedTunnel, ClaimResult, SyncResult, TunnelUsage }
 
 export function startTunnelReporter(
   controlPlane: Pick<ControlPlane, 'claimTunnel' | 'syncTunnels'>,
-  { version, ...callbacks }: TunnelReporterOptions,
+  { version, verifier, ...callbacks }: TunnelReporterOptions,
 ): TunnelReporter {
   const onClose = safeCallback(callbacks.onClose)
   const onAccessRules = safeCallback(callbacks.onAccessRules)
@@ -71,9 +74,30 @@ export function startTunnelReporter(
   let intervalS = USUAL_INTERVAL_S
   let backoffMs = 0
 
+  /** Verifies the keys of tunnels that the control plane does not list. Returns how many got a grant. */
+  async function obtainGrants(tunnels: UngrantedTunnel[]): Promise<number> {
+    let obtained = 0
+    await Promise.all(
+      tunnels.map(async (entry) => {
+        const { id } = entry.tunnel
+        try {
+          const grant = await verifier.grant(entry.key, entry.grant)
+          if (grant === undefined) return onClose({ id, ...INVALID_KEY })
+          Object.assign(entry, { grant, isGrantRequired: false })
+          obtained += 1
+        } catch {
+          // The control plane does not respond, which the sync reports. The next one tries again.
+        }
+      }),
+    )
+    return obtained
+  }
+
   /** Sends pages until the control plane knows all tunnels. */
   async function sync(): Promise<void> {
+    let ungranted = changes.ungranted()
     for (let hasMore = true; hasMore; ) {
+      const obtained = await obtainGrants(ungranted)
       const next = changes.next()
       lastSyncAt = performance.now()
       const result = await controlPlane.syncTunnels({
@@ -85,8 +109,11 @@ export function startTunnelReporter(
       if (result.resync && next.changes.previous === 0)
         throw new ControlPlaneError('The control plane rejected the list of open tunnels.')
       if (result.resync) changes.resync()
-      else next.acknowledge()
-      hasMore = result.resync || next.hasMore
+      else next.acknowledge(result.grantRequired)
+      // Those whose grant was refused wait for the next sync, and all if no key can be verified.
+      ungranted = changes.ungranted().filter(({ grant }) => grant === undefined)
+      const mayObtain = obtained > 0 || result.grantRequired.length > 0
+      hasMore = result.resync || next.hasMore || (mayObtain && ungranted.length > 0)
       intervalS = Math.max(Number(result.nextSyncInS) || USUAL_INTERVAL_S, INTERVAL_MIN_S)
       notices.onResult(result)
       for (const tunnel of result.close) onClose(tunnel)
@@ -101,11 +128,20 @@ export function startTunnelReporter(
     totalClaims += change
   }
 
-  /** Repeated once if a later sync was applied first: the second response has the actual reason. */
-  async function claim(tunnel: ClaimedTunnel): Promise<ClaimResult> {
-    const send = () => controlPlane.claimTunnel({ session, sequence: changes.nextSequence, tunnel })
-    const result = await send()
-    return !result.granted && result.reason === 'outdated' ? send() : result
+  /**
+   * Repeated once if a later sync was applied first, because the second response has the actual reason; or if
+   * the grant has expired.
+   */
+  async function claim(tunnel: ClaimedTunnel, key: string): Promise<ClaimResult> {
+    const send = async (grant: string | undefined): Promise<ClaimResult> =>
+      grant === undefined
+        ? { granted: false, ...INVALID_KEY }
+        : controlPlane.claimTunnel({ session, sequence: changes.nextSequence, grant, tunnel })
+    const grant = await verifier.grant(key)
+    const result = await send(grant)
+    if (result.granted) return result
+    if (result.reason === 'grant_required') return send(await verifier.grant(key, grant))
+    return result.reason === 'outdated' ? send(grant) : result
   }
 
   async function syncOnce(): Promise<number> {
@@ -139,15 +175,15 @@ export function startTunnelReporter(
   const isKeepingUp = () => backoffMs === 0 && intervalS <= USUAL_INTERVAL_S
 
   return {
-    async claim(tunnel) {
+    async claim(tunnel, key) {
       const { workspace } = tunnel
       if (totalClaims >= CLAIMS_MAX || (activeClaims.get(workspace) ?? 0) >= CLAIMS_PER_WORKSPACE_MAX)
         throw new ControlPlaneError('Too many names are being claimed. Retry shortly.', 429)
       countClaim(workspace, 1)
-      changes.claiming(tunnel)
+      changes.claiming(tunnel, key)
       let isGranted = false
       try {
-        const result = await claim(tunnel)
+        const result = await claim(tunnel, key)
         isGranted = result.granted
         return result
       } catch (error) {
@@ -159,9 +195,9 @@ export function startTunnelReporter(
         if (!isGranted) changes.closed(tunnel.id)
       }
     },
-    opened(tunnel, usage) {
+    opened(tunnel, key, usage) {
       if (!changes.has(tunnel.id) && isKeepingUp()) syncEarly()
-      changes.opened(tunnel, usage)
+      changes.opened(tunnel, key, usage)
     },
     closed(id) {
       if (!changes.has(id)) return
@@ -178,6 +214,8 @@ export function startTunnelReporter(
     },
   }
 }
+
+const INVALID_KEY = { reason: 'invalid_key', message: 'The API key is not valid any longer.' } as const
 
 const newSession = (startedAt: Date) =>
   `${startedAt.getTime().toString(36).padStart(9, '0')}-${randomBytes(8).toString('hex')}`

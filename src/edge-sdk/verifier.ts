@@ -12,13 +12,19 @@ import { Expiries } from './expiries.ts'
 import { type CacheEntry, KeyCache, RevokedKeys } from './key-cache.ts'
 import { followKeyChanges } from './key-changes.ts'
 import { hashKey } from './key-hash.ts'
+import { Known } from './known.ts'
 import { Quotas } from './quotas.ts'
-import { ARCHIVED, EXPIRED, REVOKED, RemoteVerifier } from './remote-verifier.ts'
+import { ARCHIVED, EXPIRED, REVOKED, RemoteVerifier, type RemoteVerifierOptions } from './remote-verifier.ts'
 import { safeCallback } from './safe-callback.ts'
 
 export interface Verifier {
   /** Rejects with a ControlPlaneError if the key cannot be verified: then deny access. */
   verify(key: string): Promise<VerifyResult>
+  /**
+   * A grant to open tunnels with the key, for the tunnel reporter; undefined if the key is not valid. Not the
+   * one that was refused. Rejects with a ControlPlaneError if the key cannot be verified.
+   */
+  grant(key: string, refused?: string): Promise<string | undefined>
   /**
    * Whether a host is a tunnel domain or a name of a workspace. Rejects with a ControlPlaneError if that
    * cannot be found out.
@@ -71,7 +77,15 @@ export interface VerifierOptions {
 
 /** Short, so that tunnels can be opened right after the operator has provisioned the workspace. */
 const REVALIDATE_UNPROVISIONED_MS = 50
+/** Half of the time for which the control plane accepts a grant. */
+const GRANT_USE_MS = 300_000
 const UNKNOWN: VerifyResult = { valid: false, reason: 'unknown' }
+
+interface KnownKey {
+  readonly id: string
+  readonly grant: string | undefined
+  readonly verifiedAt: number
+}
 
 export function startVerifier(
   controlPlane: Pick<ControlPlane, 'verify' | 'findHost' | 'keyChanges'>,
@@ -86,16 +100,37 @@ export function startVerifier(
   const onTunnelsChanged = safeCallback(options.onTunnelsChanged)
   const cache = new KeyCache(keysMax)
   const revoked = new RevokedKeys(keysMax)
-  /** Slugs. Takes precedence over responses, because the node that verifies may lag behind the stream. */
+  /** Valid keys, by hash. */
+  const keys = new Known<KnownKey>(keysMax)
+  /** Slugs of their workspaces, by topic. */
+  const workspaces = new Known<string>(keysMax)
+  /** Topics. Takes precedence over responses, because the node that verifies may lag behind the stream. */
   const archived = new Set<string>()
   const quotas = new Quotas(keysMax)
+  /** By topic, of workspaces that are not known yet: a verification may be in progress. */
+  const otherQuotas = new Known<UsageQuota>(keysMax)
   const setQuota = (workspace: string, quota: UsageQuota) => {
     if (quotas.set(workspace, quota)) onQuota(workspace, quota)
   }
   const isFresh = () => follower.isFresh()
-  const expiries = new Expiries({ max: keysMax, onExpired: (keyId) => onRevoked(keyId, 'expired') })
-  const onExpiry = (keyId: string, deadline: number) => expiries.add(keyId, deadline)
-  const remote = new RemoteVerifier({ controlPlane, cache, revoked, isFresh, onExpiry })
+  /** Whatever is unknown here concerns other edges, unless it was dropped. */
+  const resetIfDropped = ({ isComplete }: Known<unknown>) => isComplete || onReset()
+  const endKey = (hash: string, reason: 'revoked' | 'expired') => {
+    const key = keys.get(hash)
+    if (key) onRevoked(key.id, reason)
+    else resetIfDropped(keys)
+  }
+  const expiries = new Expiries({ max: keysMax, onExpired: (hash) => endKey(hash, 'expired') })
+  const onExpiry = (hash: string, deadline: number) => expiries.add(hash, deadline)
+  const onValid: RemoteVerifierOptions['onValid'] = (hash, { keyId, grant, workspace }, verifiedAt) => {
+    const { slug, topic } = workspace
+    keys.set(hash, { id: keyId, grant, verifiedAt })
+    workspaces.set(topic, slug)
+    const quota = otherQuotas.get(topic)
+    otherQuotas.delete(topic)
+    if (quota) setQuota(slug, quota)
+  }
+  const remote = new RemoteVerifier({ controlPlane, cache, revoked, isFresh, onValid, onExpiry })
 
   const maxAgeMs = (result: VerifyResult): number =>
     result.valid && !result.workspace.provisioned
@@ -123,23 +158,27 @@ export function startVerifier(
       onTunnelsChanged()
     },
     onTunnelsChanged,
-    onRevoked({ keyId, hash }) {
+    onRevoked({ hash }) {
       cache.delete(hash)
       revoked.add(hash)
-      onRevoked(keyId, 'revoked')
+      endKey(hash, 'revoked')
     },
-    onExpiryChanged({ keyId, hash, expiresInMs }) {
+    onExpiryChanged({ hash, expiresInMs }) {
       cache.delete(hash)
-      onExpiry(keyId, performance.now() + expiresInMs)
+      onExpiry(hash, performance.now() + expiresInMs)
     },
-    onArchived(workspace, isArchived) {
-      if (!isArchived) archived.delete(workspace)
-      else {
-        archived.add(workspace)
-        onArchived(workspace)
-      }
+    onArchived(topic, isArchived) {
+      if (!isArchived) return void archived.delete(topic)
+      archived.add(topic)
+      const workspace = workspaces.get(topic)
+      if (workspace !== undefined) onArchived(workspace)
+      else resetIfDropped(workspaces)
     },
-    onQuotaChanged: setQuota,
+    onQuotaChanged(topic, quota) {
+      const workspace = workspaces.get(topic)
+      if (workspace === undefined) otherQuotas.set(topic, quota)
+      else setQuota(workspace, quota)
+    },
     onReset() {
       // A restoration or a raised quota may have been missed.
       archived.clear()
@@ -176,9 +215,17 @@ export function startVerifier(
     async verify(key) {
       const result = await verify(key)
       if (!result.valid) return result
-      const { slug, quota } = result.workspace
+      const { slug, topic, quota } = result.workspace
       if (quota) setQuota(slug, quota)
-      return archived.has(slug) ? ARCHIVED : result
+      return archived.has(topic) ? ARCHIVED : result
+    },
+    async grant(key, refused) {
+      const hash = hashKey(key)
+      const known = keys.get(hash)
+      if (known && known.grant !== refused && performance.now() - known.verifiedAt <= GRANT_USE_MS)
+        return known.grant
+      const result = await remote.verifySingleFlight(key, hash)
+      return result.valid ? result.grant : undefined
     },
     quotaReachedUntil: (workspace) => quotas.reachedUntil(workspace, Date.now()),
     findHost: (host) => controlPlane.findHost(host),

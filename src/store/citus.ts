@@ -43,6 +43,7 @@ export const placements: Readonly<Record<keyof Tables, Placement>> = {
   maintenance: 'local',
   audit_export: 'local',
   edge_sessions: 'local',
+  edge_workspaces: 'local',
   open_tunnels: 'local',
   tunnel_names: 'local',
   tcp_ports: 'local',

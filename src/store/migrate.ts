@@ -24,6 +24,7 @@ import { webhooks } from './migrations/0019-webhooks.ts'
 import { quotas } from './migrations/0020-quotas.ts'
 import { alerts } from './migrations/0021-alerts.ts'
 import { tcpPorts } from './migrations/0022-tcp-ports.ts'
+import { edgeWorkspaces } from './migrations/0023-edge-workspaces.ts'
 import type { EngineSql, Migration } from './migrations/migration.ts'
 import { StorageFault } from './storage-fault.ts'
 import type { Db, Store, Tx } from './store.ts'
@@ -53,6 +54,7 @@ const migrations: readonly Migration[] = [
   quotas,
   alerts,
   tcpPorts,
+  edgeWorkspaces,
 ]
 
 /**

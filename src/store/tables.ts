@@ -193,6 +193,15 @@ export interface Tables {
     created_at: number
     revoked_at: number | null
   }
+  /** Workspaces of which an edge has verified an API key. */
+  edge_workspaces: {
+    edge_id: string
+    workspace_id: string
+    verified_at: number
+    /** Events of the edge's tunnels of the workspace, in the hour that begins at `events_hour`. */
+    events_hour: Generated<number>
+    events: Generated<number>
+  }
   audit_log: {
     id: string
     /** Null for entries of the whole deployment, such as edges. */

@@ -42,9 +42,9 @@ export async function findOtherTunnels(
 }
 
 export interface ResolvedKey {
-  slug: string
   key_id: string
-  workspace_id: string | null
+  workspace_id: string
+  slug: string
   provisioned_at: number | null
   archived_at: number | null
   quota_tunnels: number | null
@@ -53,21 +53,17 @@ export interface ResolvedKey {
   isActive: boolean
 }
 
-/** The workspace and the state of each key; not active if the workspace has no such key. */
-export async function resolveKeys(
-  tx: Tx,
-  keys: readonly { slug: string; keyId: string }[],
-): Promise<ResolvedKey[]> {
-  type Row = Omit<ResolvedKey, 'isActive'> & { found: string | null } & StateColumns
-  const rows = await executeBulk<Row>(
+/** The workspace and the state of each key, without keys that do not exist. */
+export async function resolveKeys(tx: Tx, keyIds: readonly string[]): Promise<ResolvedKey[]> {
+  const rows = await executeBulk<Omit<ResolvedKey, 'isActive'> & StateColumns>(
     tx,
-    { slug: 'text', key_id: 'text' },
-    keys.map(({ slug, keyId }) => [slug, keyId]),
-    `select input.slug, input.key_id, workspaces.id as workspace_id, workspaces.provisioned_at,
+    { key_id: 'text' },
+    keyIds.map((keyId) => [keyId]),
+    `select input.key_id, workspaces.id as workspace_id, workspaces.slug, workspaces.provisioned_at,
        workspaces.archived_at, workspaces.quota_tunnels, workspaces.usage_level, workspaces.usage_level_until,
-       api_keys.id as found, ${stateColumns.map((column) => `api_keys.${column}`).join(', ')}, ${nowText(tx)} as now
-     from input left join workspaces on workspaces.slug = input.slug
-     left join api_keys on api_keys.id = input.key_id and api_keys.workspace_id = workspaces.id`,
+       ${stateColumns.map((column) => `api_keys.${column}`).join(', ')}, ${nowText(tx)} as now
+     from input join api_keys on api_keys.id = input.key_id
+     join workspaces on workspaces.id = api_keys.workspace_id`,
   )
-  return rows.map((row) => ({ ...row, isActive: row.found !== null && stateOf(row) === 'active' }))
+  return rows.map((row) => ({ ...row, isActive: stateOf(row) === 'active' }))
 }

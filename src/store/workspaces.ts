@@ -1,6 +1,6 @@
 // SQL of workspaces.
 import type { Selectable } from 'kysely'
-import { executeBulk, isOneOf, isPostgres, listParameter } from './bulk.ts'
+import { isOneOf, isPostgres, listParameter } from './bulk.ts'
 import type { Page } from './page.ts'
 import { type Placeholders, statement } from './statement.ts'
 import type { Db, Tx } from './store.ts'
@@ -31,15 +31,6 @@ export const findWorkspaces = (db: Db, ids: readonly string[]): Promise<Workspac
 
 export const findWorkspaceBySlug = (db: Db, slug: string): Promise<WorkspaceRow | undefined> =>
   db.selectFrom('workspaces').selectAll().where('slug', '=', slug).executeTakeFirst()
-
-/** Omits slugs that do not exist. */
-export const findWorkspaceIds = (db: Db, slugs: readonly string[]) =>
-  executeBulk<{ slug: string; id: string }>(
-    db,
-    { slug: 'text' },
-    slugs.map((slug) => [slug]),
-    'select w.slug, w.id from input join workspaces as w on w.slug = input.slug',
-  )
 
 const policyColumns = [
   'key_days_max',

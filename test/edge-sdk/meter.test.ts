@@ -13,7 +13,16 @@ import { createFolder, createMigratedDatabase, type Engine, engines } from '../s
 import { freePort } from '../support/ports.ts'
 import { root, run, startServing } from '../support/process.ts'
 import { startRelay } from '../support/relay.ts'
-import { addEdge, addWorkspace, caller, operator, serve, type TestServer } from '../support/server.ts'
+import {
+  addEdge,
+  addWorkspace,
+  caller,
+  operator,
+  presentKey,
+  recordVerified,
+  serve,
+  type TestServer,
+} from '../support/server.ts'
 import { until } from '../support/until.ts'
 import { mergeReport } from '../support/usage.ts'
 
@@ -116,7 +125,10 @@ for (const engine of engines) {
     const usage = async () =>
       (await caller(`${url}/api/v1`, key.token)('GET', '/usage?days=2')).json.totalBytes
     for (let round = 0; round < 3; round++) {
-      if (round === 2) await startServing(t, env)
+      if (round === 2) {
+        await startServing(t, env)
+        await presentKey(url, edge.token, key.token)
+      }
       const one = startEdge()
       const counted = await one.count(bytes)
       truth += counted
@@ -402,6 +414,7 @@ test('usage beyond the limit of one report is sent in several', async (t) => {
         .values(rows.slice(start, start + 1_000))
         .execute()
   })
+  await recordVerified(server)
   const meter = await start({ reportEveryMs: 60_000 })
   for (const { slug } of rows) meter.transferred(slug, { bytesIn: 1 })
   await meter.stop()

@@ -51,7 +51,13 @@ test('a key added by the command is valid, and the file does not contain it', as
   assert.deepEqual(await open().verify(stdout.trim()), {
     valid: true,
     keyId: token.id,
-    workspace: { slug: 'acme', name: 'acme', provisioned: true, tunnelBase: 'acme.tunnels.example.com' },
+    workspace: {
+      slug: 'acme',
+      name: 'acme',
+      provisioned: true,
+      tunnelBase: 'acme.tunnels.example.com',
+      topic: 'acme',
+    },
   })
 })
 

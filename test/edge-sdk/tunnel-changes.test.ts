@@ -57,7 +57,7 @@ function syncAll(changes: TunnelChanges, server: Server): Changes[] {
     sent.push(next.changes)
     const resync = server.apply(next.changes)
     if (resync) changes.resync()
-    else next.acknowledge()
+    else next.acknowledge([])
     hasMore = resync || next.hasMore
   }
   return sent
@@ -84,7 +84,7 @@ test('whatever happens to syncs, one that arrives makes the list exact', () => {
         open(id) {
           if (open.has(id)) return
           open.set(id, 0)
-          changes.opened(tunnel(id), () => usage(open.get(id) ?? 0)())
+          changes.opened(tunnel(id), 'key', () => usage(open.get(id) ?? 0)())
         },
         close(id) {
           if (open.delete(id)) changes.closed(id)
@@ -96,7 +96,7 @@ test('whatever happens to syncs, one that arrives makes the list exact', () => {
         arrives() {
           const { changes: sync, acknowledge } = changes.next()
           if (server.apply(sync)) changes.resync()
-          else acknowledge()
+          else acknowledge([])
         },
         'is lost': () => void changes.next(),
         'arrives without a response': () => void server.apply(changes.next().changes),
@@ -121,7 +121,7 @@ test('whatever happens to syncs, one that arrives makes the list exact', () => {
 test('without a change, a sync is empty', () => {
   const changes = new TunnelChanges()
   const server = new Server()
-  for (let count = 0; count < 100; count++) changes.opened(tunnel(`tun_${count}`), usage(1))
+  for (let count = 0; count < 100; count++) changes.opened(tunnel(`tun_${count}`), 'key', usage(1))
   changes.closed('tun_0')
   syncAll(changes, server)
   const [sync] = syncAll(changes, server)
@@ -134,7 +134,8 @@ test('more tunnels than a sync can have follow in the next ones, and counters of
   const server = new Server()
   const count = 2.5 * SYNC_ITEMS_MAX
   let requests = 1
-  for (let index = 0; index < count; index++) changes.opened(tunnel(`tun_${index}`), () => usage(requests)())
+  for (let index = 0; index < count; index++)
+    changes.opened(tunnel(`tun_${index}`), 'key', () => usage(requests)())
   const pages: TunnelSync['changed'][] = syncAll(changes, server).map(({ changed }) => changed)
   assert.deepEqual(
     pages.map(({ length }) => length),
@@ -152,7 +153,7 @@ test('a snapshot of several syncs removes what is closed at its end, and nothing
   const changes = new TunnelChanges()
   const server = new Server()
   const count = 2.5 * SYNC_ITEMS_MAX
-  for (let index = 0; index < count; index++) changes.opened(tunnel(`tun_${index}`), usage(0))
+  for (let index = 0; index < count; index++) changes.opened(tunnel(`tun_${index}`), 'key', usage(0))
   syncAll(changes, server)
   changes.closed('tun_0')
   changes.resync()
@@ -162,7 +163,7 @@ test('a snapshot of several syncs removes what is closed at its end, and nothing
     const next = changes.next()
     if (listed.length !== 1) {
       server.apply(next.changes)
-      next.acknowledge()
+      next.acknowledge([])
     }
     listed.push(server.rows.size)
     hasMore = next.hasMore
@@ -173,22 +174,22 @@ test('a snapshot of several syncs removes what is closed at its end, and nothing
 
 test('a tunnel that is being claimed is reported as such, and as open once it is', () => {
   const changes = new TunnelChanges()
-  changes.claiming(tunnel('tun_1'))
+  changes.claiming(tunnel('tun_1'), 'key')
   const claiming = changes.next()
   assert.equal(claiming.changes.changed[0]?.isClaiming, true)
-  changes.opened(tunnel('tun_1'), usage(1))
+  changes.opened(tunnel('tun_1'), 'key', usage(1))
   const [open] = changes.next().changes.changed
   assert.deepEqual([open?.isClaiming, open?.requests], [undefined, 1])
   // The response to the first one: what has changed since is reported again.
-  claiming.acknowledge()
+  claiming.acknowledge([])
   assert.equal(changes.next().changes.changed[0]?.requests, 1)
 })
 
 test('closed tunnels are limited: too many of them are replaced by a snapshot', () => {
   const changes = new TunnelChanges()
   const server = new Server()
-  changes.opened(tunnel('tun_open'), usage(0))
-  for (let index = 0; index < 9_000; index++) changes.opened(tunnel(`tun_${index}`), usage(0))
+  changes.opened(tunnel('tun_open'), 'key', usage(0))
+  for (let index = 0; index < 9_000; index++) changes.opened(tunnel(`tun_${index}`), 'key', usage(0))
   syncAll(changes, server)
   for (let index = 0; index < 30_000; index++) changes.closed(`tun_${index}`)
   const sent = syncAll(changes, server)
@@ -198,9 +199,33 @@ test('closed tunnels are limited: too many of them are replaced by a snapshot', 
 
 test('a sync that was sent before a resync does not undo it', () => {
   const changes = new TunnelChanges()
-  changes.opened(tunnel('tun_1'), usage(0))
+  changes.opened(tunnel('tun_1'), 'key', usage(0))
   const before = changes.next()
   changes.resync()
-  before.acknowledge()
+  before.acknowledge([])
   assert.equal(changes.next().changes.previous, 0)
+})
+
+test('a tunnel that needs a grant is not reported until it has one, and its grant is sent until it is listed', () => {
+  const changes = new TunnelChanges()
+  const sent = () => {
+    const next = changes.next()
+    return { ...next, ids: next.changes.changed.map(({ id }) => id), grants: next.changes.grants }
+  }
+  for (const id of ['tun_1', 'tun_2']) changes.opened(tunnel(id), `key of ${id}`, usage(0))
+  sent().acknowledge(['tun_2'])
+  const [ungranted] = changes.ungranted()
+  assert.equal(ungranted?.key, 'key of tun_2')
+  const without = sent()
+  assert.deepEqual([without.ids, without.changes.load.tunnels], [[], 2])
+  without.acknowledge([])
+  Object.assign(ungranted ?? {}, { grant: 'g-1', isGrantRequired: false })
+  for (const refused of [['tun_2'], []]) {
+    const granted = sent()
+    assert.deepEqual([granted.ids, granted.grants], [['tun_2'], ['g-1']])
+    granted.acknowledge(refused)
+    assert.equal(changes.ungranted().length, refused.length)
+    Object.assign(changes.ungranted()[0] ?? {}, { isGrantRequired: false })
+  }
+  assert.deepEqual([sent().ids, sent().grants], [[], undefined])
 })

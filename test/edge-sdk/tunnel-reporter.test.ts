@@ -6,6 +6,7 @@ import {
   ControlPlaneError,
   createControlPlane,
   startTunnelReporter,
+  startVerifier,
   type TunnelReporterOptions,
 } from '../../src/edge-sdk/index.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
@@ -18,6 +19,7 @@ import { until } from '../support/until.ts'
 
 /** After an outage, the reporter waits for up to 10 seconds. */
 const RECOVERY_MS = 20_000
+const GRANTING = { grant: async () => 'grant' }
 const NO_USAGE = () => ({ requests: 0, bytesIn: 0, bytesOut: 0, streams: 0 })
 
 async function setUp(t: Test, engine: Engine = 'sqlite') {
@@ -25,18 +27,26 @@ async function setUp(t: Test, engine: Engine = 'sqlite') {
   const edge = await addEdge(server)
   const relay = await startRelay(t, server.url)
   const controlPlane = createControlPlane({ url: relay.url, credential: edge.token })
+  const verifier = startVerifier(controlPlane)
+  atEnd(t, () => verifier.close())
   const notices: string[] = []
   const closed: string[] = []
   const start = (options: Partial<TunnelReporterOptions> = {}) => {
     const reporter = startTunnelReporter(controlPlane, {
       version: 'test 1',
+      verifier,
       onClose: ({ id, reason }) => void closed.push(`${id} ${reason}`),
       onAccessRules: () => undefined,
       onNotice: (line) => void notices.push(line),
       ...options,
     })
     atEnd(t, reporter.stop)
-    return reporter
+    const { token } = server.key
+    return {
+      ...reporter,
+      claim: (tunnel: ClaimedTunnel) => reporter.claim(tunnel, token),
+      opened: (tunnel: ClaimedTunnel, usage: typeof NO_USAGE) => reporter.opened(tunnel, token, usage),
+    }
   }
   const tunnel = (name: string): ClaimedTunnel => ({
     id: tunnelId(),
@@ -50,7 +60,7 @@ async function setUp(t: Test, engine: Engine = 'sqlite') {
     openedAt: new Date().toISOString(),
   })
   const stored = () => storedTunnels(server, edge.id)
-  return { server, edge, relay, controlPlane, notices, closed, start, tunnel, stored }
+  return { server, edge, relay, controlPlane, verifier, notices, closed, start, tunnel, stored }
 }
 
 for (const engine of engines)
@@ -90,8 +100,9 @@ for (const engine of engines)
   })
 
 test('a claim whose response is lost does not occupy the name', async (t) => {
-  const { relay, start, tunnel, stored } = await setUp(t)
+  const { server, verifier, relay, start, tunnel, stored } = await setUp(t)
   const reporter = start()
+  await verifier.verify(server.key.token)
   await until('connected', async () => (await stored()).length === 0)
   relay.hold()
   const claim = reporter.claim(tunnel('app'))
@@ -186,10 +197,10 @@ test('a control plane that asks for too many syncs gets one per second', async (
       claimTunnel: async () => ({ granted: true, access: null }),
       syncTunnels: async () => {
         times.push(performance.now())
-        return { resync: false, replaced: false, nextSyncInS: -1, close: [], names: [] }
+        return { resync: false, replaced: false, nextSyncInS: -1, close: [], grantRequired: [], names: [] }
       },
     },
-    { version: 'test 1', onClose: () => undefined, onAccessRules: () => undefined },
+    { version: 'test 1', verifier: GRANTING, onClose: () => undefined, onAccessRules: () => undefined },
   )
   atEnd(t, reporter.stop)
   await until('two syncs', () => times.length >= 2)
@@ -228,13 +239,20 @@ test('one workspace claims at most 100 names at the same time, and others are no
         await new Promise<void>((resolve) => pending.push(resolve))
         return { granted: true, access: null }
       },
-      syncTunnels: async () => ({ resync: false, replaced: false, nextSyncInS: 5, close: [], names: [] }),
+      syncTunnels: async () => ({
+        resync: false,
+        replaced: false,
+        nextSyncInS: 5,
+        close: [],
+        grantRequired: [],
+        names: [],
+      }),
     },
-    { version: 'test 1', onClose: () => undefined, onAccessRules: () => undefined },
+    { version: 'test 1', verifier: GRANTING, onClose: () => undefined, onAccessRules: () => undefined },
   )
   atEnd(t, reporter.stop)
   const { tunnel } = await setUp(t)
-  const claim = (workspace: string, name: string) => reporter.claim({ ...tunnel(name), workspace })
+  const claim = (workspace: string, name: string) => reporter.claim({ ...tunnel(name), workspace }, 'key')
   const claims = Array.from({ length: 100 }, (_, index) => claim('acme', `app-${index}`))
   await assert.rejects(claim('acme', 'another'), {
     name: 'ControlPlaneError',
@@ -242,6 +260,7 @@ test('one workspace claims at most 100 names at the same time, and others are no
     message: 'Too many names are being claimed. Retry shortly.',
   })
   claims.push(claim('other', 'app'))
+  await until('all are in progress', () => pending.length === claims.length)
   for (const resolve of pending) resolve()
   assert.ok((await Promise.all(claims)).every(({ granted }) => granted))
 })

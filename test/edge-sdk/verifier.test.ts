@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createSecret } from '../../src/credentials/secret.ts'
+import { createTopics } from '../../src/directory/topics.ts'
 import { revoke as revokeEdge } from '../../src/domain/edges.ts'
 import { createKey, revoke } from '../../src/domain/keys.ts'
 import { provision } from '../../src/domain/workspaces.ts'
@@ -23,6 +24,7 @@ import {
 import type { ServerEvent } from '../../src/edge-sdk/sse-parser.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
 import { createMigratedDatabase, type Engine, engines } from '../support/databases.ts'
+import { SECRET } from '../support/migrated-databases.ts'
 import { root, run, startServing } from '../support/process.ts'
 import { startRelay } from '../support/relay.ts'
 import { addEdge, addWorkspace, operator, serve, type TestServer } from '../support/server.ts'
@@ -84,7 +86,14 @@ for (const engine of engines) {
       assert.deepEqual(await verifier.verify(key.token), {
         valid: true,
         keyId: key.id,
-        workspace: { slug: 'acme', name: 'Acme', provisioned: true, tunnelBase: 'acme.localhost' },
+        grant: await verifier.grant(key.token),
+        workspace: {
+          slug: 'acme',
+          name: 'Acme',
+          provisioned: true,
+          tunnelBase: 'acme.localhost',
+          topic: createTopics(SECRET)(server.workspace.id),
+        },
       })
     }
     assert.equal(requested.length, before)
@@ -113,7 +122,9 @@ for (const engine of engines) {
     const inFlight = verifier.verify(other.token)
     await sleep(200)
     await revokeKey(server, other)
-    await until('the revocation is received', () => gone.includes(other.id))
+    // The edge does not know the other key yet, so a later revocation shows that this one was received.
+    await revokeKey(server, key)
+    await until('the revocations are received', () => gone.includes(key.id))
     relay.release()
     assert.deepEqual(await inFlight, { valid: false, reason: 'revoked' })
     assert.deepEqual(await verifier.verify(other.token), { valid: false, reason: 'revoked' })
@@ -419,7 +430,13 @@ function scripted() {
   const valid = (key: string): VerifyResult => ({
     valid: true,
     keyId: `tok_${key}`,
-    workspace: { slug: 'acme', name: 'Acme', provisioned: true, tunnelBase: 'acme.localhost' },
+    workspace: {
+      slug: 'acme',
+      name: 'Acme',
+      provisioned: true,
+      tunnelBase: 'acme.localhost',
+      topic: 't-acme',
+    },
   })
   return {
     controlPlane,
@@ -436,10 +453,7 @@ function scripted() {
     emit: (event: ServerEvent | Error) => streams.at(-1)?.push(event),
     revoked: (key: string): ServerEvent => ({
       event: 'revoked',
-      data: JSON.stringify({
-        keyId: `tok_${key}`,
-        hash: createHash('sha256').update(secretFor(key)).digest('hex'),
-      }),
+      data: JSON.stringify({ hash: createHash('sha256').update(secretFor(key)).digest('hex') }),
     }),
   }
 }
@@ -569,6 +583,7 @@ test('a callback that throws becomes a process warning, and the verifier continu
   allow('a')
   await until('the stream', () => streams.length === 1)
   emit({ id: '1' })
+  assert.equal(await verify('a'), true)
   emit({ id: '2', ...revoked('a') })
   emit({ event: 'reset', data: '{}' })
   await until('the warnings', () => warnings.length === 2)

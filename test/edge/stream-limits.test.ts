@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { get, type IncomingMessage } from 'node:http'
 import { connect } from 'node:net'
 import { test } from 'node:test'
+import { hashSecret } from '../../src/credentials/secret.ts'
 import { createControlPlane, startVerifier } from '../../src/edge-sdk/index.ts'
 import { ChangeStreams } from '../../src/http/api/change-streams.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
@@ -46,9 +47,10 @@ test('an edge with too many streams loses the oldest, with a reason; the others 
   const latest = await open(t, server.url, edge.token)
   await until('the oldest has ended', oldest.isOver)
   assert.match(oldest.received(), /event: closed\ndata: \{"message":"[^"]*8 streams[^"]*"\}\n\n$/)
-  const { id } = (await server.post('/tokens', {})).json
+  const { id, token } = (await server.post('/tokens', {})).json
   await server.call('DELETE', `/tokens/${id}`)
-  const hasReceived = ({ received, isOver }: typeof latest) => received().includes(id) && !isOver()
+  const hasReceived = ({ received, isOver }: typeof latest) =>
+    received().includes(hashSecret(token)) && !isOver()
   await until('the others receive a revocation', () => [...rest, latest, unrelated].every(hasReceived))
 })
 

@@ -132,7 +132,6 @@ for (const engine of engines) {
     await holder.claim(tunnelOf(server))
     const added = {
       name_taken: tunnelOf(server),
-      unknown_workspace: tunnelOf(server, { workspace: 'nobody' }),
       not_provisioned: tunnelOf(server, { workspace: 'other', keyId: key.id }),
       invalid_key: tunnelOf(server, { keyId: key.id }),
     }
@@ -151,7 +150,14 @@ for (const engine of engines) {
     await edge.sync({ changed: [tunnel] })
     for (const body of [old, { ...old, sequence: 99, previous: 98 }]) {
       const { json } = await edge.post('/tunnels/sync', body)
-      assert.deepEqual(json, { resync: false, replaced: true, nextSyncInS: 5, close: [], names: [] })
+      assert.deepEqual(json, {
+        resync: false,
+        replaced: true,
+        nextSyncInS: 5,
+        close: [],
+        grantRequired: [],
+        names: [],
+      })
     }
     assert.deepEqual(await storedTunnels(server, edge.id), [tunnel.id])
   })

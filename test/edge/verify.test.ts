@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createSecret } from '../../src/credentials/secret.ts'
+import { createTopics } from '../../src/directory/topics.ts'
 import { engines } from '../support/databases.ts'
+import { SECRET } from '../support/migrated-databases.ts'
 import { addEdge, serve } from '../support/server.ts'
+
+const topicOf = createTopics(SECRET)
 
 for (const engine of engines) {
   test(`${engine}: a valid key is returned with its workspace, in both variants`, async (t) => {
@@ -13,7 +17,13 @@ for (const engine of engines) {
       assert.deepEqual((await edge.verify(server.key.token)).json, {
         valid: true,
         keyId: server.key.id,
-        workspace: { slug: 'acme', name: 'Acme', provisioned: true, tunnelBase: 'acme.tunnels.example.com' },
+        workspace: {
+          slug: 'acme',
+          name: 'Acme',
+          provisioned: true,
+          tunnelBase: 'acme.tunnels.example.com',
+          topic: topicOf(server.workspace.id),
+        },
       })
     }
   })

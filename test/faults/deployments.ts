@@ -10,7 +10,7 @@ import { createDatabase } from '../support/databases.ts'
 import { SECRET } from '../support/migrated-databases.ts'
 import { createCluster } from '../support/postgres.ts'
 import { startRelay } from '../support/relay.ts'
-import { operator } from '../support/server.ts'
+import { operator, recordVerified } from '../support/server.ts'
 import type { ArchivableWorkspace } from './archiving.ts'
 import type { Edge, Key } from './calls.ts'
 import { databaseFaults, type FaultSchedule, linkFaults, nodeFaults } from './injection.ts'
@@ -101,6 +101,7 @@ export async function seed(database: string) {
   const edges: Edge[] = []
   for (let index = 1; index <= EDGES; index++)
     edges.push(await createEdge(services, operator, `edge-${index}`))
+  await recordVerified({ services })
   await services.store.close()
   return { workspace: slug, workspaceId: id, adminKeys, archivable, edges }
 }

@@ -10,7 +10,7 @@ import { DAY_MS } from '../../src/time.ts'
 import { engines } from '../support/databases.ts'
 import { type ReceivedEmail, startMailServer } from '../support/mail-server.ts'
 import { startServing } from '../support/process.ts'
-import { caller, openTestServices, operator } from '../support/server.ts'
+import { caller, openTestServices, operator, recordVerified } from '../support/server.ts'
 import { until } from '../support/until.ts'
 import { startReceiver } from '../support/webhook-receiver.ts'
 import { addEndpoint, makeDue } from '../support/webhooks.ts'
@@ -49,6 +49,7 @@ for (const engine of engines)
         .execute()
     })
     const edge = await createEdge(services, operator, 'fra-1')
+    await recordVerified({ services })
     await setQuotas(services, operator, 'acme', { bytes: 1_000 })
 
     const env = {

@@ -5,7 +5,7 @@ import { atEnd } from '../support/cleanup.ts'
 import { createMigratedDatabase, engines } from '../support/databases.ts'
 import { freePort } from '../support/ports.ts'
 import { run, startServing } from '../support/process.ts'
-import { caller } from '../support/server.ts'
+import { caller, presentKey } from '../support/server.ts'
 import { until } from '../support/until.ts'
 
 const EDGES = 4
@@ -43,6 +43,7 @@ for (const engine of engines)
       }
       return {
         total,
+        credential,
         acknowledged: () => acknowledged,
         report,
         async work() {
@@ -65,6 +66,7 @@ for (const engine of engines)
       edges.reduce((all, one) => all + figureOf(one), 0)
 
     let serving = await startServing(t, env)
+    for (const { credential } of edges) await presentKey(base, credential, token)
     atEnd(t, () => {
       over = true
     })

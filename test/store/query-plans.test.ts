@@ -12,6 +12,7 @@ import * as auditExport from '../../src/store/audit-export.ts'
 import * as changeLog from '../../src/store/change-log.ts'
 import * as devices from '../../src/store/device-authorizations.ts'
 import * as edgeSessions from '../../src/store/edge-sessions.ts'
+import * as edgeWorkspaces from '../../src/store/edge-workspaces.ts'
 import * as idempotency from '../../src/store/idempotency.ts'
 import * as keys from '../../src/store/keys.ts'
 import * as links from '../../src/store/links.ts'
@@ -170,6 +171,7 @@ const tables: Record<string, Record<string, string>> = {
     streams: '1',
   },
   edges: { id: `'e' || i`, name: `'n' || i`, hash: `'h' || i`, created_at: '1' },
+  edge_workspaces: { edge_id: `'e' || (i / 10 + 1)`, workspace_id: `'w' || i`, verified_at: '1' },
   open_tunnels: {
     edge_id: `'e' || (i / 10 + 1)`,
     id: `'t' || i`,
@@ -338,6 +340,7 @@ const sessionReport = {
   streams: 1,
 }
 const name = { workspace_id: ws, name: 'n12' }
+const pair = { edge_id: 'e1', workspace_id: 'w1' }
 const openTunnel = {
   ...name,
   edge_id: 'e2',
@@ -554,6 +557,7 @@ const calls: [module: object, calls: Calls][] = [
   [
     tunnels,
     {
+      insertTunnel: (db) => tunnels.insertTunnel(db, openTunnel),
       writeTunnels: (db) => tunnels.writeTunnels(db, [openTunnel]),
       findTunnels: (db) => tunnels.findTunnels(db, 'e1', ['t1', 't2']),
       endTunnels: (db) => tunnels.endTunnels(db, 'e1', { ids: ['t1', 't2'], previous: 4 }),
@@ -593,10 +597,23 @@ const calls: [module: object, calls: Calls][] = [
     },
   ],
   [
+    edgeWorkspaces,
+    {
+      findEdgeWorkspaces: (db) => edgeWorkspaces.findEdgeWorkspaces(db, [pair]),
+      insertEdgeWorkspaces: (db) => edgeWorkspaces.insertEdgeWorkspaces(db, [pair]),
+      findVerifiedWorkspaces: (db) => edgeWorkspaces.findVerifiedWorkspaces(db, 'e1', ['w1', 'w2']),
+      listEdgeWorkspaces: async (db) => {
+        await edgeWorkspaces.listEdgeWorkspaces(db, 'e1', { limit: 10 })
+        await edgeWorkspaces.listEdgeWorkspaces(db, 'e1', { after: 'w1', limit: 10 })
+      },
+      countTunnelEvents: (db) => edgeWorkspaces.countTunnelEvents(db, [{ ...pair, added: 1 }]),
+    },
+  ],
+  [
     tunnelAdmission,
     {
       findOtherTunnels: (db) => tunnelAdmission.findOtherTunnels(db, 'e1', [name]),
-      resolveKeys: (db) => tunnelAdmission.resolveKeys(db, [{ slug: ws, keyId: 'k1' }]),
+      resolveKeys: (db) => tunnelAdmission.resolveKeys(db, ['k1']),
     },
   ],
   [
@@ -664,6 +681,12 @@ const calls: [module: object, calls: Calls][] = [
     webhookQueue,
     {
       findNextDelivery: (db) => webhookQueue.findNextDelivery(db, 'whk_7', 71),
+      hasMorePending: (db) =>
+        webhookQueue.hasMorePending(
+          db,
+          { id: 'whk_7', next_position: 71, enabled_position: 0 } as webhookQueue.EndpointRow,
+          { without: ['tunnel.opened'], count: 10 },
+        ),
       recordDelivered: (db) =>
         webhookQueue.recordDelivered(db, claimed, { position: 71, attempt, claimMs: 1_000 }),
       recordFailed: (db) =>
@@ -736,6 +759,8 @@ const calls: [module: object, calls: Calls][] = [
     usageReset,
     {
       listCounters: (db) => usageReset.listCounters(db, { workspaceId: ws, day: DAY }, 10),
+      listReportedDays: (db) =>
+        usageReset.listReportedDays(db, { workspaceId: ws, edgeId: 'e1', from: DAY, until: 2 * DAY }),
       resetDay: async (db) => {
         await usageReset.resetDay({ db, isDistributed: false }, { workspaceId: ws, day: DAY }, 'e1')
         await usageReset.resetDay({ db, isDistributed: false }, { workspaceId: ws, day: DAY }, undefined)

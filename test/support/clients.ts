@@ -11,7 +11,7 @@ import { createLog } from '../../src/log.ts'
 import { openServices } from '../../src/services.ts'
 import { assertKept, assertKnown, type Ledger } from './ledger.ts'
 import { SECRET } from './migrated-databases.ts'
-import { type Call, caller, operator, type TestResponse } from './server.ts'
+import { type Call, caller, operator, recordVerified, type TestResponse } from './server.ts'
 import { until } from './until.ts'
 
 /** The longest time to any response, in any state of the database. */
@@ -42,6 +42,7 @@ export async function populate(database: string): Promise<Secrets> {
     { label: 'of the clients' },
   )
   const edge = await createEdge(services, operator, 'fra-1')
+  await recordVerified({ services })
   await services.store.close()
   return { key: key.token, edge: edge.token }
 }

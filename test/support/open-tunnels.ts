@@ -2,8 +2,10 @@
 import { randomBytes } from 'node:crypto'
 import type { ReportedTunnel } from '../../src/contract/tunnel-fields.ts'
 import type { ClaimResult, SyncRequest, SyncResult, TunnelClaim } from '../../src/contract/tunnels.ts'
+import { createGrants } from '../../src/directory/grants.ts'
 import { createEdge } from '../../src/domain/edges.ts'
-import { caller, operator, type TestServer } from './server.ts'
+import { SECRET } from './migrated-databases.ts'
+import { caller, operator, recordVerified, type TestServer } from './server.ts'
 
 export const tunnelId = () => `tun_${randomBytes(10).toString('hex')}`
 
@@ -34,11 +36,17 @@ export const tunnelOf = (server: TestServer, given: Partial<ReportedTunnel> = {}
   ...given,
 })
 
+const grants = createGrants(SECRET)
+
+/** As if the edge had just verified the key. */
+export const grantOf = (edge: { id: string }, keyId: string) => grants.issue(edge.id, keyId, Date.now())
+
 export type TunnelEdge = Awaited<ReturnType<typeof addTunnelEdge>>
 
 /** `url`: of a node other than the server. */
 export async function addTunnelEdge(server: TestServer, name: string, url = server.url) {
   const edge = await createEdge(server.services, operator, name)
+  await recordVerified(server)
   const call = caller(`${url}/edge/v1`, edge.token)
   const post = (path: string, body: unknown) =>
     call('POST', path, { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } })
@@ -47,6 +55,7 @@ export async function addTunnelEdge(server: TestServer, name: string, url = serv
   const claimBody = (tunnel: TunnelClaim['tunnel'], given: Partial<TunnelClaim> = {}): TunnelClaim => ({
     session: state.session,
     sequence: state.sequence + 1,
+    grant: grantOf(edge, tunnel.keyId),
     tunnel,
     ...given,
   })
@@ -59,8 +68,11 @@ export async function addTunnelEdge(server: TestServer, name: string, url = serv
     load: { tunnels: 0, streams: 0 },
     changed: [],
     closed: [],
+    grants: grantsOf(given.changed ?? []),
     ...given,
   })
+  const grantsOf = (tunnels: readonly ReportedTunnel[]) =>
+    [...new Set(tunnels.map(({ keyId }) => keyId))].map((keyId) => grantOf(edge, keyId))
   const expectOk = <T>({ status, text, json }: Awaited<ReturnType<typeof post>>): T => {
     if (status !== 200) throw new Error(`${status} ${text}`)
     return json

@@ -1,5 +1,6 @@
 // The real server, on a real port, in the test's process.
 import { createHash } from 'node:crypto'
+import { sql } from 'kysely'
 import { type Running, startServer } from '../../src/app.ts'
 import { type Config, readConfig } from '../../src/config.ts'
 import type { Actor, PasswordHasher, Services } from '../../src/domain/context.ts'
@@ -146,12 +147,31 @@ export async function addWorkspace(server: TestServer, slug: string) {
     { ...server.services, actor: operator, workspaceId: workspace.id },
     { label: `of ${slug}` },
   )
+  await recordVerified(server)
   return { workspace, key }
 }
 
-/** Adds an edge, with functions for its requests. */
+/** An edge presents a valid key: from then on it may report usage of the workspace. */
+export async function presentKey(url: string, edgeToken: string, key: string): Promise<void> {
+  const { json } = await caller(`${url}/edge/v1`, edgeToken)('POST', '/keys/verify', {
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ key }),
+  })
+  if (!json?.valid) throw new Error(`the key is not valid: ${JSON.stringify(json)}`)
+}
+
+/** As if each edge had verified a key of each workspace. */
+export const recordVerified = ({ services: { store } }: Pick<TestServer, 'services'>) =>
+  store.transaction((tx) =>
+    sql`insert into edge_workspaces (edge_id, workspace_id, verified_at)
+      select edges.id, workspaces.id, 1 from edges cross join workspaces where true
+      on conflict do nothing`.execute(tx),
+  )
+
+/** Adds an edge that has verified a key of each workspace, with functions for its requests. */
 export async function addEdge(server: TestServer, name = 'fra-1') {
   const edge = await createEdge(server.services, operator, name)
+  await recordVerified(server)
   const call = caller(`${server.url}/edge/v1`, edge.token)
   const post = (path: string, body: string) =>
     call('POST', path, { body, headers: { 'content-type': 'application/json' } })

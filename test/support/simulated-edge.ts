@@ -32,14 +32,19 @@ export class SimulatedEdge {
     this.#template = template
   }
 
+  /** It has verified the key of all its tunnels. */
+  get #edge() {
+    return { id: this.id, verifiedKeys: new Set([this.#template.keyId]) }
+  }
+
   async open(name: string, fate: Fate): Promise<void> {
     if ([...this.tunnels.values()].some(({ tunnel }) => tunnel.name === name)) return
     const tunnel = { ...this.#template, id: tunnelId(), name }
     this.tunnels.set(tunnel.id, { tunnel, tick: this.#next })
     const { requests, bytesIn, bytesOut, streams, ...claimed } = tunnel
-    const body: TunnelClaim = { session: this.#session, sequence: this.#next, tunnel: claimed }
+    const body: TunnelClaim = { session: this.#session, sequence: this.#next, grant: '', tunnel: claimed }
     const result = await this.#send(
-      () => claimTunnel(this.#services, this.id, body).catch(() => undefined),
+      () => claimTunnel(this.#services, this.#edge, body).catch(() => undefined),
       fate,
     )
     if (!result?.granted) this.close(tunnel.id)
@@ -70,7 +75,7 @@ export class SimulatedEdge {
       changed: [...this.tunnels.values()].flatMap(({ tunnel, tick }) => (tick > previous ? [tunnel] : [])),
       closed: [...this.#closed].flatMap(([id, tick]) => (tick > previous ? [id] : [])),
     }
-    const result = await this.#send(() => syncTunnels(this.#services, this.id, body), fate)
+    const result = await this.#send(() => syncTunnels(this.#services, this.#edge, body), fate)
     if (!result) return false
     this.#acknowledged = result.resync ? 0 : sequence
     for (const { id } of result.close) this.close(id)

@@ -9,7 +9,7 @@ import type { TunnelClient } from '../../src/tunnels/edge/tunnel-client.ts'
 const KEY = {
   valid: true as const,
   keyId: 'tok_1',
-  workspace: { slug: 'acme', name: 'Acme', provisioned: true, tunnelBase: 'acme.tunnels.test' },
+  workspace: { slug: 'acme', name: 'Acme', provisioned: true, tunnelBase: 'acme.tunnels.test', topic: 't' },
 }
 
 /** Claims that fail with the error, of a name that is open here and of one that is not. */

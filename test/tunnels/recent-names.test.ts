@@ -9,7 +9,7 @@ const recent = (keyId: string) => ({
   key: {
     valid: true as const,
     keyId,
-    workspace: { slug: 'acme', name: 'Acme', provisioned: true, tunnelBase: 'acme.tunnels.test' },
+    workspace: { slug: 'acme', name: 'Acme', provisioned: true, tunnelBase: 'acme.tunnels.test', topic: 't' },
   },
   rules: null,
 })

@@ -15,8 +15,8 @@ const TUNNELS_CHANGED = 'event: tunnels-changed\ndata: {}\n\n'
 export interface SubscribedEdge {
   id: string
   isStillValid: () => Promise<boolean>
-  /** A workspace with its slug: edges do not know its id. */
-  workspaceOf: (workspaceId: string) => Promise<Pick<WorkspaceView, 'slug' | 'quota'>>
+  /** What names the workspace to edges that have verified one of its keys, and nothing to others. */
+  workspaceOf: (workspaceId: string) => Promise<Pick<WorkspaceView, 'topic' | 'quota'>>
   /** Its last event id, if it resumes. */
   after: Position | undefined
   /** Aborted to end the stream; if it was replaced, the edge gets the reason. */
@@ -52,19 +52,19 @@ export async function* keyChanges(follower: ChangeFollower, edge: SubscribedEdge
 
   /**
    * Edges are notified of keys, quotas, archived workspaces and their own tunnels. Any other change just
-   * advances the position.
+   * advances the position. No ids and slugs: this edge may never have seen the key or workspace.
    */
   async function dataOf({ kind, subjectId, hash, expiresAt }: Change): Promise<string> {
     if (kind === 'workspace-archived' || kind === 'workspace-restored')
-      return dataEvent(kind, { workspace: (await edge.workspaceOf(subjectId)).slug })
+      return dataEvent(kind, { topic: (await edge.workspaceOf(subjectId)).topic })
     if (kind === 'workspace-quota') {
-      const { slug, quota } = await edge.workspaceOf(subjectId)
-      return quota ? dataEvent('quota-changed', { workspace: slug, quota }) : '\n'
+      const { topic, quota } = await edge.workspaceOf(subjectId)
+      return quota ? dataEvent('quota-changed', { topic, quota }) : '\n'
     }
-    if (kind === 'key') return dataEvent('revoked', { keyId: subjectId, hash })
+    if (kind === 'key') return dataEvent('revoked', { hash })
     if (kind === 'key-expiry' && expiresAt !== null) {
       const expiresInMs = Math.max(0, Math.floor(expiresAt - follower.databaseTime()))
-      return dataEvent('expiry-changed', { keyId: subjectId, hash, expiresInMs })
+      return dataEvent('expiry-changed', { hash, expiresInMs })
     }
     return kind === 'tunnels' && subjectId === edge.id ? TUNNELS_CHANGED : '\n'
   }

@@ -12,6 +12,8 @@ import {
   thenMaybe,
   type ValidKey,
 } from '../../directory/directory.ts'
+import type { EdgeWorkspaces } from '../../directory/edge-workspaces.ts'
+import type { Grants } from '../../directory/grants.ts'
 import type { Services } from '../../domain/context.ts'
 import { Fault } from '../../domain/fault.ts'
 import { findHost } from '../../domain/hosts.ts'
@@ -30,6 +32,8 @@ import { describeValidKey } from './valid-key.ts'
 export interface EdgeOptions {
   services: Services
   directory: Directory
+  edgeWorkspaces: EdgeWorkspaces
+  grants: Grants
   follower: ChangeFollower
   /** Aborted to end the streams. */
   closing: AbortSignal
@@ -63,26 +67,41 @@ export function registerEdgeApi(
   server: FastifyInstance,
   options: EdgeOptions,
 ): { openStreams: () => number } {
-  const { services, directory, follower, closing, baseUrl = '', describeWorkspace } = options
+  const { services, directory, edgeWorkspaces, grants, follower, closing, baseUrl = '' } = options
+  const { describeWorkspace } = options
   const authenticateEdge = createAuthenticator(directory.verifyEdge, edgeMessages)
   const authenticateKey = createAuthenticator(directory.verifyKey, keyMessages)
   const streams = new ChangeStreams({
     closing,
     onReplaced: (edge) => server.log.warn({ edge }, 'edge has too many change streams; closed its oldest'),
   })
-  const describeResult = (result: ValidKey | InvalidCredential): MaybePromise<VerifyResult> =>
+  const issueGrant = (edgeId: string, keyId: string) => grants.issue(edgeId, keyId, follower.databaseTime())
+  const describeResult = (
+    result: ValidKey | InvalidCredential,
+    { edgeId, withGrant }: { edgeId: string; withGrant: boolean },
+  ): MaybePromise<VerifyResult> =>
     result.valid
-      ? thenMaybe(directory.getWorkspace(result.workspaceId), (row) => ({
+      ? thenMaybe(edgeWorkspaces.getVerified(edgeId, result.workspaceId), (row) => ({
           ...describeValidKey(directory, result),
+          ...(withGrant && { grant: issueGrant(edgeId, result.keyId) }),
           workspace: describeWorkspace(row),
         }))
       : { valid: false as const, reason: reasonsForEdges[result.reason] }
+  const workspaces = { findIds: edgeWorkspaces.findIds, getWorkspace: directory.getWorkspace }
+  /** What the edge may open tunnels with. */
+  const findGranted = ({ id }: EdgeCaller['actor'], given: readonly string[]) => ({
+    id,
+    verifiedKeys: grants.findKeys(id, given, follower.databaseTime()),
+  })
 
   const handlers: Handlers<{ anyone: undefined; edge: EdgeCaller }, (typeof edgeOperations)[number]> = {
-    'keys.verify': (_caller, { key }) => thenMaybe(directory.verifyKey(key), describeResult),
-    'requests.authorize': async ({ authenticateClient }) => {
+    'keys.verify': ({ actor }, { key, grant: withGrant = false }) =>
+      thenMaybe(directory.verifyKey(key), (result) =>
+        describeResult(result, { edgeId: actor.id, withGrant }),
+      ),
+    'requests.authorize': async ({ actor, authenticateClient }) => {
       const { keyId, workspaceId } = await authenticateClient()
-      const { slug, quota } = describeWorkspace(await directory.getWorkspace(workspaceId))
+      const { slug, quota } = describeWorkspace(await edgeWorkspaces.getVerified(actor.id, workspaceId))
       // Not 429, which nginx would turn into 500.
       if (isQuotaReached(quota, services.clock())) throw new Fault('forbidden', { message: QUOTA_REACHED })
       return { 'x-adit-workspace': slug, 'x-adit-key-id': keyId }
@@ -97,11 +116,10 @@ export function registerEdgeApi(
           closing,
         }),
       ),
-    'tunnels.claim': ({ actor }, claim) => claimTunnel(services, actor.id, claim),
-    'tunnels.sync': ({ actor }, sync) => syncTunnels(services, actor.id, sync),
-    'usage.report': ({ actor }, report) =>
-      ingestReport(services, directory.findWorkspaceIds, actor.id, report),
-    'hosts.find': (_caller, { host }) => findHost(services, directory, host),
+    'tunnels.claim': ({ actor }, claim) => claimTunnel(services, findGranted(actor, [claim.grant]), claim),
+    'tunnels.sync': ({ actor }, sync) => syncTunnels(services, findGranted(actor, sync.grants ?? []), sync),
+    'usage.report': ({ actor }, report) => ingestReport(services, edgeWorkspaces.findIds, actor.id, report),
+    'hosts.find': ({ actor }, { host }) => findHost(services, workspaces, { edgeId: actor.id, host }),
     'description.read': createOpenApiDocument({
       ...edgeInfo,
       serverUrl: baseUrl + EDGE_PREFIX,

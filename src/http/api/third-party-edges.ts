@@ -6,6 +6,7 @@ import Type from 'typebox'
 import { faults } from '../../contract/faults.ts'
 import type { ChangeFollower } from '../../directory/change-follower.ts'
 import { type Directory, type MaybePromise, thenMaybe } from '../../directory/directory.ts'
+import type { EdgeWorkspaces } from '../../directory/edge-workspaces.ts'
 import { Fault } from '../../domain/fault.ts'
 import { isQuotaReached, QUOTA_REACHED } from '../../domain/quotas.ts'
 import { type Checker, checker } from '../../domain/validation.ts'
@@ -18,10 +19,15 @@ import { asObject, type FrpResponse, handleFrp, rejected } from './frp.ts'
 export interface ThirdPartyEdgesOptions {
   clock: () => number
   directory: Directory
+  edgeWorkspaces: EdgeWorkspaces
   follower: ChangeFollower
   /** Aborted when requests must not wait any longer. */
   closing: AbortSignal
   describeWorkspace: (row: WorkspaceRow) => WorkspaceView
+}
+
+interface EdgeCaller {
+  actor: { kind: 'edge'; id: string }
 }
 
 /**
@@ -38,13 +44,15 @@ const SshLogin = Type.Object({
 
 export function registerThirdPartyEdges(
   server: FastifyInstance,
-  { clock, directory, follower, closing, describeWorkspace }: ThirdPartyEdgesOptions,
+  { clock, directory, edgeWorkspaces, follower, closing, describeWorkspace }: ThirdPartyEdgesOptions,
 ): void {
   const authenticateEdge = createAuthenticator(directory.verifyEdge, edgeMessages)
   const authenticateKey = createAuthenticator(directory.verifyKey, keyMessages)
   const checkSshLogin: Checker<Type.Static<typeof SshLogin>> = checker(SshLogin, '/body')
   const waitForDatabase = createDatabaseWait({ isUpToDate: follower.isUpToDate, closing })
-  const workspaceOf = async (id: string) => describeWorkspace(await directory.getWorkspace(id))
+  /** The workspace of a valid key that the edge of the request has presented. */
+  const workspaceOf = async ({ caller }: FastifyRequest, id: string) =>
+    describeWorkspace(await edgeWorkspaces.getVerified((caller as EdgeCaller).actor.id, id))
 
   /** Runs before the body is read, and again afterwards: the edge may have been revoked meanwhile. */
   const authenticate = async (request: FastifyRequest) => {
@@ -79,7 +87,11 @@ export function registerThirdPartyEdges(
     handler: async (request, reply): Promise<FrpResponse> => {
       const { op, content } = asObject(request.body)
       return attempt(request, reply, () =>
-        handleFrp(op, content, { clock, verifyKey: directory.verifyKey, describeWorkspace: workspaceOf }),
+        handleFrp(op, content, {
+          clock,
+          verifyKey: directory.verifyKey,
+          describeWorkspace: (id) => workspaceOf(request, id),
+        }),
       )
     },
   })
@@ -94,7 +106,7 @@ export function registerThirdPartyEdges(
       checkSshLogin(request.body)
       const { password, user } = request.body as Type.Static<typeof SshLogin>
       const { workspaceId } = await authenticateKey(request, password)
-      const { slug, provisioned, quota } = await workspaceOf(workspaceId)
+      const { slug, provisioned, quota } = await workspaceOf(request, workspaceId)
       if (!provisioned)
         throw new Fault('forbidden', { message: `The workspace "${slug}" is not provisioned yet.` })
       if (isQuotaReached(quota, clock())) throw new Fault('forbidden', { message: QUOTA_REACHED })

@@ -4,6 +4,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { verifyKey } from '../../contract/edge.ts'
 import type { Directory, ValidKey } from '../../directory/directory.ts'
+import type { EdgeWorkspaces } from '../../directory/edge-workspaces.ts'
 import type { Context } from '../../domain/context.ts'
 import type { WorkspaceRow, WorkspaceView } from '../../domain/workspaces.ts'
 import { startOfDay, startOfSecond } from '../../time.ts'
@@ -34,12 +35,13 @@ export interface StoredResponse extends Cacheable {
 
 export interface RenderedResponse extends Cacheable {
   authenticate(hash: string): { id: string } | undefined
-  /** The response body, from the directory's cache alone; undefined is a miss. */
-  render(requestBody: string): string | undefined
+  /** The response body for the caller, from caches alone; undefined is a miss. */
+  render(requestBody: string, callerId: string): string | undefined
 }
 
 export interface CacheableOperationsOptions {
   readonly directory: Directory
+  readonly edgeWorkspaces: Pick<EdgeWorkspaces, 'isKnown'>
   readonly describeWorkspace: (row: WorkspaceRow) => WorkspaceView
   /** Requests with a key count against a rate limit, and its headers differ from response to response. */
   readonly isRateLimited: boolean
@@ -94,7 +96,8 @@ const VERIFY_BODY_BYTES_MAX = 220
 const KEY_ID = '{keyId}'
 
 /** Rendered for each request: a stored response for each key would take more memory than the keys. */
-function verification({ directory, describeWorkspace }: CacheableOperationsOptions): RenderedResponse {
+function verification(options: CacheableOperationsOptions): RenderedResponse {
+  const { directory, edgeWorkspaces, describeWorkspace } = options
   const serialize = serializerFor(verifyKey.response.schema)
   const describe = (key: ValidKey, row: WorkspaceRow) =>
     serialize({ ...describeValidKey(directory, key), workspace: describeWorkspace(row) })
@@ -126,13 +129,13 @@ function verification({ directory, describeWorkspace }: CacheableOperationsOptio
       directory.edgeVerdicts.hit.valid += 1
       directory.keyVerdicts.hit.valid += 1
     },
-    render(requestBody) {
+    render(requestBody, edgeId) {
       if (!requestBody.startsWith(BODY_START) || !requestBody.endsWith(BODY_END)) return undefined
       // Whatever it contains: if its hash is in the cache, it is a key, which needs no escaping in JSON.
       const secret = requestBody.slice(BODY_START.length, -BODY_END.length)
       const key = directory.cachedKey(directory.hashOf(secret))
       const row = key && directory.cachedWorkspace(key.workspaceId)
-      if (!row) return undefined
+      if (!row || !edgeWorkspaces.isKnown(edgeId, row)) return undefined
       if (key.expiresAt !== null) return describe(key, row)
       const end = endOf(key, row)
       return start + key.keyId + end

@@ -181,7 +181,7 @@ export class ResponseCache {
       // revoked.
       const isEligible = isWhole && this.#clientIp(request) !== undefined
       const caller = isEligible ? cacheable.authenticate(exchange.hash) : undefined
-      const body = caller && cacheable.render(chunk.toString('latin1'))
+      const body = caller && cacheable.render(chunk.toString('latin1'), caller.id)
       if (caller && body !== undefined) {
         this.#send(exchange, { head, body, bytes: Buffer.byteLength(body) }, caller.id)
         cacheable.countVerified()

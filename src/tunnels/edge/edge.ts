@@ -66,7 +66,7 @@ export interface EdgeOptions
   /** Undefined without a control plane, and so is the reporter. */
   readonly meter: Meter | undefined
   startReporter:
-    | ((callbacks: Pick<TunnelReporterOptions, 'onClose' | 'onAccessRules'>) => TunnelReporter)
+    | ((options: Pick<TunnelReporterOptions, 'verifier' | 'onClose' | 'onAccessRules'>) => TunnelReporter)
     | undefined
 }
 
@@ -144,7 +144,7 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
   }
   // Only now, so that a second process on this port does not replace the running one at the control plane.
   // Nothing is awaited until the guard is attached: the first connection finds the edge complete.
-  names = startNameClaims(options, registry)
+  names = startNameClaims(options, registry, verifier)
   const addresses = createClientAddresses(options)
   const { port: listeningPort } = listener.address
   const ingress = createIngress({
@@ -223,9 +223,14 @@ const countVerdicts = ({ verdicts }: EdgeInstruments, verifier: Verifier): Verif
   },
 })
 
-function startNameClaims({ startReporter }: EdgeOptions, registry: Registry): NameClaims | undefined {
+function startNameClaims(
+  { startReporter }: EdgeOptions,
+  registry: Registry,
+  verifier: Verifier,
+): NameClaims | undefined {
   let claims: NameClaims | undefined
   const reporter = startReporter?.({
+    verifier,
     onClose({ id, resume, reason, message }) {
       if (reason !== 'moved') return registry.closeForGood(id, resume, { reason, message })
       // A client that has moved is open at another edge.

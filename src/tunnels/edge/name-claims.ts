@@ -51,7 +51,7 @@ export class NameClaims {
     const pending: PendingClaim = { workspace, name, rules: null, isStale: false }
     this.#pending.set(id, pending)
     try {
-      const result = await this.#reporter.claim(tunnel)
+      const result = await this.#reporter.claim(tunnel, key)
       if (result.granted) return Object.assign(pending, { rules: result.access, port: result.port })
       this.#pending.delete(id)
       return refusedClaim(result)
@@ -70,7 +70,7 @@ export class NameClaims {
 
   opened(tunnel: ClaimedTunnel, client: TunnelClient, recent: RecentName): void {
     this.#pending.delete(tunnel.id)
-    this.#reporter.opened(tunnel, () => ({ ...client.totals, streams: client.active }))
+    this.#reporter.opened(tunnel, client.key.secret, () => ({ ...client.totals, streams: client.active }))
     this.#recent.opened(client.key.secret, tunnel.name, recent)
   }
 

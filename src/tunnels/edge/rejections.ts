@@ -159,7 +159,6 @@ export const secondPassword = (name: string) =>
 /** Reasons of the control plane, with the code that the client gets. Later versions may have others. */
 const CLAIM_REASONS: Record<string, [Rejection['status'], error: string] | undefined> = {
   name_taken: [409, 'name_taken'],
-  unknown_workspace: [403, 'not_provisioned'],
   not_provisioned: [403, 'not_provisioned'],
   invalid_key: [401, 'unauthorized'],
   limit_reached: [429, 'too_many_tunnels'],
