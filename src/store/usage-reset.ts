@@ -1,6 +1,6 @@
 // The usage counters of a day by edge and epoch, and their removal by the operator.
 import { sql } from 'kysely'
-import { DAY_MS, HOUR_MS } from '../time.ts'
+import { DAY_MS, HOUR_MS, startOfDay } from '../time.ts'
 import type { UsageTx } from './bulk.ts'
 import { asText, type Db, type Tx } from './store.ts'
 import { decodeHour, subtractHours } from './usage-hours.ts'
@@ -39,6 +39,53 @@ export const listCounters = (db: Db, { workspaceId, day }: Day, limit: number) =
     .orderBy('c.epoch')
     .limit(limit)
     .execute()
+
+export interface ReportedDay {
+  day: number
+  requests: bigint
+  bytes: bigint
+}
+
+interface ReportedRange {
+  workspaceId: string
+  edgeId: string
+  /** Starts of days: from the first to before the last. */
+  from: number
+  until: number
+}
+
+/** Days for which the edge has reported counters or open tunnels, in order. */
+export async function listReportedDays(db: Db, range: ReportedRange): Promise<ReportedDay[]> {
+  const { workspaceId, edgeId, from, until } = range
+  const counters = await db
+    .selectFrom('usage_counters')
+    .select([
+      'day',
+      sql<string>`cast(sum(requests) as text)`.as('requests'),
+      sql<string>`cast(sum(bytes_in) + sum(bytes_out) as text)`.as('bytes'),
+    ])
+    .where('workspace_id', '=', workspaceId)
+    .where('day', '>=', from)
+    .where('day', '<', until)
+    .where('edge_id', '=', edgeId)
+    .groupBy('day')
+    .execute()
+  // Each hour is a lookup by the primary key, which begins with it.
+  const hours = await db
+    .selectFrom('usage_hours')
+    .select('hour')
+    .where('workspace_id', '=', workspaceId)
+    .where('hour', 'in', hoursBetween(from, until))
+    .where('edge_id', '=', edgeId)
+    .execute()
+  const days = new Map(hours.map(({ hour }) => [startOfDay(hour), { requests: 0n, bytes: 0n }]))
+  for (const { day, requests, bytes } of counters)
+    days.set(day, { requests: BigInt(requests), bytes: BigInt(bytes) })
+  return [...days].map(([day, sums]) => ({ day, ...sums })).sort((a, b) => a.day - b.day)
+}
+
+const hoursBetween = (from: number, until: number) =>
+  Array.from({ length: (until - from) / HOUR_MS }, (_, index) => from + index * HOUR_MS)
 
 export interface RemovedRows {
   counters: number
@@ -112,12 +159,11 @@ async function lockHoursOf(tx: UsageTx, day: Day, edgeId: string | undefined) {
 }
 
 async function readHours(db: Tx, { workspaceId, day }: Day): Promise<TunnelHour[]> {
-  const hours = Array.from({ length: DAY_MS / HOUR_MS }, (_, index) => day + index * HOUR_MS)
   const rows = await db
     .selectFrom('usage_hours')
     .select(['hour', 'edge_id', 'open'])
     .where('workspace_id', '=', workspaceId)
-    .where('hour', 'in', hours)
+    .where('hour', 'in', hoursBetween(day, day + DAY_MS))
     .execute()
   return rows.map((row) => ({ workspaceId, hour: row.hour, edgeId: row.edge_id, open: decodeHour(row.open) }))
 }

@@ -4,7 +4,8 @@ import { test } from 'node:test'
 import type { Test } from '../support/cleanup.ts'
 import { createMigratedDatabase, type Engine, engines } from '../support/databases.ts'
 import { run, startServing } from '../support/process.ts'
-import { caller } from '../support/server.ts'
+import { caller, presentKey } from '../support/server.ts'
+import { until } from '../support/until.ts'
 
 const today = () => new Date().toISOString().slice(0, 10)
 
@@ -18,8 +19,9 @@ async function setUp(t: Test, engine: Engine) {
     await json('admin', 'edge', 'create', 'bad'),
   ]
   const { api, url } = await startServing(t, env)
+  for (const edge of [good, bad]) await presentKey(url, edge.token, key.token)
   const day = today()
-  const report = (edge: { token: string }, epoch: string, bytesIn: number, open: number) =>
+  const report = (edge: { token: string }, epoch: string, bytesIn: number, open: number, day = today()) =>
     caller(`${url}/edge/v1`, edge.token)('POST', '/usage', {
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify({
@@ -43,7 +45,12 @@ async function setUp(t: Test, engine: Engine) {
     const { totalBytes, eventCount, peakTunnels } = await usage()
     return { totalBytes, eventCount, peakTunnels }
   }
-  return { env, json, good, bad, day, report, figures }
+  const verify = async (edge: { token: string }) => {
+    const headers = { 'content-type': 'application/json' }
+    const body = JSON.stringify({ key: key.token })
+    return (await caller(`${url}/edge/v1`, edge.token)('POST', '/keys/verify', { headers, body })).json
+  }
+  return { env, json, good, bad, day, report, figures, verify }
 }
 
 for (const engine of engines) {
@@ -53,7 +60,7 @@ for (const engine of engines) {
     await report(good, 'g1', 5, 2)
     await report(bad, 'b1', absurd, 900_000)
     await report(bad, 'b2', 7, 1)
-    assert.deepEqual(await figures(), { totalBytes: absurd + 12, eventCount: 6, peakTunnels: 900_002 })
+    assert.deepEqual(await figures(), { totalBytes: absurd + 12, eventCount: 6, peakTunnels: 1_002 })
 
     const shown = await json('admin', 'usage', 'show', 'acme', '--day', day)
     assert.deepEqual(
@@ -95,6 +102,40 @@ for (const engine of engines) {
     assert.deepEqual(
       rows.filter((row) => row.action === 'usage.reset').map((row) => [row.subject_id, row.subject_name]),
       [[day, `${day} of edge bad`]],
+    )
+  })
+
+  test(`${engine}: revoking an edge can reset its usage of all workspaces and days, and lifts quotas`, async (t) => {
+    const { env, json, good, bad, day, report, figures, verify } = await setUp(t, engine)
+    await json('admin', 'workspace', 'quota', 'acme', '--bytes', '1000')
+    const earlier = new Date(Date.now() - 3 * 86_400_000).toISOString().slice(0, 10)
+    await report(good, 'g1', 5, 2)
+    await report(bad, 'b1', 5_000, 3, earlier)
+    await report(bad, 'b2', 7_000, 3)
+    await until('the quota is reached', async () => (await verify(good)).workspace.quota.level === 'reached')
+    const unconfirmed = await run(t, ['admin', 'edge', 'revoke', bad.id, '--reset-usage'], env)
+    assert.equal(unconfirmed.code, 2)
+    assert.match(unconfirmed.stderr, /2 requests and 12000 bytes, on 2 days of 1 workspaces/)
+    for (let round = 0; round < 2; round++)
+      assert.deepEqual(await json('admin', 'edge', 'revoke', bad.id, '--reset-usage', '--yes'), {
+        id: bad.id,
+        revoked: true,
+        usage: round === 0 ? { workspaces: 1, days: 2 } : { workspaces: 0, days: 0 },
+      })
+    assert.deepEqual(await figures(), { totalBytes: 5, eventCount: 2, peakTunnels: 2 })
+    const days = await json('admin', 'usage', 'show', 'acme')
+    assert.deepEqual(
+      days.map((row: { day: string; bytesIn: number }) => [row.day, row.bytesIn]),
+      [
+        [day, 5],
+        [earlier, 0],
+      ],
+    )
+    await until('it is not reached any more', async () => !(await verify(good)).workspace.quota.level)
+    const { rows } = await audit(env)
+    assert.deepEqual(
+      rows.filter((row) => row.action === 'usage.reset').map((row) => [row.subject_id, row.subject_name]),
+      [[bad.id, '2 days of edge bad']],
     )
   })
 

@@ -1,3 +1,4 @@
+import { type EdgeUsage, resetEdgeUsage, sumEdgeUsage } from '../../domain/edge-usage.ts'
 import { createEdge, listAll, revoke as revokeEdge } from '../../domain/edges.ts'
 import type { Io } from '../io.ts'
 import { printState } from '../key-state.ts'
@@ -37,12 +38,34 @@ function printEdgeState(edge: Edge, io: Io): Cell {
   return edge.isConnected ? green('connected') : yellow('not connected')
 }
 
-export async function revoke({ id, yes }: { id: string; yes: boolean }, io: Io): Promise<void> {
-  const revoked = await withServices(async (services, actor) => {
-    const active = (await listAll(services)).filter(({ revokedAt }) => revokedAt === null)
+interface Revocation {
+  id: string
+  yes: boolean
+  resetsUsage: boolean
+}
+
+export async function revoke({ id, yes, resetsUsage }: Revocation, io: Io): Promise<void> {
+  const done = await withServices(async (services, actor) => {
+    const edges = await listAll(services)
+    const active = edges.filter(({ revokedAt }) => revokedAt === null)
     if (active.length === 1 && active[0]?.id === id)
       await confirm(io, `${id} ("${active[0].name}") is the last active edge.`, yes)
-    return revokeEdge(services, actor, id)
+    const isRevoked = edges.some((edge) => edge.id === id && edge.revokedAt !== null)
+    if (!resetsUsage) return { ...(await revokeEdge(services, actor, id)), usage: undefined }
+    await confirm(io, describeUsage(id, await sumEdgeUsage(services, id)), yes)
+    // First, so that it reports nothing any more.
+    if (!isRevoked) await revokeEdge(services, actor, id)
+    return { id, revoked: true as const, usage: await resetEdgeUsage(services, actor, id) }
   })
-  io.data(revoked, `Revoked ${id}.`)
+  const { usage } = done
+  io.data(
+    done,
+    usage
+      ? `Revoked ${id}, and deleted its usage: ${usage.days} days of ${usage.workspaces} workspaces.`
+      : `Revoked ${id}.`,
+  )
 }
+
+const describeUsage = (id: string, { workspaces, days, requests, bytes }: EdgeUsage) =>
+  `Usage that ${id} has reported in the last 35 days is deleted: ${requests} requests and ${bytes} bytes, on ` +
+  `${days} days of ${workspaces} workspaces.`

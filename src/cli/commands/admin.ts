@@ -179,11 +179,16 @@ const edges: readonly Command[] = [
       name: 'admin edge revoke',
       group,
       summary: 'revoke the credential of an edge',
-      details: `Cannot be undone. ${confirmation('it is the last active edge')}`,
+      details:
+        `Cannot be undone. ${confirmation('it is the last active edge')} After a credential was stolen, ` +
+        '--reset-usage also deletes the usage that the edge has reported, of all workspaces and of the last ' +
+        '35 days: it says how much that is, and asks. Workspaces that it brought to their quota can be used ' +
+        'again within seconds. It can be repeated for an edge that is revoked already.',
       arguments: ['id'],
-      options: { yes: yesOption },
+      options: { yes: yesOption, 'reset-usage': { summary: 'delete the usage that the edge has reported' } },
     },
-    async (input, io) => (await import('../admin/edges.ts')).revoke(input, io),
+    async ({ id, yes, 'reset-usage': resetsUsage }, io) =>
+      (await import('../admin/edges.ts')).revoke({ id, yes, resetsUsage }, io),
   ),
 ]
 
