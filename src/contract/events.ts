@@ -190,6 +190,12 @@ export const events = {
     data: Type.Object({ tunnel: Tunnel }),
     example: { tunnel },
   },
+  'tunnel.limited': {
+    summary:
+      'An edge has opened and closed so many tunnels that their further events are left out until the hour ends',
+    data: Type.Object({ edgeId: Type.String(), until: Instant }),
+    example: { edgeId: tunnel.edgeId, until: '2026-11-15T11:00:00.000Z' },
+  },
   'webhook.test': {
     summary: 'An owner sent a test event; only to that endpoint, whatever events it wants',
     data: Type.Object({ actor: Actor }),

@@ -4,7 +4,7 @@ import { type LockedSession, lockSession, replaceSession } from '../store/edge-s
 import type { Tx } from '../store/store.ts'
 import { MINUTE_MS } from '../time.ts'
 import type { Services } from './context.ts'
-import { recordTunnels } from './events.ts'
+import { recordTunnels } from './tunnel-events.ts'
 
 export const LEASE_MS = TUNNEL_LEASE_S * 1_000
 

@@ -3,7 +3,6 @@
 import type { EventData, EventType } from '../contract/events.ts'
 import type { Role } from '../store/members.ts'
 import type { Tx } from '../store/store.ts'
-import type { ClosedTunnel } from '../store/tunnels.ts'
 import { type EventReceiver, insertDeliveries, listReceivers } from '../store/webhook-events.ts'
 import type { Changes } from './audit-changes.ts'
 import type { Actor, Services } from './context.ts'
@@ -15,7 +14,7 @@ export type WorkspaceEvent = {
   [T in EventType]: { workspaceId: string; type: T; data: EventData<T> }
 }[EventType]
 
-type EventServices = Pick<Services, 'ids' | 'clock'>
+export type EventServices = Pick<Services, 'ids' | 'clock'>
 
 /**
  * Costs one statement if no endpoint wants the event, and waits for no other transaction. Call it after the
@@ -32,6 +31,16 @@ export async function recordEvents(
 ): Promise<void> {
   if (events.length === 0) return
   const receivers = await listReceivers(tx, [...new Set(events.map(({ workspaceId }) => workspaceId))])
+  await insertEvents(tx, services, receivers, events)
+}
+
+/** For those of the receivers that want them. */
+export async function insertEvents(
+  tx: Tx,
+  services: EventServices,
+  receivers: readonly EventReceiver[],
+  events: readonly WorkspaceEvent[],
+): Promise<void> {
   const byWorkspace = Map.groupBy(receivers, ({ workspace_id }) => workspace_id)
   const created_at = services.clock()
   const deliveries = events.flatMap(({ workspaceId, type, data }) => {
@@ -77,39 +86,6 @@ export const recordInvitation = (
     data: { invitation: { id, email, role, expiresAt }, actor: eventActor(actor) },
   })
 }
-
-export interface TunnelChanges {
-  closed?: readonly ClosedTunnel[]
-  opened?: readonly ClosedTunnel[]
-}
-
-/** Tunnels of any workspaces. */
-export const recordTunnels = (
-  tx: Tx,
-  services: EventServices,
-  { closed = [], opened = [] }: TunnelChanges,
-): Promise<void> =>
-  recordEvents(tx, services, [
-    ...closed.map((row) => tunnelEvent('tunnel.closed', row)),
-    ...opened.map((row) => tunnelEvent('tunnel.opened', row)),
-  ])
-
-const tunnelEvent = (type: 'tunnel.opened' | 'tunnel.closed', row: ClosedTunnel): WorkspaceEvent => ({
-  workspaceId: row.workspace_id,
-  type,
-  data: {
-    tunnel: {
-      id: row.id,
-      name: row.name,
-      type: row.type,
-      url: row.url,
-      keyId: row.key_id,
-      edgeId: row.edge_id,
-      clientAddress: row.client_address,
-      openedAt: isoOf(row.opened_at),
-    },
-  },
-})
 
 /** A change of a workspace and its settings. */
 export const recordUpdate = (

@@ -13,12 +13,12 @@ import { RESTORABLE_MS } from './archive.ts'
 import { deleteAuditBefore } from './audit-export-all.ts'
 import type { Services } from './context.ts'
 import { type Batch, deleteInBatches, type Run, runInBatches } from './deletion-batches.ts'
-import { recordTunnels } from './events.ts'
 import { firstIdSince } from './ids.ts'
 import { IDEMPOTENCY_MS } from './keys.ts'
 import { LINK_WINDOW_MS } from './link-limits.ts'
 import { USED_CODES_MS } from './sign-ins.ts'
 import { NAME_RENEWAL_MS, nameExpiry } from './tunnel-admission.ts'
+import { recordTunnels } from './tunnel-events.ts'
 import { countOldUsage, deleteOldUsage, USAGE_TABLES } from './usage-retention.ts'
 
 /** A device that still polls is told that its code has expired, and not that it is unknown. */

@@ -19,6 +19,7 @@ import {
   type EndpointRow,
   type Failure,
   findNextDelivery,
+  hasDeliveries,
   recordDelivered,
   recordFailed,
   releaseClaim,
@@ -29,6 +30,7 @@ import { DAY_MS, HOUR_MS } from '../time.ts'
 import { createAlert } from './alerts.ts'
 import { writeAudit } from './audit.ts'
 import type { Actor, Services } from './context.ts'
+import { tunnelEventTypes } from './tunnel-events.ts'
 import { redactUrl } from './webhook-url.ts'
 
 export type { Attempt, ClaimedEndpoint, ClaimLimits, QueuedDelivery }
@@ -40,7 +42,7 @@ const RETRY_FIRST_MS = 5_000
 const RETRY_MAX_MS = HOUR_MS
 /** Disable after failing this long. */
 const RETRIES_MS = DAY_MS
-/** An endpoint is disabled when more deliveries than this wait. */
+/** An endpoint is disabled when more deliveries than this wait, without those of tunnels. */
 export const PENDING_MAX = 100_000
 /** The same for one that has been failing for an hour. */
 export const PENDING_FAILING_MAX = 10_000
@@ -94,8 +96,9 @@ export async function queueEvents(services: Services): Promise<void> {
     const firstLocked = endpointIds.findIndex((id) => lockedIds.has(id))
     const skipped = firstLocked === -1 ? endpointIds : endpointIds.slice(0, firstLocked)
     after = skipped.at(-1) ?? after
-    for (const endpoint of endpoints.filter(isBacklogged)) {
+    for (const endpoint of endpoints) {
       const { enabled_position } = endpoint
+      if (!(await isBacklogged(services, endpoint))) continue
       await disable(services, endpoint, {
         reason: 'backlog',
         expected: { disabled_at: null, enabled_position },
@@ -105,12 +108,17 @@ export async function queueEvents(services: Services): Promise<void> {
   }
 }
 
-/** What waited when an owner enabled the endpoint does not count, so that it can be sent. */
-function isBacklogged(endpoint: AssignedEndpoint): boolean {
+/**
+ * What waited when an owner enabled the endpoint does not count, so that it can be sent; nor do events of
+ * tunnels, because an edge could cause any number of them.
+ */
+async function isBacklogged({ store }: Services, endpoint: AssignedEndpoint): Promise<boolean> {
   const { last_position, next_position, enabled_position, failing_since, disabled_at, now } = endpoint
   const isFailing = failing_since !== null && failing_since <= now - FAILING_MS
-  const pending = last_position - Math.max(next_position - 1, enabled_position)
-  return disabled_at === null && pending > (isFailing ? PENDING_FAILING_MAX : PENDING_MAX)
+  const from = Math.max(next_position, enabled_position + 1)
+  const excess = last_position - from + 1 - (isFailing ? PENDING_FAILING_MAX : PENDING_MAX)
+  if (disabled_at !== null || excess <= 0) return false
+  return !(await hasDeliveries(store.db, endpoint.id, { from, types: tunnelEventTypes, count: excess }))
 }
 
 export const claimEndpoints = (services: Services, limits: ClaimLimits): Promise<ClaimedEndpoint[]> =>

@@ -1,6 +1,6 @@
 // SQL that adds events to the queues of webhook endpoints. It locks no endpoint: a transaction that records
 // an event, such as a revocation, never waits for another one that does.
-import type { Selectable } from 'kysely'
+import { type Selectable, sql } from 'kysely'
 import { executeBulk, isOneOf, listParameter } from './bulk.ts'
 import { type Placeholders, statement } from './statement.ts'
 import type { Db, Tx } from './store.ts'
@@ -15,6 +15,8 @@ export interface EventReceiver {
   slug: string
   /** Types between commas; null means all. */
   events: string | null
+  /** Deliveries in its queue. */
+  waiting: number
 }
 
 /** The enabled endpoints of the workspaces. */
@@ -25,6 +27,7 @@ const selectReceivers = statement((db: Tx, { workspaceIds }: Placeholders<{ work
   db
     .selectFrom('webhook_endpoints as endpoint')
     .select(['endpoint.id', 'endpoint.workspace_id', 'endpoint.events'])
+    .select(sql<number>`endpoint.last_position - endpoint.next_position + 1`.as('waiting'))
     .select(({ selectFrom }) =>
       selectFrom('workspaces')
         .select('slug')

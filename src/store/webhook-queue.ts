@@ -78,6 +78,24 @@ export const findNextDelivery = (
     .limit(1)
     .executeTakeFirst()
 
+/** Whether at least `count` deliveries of these types are in the queue from this position on. */
+export async function hasDeliveries(
+  db: Db,
+  endpointId: string,
+  { from, types, count }: { from: number; types: readonly string[]; count: number },
+): Promise<boolean> {
+  const row = await selectDeliveries(db, endpointId)
+    .clearSelect()
+    .select('id')
+    .where('position', '>=', from)
+    .where('type', 'in', types)
+    .orderBy('position')
+    .limit(1)
+    .offset(count - 1)
+    .executeTakeFirst()
+  return row !== undefined
+}
+
 export type Attempt = Pick<DeliveryRow, 'status' | 'error' | 'response'> & {
   url: string
   duration_ms: number

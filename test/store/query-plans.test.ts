@@ -681,12 +681,8 @@ const calls: [module: object, calls: Calls][] = [
     webhookQueue,
     {
       findNextDelivery: (db) => webhookQueue.findNextDelivery(db, 'whk_7', 71),
-      hasMorePending: (db) =>
-        webhookQueue.hasMorePending(
-          db,
-          { id: 'whk_7', next_position: 71, enabled_position: 0 } as webhookQueue.EndpointRow,
-          { without: ['tunnel.opened'], count: 10 },
-        ),
+      hasDeliveries: (db) =>
+        webhookQueue.hasDeliveries(db, 'whk_7', { from: 71, types: ['tunnel.opened'], count: 10 }),
       recordDelivered: (db) =>
         webhookQueue.recordDelivered(db, claimed, { position: 71, attempt, claimMs: 1_000 }),
       recordFailed: (db) =>

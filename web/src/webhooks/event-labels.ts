@@ -20,4 +20,5 @@ export const eventLabels: Record<Exclude<EventType, 'webhook.test'>, string> = {
   'edge.silent': 'Edge does not report',
   'tunnel.opened': 'Tunnel opened',
   'tunnel.closed': 'Tunnel closed',
+  'tunnel.limited': 'Tunnel events left out',
 }
