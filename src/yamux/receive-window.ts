@@ -1,11 +1,19 @@
 // How much the peer may still send on a stream. The window starts at 256 KiB, as the protocol says, and
 // doubles while it is what limits the transfer: when the reader consumes a window within a few round trips.
+// While memory is scarce it does not grow, and the windows of slow readers shrink.
 import { INITIAL_WINDOW, ProtocolError } from './frame.ts'
 
 /** A reader that takes half a window within this many round trips would be faster with a larger one. */
 const GROWTH_ROUND_TRIPS = 2
 /** The event loops of both sides add to a round trip what an idle ping does not show. */
 const RTT_MIN_MS = 5
+
+const WINDOW_MIN = 16 * 1024
+
+/** Says whether memory is scarce. */
+export interface MemoryPressure {
+  readonly isHigh: boolean
+}
 
 /** Limits how far windows grow in total. */
 export interface GrowthBudget {
@@ -17,6 +25,7 @@ export interface SessionBudget extends GrowthBudget {
   readonly windowMax: number
   /** Shared by several sessions. */
   readonly total: GrowthBudget
+  readonly pressure: MemoryPressure | undefined
 }
 
 export class ReceiveWindow {
@@ -48,7 +57,8 @@ export class ReceiveWindow {
     this.#consumed += bytes
     if (this.#consumed < this.#size / 2) return 0
     const now = performance.now()
-    const credit = this.#consumed + this.#growth(now, rttMs())
+    // A window shrinks by half at most, and at least so much was consumed.
+    const credit = this.#consumed + this.#resize(now, rttMs())
     this.#updatedAt = now
     this.#credit += credit
     this.#consumed = 0
@@ -60,19 +70,27 @@ export class ReceiveWindow {
     this.#grow(INITIAL_WINDOW - this.#size)
   }
 
-  #growth(now: number, rttMs: number | undefined): number {
-    if (rttMs === undefined || this.#updatedAt === undefined) return 0
-    if (now - this.#updatedAt > Math.max(rttMs, RTT_MIN_MS) * GROWTH_ROUND_TRIPS) return 0
-    const { windowMax, bytesLeft, total } = this.#budget
-    const bytes = Math.min(this.#size, windowMax - this.#size, bytesLeft, total.bytesLeft)
-    if (bytes <= 0) return 0
-    this.#grow(bytes)
-    return bytes
+  /** Returns by how much the window has grown. */
+  #resize(now: number, rttMs: number | undefined): number {
+    const isHigh = this.#budget.pressure?.isHigh === true
+    if (this.#isLimiting(now, rttMs)) return isHigh ? 0 : this.#grow(this.#growthMax())
+    return isHigh && this.#size > WINDOW_MIN ? this.#grow(-this.#size / 2) : 0
   }
 
-  #grow(bytes: number): void {
+  #isLimiting(now: number, rttMs: number | undefined): boolean {
+    if (rttMs === undefined || this.#updatedAt === undefined) return false
+    return now - this.#updatedAt <= Math.max(rttMs, RTT_MIN_MS) * GROWTH_ROUND_TRIPS
+  }
+
+  #growthMax(): number {
+    const { windowMax, bytesLeft, total } = this.#budget
+    return Math.max(0, Math.min(this.#size, windowMax - this.#size, bytesLeft, total.bytesLeft))
+  }
+
+  #grow(bytes: number): number {
     this.#size += bytes
     this.#budget.bytesLeft -= bytes
     this.#budget.total.bytesLeft -= bytes
+    return bytes
   }
 }

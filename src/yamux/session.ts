@@ -17,7 +17,7 @@ import {
   TYPE_PING,
 } from './frame.ts'
 import { type KeepAlive, Pings } from './pings.ts'
-import type { GrowthBudget } from './receive-window.ts'
+import type { GrowthBudget, MemoryPressure } from './receive-window.ts'
 import { Sender } from './sender.ts'
 import type { YamuxStream } from './stream.ts'
 import { StreamTable } from './stream-table.ts'
@@ -45,6 +45,8 @@ export interface SessionOptions {
   readonly sessionWindowMax?: number
   /** Limit that several sessions share, of what their windows have grown in total. */
   readonly totalGrowth?: GrowthBudget
+  /** While it is high, windows of slow readers shrink, and new streams buffer little of what is written. */
+  readonly pressure?: MemoryPressure | undefined
   /** Pings an idle peer, and closes the session if there is no response. */
   readonly keepAlive?: KeepAlive
 }
@@ -144,11 +146,11 @@ export class Session {
   }
 
   #createTable(): StreamTable {
-    const { sessionWindowMax: bytesLeft = SESSION_WINDOW_MAX, totalGrowth } = this.#options
+    const { sessionWindowMax: bytesLeft = SESSION_WINDOW_MAX, totalGrowth, pressure } = this.#options
     const total = totalGrowth ?? { bytesLeft }
     const owner = {
       sender: this.#sender,
-      budget: { windowMax: this.#windowMax, bytesLeft, total },
+      budget: { windowMax: this.#windowMax, bytesLeft, total, pressure },
       rttMs: () => this.#pings.rttMs(),
       release: (stream: YamuxStream, isHalfOpen: boolean) => this.#streams.release(stream, isHalfOpen),
     }

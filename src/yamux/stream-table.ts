@@ -4,9 +4,11 @@ import { PeerIds } from './peer-ids.ts'
 import { type StreamOwner, YamuxStream } from './stream.ts'
 
 /**
- * Streams that we closed and the peer did not. Beyond this number, late data is discarded without a reset.
+ * Streams that we closed and the peer did not. Beyond this number, or after this time, they are reset: a peer
+ * that never closes its streams would otherwise keep all of them.
  */
 const HALF_OPEN_MAX = 1_024
+const HALF_OPEN_MS = 30_000
 const RESETS_PERIOD_MS = 1_000
 
 export class StreamTable {
@@ -14,7 +16,9 @@ export class StreamTable {
   readonly #peerStreamsMax: number
   readonly #peerIds: PeerIds
   readonly #streams = new Map<number, YamuxStream>()
-  #halfOpen: Set<number> | undefined
+  /** When each was closed, the oldest first. */
+  #halfOpen: Map<number, number> | undefined
+  #halfOpenTimer: NodeJS.Timeout | undefined
   #nextId: number
   #peerStreams = 0
   #resets = 0
@@ -82,11 +86,26 @@ export class StreamTable {
     this.#streams.delete(stream.id)
     if (this.#peerIds.isPeers(stream.id)) this.#peerStreams -= 1
     if (!isHalfOpen) return
-    this.#halfOpen ??= new Set()
-    this.#halfOpen.add(stream.id)
-    if (this.#halfOpen.size <= HALF_OPEN_MAX) return
-    const [oldest] = this.#halfOpen
-    this.#halfOpen.delete(oldest as number)
+    this.#halfOpen ??= new Map()
+    this.#halfOpen.set(stream.id, performance.now())
+    if (this.#halfOpen.size > HALF_OPEN_MAX) this.#resetHalfOpen(Number.NEGATIVE_INFINITY)
+    this.#halfOpenTimer ??= setTimeout(() => this.#onHalfOpenTimeout(), HALF_OPEN_MS).unref()
+  }
+
+  #onHalfOpenTimeout(): void {
+    this.#halfOpenTimer = undefined
+    this.#resetHalfOpen(performance.now() - HALF_OPEN_MS)
+    if (this.#halfOpen?.size)
+      this.#halfOpenTimer = setTimeout(() => this.#onHalfOpenTimeout(), HALF_OPEN_MS).unref()
+  }
+
+  /** Those that were closed before, and all beyond the limit. */
+  #resetHalfOpen(before: number): void {
+    for (const [id, closedAt] of this.#halfOpen ?? []) {
+      if (closedAt > before && (this.#halfOpen?.size ?? 0) <= HALF_OPEN_MAX) return
+      this.#halfOpen?.delete(id)
+      this.#sendReset(id)
+    }
   }
 
   #sendReset(id: number): undefined {

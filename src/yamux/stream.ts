@@ -7,6 +7,10 @@ import { SocketDuplex } from './socket-duplex.ts'
 import { Unread } from './unread.ts'
 import { Unsent } from './unsent.ts'
 
+/** What a stream buffers of its writer. The window of the peer limits how much of it can be sent. */
+const WRITABLE_BYTES = INITIAL_WINDOW
+const WRITABLE_BYTES_UNDER_PRESSURE = 32 * 1024
+
 type Done = (error?: Error | null) => void
 
 /** What a stream needs of its session. */
@@ -18,10 +22,16 @@ export interface StreamOwner {
   release(stream: YamuxStream, isHalfOpen: boolean): void
 }
 
+/** Is told when a stream buffers what its reader has not taken. */
+export interface StreamObserver {
+  onUnread(): void
+}
+
 /** `end` half-closes the stream; `destroy` resets it, unless both sides have ended. */
 export class YamuxStream extends SocketDuplex implements FrameSource {
   readonly id: number
   isQueued = false
+  observer: StreamObserver | undefined
   readonly #owner: StreamOwner
   readonly #window: ReceiveWindow
   readonly #unread = new Unread()
@@ -42,7 +52,10 @@ export class YamuxStream extends SocketDuplex implements FrameSource {
   /** @internal Streams are created by a session: by `open`, or when the peer opens one. */
   constructor(owner: StreamOwner, id: number, isOurs: boolean) {
     // A readable high-water mark of 1: unread data stays in `#unread`, where its memory is bounded.
-    super({ allowHalfOpen: true, readableHighWaterMark: 1, writableHighWaterMark: INITIAL_WINDOW })
+    const writableHighWaterMark = owner.budget.pressure?.isHigh
+      ? WRITABLE_BYTES_UNDER_PRESSURE
+      : WRITABLE_BYTES
+    super({ allowHalfOpen: true, readableHighWaterMark: 1, writableHighWaterMark })
     this.id = id
     this.#owner = owner
     this.#window = new ReceiveWindow(owner.budget)
@@ -127,8 +140,10 @@ export class YamuxStream extends SocketDuplex implements FrameSource {
     if (this.destroyed) return
     this.onActivity()
     this.bytesRead += payload.length
-    if (this.#unread.bytes > 0 || this.readableLength > 0) this.#unread.add(payload)
-    else if (this.readableFlowing && this.readableEncoding === null) {
+    if (this.#unread.bytes > 0 || this.readableLength > 0) {
+      this.#unread.add(payload)
+      this.observer?.onUnread()
+    } else if (this.readableFlowing && this.readableEncoding === null) {
       // As `push` does in this state, but without the work that it schedules to read more.
       this.emit('data', payload)
       this.#consume(payload.length)
@@ -136,6 +151,7 @@ export class YamuxStream extends SocketDuplex implements FrameSource {
       this.#pushedBytes += payload.length
       this.push(payload)
       if (this.readableLength === 0) this.#consumePushed()
+      else this.observer?.onUnread()
     }
   }
 

@@ -1,6 +1,8 @@
 // The payloads of a stream that its reader has not taken yet. They are parts of larger reads from the
 // connection: small ones are copied, so that a queued byte does not keep 64 KiB of others in memory, and
 // joined, so that frames of one byte do not cost a hundred bytes each.
+import { compact } from './buffers.ts'
+
 const JOIN_BYTES_MAX = 2 * 1024
 const JOINED_BYTES = 4 * 1024
 
@@ -18,7 +20,7 @@ export class Unread {
     this.#bytes += payload.length
     if (payload.length > JOIN_BYTES_MAX) {
       this.#trimLast()
-      this.#chunks.push(payload.length * 2 < payload.buffer.byteLength ? copyOf(payload) : payload)
+      this.#chunks.push(compact(payload))
     } else this.#join(payload)
   }
 
@@ -54,11 +56,4 @@ export class Unread {
     this.#free = JOINED_BYTES - payload.copy(chunk, 0, copied)
     this.#chunks.push(chunk)
   }
-}
-
-/** Not from the pool of Node, which would keep its neighbors in memory. */
-function copyOf(payload: Buffer): Buffer {
-  const copy = Buffer.allocUnsafeSlow(payload.length)
-  payload.copy(copy)
-  return copy
 }

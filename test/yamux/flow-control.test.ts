@@ -189,6 +189,24 @@ test('sessions that share a budget grow by it at most, and closed streams return
   assert.equal(totalGrowth.bytesLeft, 1024 * KIB)
 })
 
+test('while memory is scarce, the window of a slow reader shrinks, and grows again afterwards', async (t) => {
+  const pressure = { isHigh: true }
+  const { near, far } = await streamPair(t, {}, { pressure })
+  near.write(Buffer.alloc(8 * 1024 * KIB))
+  await until('its window is full', () => far.unreadBytes === INITIAL_WINDOW)
+  // Slower than a few round trips for each window.
+  const reading = setInterval(() => far.read(), 25)
+  atEnd(t, () => clearInterval(reading))
+  await until('it is small', () => far.receiveWindow === 16 * KIB)
+  await until('no more than the window is buffered', () => far.unreadBytes <= 16 * KIB)
+  clearInterval(reading)
+  pressure.isHigh = false
+  far.resume()
+  await once(near, 'drain')
+  near.write(Buffer.alloc(8 * 1024 * KIB))
+  await until('it is large again', () => far.receiveWindow >= INITIAL_WINDOW)
+})
+
 test('many tiny unread frames use memory in proportion to their bytes', async (t) => {
   const { socket, server } = await rawPeer(t)
   socket.write(frame({ type: WINDOW_UPDATE, flags: SYN, id: 1 }))
