@@ -1,6 +1,12 @@
 // What an edge counts.
 import { RequestDurations } from './request-durations.ts'
 
+/**
+ * Why a request or connection was ended: for one of another network, because of the memory that it used, or
+ * because it was too slow for a tunnel that is more than half full.
+ */
+export type EvictionReason = 'capacity' | 'memory' | 'slow'
+
 export class EdgeInstruments {
   readonly requests = new RequestDurations()
   /** Requests through tunnels, until the head of the response. */
@@ -8,6 +14,7 @@ export class EdgeInstruments {
   readonly transferred = { requests: 0, bytesIn: 0, bytesOut: 0 }
   /** Requests that reached no tunnel client, by status. */
   readonly rejected: Record<number, number> = { 401: 0, 403: 0, 404: 0, 429: 0, 503: 0 }
+  readonly evicted: Record<EvictionReason, number> = { capacity: 0, memory: 0, slow: 0 }
   readonly verdicts = { valid: 0, unknown: 0, revoked: 0, expired: 0, archived: 0, unavailable: 0 }
 
   countRejected(status: number): void {

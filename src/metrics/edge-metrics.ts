@@ -9,6 +9,8 @@ export interface EdgeSources {
   openTunnels(): Iterable<{ readonly type: string }>
   /** Connected tunnel clients, with their requests and connections in progress. */
   clients(): Iterable<{ readonly active: number }>
+  /** Bytes that were received, and not yet sent on. */
+  bufferedBytes(): number
   /** Whether revocations are received. */
   isUpToDate(): boolean
   /** Undefined without a control plane. */
@@ -46,6 +48,16 @@ export const edgeMetrics = ({ version, instruments, ...edge }: EdgeSources): Met
   ),
   counter('adit_edge_rejected_total', 'Requests that reached no tunnel client, by status.', () =>
     byLabel('status', instruments.rejected),
+  ),
+  counter(
+    'adit_edge_evicted_total',
+    'Requests and TCP connections ended because they were the slowest, by reason.',
+    () => byLabel('reason', instruments.evicted),
+  ),
+  gauge(
+    'adit_edge_buffered_bytes',
+    'Bytes of requests and TCP connections that were received and not yet sent on.',
+    () => edge.bufferedBytes(),
   ),
   counter('adit_edge_verifications_total', 'API keys verified, by verdict.', () =>
     byLabel('verdict', instruments.verdicts),

@@ -10,6 +10,13 @@ export interface ClientLimits {
   readonly maxPer48: number
 }
 
+/**
+ * An IPv4 address or IPv6 /48, because providers assign a whole /48 to one customer. Empty if the client is
+ * unknown.
+ */
+export const clientNetwork = (client: string | undefined) =>
+  client === undefined ? '' : isIPv6(client) ? ipPrefix(client, 48) : client
+
 /** A concurrency limit per client. Unknown clients are not limited. */
 export class ClientLimit {
   readonly #limits: ClientLimits

@@ -1,13 +1,15 @@
 // Copies bytes between two streams, in both directions.
 import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
+import { compact } from '../yamux/index.ts'
 import { freeAfterWrite } from './free-memory.ts'
 
 type OnBytes = (bytes: number) => void
 
 /**
  * Each direction may end before the other. A failure of one stream resets the other, so that a receiver does
- * not mistake it for the end of the data. The callbacks get the size of each chunk.
+ * not mistake it for the end of the data. The callbacks get the size of each chunk that was
+ * written.
  */
 export function connectStreams(a: Duplex, b: Duplex, onBytesFromA?: OnBytes, onBytesFromB?: OnBytes): void {
   copy(a, b, onBytesFromA)
@@ -15,9 +17,10 @@ export function connectStreams(a: Duplex, b: Duplex, onBytesFromA?: OnBytes, onB
 }
 
 function copy(from: Duplex, to: Duplex, onBytes?: OnBytes): void {
-  from.on('data', (chunk: Buffer) => {
-    onBytes?.(chunk.length)
+  from.on('data', (received: Buffer) => {
+    const chunk = to.writableLength > 0 ? compact(received) : received
     if (!to.write(chunk, freeAfterWrite(chunk))) from.pause()
+    onBytes?.(received.length)
   })
   to.on('drain', () => from.resume())
   from.on('end', () => to.end())
@@ -30,7 +33,7 @@ function copy(from: Duplex, to: Duplex, onBytes?: OnBytes): void {
 /** Both directions have ended, as opposed to a reset. */
 const isComplete = (stream: Duplex) => stream.readableEnded && stream.writableFinished
 
-function reset(stream: Duplex): void {
+export function reset(stream: Duplex): void {
   // While a socket is ending, libuv refuses to reset it, and Node would leave it open.
   if (stream instanceof Socket && !stream.writableEnded) stream.resetAndDestroy()
   else stream.destroy(new Error('The other side failed.'))

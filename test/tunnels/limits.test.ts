@@ -31,7 +31,7 @@ const from = (client: string) => ({ headers: { 'x-forwarded-for': client } })
 const { edge, keys } = await startStandaloneEdge({ after }, ['acme'])
 const key = keys[0] as string
 
-// Two tests at a time: the first one waits for half a minute.
+// Two tests at a time: the first ones wait for half a minute.
 suite('limits of an edge', { concurrency: 2 }, () => {
   test('a request whose body is slower than 1 KiB in 30 seconds gets 408, and its slot is released', async (t) => {
     const tunnel = await openOwnTunnel(t, edge, key)
@@ -54,6 +54,34 @@ suite('limits of an edge', { concurrency: 2 }, () => {
     const [response] = await once(steady, 'data')
     assert.match(String(response), /^HTTP\/1.1 200 /)
     steady.destroy()
+  })
+
+  test('in a tunnel that is more than half full, the minimum rate grows with the requests of a network', async (t) => {
+    const { host } = await openOwnTunnel(t, edge, key)
+    const upload = (client: string) => {
+      const socket = connect(edge.port, '127.0.0.1')
+      socket.on('error', () => {})
+      socket.write(
+        `POST / HTTP/1.1\r\nHost: ${host}\r\nX-Forwarded-For: ${client}\r\nTransfer-Encoding: chunked\r\n\r\n`,
+      )
+      return socket
+    }
+    const many = Array.from({ length: 250 }, () => upload('203.0.113.1'))
+    const few = Array.from({ length: 10 }, (_, index) => upload(`198.51.100.${index}`))
+    const sending = setInterval(() => {
+      for (const socket of [...many, ...few])
+        if (socket.writable) socket.write(`80\r\n${'x'.repeat(128)}\r\n`)
+    }, 1_000)
+    atEnd(t, () => {
+      clearInterval(sending)
+      for (const socket of [...many, ...few]) socket.destroy()
+    })
+    for (const [response] of await Promise.all(many.map((socket) => once(socket, 'data'))))
+      assert.match(String(response), /^HTTP\/1.1 408 /)
+    clearInterval(sending)
+    for (const socket of few) socket.write('0\r\n\r\n')
+    for (const [response] of await Promise.all(few.map((socket) => once(socket, 'data'))))
+      assert.match(String(response), /^HTTP\/1.1 200 /)
   })
 
   test('a client at its limit leaves the rest of the tunnel to others', async (t) => {

@@ -59,6 +59,7 @@ export class EdgeConnection {
       role: 'client',
       keepAlive: KEEP_ALIVE,
       maxStreams: STREAMS_MAX,
+      pressure: options.localServer.buffers,
       onStream: (stream) => this.#onStream(stream),
       onGoAway: () => this.#ended.resolve(undefined),
       onClose: (error) => {

@@ -1,9 +1,13 @@
 // Connects streams of the tunnel to the local server and copies bytes in both directions.
 import { lookup } from 'node:dns/promises'
 import { connect, isIP } from 'node:net'
-import type { Duplex } from 'node:stream'
+import type { YamuxStream } from '../../yamux/index.ts'
+import { BufferBudget } from '../buffers/buffer-budget.ts'
+import { ConnectionBuffers } from '../buffers/connection-buffers.ts'
 import { connectStreams } from '../connect-streams.ts'
 
+/** Of all connections, in both directions. */
+const BUFFERED_BYTES_MAX = 128 * 1024 * 1024
 const CONNECT_TIMEOUT_MS = 5_000
 /** Many development servers listen on only one of them, and resolvers differ in which they return. */
 const LOCALHOST = ['127.0.0.1', '::1']
@@ -16,7 +20,15 @@ export interface LocalServerOptions {
   onUnreachable?(message: string): void
 }
 
+/** A stream of the tunnel that is served. */
+interface ServedStream {
+  readonly stream: YamuxStream
+  readonly buffers: ConnectionBuffers
+}
+
 export class LocalServer {
+  /** Slow readers at either end do not fill the memory: beyond the limit, the slowest are reset. */
+  readonly buffers = new BufferBudget(BUFFERED_BYTES_MAX)
   readonly #options: LocalServerOptions
   /** The one that worked last is the first. */
   #addresses: readonly string[] | undefined
@@ -28,13 +40,17 @@ export class LocalServer {
   }
 
   /** Opens a connection for the stream. Resets the stream if that fails. */
-  serve(stream: Duplex): void {
+  serve(stream: YamuxStream): void {
+    const buffers = new ConnectionBuffers(this.buffers, performance.now())
+    buffers.attach(stream)
     // A reset, or the end of the session. `close` follows.
     stream.on('error', () => undefined)
-    if (this.#addresses) this.#dial(stream, this.#addresses, 0)
+    stream.once('close', () => buffers.release())
+    const served = { stream, buffers }
+    if (this.#addresses) this.#dial(served, this.#addresses, 0)
     else
       this.#resolve().then(
-        (addresses) => this.#dial(stream, addresses, 0),
+        (addresses) => this.#dial(served, addresses, 0),
         (error) => this.#fail(stream, error),
       )
   }
@@ -51,7 +67,8 @@ export class LocalServer {
     return this.#resolving
   }
 
-  #dial(stream: Duplex, addresses: readonly string[], index: number, firstError?: Error): void {
+  #dial(served: ServedStream, addresses: readonly string[], index: number, firstError?: Error): void {
+    const { stream, buffers } = served
     if (stream.destroyed) return
     const address = addresses[index] as string
     const socket = connect({ host: address, port: this.#options.port, noDelay: true, allowHalfOpen: true })
@@ -63,7 +80,7 @@ export class LocalServer {
     const onError = (error: Error) => {
       clearTimeout(timer)
       stream.off('close', cancel)
-      if (index + 1 < addresses.length) this.#dial(stream, addresses, index + 1, firstError ?? error)
+      if (index + 1 < addresses.length) this.#dial(served, addresses, index + 1, firstError ?? error)
       else this.#fail(stream, firstError ?? error)
     }
     stream.once('close', cancel)
@@ -74,11 +91,13 @@ export class LocalServer {
       socket.off('error', onError)
       this.#isReported = false
       if (index > 0) this.#addresses = [address, ...addresses.filter((other) => other !== address)]
-      connectStreams(stream, socket)
+      buffers.connect({ readable: socket, writable: socket })
+      const onBytes = (bytes: number) => buffers.transferred(bytes)
+      connectStreams(stream, socket, onBytes, onBytes)
     })
   }
 
-  #fail(stream: Duplex, error: Error): void {
+  #fail(stream: YamuxStream, error: Error): void {
     // The name may have other addresses by now.
     this.#addresses = undefined
     stream.destroy(error)

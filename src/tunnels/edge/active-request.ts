@@ -1,26 +1,75 @@
 // A request or connection in progress: the client that carries it, what it counts, and its event.
 import type { IncomingMessage } from 'node:http'
-import type { OperationDurations } from '../../metrics/request-durations.ts'
+import type { Duplex } from 'node:stream'
+import type { EdgeInstruments, EvictionReason } from '../../metrics/edge-instruments.ts'
+import { clientNetwork } from '../../net/client-limit.ts'
+import { ConnectionBuffers, type Endpoint } from '../buffers/connection-buffers.ts'
+import { reset } from '../connect-streams.ts'
 import type { Tunnel } from './tunnel.ts'
 import type { TunnelClient } from './tunnel-client.ts'
 
 /** Paths are shown by the tunnel client; longer ones are cut. */
 const PATH_CHARS_MAX = 2_000
 
-export class ActiveRequest {
+/** Who sent the request or opened the connection. */
+export interface Visitor extends Endpoint {
+  /** Undefined if it is not known. */
+  readonly address: string | undefined
+  /** Undefined for a connection to the port of a TCP tunnel. */
+  readonly request: IncomingMessage | undefined
+  readonly writable: Duplex
+  /** Sends an error response, and closes the connection. */
+  reject(status: number, message: string): void
+}
+
+/** For requests whose response has not begun. */
+const EVICTION_ERRORS: Record<EvictionReason, [status: number, message: string]> = {
+  capacity: [
+    503,
+    'Tunnel at capacity: this was the slowest of many requests from your network. Retry shortly.',
+  ],
+  memory: [
+    503,
+    'The tunnels of this workspace are out of memory for requests as slow as this. Retry shortly.',
+  ],
+  slow: [408, 'The tunnel is busy, and the request body did not arrive in time.'],
+}
+
+export interface ActiveRequestOptions {
   readonly tunnel: Tunnel
-  readonly #durations: OperationDurations
-  readonly #release: () => void
-  readonly #startedAt = performance.now()
+  readonly visitor: Visitor
+  readonly instruments: EdgeInstruments
+  /** Called once. */
+  onFinished(): void
+}
+
+export class ActiveRequest extends ConnectionBuffers {
+  readonly tunnel: Tunnel
+  readonly #options: ActiveRequestOptions
+  readonly #startedAt: number
   #client: TunnelClient | undefined
   #bytesIn = 0
   #bytesOut = 0
+  /** In both directions, when its progress was checked last. */
+  #checkedBytes: number | undefined
   #isReported = false
+  #isFinished = false
 
-  constructor(tunnel: Tunnel, durations: OperationDurations, release: () => void) {
+  constructor(options: ActiveRequestOptions) {
+    const { tunnel, visitor } = options
+    const now = performance.now()
+    super(tunnel.load.buffers, now)
+    this.connect(visitor)
+    this.#startedAt = now
+    this.#options = options
     this.tunnel = tunnel
-    this.#durations = durations
-    this.#release = release
+    tunnel.requests.add(this)
+    tunnel.load.requests.add(this)
+  }
+
+  /** All unknown clients are one network. */
+  override get network(): string {
+    return clientNetwork(this.#options.visitor.address)
   }
 
   /** The client that carries it; another one if `failed` did not. */
@@ -34,14 +83,17 @@ export class ActiveRequest {
     return client
   }
 
+  /** To be called after the bytes were written, as `countOut`. */
   countIn(bytesIn: number): void {
     this.#bytesIn += bytesIn
     if (this.#client) this.tunnel.count(this.#client, { bytesIn })
+    this.transferred(bytesIn)
   }
 
   countOut(bytesOut: number): void {
     this.#bytesOut += bytesOut
     if (this.#client) this.tunnel.count(this.#client, { bytesOut })
+    this.transferred(bytesOut)
   }
 
   /** Sends the request event to the tunnel client and counts the response, once. */
@@ -49,7 +101,7 @@ export class ActiveRequest {
     if (this.#isReported) return
     this.#isReported = true
     const ms = performance.now() - this.#startedAt
-    this.#durations.observe(status, ms)
+    this.#options.instruments.tunneled.observe(status, ms)
     this.#client?.send({
       event: 'request',
       method,
@@ -65,9 +117,49 @@ export class ActiveRequest {
     this.#client?.send({ event: 'connection', bytesIn, bytesOut, ms })
   }
 
+  /** Whether it has transferred so much since the last check, as far as that depends on the visitor. */
+  checkProgress(bytesMin: number): boolean {
+    const bytes = this.#bytesIn + this.#bytesOut
+    const before = this.#checkedBytes
+    this.#checkedBytes = bytes
+    return before === undefined || bytes - before >= bytesMin || !this.#isVisitorSlow()
+  }
+
+  /** Its place is free when this returns. */
+  override evict(reason: EvictionReason = 'memory'): void {
+    if (!this.#isFinished) {
+      this.#options.instruments.evicted[reason] += 1
+      this.#abort(...EVICTION_ERRORS[reason])
+      this.finish()
+    }
+    super.evict()
+  }
+
   finish(): void {
+    if (this.#isFinished) return
+    this.#isFinished = true
     this.#client?.finish()
-    this.#release()
+    this.tunnel.requests.delete(this)
+    this.tunnel.load.requests.delete(this)
+    this.release()
+    this.#options.onFinished()
+  }
+
+  #abort(status: number, message: string): void {
+    const { request, writable, reject } = this.#options.visitor
+    if (!request || this.#isReported) reset(writable)
+    else {
+      this.reportRequest(request, status)
+      reject(status, message)
+    }
+  }
+
+  /** The rest of the request has not arrived, or the response is not read. */
+  #isVisitorSlow(): boolean {
+    const { request, writable } = this.#options.visitor
+    if (writable.writableLength > 0) return true
+    const isBodyAwaited = request && !request.complete && request.readableLength === 0 && !request.isPaused()
+    return isBodyAwaited === true && !this.#isReported
   }
 }
 

@@ -12,6 +12,7 @@ import type {
 import { EdgeInstruments } from '../../metrics/edge-instruments.ts'
 import type { EdgeSources } from '../../metrics/edge-metrics.ts'
 import { type Listener, startListener } from '../../net/listener.ts'
+import { SharedBufferBudget } from '../buffers/buffer-budget.ts'
 import { OWN_PATHS } from '../protocol.ts'
 import { createAdmission } from './admission.ts'
 import type { CertificateLimits } from './certificate-budget.ts'
@@ -32,6 +33,7 @@ import { INVALID_TARGET, parseTarget, sendError, sendRawError } from './response
 import { createReverification } from './reverification.ts'
 import { TcpTunnels, type TcpTunnelsOptions } from './tcp-tunnels.ts'
 import { TlsAsk } from './tls-ask.ts'
+import { EDGE_BUFFERED_BYTES_MAX } from './workspace-load.ts'
 
 const HEADERS_TIMEOUT_MS = 20_000
 const IDLE_TIMEOUT_MS = 65_000
@@ -81,8 +83,10 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
   const { host, meter } = options
   let names: NameClaims | undefined
   const instruments = new EdgeInstruments()
+  const buffers = new SharedBufferBudget(EDGE_BUFFERED_BYTES_MAX)
   const registry = new Registry({
     ...options,
+    buffers,
     transferred: instruments.transferred,
     onClosed(tunnel, client, reason) {
       names?.closed(tunnel, client, reason)
@@ -186,6 +190,7 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
       instruments,
       openTunnels: () => registry.tunnels(),
       clients: () => registry.clients(),
+      bufferedBytes: () => buffers.bytes,
       isUpToDate: verifier.isUpToDate,
       spoolBytes: meter && (() => meter.spoolBytes()),
     },

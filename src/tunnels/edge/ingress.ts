@@ -4,17 +4,15 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { EdgeInstruments } from '../../metrics/edge-instruments.ts'
-import { KeyedCounter } from '../../net/keyed-counter.ts'
-import { connectStreams } from '../connect-streams.ts'
+import { connectStreams, reset } from '../connect-streams.ts'
 import { type Denial, quotaExceeded } from './access/denial.ts'
-import { ActiveRequest } from './active-request.ts'
+import { ActiveRequest, type Visitor } from './active-request.ts'
 import type { ClientAddresses } from './client-address.ts'
 import { confineCookies } from './cookies.ts'
 import { type ProxyOptions, proxyRequest } from './proxy.ts'
 import { proxyUpgrade } from './proxy-upgrade.ts'
 import type { Registry } from './registry.ts'
 import { sendDenial, sendError, sendRawDenial, sendRawError } from './responses.ts'
-import { REQUESTS_MAX } from './tunnel.ts'
 import type { TunnelClient } from './tunnel-client.ts'
 
 export interface Ingress {
@@ -39,9 +37,9 @@ interface Exchange {
   deny(denial: Denial): void
 }
 
-type SendError = (status: number, message: string) => void
+type RequestVisitor = Omit<Visitor, 'address'> & { readonly request: IncomingMessage }
 
-const REQUESTS_PER_WORKSPACE_MAX = 4_000
+type SendError = (status: number, message: string) => void
 
 /** nginx's status for a client that closed the connection before the response. */
 const CLIENT_CLOSED_REQUEST = 499
@@ -53,28 +51,22 @@ const PROXY_ERRORS = {
 
 export function createIngress(options: IngressOptions): Ingress {
   const { registry, addresses, scheme, instruments } = options
-  /** Requests and connections in progress, by workspace. */
-  const activeByWorkspace = new KeyedCounter()
-
   /** Acquires a slot of the tunnel, or sends an error. */
-  function admit(host: string, address: string | undefined, send: SendError): ActiveRequest | undefined {
+  function admit(host: string, visitor: Visitor, send: SendError): ActiveRequest | undefined {
+    const { address } = visitor
     const tunnel = registry.atHost(host)
-    const { workspace = '' } = tunnel ?? {}
+    const releaseAddress = tunnel?.perAddress.acquire(address)
     if (!tunnel?.isAvailable) send(404, `No tunnel is open at ${host}.`)
-    else if (tunnel.active >= REQUESTS_MAX) send(503, 'Tunnel at capacity. Retry shortly.')
-    else if (activeByWorkspace.get(workspace) >= REQUESTS_PER_WORKSPACE_MAX)
+    else if (!releaseAddress) send(429, 'Too many concurrent requests from your address. Retry shortly.')
+    else if (!tunnel.requests.makeRoom(address)) send(503, 'Tunnel at capacity. Retry shortly.')
+    else if (!tunnel.load.requests.makeRoom(address))
       send(503, 'The tunnels of this workspace are at capacity. Retry shortly.')
     else {
-      const releaseAddress = tunnel.perAddress.acquire(address)
-      if (releaseAddress) {
-        activeByWorkspace.add(workspace, 1)
-        return new ActiveRequest(tunnel, instruments.tunneled, () => {
-          releaseAddress()
-          activeByWorkspace.add(workspace, -1)
-        })
-      }
-      send(429, 'Too many concurrent requests from your address. Retry shortly.')
+      const active = new ActiveRequest({ tunnel, visitor, instruments, onFinished: releaseAddress })
+      tunnel.progress.start()
+      return active
     }
+    releaseAddress?.()
     return undefined
   }
 
@@ -100,11 +92,10 @@ export function createIngress(options: IngressOptions): Ingress {
     else proceed()
   }
 
-  function admitRequest(host: string, request: IncomingMessage, send: SendError): ActiveRequest | undefined {
-    const active = admit(host, addresses.ofRequest(request), send)
+  function admitRequest(host: string, visitor: RequestVisitor, send: SendError): ActiveRequest | undefined {
     // A TCP tunnel has a name too, but takes no HTTP requests.
-    if (active?.tunnel.type !== 'tcp') return active
-    active.finish()
+    if (registry.atHost(host)?.type !== 'tcp')
+      return admit(host, { ...visitor, address: addresses.ofRequest(visitor.request) }, send)
     send(404, `The tunnel at ${host} is a TCP tunnel. Connect to its port.`)
     return undefined
   }
@@ -122,6 +113,7 @@ export function createIngress(options: IngressOptions): Ingress {
       },
       rewriteResponse: confineCookies,
       pickClient: (failed) => active.pickClient(failed),
+      onStream: (stream) => active.attach(stream),
       onBytesIn: (bytes) => active.countIn(bytes),
       onBytesOut: (bytes) => active.countOut(bytes),
       onResponse: (status) => active.reportRequest(request, status),
@@ -145,8 +137,19 @@ export function createIngress(options: IngressOptions): Ingress {
           sendDenial(response, request, denial)
         },
       }
+      const visitor: RequestVisitor = {
+        request,
+        readable: request,
+        writable: request.socket,
+        reject(status, message) {
+          // The request turned out to be malformed meanwhile, and has its response.
+          if (response.headersSent) return reset(request.socket)
+          response.shouldKeepAlive = false
+          sendError(response, status, message)
+        },
+      }
       authorize(host, request, exchange, () => {
-        const active = admitRequest(host, request, send)
+        const active = admitRequest(host, visitor, send)
         if (!active) return
         response.once('close', () => {
           active.reportRequest(request, CLIENT_CLOSED_REQUEST)
@@ -167,8 +170,14 @@ export function createIngress(options: IngressOptions): Ingress {
           sendRawDenial(socket, request, denial)
         },
       }
+      const visitor: RequestVisitor = {
+        request,
+        readable: socket,
+        writable: socket,
+        reject: (status, message) => sendRawError(socket, status, message),
+      }
       authorize(host, request, exchange, () => {
-        const active = admitRequest(host, request, send)
+        const active = admitRequest(host, visitor, send)
         if (!active) return
         socket.once('close', () => {
           active.reportRequest(request, CLIENT_CLOSED_REQUEST)
@@ -183,7 +192,9 @@ export function createIngress(options: IngressOptions): Ingress {
       const isAllowed = tunnel?.access.allowsConnection(address)
       if (isAllowed === false) return void socket.destroy()
       if (tunnel && options.quotaReachedUntil(tunnel.workspace) !== undefined) return void socket.destroy()
-      const active = admit(host, address, () => socket.destroy())
+      const close = () => void socket.destroy()
+      const visitor = { address, request: undefined, readable: socket, writable: socket, reject: close }
+      const active = admit(host, visitor, close)
       const client = active?.pickClient()
       if (!active || !client) return
       socket.on('error', () => {})
@@ -193,6 +204,7 @@ export function createIngress(options: IngressOptions): Ingress {
       })
       const stream = openStream(client)
       if (!stream) return void socket.destroy()
+      active.attach(stream)
       connectStreams(
         socket,
         stream,

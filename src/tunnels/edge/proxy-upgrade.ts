@@ -75,7 +75,9 @@ class UpgradeExchange implements UpstreamHandler {
     socket.on('end', this.#onEnd)
     this.#options.onBytesIn(sizeOfRequestHead(head))
     try {
-      this.#upstream = new UpstreamRequest(connections, connections.open(), head, this)
+      const connection = connections.open()
+      this.#upstream = new UpstreamRequest(connections, connection, head, this)
+      this.#options.onStream(connection.stream)
     } catch {
       // The session of the client is closed.
       this.#fail(502)
@@ -90,8 +92,8 @@ class UpgradeExchange implements UpstreamHandler {
 
   onData(data: Buffer): void {
     const { socket } = this.#downstream
-    this.#options.onBytesOut(data.length)
     if (!socket.write(data)) this.#upstream?.pause()
+    this.#options.onBytesOut(data.length)
   }
 
   onComplete(_trailers: readonly string[], last?: Buffer): void {

@@ -1,6 +1,7 @@
 // Proxies a request to the local server of a tunnel: streams both bodies, removes hop-by-hop headers, and
 // repeats a request once that got no response and may be repeated.
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { compact, type YamuxStream } from '../../yamux/index.ts'
 import { freeAfterWrite } from '../free-memory.ts'
 import { endToEnd, forwardedTrailers, isProxyHeader, pairsOf, sizeOfHead } from './headers.ts'
 import type { TunnelClient } from './tunnel-client.ts'
@@ -22,6 +23,8 @@ export interface ProxyOptions {
   readonly headers: Readonly<Record<string, string | undefined>>
   /** Rewrites response headers, given as alternating names and values. */
   rewriteResponse(headers: string[]): string[]
+  /** Called with the stream that carries the request, after its head was written. */
+  onStream(stream: YamuxStream): void
   /** Called with the size of the head, of each chunk of the body, and of the trailers. */
   onBytesIn(bytes: number): void
   onBytesOut(bytes: number): void
@@ -76,6 +79,7 @@ class ProxiedExchange implements UpstreamHandler {
     if (!connection) return void this.#fail(502)
     this.#isConnectionReused = connection.isUsed
     this.#upstream = new UpstreamRequest(client.connections, connection, this.#head, this)
+    this.#options.onStream(connection.stream)
   }
 
   /**
@@ -94,10 +98,11 @@ class ProxiedExchange implements UpstreamHandler {
   #sendBody(): void {
     const downstream = this.#downstream
     downstream.on('data', (chunk: Buffer) => {
-      this.#options.onBytesIn(chunk.length)
+      const bytes = chunk.length
       // A large upload may take longer than the timeout, which counts from its last chunk.
       if (!this.#response.headersSent) this.#timeout.refresh()
       if (this.#upstream?.write(chunk) === false) downstream.pause()
+      this.#options.onBytesIn(bytes)
     })
     downstream.on('end', () => {
       const trailers = forwardedTrailers(downstream.rawTrailers)
@@ -140,8 +145,9 @@ class ProxiedExchange implements UpstreamHandler {
   onData(data: Buffer): void {
     const response = this.#response
     this.#isBodyStarted = true
+    const chunk = response.writableLength > 0 ? compact(data) : data
+    if (!response.write(chunk, freeAfterWrite(chunk))) this.#upstream?.pause()
     this.#options.onBytesOut(data.length)
-    if (!response.write(data, freeAfterWrite(data))) this.#upstream?.pause()
   }
 
   onComplete(trailers: readonly string[], last?: Buffer): void {

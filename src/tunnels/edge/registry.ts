@@ -1,13 +1,14 @@
 // The registry of open tunnels by host name, and of their clients by id and key.
 import { hash } from 'node:crypto'
 import type { Meter } from '../../edge-sdk/index.ts'
-import { KeyedCounter } from '../../net/keyed-counter.ts'
+import type { SharedBufferBudget } from '../buffers/buffer-budget.ts'
 import type { TunnelClosure, TunnelRequest, TunnelType } from '../protocol.ts'
 import { AccessControl, type AccessRules } from './access/access-control.ts'
 import { PasswordVerifier } from './access/basic-auth.ts'
 import { BoundedMap } from './bounded-map.ts'
 import { type TransferCounts, Tunnel, type TunnelAddress } from './tunnel.ts'
 import { type ClientKey, type CloseReason, TunnelClient, type TunnelClientOptions } from './tunnel-client.ts'
+import { WorkspaceLoad } from './workspace-load.ts'
 
 /** Clients of all tunnels, and of those of one workspace. */
 const CLIENTS_MAX = 10_000
@@ -19,6 +20,8 @@ export interface RegistryOptions {
   readonly meter: Pick<Meter, 'opened' | 'closed' | 'transferred'> | undefined
   /** Totals of the edge. */
   readonly transferred: TransferCounts['transferred']
+  /** Of the edge. */
+  readonly buffers: SharedBufferBudget
   /** Address is undefined if it is not known. */
   onWrongPassword(host: string, address: string | undefined): void
   onOpened(tunnel: Tunnel, client: TunnelClient): void
@@ -43,7 +46,7 @@ export class Registry {
   readonly #byName = new Map<string, Tunnel>()
   /** By `resumeHash` of the client, so that it cannot come back if it did not receive the reason. */
   readonly #closures = new BoundedMap<string, TunnelClosure>(CLOSURES_MAX)
-  readonly #byWorkspace = new KeyedCounter()
+  readonly #loads = new Map<string, WorkspaceLoad>()
   #isStopping = false
 
   constructor(options: RegistryOptions) {
@@ -72,7 +75,7 @@ export class Registry {
   limitReached(workspace: string): string | undefined {
     if (this.#clients.size >= CLIENTS_MAX)
       return `This edge is at its limit of ${CLIENTS_MAX} tunnel clients.`
-    if (this.#byWorkspace.get(workspace) >= CLIENTS_PER_WORKSPACE_MAX)
+    if ((this.#loads.get(workspace)?.clients ?? 0) >= CLIENTS_PER_WORKSPACE_MAX)
       return `The workspace is at its limit of ${CLIENTS_PER_WORKSPACE_MAX} tunnel clients at this edge.`
     return undefined
   }
@@ -118,19 +121,22 @@ export class Registry {
     // Those of an open tunnel are kept up to date.
     if (!existing) access.setNameRules(nameRules)
     const { resume, client: software } = request
-    const tunnel = existing ?? new Tunnel(address, key.workspace, access, this.#options)
+    const { workspace } = key
+    const load = this.#loads.get(workspace) ?? this.#addLoad(workspace)
+    const tunnel = existing ?? new Tunnel({ address, workspace, access, load, counts: this.#options })
     const replaced = clientWith(tunnel, resume)
     const client = new TunnelClient({
       ...options,
       resume,
       software,
+      pressure: load.buffers,
       onDrained: () => this.close(client, 'closed'),
       onClosed: () => this.#remove(client, 'disconnected'),
     })
     tunnel.clients.add(client)
     this.#clients.set(client, tunnel)
     this.#byId.set(client.id, client)
-    this.#byWorkspace.add(key.workspace, 1)
+    load.clients += 1
     if (!existing) {
       this.#tunnels.set(host, tunnel)
       this.#byName.set(nameKey(key.workspace, address.name), tunnel)
@@ -211,6 +217,18 @@ export class Registry {
     return [...new Map([...this.#clients.keys()].map(({ key }) => [key.id, key])).values()]
   }
 
+  #addLoad(workspace: string): WorkspaceLoad {
+    const load = new WorkspaceLoad(this.#options.buffers)
+    this.#loads.set(workspace, load)
+    this.#options.buffers.add(load.buffers)
+    return load
+  }
+
+  #deleteLoad({ workspace, load }: Tunnel): void {
+    this.#loads.delete(workspace)
+    this.#options.buffers.delete(load.buffers)
+  }
+
   #remove(client: TunnelClient, reason: CloseReason): void {
     const tunnel = this.#clients.get(client)
     if (!tunnel) return
@@ -218,7 +236,8 @@ export class Registry {
     this.#clients.delete(client)
     this.#byId.delete(client.id)
     tunnel.clients.delete(client)
-    this.#byWorkspace.add(tunnel.workspace, -1)
+    tunnel.load.clients -= 1
+    if (tunnel.load.clients === 0) this.#deleteLoad(tunnel)
     if (tunnel.clients.size === 0) {
       this.#tunnels.delete(tunnel.address.host)
       this.#byName.delete(nameKey(tunnel.workspace, tunnel.address.name))

@@ -1,6 +1,6 @@
 // One connected client of a tunnel: its session, its connections to the local server, and what it carried.
 import type { SyncResult } from '../../edge-sdk/index.ts'
-import { type Connection, Session, type YamuxStream } from '../../yamux/index.ts'
+import { type Connection, type MemoryPressure, Session, type YamuxStream } from '../../yamux/index.ts'
 import { KEEP_ALIVE, type Opened, type TunnelClosure, type TunnelEvent } from '../protocol.ts'
 import { EventWriter } from './event-writer.ts'
 import { quotaUsedUp } from './rejections.ts'
@@ -39,6 +39,8 @@ export interface TunnelClientOptions {
   readonly key: ClientKey
   readonly resume: string | undefined
   readonly software: string | undefined
+  /** Of its workspace. */
+  readonly pressure: MemoryPressure
   /** The client is stopping, and its requests are complete. */
   onDrained(): void
   /** The connection is closed, by whichever side. */
@@ -65,7 +67,7 @@ export class TunnelClient {
   readonly #drainListeners = new Set<() => void>()
 
   constructor(options: TunnelClientOptions) {
-    const { connection, key, onDrained, onClosed } = options
+    const { connection, key, pressure, onDrained, onClosed } = options
     this.id = options.id
     this.address = options.address
     this.key = key
@@ -76,6 +78,7 @@ export class TunnelClient {
       role: 'server',
       keepAlive: KEEP_ALIVE,
       totalGrowth,
+      pressure,
       // The client opens none.
       maxStreams: 0,
       onStream: (stream) => stream.destroy(),

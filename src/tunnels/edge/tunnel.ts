@@ -3,11 +3,14 @@ import type { Meter, Transfer } from '../../edge-sdk/index.ts'
 import { ClientLimit } from '../../net/client-limit.ts'
 import type { Opened, TunnelType } from '../protocol.ts'
 import type { AccessControl } from './access/access-control.ts'
+import { ProgressCheck } from './progress-check.ts'
+import { RequestSet } from './request-set.ts'
 import type { TcpListener } from './tcp-listeners.ts'
 import type { TunnelClient } from './tunnel-client.ts'
+import type { WorkspaceLoad } from './workspace-load.ts'
 
 /** Requests and connections in progress. */
-export const REQUESTS_MAX = 500
+const REQUESTS_MAX = 500
 /** Below the capacity of the tunnel, so that one address cannot use all of it. */
 const REQUESTS_PER_ADDRESS = { max: REQUESTS_MAX / 2, maxPer48: (REQUESTS_MAX * 3) / 4 }
 
@@ -24,29 +27,36 @@ export interface TransferCounts {
   readonly transferred: Required<Transfer>
 }
 
+export interface TunnelOptions {
+  readonly address: TunnelAddress
+  readonly workspace: string
+  readonly access: AccessControl
+  readonly load: WorkspaceLoad
+  readonly counts: TransferCounts
+}
+
 export class Tunnel {
   readonly address: TunnelAddress
   readonly workspace: string
   readonly access: AccessControl
   readonly clients = new Set<TunnelClient>()
   readonly perAddress = new ClientLimit(REQUESTS_PER_ADDRESS)
+  readonly requests = new RequestSet(REQUESTS_MAX)
+  readonly progress = new ProgressCheck(this.requests)
+  /** Of its workspace. */
+  readonly load: WorkspaceLoad
   readonly #counts: TransferCounts
 
-  constructor(address: TunnelAddress, workspace: string, access: AccessControl, counts: TransferCounts) {
+  constructor({ address, workspace, access, load, counts }: TunnelOptions) {
     this.address = address
     this.workspace = workspace
     this.access = access
+    this.load = load
     this.#counts = counts
   }
 
   get type(): TunnelType {
     return this.address.type
-  }
-
-  get active(): number {
-    let active = 0
-    for (const client of this.clients) active += client.active
-    return active
   }
 
   /** Whether a client can be picked. */

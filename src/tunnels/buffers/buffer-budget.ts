@@ -1,0 +1,145 @@
+// Limits what slow receivers keep in memory: bytes that were received, and not yet sent on. From half of a
+// budget on, windows shrink (`isHigh`). Beyond it, the slowest connections of the network with the most bytes
+// are evicted, and all others go on.
+import type { MemoryPressure } from '../../yamux/index.ts'
+
+/** An eviction leaves this share, so that the next one is not due at once. */
+const EVICTION_TARGET = 7 / 8
+
+/** A connection whose buffers count. */
+export interface BufferUser {
+  /** The bytes that it is accounted for. */
+  readonly bufferedBytes: number
+  /** Of its visitor. */
+  readonly network: string
+  /** Accounts for what its buffers hold now. */
+  update(): void
+  transferRate(now: number): number
+  /** Its bytes are not accounted for when this returns. */
+  evict(): void
+}
+
+/** Limits several budgets in total. */
+export class SharedBufferBudget implements MemoryPressure {
+  readonly #bytesMax: number
+  readonly #budgets = new Set<BufferBudget>()
+  #bytes = 0
+  #isEvicting = false
+
+  constructor(bytesMax: number) {
+    this.#bytesMax = bytesMax
+  }
+
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  get isHigh(): boolean {
+    return this.#bytes > this.#bytesMax / 2
+  }
+
+  add(budget: BufferBudget): void {
+    this.#budgets.add(budget)
+  }
+
+  delete(budget: BufferBudget): void {
+    this.#budgets.delete(budget)
+  }
+
+  change(bytes: number): void {
+    this.#bytes += bytes
+    if (this.#bytes <= this.#bytesMax || this.#isEvicting) return
+    this.#isEvicting = true
+    process.nextTick(() => {
+      this.#evict()
+      this.#isEvicting = false
+    })
+  }
+
+  /** Takes from the budget with the most bytes, until another one has more or the target is reached. */
+  #evict(): void {
+    for (const budget of this.#budgets) budget.update()
+    if (this.#bytes <= this.#bytesMax) return
+    const target = this.#bytesMax * EVICTION_TARGET
+    for (let before = Number.POSITIVE_INFINITY; this.#bytes > target && this.#bytes < before; ) {
+      before = this.#bytes
+      let heaviest: BufferBudget | undefined
+      for (const budget of this.#budgets) if (!heaviest || budget.bytes > heaviest.bytes) heaviest = budget
+      heaviest?.reduceTo(Math.max(heaviest.bytes / 2, heaviest.bytes - (this.#bytes - target)))
+    }
+  }
+}
+
+export class BufferBudget implements MemoryPressure {
+  readonly #bytesMax: number
+  readonly #shared: SharedBufferBudget | undefined
+  /** Those with bytes. */
+  readonly #users = new Set<BufferUser>()
+  #bytes = 0
+  #isEvicting = false
+
+  constructor(bytesMax: number, shared?: SharedBufferBudget) {
+    this.#bytesMax = bytesMax
+    this.#shared = shared
+  }
+
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  get isHigh(): boolean {
+    return this.#bytes > this.#bytesMax / 2 || this.#shared?.isHigh === true
+  }
+
+  /** Accounts for a change of the bytes of a user, which has them already. */
+  change(user: BufferUser, bytes: number): void {
+    if (user.bufferedBytes === 0) this.#users.delete(user)
+    else if (user.bufferedBytes === bytes) this.#users.add(user)
+    this.#bytes += bytes
+    this.#shared?.change(bytes)
+    if (this.#bytes <= this.#bytesMax || this.#isEvicting) return
+    this.#isEvicting = true
+    // Not at once: the caller is in the middle of a transfer.
+    process.nextTick(() => {
+      this.update()
+      if (this.#bytes > this.#bytesMax) this.reduceTo(this.#bytesMax * EVICTION_TARGET)
+      this.#isEvicting = false
+    })
+  }
+
+  /** Users report when their buffers fill, and not when they drain. */
+  update(): void {
+    for (const user of this.#users) user.update()
+  }
+
+  reduceTo(bytes: number): void {
+    const networks = this.#networks()
+    while (this.#bytes > bytes) {
+      let heaviest: NetworkBuffers | undefined
+      for (const network of networks) if (!heaviest || network.bytes > heaviest.bytes) heaviest = network
+      const slowest = heaviest?.slowestLast.pop()
+      if (!heaviest || !slowest) return
+      heaviest.bytes -= slowest.bufferedBytes
+      slowest.evict()
+    }
+  }
+
+  #networks(): NetworkBuffers[] {
+    const now = performance.now()
+    return Map.groupBy(this.#users, ({ network }) => network)
+      .values()
+      .map((users) => ({
+        bytes: users.reduce((sum, { bufferedBytes }) => sum + bufferedBytes, 0),
+        slowestLast: users
+          .map((user) => ({ user, rate: user.transferRate(now) }))
+          .sort((a, b) => b.rate - a.rate)
+          .map(({ user }) => user),
+      }))
+      .toArray()
+  }
+}
+
+interface NetworkBuffers {
+  bytes: number
+  readonly slowestLast: BufferUser[]
+}

@@ -1,0 +1,72 @@
+// The requests and connections in progress of a tunnel, or of all tunnels of a workspace. When all places are
+// taken, a network with fewer of them takes one from the network that has the most.
+import type { EvictionReason } from '../../metrics/edge-instruments.ts'
+import { clientNetwork } from '../../net/client-limit.ts'
+
+/** What the set needs of a request. */
+interface Entry {
+  readonly network: string
+  transferRate(now: number): number
+  /** Whether it has transferred so much since the last check, as far as that depends on the visitor. */
+  checkProgress(bytesMin: number): boolean
+  /** Its place is free when this returns. */
+  evict(reason: EvictionReason): void
+}
+
+export class RequestSet {
+  readonly #max: number
+  readonly #requests = new Set<Entry>()
+
+  constructor(max: number) {
+    this.#max = max
+  }
+
+  get size(): number {
+    return this.#requests.size
+  }
+
+  /** More than half of the places are taken. */
+  get isCrowded(): boolean {
+    return this.#requests.size > this.#max / 2
+  }
+
+  add(request: Entry): void {
+    this.#requests.add(request)
+  }
+
+  delete(request: Entry): void {
+    this.#requests.delete(request)
+  }
+
+  byNetwork(): Map<string, Entry[]> {
+    return Map.groupBy(this.#requests, ({ network }) => network)
+  }
+
+  /** Whether there is a place for a request of the client, if need be that of a slow one of others. */
+  makeRoom(client: string | undefined): boolean {
+    if (this.#requests.size < this.#max) return true
+    const networks = this.byNetwork()
+    let most: Entry[] = []
+    for (const requests of networks.values()) if (requests.length > most.length) most = requests
+    const own = networks.get(clientNetwork(client))?.length ?? 0
+    // Otherwise two networks would take the place from each other in turn.
+    if (most.length <= own + 1) return false
+    findSlowest(most)?.evict('capacity')
+    return true
+  }
+}
+
+/** The one that began first, if several are as slow. */
+function findSlowest(requests: readonly Entry[]): Entry | undefined {
+  const now = performance.now()
+  let slowest: Entry | undefined
+  let slowestRate = Number.POSITIVE_INFINITY
+  for (const request of requests) {
+    const rate = request.transferRate(now)
+    if (rate < slowestRate) {
+      slowest = request
+      slowestRate = rate
+    }
+  }
+  return slowest
+}
