@@ -136,6 +136,25 @@ test('uploads and upgrades that the local server does not read use a bounded amo
   assert.ok(growth < GROWTH_MAX_MB, `${growth} MB more`)
 })
 
+test('chunks of one byte count with the memory that they take', async (t) => {
+  const attacked = await startAttackedEdge(t, ['acme'])
+  const { edge, keys, evicted } = attacked
+  const tunnel = await openRawTunnel(edge, keys[0] as string)
+  atEnd(t, () => tunnel.close())
+  tunnel.onStream((stream) => stream.once('data', () => stream.pause()))
+  const before = attacked.rssMb()
+  const chunks = '1\r\nx\r\n'.repeat(100_000)
+  startSilent(
+    t,
+    edge.port,
+    100,
+    () => `POST / HTTP/1.1\r\nHost: ${tunnel.host}\r\nTransfer-Encoding: chunked\r\n\r\n${chunks}`,
+  )
+  await until('most are evicted', async () => (await evicted()) > 80)
+  const growth = attacked.rssMb() - before
+  assert.ok(growth < GROWTH_MAX_MB, `${growth} MB more`)
+})
+
 test('when all are closed, nothing is accounted for', async (t) => {
   const { edge, keys, buffered } = await startAttackedEdge(t, ['acme'])
   const { host } = await openLargeTunnel(t, edge, keys[0] as string, 'a')

@@ -4,6 +4,10 @@ import type { StreamObserver, YamuxStream } from '../../yamux/index.ts'
 import type { BufferBudget, BufferUser } from './buffer-budget.ts'
 import { TransferRate } from './transfer-rate.ts'
 
+/** What a chunk takes beside its bytes: objects of V8, and up to three entries in a queue of writes. */
+const CHUNK_OVERHEAD = 512
+const INITIAL_CHUNK_BYTES = 16 * 1024
+
 /** The connection that a stream carries. A request is read apart from its socket. */
 export interface Endpoint {
   readonly readable: Readable
@@ -14,6 +18,9 @@ export class ConnectionBuffers implements BufferUser, StreamObserver {
   readonly #budget: BufferBudget
   readonly #rate: TransferRate
   #endpoint: Endpoint | undefined
+  /** Moving averages of the sizes of chunks, to the stream and from it. */
+  #chunkBytesIn = INITIAL_CHUNK_BYTES
+  #chunkBytesOut = INITIAL_CHUNK_BYTES
   #stream: YamuxStream | undefined
   #bytes = 0
   #isReleased = false
@@ -63,8 +70,16 @@ export class ConnectionBuffers implements BufferUser, StreamObserver {
     stream?.destroy(new Error('The stream was too slow.'))
   }
 
-  /** To be called after bytes were written to either end. */
-  transferred(bytes: number): void {
+  /** To be called after a chunk was written to the stream. */
+  transferredIn(bytes: number): void {
+    this.#chunkBytesIn += (bytes - this.#chunkBytesIn) / 8
+    this.#rate.add(bytes)
+    this.update()
+  }
+
+  /** To be called after a chunk of the stream was written. */
+  transferredOut(bytes: number): void {
+    this.#chunkBytesOut += (bytes - this.#chunkBytesOut) / 8
     this.#rate.add(bytes)
     this.update()
   }
@@ -96,12 +111,18 @@ export class ConnectionBuffers implements BufferUser, StreamObserver {
 
   #measure(): number {
     const stream = this.#ownStream()
-    const streamBytes = stream ? stream.unreadBytes + stream.writableLength : 0
-    if (!this.#endpoint) return streamBytes
-    const { readable, writable } = this.#endpoint
+    const unread = stream?.unreadBytes ?? 0
+    const bytesIn = (stream?.writableLength ?? 0) + this.#endpointUnread()
+    const bytesOut = this.#endpoint?.writable.writableLength ?? 0
+    return (
+      unread + estimateMemory(bytesIn, this.#chunkBytesIn) + estimateMemory(bytesOut, this.#chunkBytesOut)
+    )
+  }
+
+  #endpointUnread(): number {
+    const readable = this.#endpoint?.readable
     // One that is paused fills its buffer without a notification.
-    const unread = readable.isPaused() ? Math.max(readable.readableLength, readable.readableHighWaterMark) : 0
-    return streamBytes + unread + writable.writableLength
+    return readable?.isPaused() ? Math.max(readable.readableLength, readable.readableHighWaterMark) : 0
   }
 
   /** Undefined if the stream carries another request by now. */
@@ -109,3 +130,7 @@ export class ConnectionBuffers implements BufferUser, StreamObserver {
     return this.#stream?.observer === this ? this.#stream : undefined
   }
 }
+
+/** Chunks of a byte take hundreds of times their size. */
+const estimateMemory = (bytes: number, chunkBytes: number) =>
+  bytes === 0 ? 0 : bytes + Math.ceil(bytes / Math.max(1, chunkBytes)) * CHUNK_OVERHEAD

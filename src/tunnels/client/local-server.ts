@@ -92,8 +92,12 @@ export class LocalServer {
       this.#isReported = false
       if (index > 0) this.#addresses = [address, ...addresses.filter((other) => other !== address)]
       buffers.connect({ readable: socket, writable: socket })
-      const onBytes = (bytes: number) => buffers.transferred(bytes)
-      connectStreams(stream, socket, onBytes, onBytes)
+      connectStreams(
+        stream,
+        socket,
+        (bytes) => buffers.transferredOut(bytes),
+        (bytes) => buffers.transferredIn(bytes),
+      )
     })
   }
 

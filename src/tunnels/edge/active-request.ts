@@ -87,13 +87,13 @@ export class ActiveRequest extends ConnectionBuffers {
   countIn(bytesIn: number): void {
     this.#bytesIn += bytesIn
     if (this.#client) this.tunnel.count(this.#client, { bytesIn })
-    this.transferred(bytesIn)
+    this.transferredIn(bytesIn)
   }
 
   countOut(bytesOut: number): void {
     this.#bytesOut += bytesOut
     if (this.#client) this.tunnel.count(this.#client, { bytesOut })
-    this.transferred(bytesOut)
+    this.transferredOut(bytesOut)
   }
 
   /** Sends the request event to the tunnel client and counts the response, once. */
