@@ -6,6 +6,8 @@ import { TransferRate } from './transfer-rate.ts'
 
 /** What a chunk takes beside its bytes: objects of V8, and up to three entries in a queue of writes. */
 const CHUNK_OVERHEAD = 512
+/** Less is not accounted for: a small request, of which there are many, costs only the comparison. */
+const ACCOUNTED_BYTES_MIN = 4 * 1024
 const INITIAL_CHUNK_BYTES = 16 * 1024
 
 /** The connection that a stream carries. A request is read apart from its socket. */
@@ -60,7 +62,9 @@ export class ConnectionBuffers implements BufferUser, StreamObserver {
   }
 
   update(): void {
-    if (!this.#isReleased) this.#set(this.#measure())
+    if (this.#isReleased) return
+    const bytes = this.#measure()
+    this.#set(bytes < ACCOUNTED_BYTES_MIN ? 0 : bytes)
   }
 
   /** Resets the stream. */

@@ -37,8 +37,6 @@ interface Exchange {
   deny(denial: Denial): void
 }
 
-type RequestVisitor = Omit<Visitor, 'address'> & { readonly request: IncomingMessage }
-
 type SendError = (status: number, message: string) => void
 
 /** nginx's status for a client that closed the connection before the response. */
@@ -92,10 +90,9 @@ export function createIngress(options: IngressOptions): Ingress {
     else proceed()
   }
 
-  function admitRequest(host: string, visitor: RequestVisitor, send: SendError): ActiveRequest | undefined {
+  function admitRequest(host: string, visitor: Visitor, send: SendError): ActiveRequest | undefined {
     // A TCP tunnel has a name too, but takes no HTTP requests.
-    if (registry.atHost(host)?.type !== 'tcp')
-      return admit(host, { ...visitor, address: addresses.ofRequest(visitor.request) }, send)
+    if (registry.atHost(host)?.type !== 'tcp') return admit(host, visitor, send)
     send(404, `The tunnel at ${host} is a TCP tunnel. Connect to its port.`)
     return undefined
   }
@@ -137,7 +134,8 @@ export function createIngress(options: IngressOptions): Ingress {
           sendDenial(response, request, denial)
         },
       }
-      const visitor: RequestVisitor = {
+      const visitor: Visitor = {
+        address: addresses.ofRequest(request),
         request,
         readable: request,
         writable: request.socket,
@@ -170,7 +168,8 @@ export function createIngress(options: IngressOptions): Ingress {
           sendRawDenial(socket, request, denial)
         },
       }
-      const visitor: RequestVisitor = {
+      const visitor: Visitor = {
+        address: addresses.ofRequest(request),
         request,
         readable: socket,
         writable: socket,
