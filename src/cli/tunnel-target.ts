@@ -5,7 +5,7 @@ import { pathToFileURL } from 'node:url'
 import { privatePaths } from '../config/private-paths.ts'
 import { FileServer } from '../tunnels/client/files/file-server.ts'
 import { findAditData } from '../tunnels/client/files/private-files.ts'
-import { LocalServer } from '../tunnels/client/local-server.ts'
+import { LocalServer, type StreamServer } from '../tunnels/client/local-server.ts'
 import type { TunnelType } from '../tunnels/protocol.ts'
 import { UsageError } from './errors.ts'
 
@@ -20,7 +20,7 @@ interface OpenTarget {
   target: string
   /** The beginning of a sentence about it. */
   note: string
-  localServer: Pick<LocalServer, 'serve'>
+  localServer: StreamServer
 }
 
 export async function openTarget(

@@ -5,7 +5,7 @@ import { KEEP_ALIVE, type Opened, type TunnelRequest } from '../protocol.ts'
 import type { WebSocketConnection } from '../websocket.ts'
 import { type ConnectOptions, connect, TunnelRejected } from './connect.ts'
 import { type EventHandlers, readEvents } from './events.ts'
-import type { LocalServer } from './local-server.ts'
+import type { StreamServer } from './local-server.ts'
 
 const OPEN_TIMEOUT_MS = 10_000
 /** Far above what an edge opens, because streams that it resets count for a second. */
@@ -14,7 +14,7 @@ const STREAMS_MAX = 4_096
 const IDLE_CLOSE_MS = 1_000
 
 export interface ConnectionOptions extends ConnectOptions, Omit<EventHandlers, 'onClose'> {
-  readonly localServer: Pick<LocalServer, 'serve'>
+  readonly localServer: StreamServer
 }
 
 /** Resolves when the tunnel is open. */

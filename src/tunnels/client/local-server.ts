@@ -20,13 +20,20 @@ export interface LocalServerOptions {
   onUnreachable?(message: string): void
 }
 
+/** Serves the streams of a tunnel. */
+export interface StreamServer {
+  serve(stream: YamuxStream): void
+  /** What it keeps in memory for slow readers. */
+  readonly buffers?: BufferBudget
+}
+
 /** A stream of the tunnel that is served. */
 interface ServedStream {
   readonly stream: YamuxStream
   readonly buffers: ConnectionBuffers
 }
 
-export class LocalServer {
+export class LocalServer implements StreamServer {
   /** Slow readers at either end do not fill the memory: beyond the limit, the slowest are reset. */
   readonly buffers = new BufferBudget(BUFFERED_BYTES_MAX)
   readonly #options: LocalServerOptions

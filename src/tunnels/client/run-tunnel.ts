@@ -12,7 +12,7 @@ import type {
 } from '../protocol.ts'
 import { TunnelRejected } from './connect.ts'
 import { type EdgeConnection, openConnection } from './edge-connection.ts'
-import type { LocalServer } from './local-server.ts'
+import type { StreamServer } from './local-server.ts'
 
 const BACKOFF_MIN_MS = 250
 const BACKOFF_MAX_MS = 3_000
@@ -36,7 +36,7 @@ export interface TunnelOptions {
   readonly edge: string
   readonly key: string
   /** Gets the streams of the tunnel. */
-  readonly localServer: Pick<LocalServer, 'serve'>
+  readonly localServer: StreamServer
   readonly type: TunnelType
   readonly name: string | undefined
   /** Join the clients of the workspace that already serve the name. */
