@@ -9,6 +9,7 @@ class User implements BufferUser {
   readonly network: string
   readonly #rate: number
   bufferedBytes = 0
+  bufferPosition = -1
   isEvicted = false
 
   constructor(budget: BufferBudget, network: string, rate: number) {

@@ -2,6 +2,7 @@
 // budget on, windows shrink (`isHigh`). Beyond it, the slowest connections of the network with the most bytes
 // are evicted, and all others go on.
 import type { MemoryPressure } from '../../yamux/index.ts'
+import { DenseSet } from './dense-set.ts'
 
 /** An eviction leaves this share, so that the next one is not due at once. */
 const EVICTION_TARGET = 7 / 8
@@ -10,6 +11,8 @@ const EVICTION_TARGET = 7 / 8
 export interface BufferUser {
   /** The bytes that it is accounted for. */
   readonly bufferedBytes: number
+  /** For the budget. */
+  bufferPosition: number
   /** Of its visitor. */
   readonly network: string
   /** Accounts for what its buffers hold now. */
@@ -74,7 +77,7 @@ export class BufferBudget implements MemoryPressure {
   readonly #bytesMax: number
   readonly #shared: SharedBufferBudget | undefined
   /** Those with bytes. */
-  readonly #users = new Set<BufferUser>()
+  readonly #users = new DenseSet<'bufferPosition', BufferUser>('bufferPosition')
   #bytes = 0
   #isEvicting = false
 

@@ -17,6 +17,7 @@ export interface Endpoint {
 }
 
 export class ConnectionBuffers implements BufferUser, StreamObserver {
+  bufferPosition = -1
   readonly #budget: BufferBudget
   readonly #rate: TransferRate
   #endpoint: Endpoint | undefined

@@ -45,6 +45,8 @@ export interface ActiveRequestOptions {
 
 export class ActiveRequest extends ConnectionBuffers {
   readonly tunnel: Tunnel
+  tunnelPosition = -1
+  workspacePosition = -1
   readonly #options: ActiveRequestOptions
   readonly #startedAt: number
   #client: TunnelClient | undefined

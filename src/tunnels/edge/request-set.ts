@@ -2,9 +2,13 @@
 // taken, a network with fewer of them takes one from the network that has the most.
 import type { EvictionReason } from '../../metrics/edge-instruments.ts'
 import { clientNetwork } from '../../net/client-limit.ts'
+import { DenseSet } from '../buffers/dense-set.ts'
+
+/** Where a request stores its position in the set of its tunnel, and of its workspace. */
+type PositionKey = 'tunnelPosition' | 'workspacePosition'
 
 /** What the set needs of a request. */
-interface Entry {
+interface Entry extends Record<PositionKey, number> {
   readonly network: string
   transferRate(now: number): number
   /** Whether it has transferred so much since the last check, as far as that depends on the visitor. */
@@ -15,10 +19,11 @@ interface Entry {
 
 export class RequestSet {
   readonly #max: number
-  readonly #requests = new Set<Entry>()
+  readonly #requests: DenseSet<PositionKey, Entry>
 
-  constructor(max: number) {
+  constructor(max: number, key: PositionKey) {
     this.#max = max
+    this.#requests = new DenseSet(key)
   }
 
   get size(): number {
@@ -56,7 +61,6 @@ export class RequestSet {
   }
 }
 
-/** The one that began first, if several are as slow. */
 function findSlowest(requests: readonly Entry[]): Entry | undefined {
   const now = performance.now()
   let slowest: Entry | undefined

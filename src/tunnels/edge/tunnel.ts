@@ -41,7 +41,7 @@ export class Tunnel {
   readonly access: AccessControl
   readonly clients = new Set<TunnelClient>()
   readonly perAddress = new ClientLimit(REQUESTS_PER_ADDRESS)
-  readonly requests = new RequestSet(REQUESTS_MAX)
+  readonly requests = new RequestSet(REQUESTS_MAX, 'tunnelPosition')
   readonly progress = new ProgressCheck(this.requests)
   /** Of its workspace. */
   readonly load: WorkspaceLoad

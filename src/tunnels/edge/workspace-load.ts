@@ -8,7 +8,7 @@ const BUFFERED_BYTES_MAX = 64 * 1024 * 1024
 export const EDGE_BUFFERED_BYTES_MAX = 256 * 1024 * 1024
 
 export class WorkspaceLoad {
-  readonly requests = new RequestSet(REQUESTS_MAX)
+  readonly requests = new RequestSet(REQUESTS_MAX, 'workspacePosition')
   readonly buffers: BufferBudget
   /** Connected tunnel clients. */
   clients = 0
