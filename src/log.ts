@@ -4,17 +4,18 @@ import pino, { type Logger } from 'pino'
 
 const SECRET_PREFIX = 'adit_'
 /** The last line of defense, should a secret get into a log line: its random part is masked. */
-const SECRET = /adit_(edge_)?[0-9A-Za-z]{8,}/g
+const SECRET = /adit_(edge_|device_)?[0-9A-Za-z]{8,}/g
 
 const STDERR = 2
 /** Lines are written in batches: a write for each would cost more than creating the line. */
 const BATCH_CHARS = 32 * 1024
 const FLUSH_DELAY_MS = 50
-/** If standard error cannot be written, further lines are dropped. */
+/** Lines beyond this are dropped while standard error cannot be written. */
 const BUFFER_CHARS_MAX = 4 * 1024 * 1024
 const RETRY_MS = 100
 const FLUSH_TIMEOUT_MS = 3_000
 const EXIT_RETRIES_MAX = 10
+const CAUSES_MAX = 3
 
 export function createLog(level: string): Logger {
   return pino(
@@ -23,7 +24,7 @@ export function createLog(level: string): Logger {
       base: { pid: process.pid },
       formatters: { level: (label) => ({ level: label }) },
       timestamp: pino.stdTimeFunctions.isoTime,
-      serializers: { err: describeError },
+      serializers: { err: (error) => describeError(error) },
     },
     stderr,
   )
@@ -31,10 +32,11 @@ export function createLog(level: string): Logger {
 
 /** For lines of which there are thousands a second: pino takes four times as long for each. */
 export function writeRecord(message: string, fields: object): void {
-  stderr.write(
-    `${JSON.stringify({ level: 'info', time: now(), pid: process.pid, ...fields, msg: message })}\n`,
-  )
+  stderr.write(formatRecord('info', message, fields))
 }
+
+const formatRecord = (level: string, msg: string, fields: object) =>
+  `${JSON.stringify({ level, time: now(), pid: process.pid, ...fields, msg })}\n`
 
 let timestampMs = 0
 let timestamp = ''
@@ -60,10 +62,15 @@ class LogStream {
   #batch: Buffer = Buffer.alloc(0)
   #isWriting = false
   #timer: NodeJS.Timeout | undefined
+  #isRetrying = false
+  #dropped = 0
   #onFlushed: (() => void)[] = []
 
   write(line: string): void {
-    if (this.#chars + this.#batch.length > BUFFER_CHARS_MAX) return
+    if (this.#chars + this.#batch.length > BUFFER_CHARS_MAX) {
+      this.#dropped += 1
+      return
+    }
     this.#lines.push(line.includes(SECRET_PREFIX) ? line.replace(SECRET, 'adit_$1***') : line)
     this.#chars += line.length
     if (this.#chars >= BATCH_CHARS) this.#writeBatch()
@@ -76,7 +83,7 @@ class LogStream {
   }
 
   #writeBatch(): void {
-    if (this.#isWriting) return
+    if (this.#isWriting || this.#isRetrying) return
     clearTimeout(this.#timer)
     this.#timer = undefined
     if (this.#batch.length === 0) this.#batch = this.#takeLines()
@@ -87,23 +94,31 @@ class LogStream {
     this.#isWriting = true
     write(STDERR, this.#batch, (error, bytes) => {
       this.#isWriting = false
-      if (error) {
-        this.#timer ??= setTimeout(() => this.#writeBatch(), RETRY_MS).unref()
-        return
-      }
+      if (error) return this.#retryLater()
       this.#batch = this.#batch.subarray(bytes)
       this.#writeBatch()
     })
   }
 
+  #retryLater(): void {
+    this.#isRetrying = true
+    setTimeout(() => {
+      this.#isRetrying = false
+      this.#writeBatch()
+    }, RETRY_MS).unref()
+  }
+
   #takeLines(): Buffer {
+    if (this.#dropped > 0)
+      this.#lines.push(formatRecord('warn', 'log lines dropped', { dropped: this.#dropped }))
     const lines = Buffer.from(this.#lines.join(''))
     this.#lines = []
     this.#chars = 0
+    this.#dropped = 0
     return lines
   }
 
-  /** A batch that is being written has been passed to the system, and is not written twice. */
+  /** A batch that is being written is left to the thread that writes it, so that no line appears twice. */
   writeAtExit(): void {
     const batch = this.#isWriting ? Buffer.alloc(0) : this.#batch
     let rest = Buffer.concat([batch, this.#takeLines()])
@@ -123,15 +138,25 @@ const stderr = new LogStream()
 process.once('exit', () => stderr.writeAtExit())
 
 /** Message and stack, not the other members: a driver's error can quote the row that caused it. */
-function describeError(error: unknown) {
+function describeError(error: unknown, depth = 0): object {
   if (!(error instanceof Error)) return { message: String(error) }
+  const { name: type, message, stack, cause } = error
   const { code } = error as { code?: unknown }
-  return { type: error.name, message: error.message, stack: error.stack, ...(code !== undefined && { code }) }
+  return {
+    type,
+    message,
+    stack,
+    ...(code !== undefined && { code }),
+    ...(cause !== undefined && depth < CAUSES_MAX && { cause: describeError(cause, depth + 1) }),
+  }
 }
 
-/** False if the lines could not be written in time, because standard error is not read. */
-export async function flushLog(log: Logger): Promise<boolean> {
-  const flushed = new Promise<true>((resolve) => log.flush(() => resolve(true)))
-  const timeout = new Promise<false>((resolve) => setTimeout(() => resolve(false), FLUSH_TIMEOUT_MS).unref())
-  return Promise.race([flushed, timeout])
+/**
+ * Writes the last lines before the process exits. If standard error is not read, the process ends here: its
+ * exit would wait for the write without end.
+ */
+export async function flushLog(log: Logger): Promise<void> {
+  const timeout = setTimeout(() => process.kill(process.pid, 'SIGKILL'), FLUSH_TIMEOUT_MS)
+  await new Promise<void>((resolve) => log.flush(() => resolve()))
+  clearTimeout(timeout)
 }

@@ -85,8 +85,7 @@ async function runUntil(
     clearTimeout(loading)
     await running.stop()
     log.info('stopped')
-    // A blocked log pipe would delay the exit, which waits for the last lines. Nothing else is left to do.
-    if (!(await flushLog(log))) process.kill(process.pid, 'SIGKILL')
+    await flushLog(log)
   }
   // Do not wait for handles that are still open, such as a connection to a database that does not respond.
   setTimeout(() => process.exit(), EXIT_TIMEOUT_MS).unref()

@@ -62,12 +62,15 @@ test('a line is written without further lines or an exit', async (t) => {
 test('the random part of a secret is masked, in any field and in errors', async (t) => {
   const lines = await linesOf(
     t,
-    `log.info({ key: 'adit_0123456789abcdef' }, 'with adit_edge_0123456789abcdef')
+    `log.info({ key: 'adit_0123456789abcdef', code: 'adit_device_0123456789abcdef' }, 'with adit_edge_0123456789abcdef')
      log.error({ err: new Error('about adit_0123456789abcdef') }, 'failed')`,
   )
   assert.equal(lines.length, 2)
   assert.ok(lines.every((line) => !line.includes('0123456789')))
-  assert.match(lines[0] as string, /"key":"adit_\*\*\*".*"msg":"with adit_edge_\*\*\*"/)
+  assert.match(
+    lines[0] as string,
+    /"key":"adit_\*\*\*","code":"adit_device_\*\*\*".*"msg":"with adit_edge_\*\*\*"/,
+  )
   assert.match(lines[1] as string, /about adit_\*\*\*/)
 })
 
@@ -93,6 +96,10 @@ test('while standard error is not read, lines past 4 MiB are dropped', async (t)
   assert.ok(text.length > BUFFER_BYTES_MAX / 2)
   for (const line of lines) JSON.parse(line)
   assert.equal(JSON.parse(lines.at(-1) as string).msg, 'resumed')
+  assert.ok(
+    lines.some((line) => JSON.parse(line).dropped > 0),
+    'the log says that lines are missing',
+  )
 })
 
 const hasFullDevice = existsSync('/dev/full')
