@@ -35,7 +35,7 @@ const createNoKey: Record<string, string> = {
     'tokens-file add, tokens-file list, tokens-file remove, serve, completion, admin workspace create, ' +
     'admin workspace list, admin workspace provision, admin workspace archive, admin workspace restore, ' +
     'admin workspace quota, admin doctor, admin key list, admin key find, admin key revoke, admin edge create, admin edge list, ' +
-    'admin edge revoke, admin tunnels, admin user create, admin user list, admin user reset, ' +
+    'admin edge revoke, admin port list, admin port release, admin tunnels, admin user create, admin user list, admin user reset, ' +
     'admin user revoke, admin user restore, admin usage show, admin usage reset, admin audit export, ' +
     'admin migrate, admin backup, admin retention, admin distribute, admin nodes, admin demo',
 }
