@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { BufferBudget, type BufferUser, SharedBufferBudget } from '../../src/tunnels/buffers/buffer-budget.ts'
 import { TransferRate } from '../../src/tunnels/buffers/transfer-rate.ts'
+import { until } from '../support/until.ts'
 
 class User implements BufferUser {
   readonly #budget: BufferBudget
@@ -91,4 +92,16 @@ test('a connection that begins is not slow, and a fast beginning does not count 
     for (const rate of [idle, steady, stalled]) rate.estimate(second * 1_000)
   }
   assert.ok(stalled.estimate(180_000) < steady.estimate(180_000))
+})
+
+test('buffers that drain without a report are noticed while much is accounted for', async () => {
+  const shared = new SharedBufferBudget(1_000)
+  const budget = new BufferBudget(1_000, shared)
+  shared.add(budget)
+  const idle = new User(budget, 'a', 1).buffer(600)
+  idle.update = () => {
+    if (idle.bufferedBytes > 0) idle.buffer(-idle.bufferedBytes)
+  }
+  assert.deepEqual([budget.isHigh, shared.isHigh], [true, true])
+  await until('it is not high any more', () => !budget.isHigh && !shared.isHigh)
 })

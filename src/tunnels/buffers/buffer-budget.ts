@@ -4,6 +4,8 @@
 import type { MemoryPressure } from '../../yamux/index.ts'
 import { DenseSet } from './dense-set.ts'
 
+/** While much is accounted for, what has drained since is found so often. */
+const REFRESH_MS = 1_000
 /** An eviction leaves this share, so that the next one is not due at once. */
 const EVICTION_TARGET = 7 / 8
 
@@ -28,6 +30,7 @@ export class SharedBufferBudget implements MemoryPressure {
   readonly #budgets = new Set<BufferBudget>()
   #bytes = 0
   #isEvicting = false
+  #refresh: NodeJS.Timeout | undefined
 
   constructor(bytesMax: number) {
     this.#bytesMax = bytesMax
@@ -51,6 +54,7 @@ export class SharedBufferBudget implements MemoryPressure {
 
   change(bytes: number): void {
     this.#bytes += bytes
+    if (this.isHigh) this.#refresh ??= setTimeout(() => this.#update(), REFRESH_MS).unref()
     if (this.#bytes <= this.#bytesMax || this.#isEvicting) return
     this.#isEvicting = true
     process.nextTick(() => {
@@ -61,7 +65,7 @@ export class SharedBufferBudget implements MemoryPressure {
 
   /** Takes from the budget with the most bytes, until another one has more or the target is reached. */
   #evict(): void {
-    for (const budget of this.#budgets) budget.update()
+    this.#update()
     if (this.#bytes <= this.#bytesMax) return
     const target = this.#bytesMax * EVICTION_TARGET
     for (let before = Number.POSITIVE_INFINITY; this.#bytes > target && this.#bytes < before; ) {
@@ -70,6 +74,12 @@ export class SharedBufferBudget implements MemoryPressure {
       for (const budget of this.#budgets) if (!heaviest || budget.bytes > heaviest.bytes) heaviest = budget
       heaviest?.reduceTo(Math.max(heaviest.bytes / 2, heaviest.bytes - (this.#bytes - target)))
     }
+  }
+
+  #update(): void {
+    clearTimeout(this.#refresh)
+    this.#refresh = undefined
+    for (const budget of this.#budgets) budget.update()
   }
 }
 
@@ -80,6 +90,7 @@ export class BufferBudget implements MemoryPressure {
   readonly #users = new DenseSet<'bufferPosition', BufferUser>('bufferPosition')
   #bytes = 0
   #isEvicting = false
+  #refresh: NodeJS.Timeout | undefined
 
   constructor(bytesMax: number, shared?: SharedBufferBudget) {
     this.#bytesMax = bytesMax
@@ -100,6 +111,8 @@ export class BufferBudget implements MemoryPressure {
     else if (user.bufferedBytes === bytes) this.#users.add(user)
     this.#bytes += bytes
     this.#shared?.change(bytes)
+    if (this.#bytes > this.#bytesMax / 2)
+      this.#refresh ??= setTimeout(() => this.update(), REFRESH_MS).unref()
     if (this.#bytes <= this.#bytesMax || this.#isEvicting) return
     this.#isEvicting = true
     // Not at once: the caller is in the middle of a transfer.
@@ -112,6 +125,8 @@ export class BufferBudget implements MemoryPressure {
 
   /** Users report when their buffers fill, and not when they drain. */
   update(): void {
+    clearTimeout(this.#refresh)
+    this.#refresh = undefined
     for (const user of this.#users) user.update()
   }
 

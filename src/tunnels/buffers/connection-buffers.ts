@@ -1,4 +1,4 @@
-// What a stream of a tunnel and the connection that it carries keep in memory, in both directions.
+// Accounts for the memory of a tunnel's stream and of the connection that it carries, in both directions.
 import type { Readable, Writable } from 'node:stream'
 import type { StreamObserver, YamuxStream } from '../../yamux/index.ts'
 import type { BufferBudget, BufferUser } from './buffer-budget.ts'
@@ -10,7 +10,7 @@ const CHUNK_OVERHEAD = 512
 const ACCOUNTED_BYTES_MIN = 4 * 1024
 const INITIAL_CHUNK_BYTES = 16 * 1024
 
-/** The connection that a stream carries. A request is read apart from its socket. */
+/** The connection that a stream carries. Of an HTTP request, the request is read and the socket is written. */
 export interface Endpoint {
   readonly readable: Readable
   readonly writable: Writable
@@ -33,7 +33,7 @@ export class ConnectionBuffers implements BufferUser, StreamObserver {
     this.#rate = new TransferRate(now)
   }
 
-  /** Of the visitor. Empty if it is not known. */
+  /** The visitor's; empty if it is not known. */
   get network(): string {
     return ''
   }
@@ -136,6 +136,6 @@ export class ConnectionBuffers implements BufferUser, StreamObserver {
   }
 }
 
-/** Chunks of a byte take hundreds of times their size. */
+/** The overhead of a chunk dominates if chunks are small. */
 const estimateMemory = (bytes: number, chunkBytes: number) =>
   bytes === 0 ? 0 : bytes + Math.ceil(bytes / Math.max(1, chunkBytes)) * CHUNK_OVERHEAD

@@ -1,4 +1,4 @@
-// The requests and connections in progress of a tunnel, or of all tunnels of a workspace. When all places are
+// The requests and connections in progress of a tunnel, or of all tunnels of a workspace. When all slots are
 // taken, a network with fewer of them takes one from the network that has the most.
 import type { EvictionReason } from '../../metrics/edge-instruments.ts'
 import { clientNetwork } from '../../net/client-limit.ts'
@@ -11,9 +11,9 @@ type PositionKey = 'tunnelPosition' | 'workspacePosition'
 interface Entry extends Record<PositionKey, number> {
   readonly network: string
   transferRate(now: number): number
-  /** Whether it has transferred so much since the last check, as far as that depends on the visitor. */
+  /** Whether it has transferred at least `bytesMin` since the last check, or does not wait for the visitor. */
   checkProgress(bytesMin: number): boolean
-  /** Its place is free when this returns. */
+  /** Its slot is free when this returns. */
   evict(reason: EvictionReason): void
 }
 
@@ -30,7 +30,7 @@ export class RequestSet {
     return this.#requests.size
   }
 
-  /** More than half of the places are taken. */
+  /** More than half of the slots are taken. */
   get isCrowded(): boolean {
     return this.#requests.size > this.#max / 2
   }
@@ -47,14 +47,14 @@ export class RequestSet {
     return Map.groupBy(this.#requests, ({ network }) => network)
   }
 
-  /** Whether there is a place for a request of the client, if need be that of a slow one of others. */
+  /** Whether there is a slot for the client. If all are taken, evicts the slowest request of the largest network. */
   makeRoom(client: string | undefined): boolean {
     if (this.#requests.size < this.#max) return true
     const networks = this.byNetwork()
     let most: Entry[] = []
     for (const requests of networks.values()) if (requests.length > most.length) most = requests
     const own = networks.get(clientNetwork(client))?.length ?? 0
-    // Otherwise two networks would take the place from each other in turn.
+    // Otherwise two networks would keep displacing each other.
     if (most.length <= own + 1) return false
     findSlowest(most)?.evict('capacity')
     return true
