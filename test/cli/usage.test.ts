@@ -108,6 +108,7 @@ test('all configuration errors are reported together, without the password in a 
     ADIT_SMTP_URL: 'mail.example.com',
     ADIT_OPERATOR_EMAIL: 'nobody',
     ADIT_WEBHOOK_PRIVATE_NETWORKS: 'intranet',
+    ADIT_MCP_ORIGINS: 'agents.example.com',
   })
   assert.equal(code, 2)
   for (const name of Object.keys(settings).filter((name) => !/^ADIT_(METRICS_)?HOST$/.test(name)))
