@@ -40,7 +40,6 @@ export async function edge(given: { 'tokens-file': string | undefined }, io: Io)
   const unknown = unknownSettings()
   if (unknown.length > 0) log.warn({ unknown }, 'unknown ADIT_ variables ignored')
   const file = given['tokens-file']
-  if (file === undefined) log.info({ folder: config.folder }, 'storing unreported usage')
   if (file === undefined && config.tcpPorts.range)
     log.warn('ADIT_EDGE_TCP_PORTS ignored: the control plane assigns ports, from its ADIT_TCP_PORTS')
   const onNotice = (line: string) => log.warn(withCertificateAdvice(line))
@@ -100,6 +99,7 @@ export async function edge(given: { 'tokens-file': string | undefined }, io: Io)
   const { unreachable } = access
   const controlPlane = file === undefined ? { controlPlane: unreachable ? 'unreachable' : 'reachable' } : {}
   const facts = { url, ...(metrics && { metrics: metrics.url }), pid: process.pid, ...controlPlane }
+  if (file === undefined) log.info({ folder: config.folder }, 'storing unreported usage')
   io.data(facts, announcement(url, metrics?.url, access))
   log.info({ reason: await shutdown.requested }, 'stopping: completing open requests, closing tunnels')
   await stop()
@@ -185,7 +185,7 @@ function missingAccess(url: string | undefined, credential: string | undefined):
   const missing = [
     url === undefined && 'ADIT_URL (URL of the control plane)',
     credential === undefined &&
-      'ADIT_EDGE_KEY (credential of this edge; create one there with `adit admin edge create edge-1`)',
+      'ADIT_EDGE_KEY (credential of this edge; create one there with `adit admin edge create <name>`)',
   ].filter(Boolean)
   return new UsageError(
     `Missing ${missing.join(' and ')}. Without a control plane, use --tokens-file <path>.`,

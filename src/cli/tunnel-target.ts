@@ -49,7 +49,7 @@ async function openFolder(path: string): Promise<OpenTarget> {
   if (data !== undefined)
     throw new UsageError(
       `${folder} is not served, because data of Adit would be published: ${data}. ` +
-        'Serve a folder of its own, e.g. `mkdir public` and `adit tunnel --serve public`.',
+        'Move it, or serve a folder of its own, e.g. `mkdir public` and `adit tunnel --serve public`.',
     )
   const target = pathToFileURL(folder).href
   return { target, note: `Serving the files of ${folder}`, localServer: new FileServer(folder) }

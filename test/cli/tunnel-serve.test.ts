@@ -66,7 +66,10 @@ test('tunnel --serve rejects a folder with data of Adit, also above or below it'
     const { code, stdout, stderr } = await serve(folder.replace('~', home), env)
     assert.equal(code, 2, folder)
     assert.equal(stdout, '')
-    assert.match(stderr, /is not served, because data of Adit would be published: \S+\. Serve a folder of/)
+    assert.match(
+      stderr,
+      /is not served, because data of Adit would be published: \S+\. Move it, or serve a folder of/,
+    )
   }
   writeFileSync(join(home, 'own.sqlite'), '')
   const other = await serve(home, {

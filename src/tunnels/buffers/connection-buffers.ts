@@ -10,7 +10,7 @@ const CHUNK_OVERHEAD = 512
 const ACCOUNTED_BYTES_MIN = 4 * 1024
 const INITIAL_CHUNK_BYTES = 16 * 1024
 
-/** The connection that a stream carries. Of an HTTP request, the request is read and the socket is written. */
+/** The connection that a stream carries. With HTTP, the request is read and the socket is written. */
 export interface Endpoint {
   readonly readable: Readable
   readonly writable: Writable

@@ -11,7 +11,7 @@ type PositionKey = 'tunnelPosition' | 'workspacePosition'
 interface Entry extends Record<PositionKey, number> {
   readonly network: string
   transferRate(now: number): number
-  /** Whether it has transferred at least `bytesMin` since the last check, or does not wait for the visitor. */
+  /** Whether it transferred at least `bytesMin` since the last check, or does not wait for the visitor. */
   checkProgress(bytesMin: number): boolean
   /** Its slot is free when this returns. */
   evict(reason: EvictionReason): void
@@ -47,7 +47,10 @@ export class RequestSet {
     return Map.groupBy(this.#requests, ({ network }) => network)
   }
 
-  /** Whether there is a slot for the client. If all are taken, evicts the slowest request of the largest network. */
+  /**
+   * Whether there is a slot for the client. If all are taken, evicts the slowest request of the largest
+   * network.
+   */
   makeRoom(client: string | undefined): boolean {
     if (this.#requests.size < this.#max) return true
     const networks = this.byNetwork()
