@@ -1,13 +1,16 @@
 // Ports of TCP tunnels that an edge without a control plane assigns, and the file with them.
 import assert from 'node:assert/strict'
-import { mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, rmdirSync, watch, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { setImmediate as untilNextTurn } from 'node:timers/promises'
 import { type LocalPortOptions, openLocalPorts } from '../../src/tunnels/edge/local-ports.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
 import { createFolder } from '../support/databases.ts'
+import { until } from '../support/until.ts'
 
-const DAY_MS = 86_400_000
+const HOUR_MS = 3_600_000
+const DAY_MS = 24 * HOUR_MS
 const NONE: number[] = []
 
 const messageOf = (result: number | { message: string }) => (typeof result === 'number' ? '' : result.message)
@@ -100,7 +103,7 @@ test('a file that is not valid stops the start, and is left as it is', async (t)
   assert.deepEqual(readdirSync(folder), ['tcp-ports.json'], 'no lock is left')
 })
 
-test('a port that cannot be stored is not assigned', async (t) => {
+test('a tunnel whose port cannot be stored is rejected', async (t) => {
   const { open, file } = setUp(t)
   const ports = await open()
   mkdirSync(`${file}.new`)
@@ -108,6 +111,58 @@ test('a port that cannot be stored is not assigned', async (t) => {
   assert.match(messageOf(rejected), /cannot store the port of the tunnel: EISDIR.*\. Retry later\.$/)
   rmdirSync(`${file}.new`)
   assert.equal(typeof (await ports.assign('acme', 'db', NONE)), 'number')
+})
+
+test('a port whose first write failed belongs to the name that another client opens meanwhile', async (t) => {
+  const { open, file } = setUp(t, { range: { first: 20_000, last: 20_000 } })
+  const ports = await open()
+  // A write fails at its end, where it replaces the file.
+  mkdirSync(file)
+  const first = ports.assign('acme', 'db', NONE)
+  await untilNextTurn()
+  const second = ports.assign('acme', 'db', NONE)
+  assert.match(messageOf(await first), /cannot store the port/)
+  rmdirSync(file)
+  assert.equal(await second, 20_000)
+  assert.match(messageOf(await ports.assign('beta', 'a', NONE)), /All ports .* are assigned/)
+  await ports.close()
+  assert.equal(await (await open()).assign('acme', 'db', NONE), 20_000)
+})
+
+test('openings at the same time share a write, and names used within an hour need none', async (t) => {
+  const { open, folder, state } = setUp(t, { range: { first: 20_000, last: 20_099 }, perWorkspace: 100 })
+  const ports = await open()
+  const changed: (string | null)[] = []
+  const watcher = watch(folder, (_, name) => changed.push(name))
+  atEnd(t, () => watcher.close())
+  /** How often the file is replaced until all are open. */
+  const openAll = async () => {
+    await Promise.all(Array.from({ length: 50 }, (_, index) => ports.assign('acme', `n${index}`, NONE)))
+    mkdirSync(join(folder, 'end'))
+    await until('all changes are reported', () => changed.includes('end'))
+    rmdirSync(join(folder, 'end'))
+    await until('the end is removed', () => changed.filter((name) => name === 'end').length === 2)
+    return changed.splice(0).filter((name) => name === 'tcp-ports.json').length
+  }
+  assert.equal(await openAll(), 1)
+  state.now += HOUR_MS - 1
+  assert.equal(await openAll(), 0)
+  state.now += 1
+  assert.equal(await openAll(), 1)
+})
+
+test('closing waits for the write in progress, and nothing is written afterwards', async (t) => {
+  const { open, file } = setUp(t)
+  const ports = await open()
+  const assigning = ports.assign('acme', 'db', NONE)
+  await ports.close()
+  const text = readFileSync(file, 'utf8')
+  assert.equal(typeof (await assigning), 'number')
+  const next = await open()
+  assert.match(messageOf(await ports.assign('acme', 'a', NONE)), /is stopping/)
+  await ports.renew([20_000, 20_001, 20_002])
+  assert.equal(readFileSync(file, 'utf8'), text)
+  assert.equal(await next.assign('acme', 'db', NONE), await assigning)
 })
 
 test('a second edge cannot use the folder', async (t) => {

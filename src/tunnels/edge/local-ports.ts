@@ -5,8 +5,8 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createFolder, replaceFile } from '../../edge-sdk/folder.ts'
 import { lockFolder } from '../../edge-sdk/folder-lock.ts'
-import { type PortRange, type PortRules, portRetentionMs } from '../../net/tcp-ports.ts'
-import { noFreePort, type Rejection, tooManyPorts, unsavedPort } from './rejections.ts'
+import { PORT_RENEWAL_MS, type PortRange, type PortRules, portRetentionMs } from '../../net/tcp-ports.ts'
+import { noFreePort, type Rejection, STOPPING, tooManyPorts, unsavedPort } from './rejections.ts'
 
 const FILE = 'tcp-ports.json'
 
@@ -20,7 +20,7 @@ interface Assignment {
   readonly port: number
   readonly workspace: string
   readonly name: string
-  /** To within an hour. */
+  /** At most two renewals before the last use, which `portRetentionMs` allows for. */
   usedAt: number
 }
 
@@ -28,7 +28,7 @@ export interface LocalPorts {
   /** The port of a name. `open` are the ports of tunnels that are open. */
   assign(workspace: string, name: string, open: Iterable<number>): Promise<number | Rejection>
   renew(open: Iterable<number>): Promise<void>
-  /** Another process may use the folder. */
+  /** Nothing is written afterwards: another process may use the folder. */
   close(): Promise<void>
 }
 
@@ -41,27 +41,28 @@ export async function openLocalPorts(options: LocalPortOptions): Promise<LocalPo
     await unlock()
     throw error
   })
-  let saving = Promise.resolve()
+  const file = new StateFile(path, () => serialize([...byPort.values()]))
+  let isClosed = false
 
-  /** After the write in progress; with everything that is assigned by then. */
-  function save(): Promise<void> {
-    saving = saving.catch(() => {}).then(() => replaceFile(path, textOf([...byPort.values()])))
-    return saving
-  }
-
-  function markUsed(ports: Iterable<number>): void {
+  function markUsed(ports: Iterable<number>, minAgeMs: number): void {
     for (const port of ports) {
       const assignment = byPort.get(port)
-      if (assignment) assignment.usedAt = clock()
+      if (!assignment || clock() - assignment.usedAt < minAgeMs) continue
+      assignment.usedAt = clock()
+      file.markChanged()
     }
   }
 
   function deleteExpired(): void {
     const limit = clock() - portRetentionMs(options)
-    for (const { port, usedAt } of byPort.values()) if (usedAt < limit) byPort.delete(port)
+    for (const { port, usedAt } of byPort.values()) {
+      if (usedAt >= limit) continue
+      byPort.delete(port)
+      file.markChanged()
+    }
   }
 
-  function freePort(): number | undefined {
+  function findFreePort(): number | undefined {
     const size = range.last - range.first + 1
     const start = randomInt(size)
     for (let index = 0; index < size; index++) {
@@ -71,41 +72,100 @@ export async function openLocalPorts(options: LocalPortOptions): Promise<LocalPo
     return undefined
   }
 
+  function findOrAdd(workspace: string, name: string): number | Rejection {
+    const own = [...byPort.values()].filter((each) => each.workspace === workspace)
+    const existing = own.find((each) => each.name === name)
+    if (existing) {
+      markUsed([existing.port], PORT_RENEWAL_MS)
+      return existing.port
+    }
+    if (own.length >= perWorkspace)
+      return tooManyPorts(
+        own.map((each) => each.name),
+        options,
+      )
+    const port = findFreePort()
+    if (port === undefined) return noFreePort(path)
+    byPort.set(port, { port, workspace, name, usedAt: clock() })
+    file.markChanged()
+    return port
+  }
+
   return {
     async assign(workspace, name, open) {
-      markUsed(open)
+      if (isClosed) return STOPPING
+      markUsed(open, PORT_RENEWAL_MS)
       deleteExpired()
-      const own = [...byPort.values()].filter((each) => each.workspace === workspace)
-      const existing = own.find((each) => each.name === name)
-      if (!existing && own.length >= perWorkspace)
-        return tooManyPorts(
-          own.map((each) => each.name),
-          options,
-        )
-      const port = existing?.port ?? freePort()
-      if (port === undefined) return noFreePort(path)
-      byPort.set(port, { port, workspace, name, usedAt: clock() })
+      const port = findOrAdd(workspace, name)
+      if (typeof port !== 'number') return port
       try {
-        await save()
+        await file.save()
         return port
       } catch (error) {
-        if (!existing) byPort.delete(port)
+        // The name keeps its port: other clients that open it may be waiting for the next write.
         return unsavedPort(error as Error)
       }
     },
     async renew(open) {
-      markUsed(open)
+      if (isClosed) return
+      markUsed(open, 0)
       deleteExpired()
-      await save()
+      await file.save()
     },
     async close() {
-      await saving.catch(() => {})
+      isClosed = true
+      await file.settle()
       await unlock()
     },
   }
 }
 
-const textOf = (assignments: readonly Assignment[]) =>
+/** A file that is written when its state has changed. All changes during a write share the next one. */
+class StateFile {
+  readonly #path: string
+  readonly #serialize: () => string
+  #changes = 0
+  #savedChanges = 0
+  /** Never rejects. */
+  #running: Promise<void> = Promise.resolve()
+  #pending: Promise<void> | undefined
+
+  constructor(path: string, serialize: () => string) {
+    this.#path = path
+    this.#serialize = serialize
+  }
+
+  markChanged(): void {
+    this.#changes += 1
+  }
+
+  /** Resolves when the file has all changes until now. */
+  async save(): Promise<void> {
+    if (this.#savedChanges === this.#changes) return
+    this.#pending ??= this.#running.then(() => {
+      this.#pending = undefined
+      const write = this.#write()
+      this.#running = write.catch(() => {})
+      return write
+    })
+    await this.#pending
+  }
+
+  /** Waits for writes that are in progress or pending. */
+  async settle(): Promise<void> {
+    await (this.#pending ?? this.#running).catch(() => {})
+  }
+
+  async #write(): Promise<void> {
+    const changes = this.#changes
+    // The write before this one may have included all changes.
+    if (this.#savedChanges === changes) return
+    await replaceFile(this.#path, this.#serialize())
+    this.#savedChanges = changes
+  }
+}
+
+const serialize = (assignments: readonly Assignment[]) =>
   `${JSON.stringify({ ports: assignments.map((each) => ({ ...each, usedAt: new Date(each.usedAt) })) }, undefined, 2)}\n`
 
 /** Rejects if there is a file that cannot be read: without it, ports would be given to other names. */

@@ -54,7 +54,7 @@ export const NO_PORT_GRANTED = rejection(
   'unavailable',
   'The control plane has assigned no port to the name yet. Retry shortly.',
 )
-/** It is not opened at another port: its clients would reach whatever listens at this one. */
+/** The tunnel never falls back to another port: clients of this one could reach a different service. */
 export const portUnavailable = (port: number, reason: string) =>
   rejection(
     503,

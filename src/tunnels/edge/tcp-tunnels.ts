@@ -1,5 +1,5 @@
-// Where TCP tunnels listen: at the port that belongs to the name, assigned by the control plane or, without
-// one, by this edge.
+// Listeners of TCP tunnels, each on the port of its name. The control plane assigns it or, without one, this
+// edge.
 import type { Socket } from 'node:net'
 import { PORT_RENEWAL_MS } from '../../net/tcp-ports.ts'
 import type { LocalPorts } from './local-ports.ts'
@@ -31,14 +31,14 @@ export class TcpTunnels {
     const { localPorts, address, onConnection } = options
     this.#options = options
     this.#listeners = new TcpListeners(address, onConnection)
-    // If a renewal fails, so does the next opening of a TCP tunnel, which says why.
+    // Ignored: the next opening writes the same file and reports the error.
     const renew = () => localPorts?.renew(this.#listeners.ports()).catch(() => {})
     this.#renewal = localPorts && setInterval(renew, PORT_RENEWAL_MS).unref()
   }
 
   /**
-   * `granted` is what the control plane has assigned. A name is never opened at another port: programs that
-   * connect to its own would reach whatever listens there.
+   * `granted` is the port that the control plane has assigned. Never falls back to another port: clients of
+   * the old one could reach a different service.
    */
   async listen({ workspace, name, host }: TcpTunnel, granted?: number): Promise<TcpListener | Rejection> {
     const { localPorts, onPortUnavailable } = this.#options
