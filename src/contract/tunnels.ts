@@ -52,7 +52,7 @@ const refusalTexts =
   '`name_taken`: another edge has the name. `not_provisioned`: the ' +
   'workspace may not open tunnels. `invalid_key`: the workspace has no such active key. `limit_reached`: the ' +
   'edge has too many tunnels of the workspace, or the workspace has too many ports. `tcp_disabled`: there are ' +
-  'no TCP tunnels. `no_port`: no port of TCP tunnels is free, or another one belongs to the name. '
+  'no TCP tunnels. `no_port`: no port of TCP tunnels is free, or the name cannot have the one that is open. '
 
 const TcpPort = Type.Integer({
   minimum: 1,

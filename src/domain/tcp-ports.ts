@@ -26,9 +26,9 @@ interface RefusedPort {
 export type AssignPort = (candidate: PortCandidate) => Promise<number | RefusedPort>
 
 /**
- * Locks what assigning ports to these tunnels needs: the ports that the names have, and the workspaces of the
- * other names, so that two transactions cannot exceed the limit of a workspace. A claim gets any port. A
- * tunnel that a sync adds is open already, so its name must have its port, or get it.
+ * Locks the assigned ports of these names, and the workspaces of names without one, so that two transactions
+ * cannot exceed the limit of a workspace. A claim gets any free port. A tunnel that a sync adds is open
+ * already, so its name must have the port that is open, or get it.
  */
 export async function lockPorts(
   tx: Tx,
@@ -38,55 +38,63 @@ export async function lockPorts(
 ): Promise<AssignPort> {
   const { range } = tcpPorts
   const ports = range && candidates.length > 0 ? await usePorts(tx, candidates) : new Map<string, number>()
-  const others = candidates.filter((candidate) => !ports.has(keyOf(candidate)))
-  if (range && others.length > 0) {
-    await lockWorkspaces(tx, [...new Set(others.map(({ workspace_id }) => workspace_id))])
-    // Another transaction may have assigned them until then.
-    for (const [key, port] of await usePorts(tx, others)) ports.set(key, port)
+  const unassigned = candidates.filter((candidate) => !ports.has(keyOf(candidate)))
+  if (range && unassigned.length > 0) {
+    await lockWorkspaces(tx, [...new Set(unassigned.map(({ workspace_id }) => workspace_id))])
+    // Another transaction may have assigned them while this one waited for the lock.
+    // It may deadlock with a third that uses one and waits for the workspace; the store retries it then.
+    for (const [key, port] of await usePorts(tx, unassigned)) ports.set(key, port)
   }
   return async (candidate) => {
     if (!range) return DISABLED
     const { port: openPort } = candidate.parsed
     const existing = ports.get(keyOf(candidate))
     if (existing !== undefined && !isClaim && openPort !== undefined && openPort !== existing)
-      return otherPort(candidate.name, existing)
-    const choices = isClaim
-      ? () => randomPorts(range, random)
-      : () => (isIn(range, openPort) ? [openPort] : [])
-    const port = existing ?? (await assign(tx, candidate, tcpPorts, choices))
+      return differentPort(candidate.name, existing)
+    const insert = () =>
+      isClaim
+        ? insertAnyPort(tx, candidate, randomPorts(range, random))
+        : insertOpenPort(tx, candidate, range)
+    const port = existing ?? (await checkPortLimit(tx, candidate, tcpPorts)) ?? (await insert())
     if (typeof port === 'number') ports.set(keyOf(candidate), port)
     return port
   }
 }
 
-async function assign(
+/** Undefined if the workspace may have another port. */
+async function checkPortLimit(
   tx: Tx,
-  candidate: PortCandidate,
+  { workspace_id }: PortCandidate,
   settings: TcpPortSettings,
-  choices: () => number[],
-): Promise<number | RefusedPort> {
-  const names = await listNamesWithPort(tx, candidate.workspace_id, settings.perWorkspace)
-  if (names.length === settings.perWorkspace)
-    return refuse('limit_reached', portLimitMessage(names, settings, RELEASE))
+): Promise<RefusedPort | undefined> {
+  const names = await listNamesWithPort(tx, workspace_id, settings.perWorkspace)
+  if (names.length < settings.perWorkspace) return undefined
+  return refuse('limit_reached', portLimitMessage(names, settings, RELEASE))
+}
+
+async function insertAnyPort(tx: Tx, candidate: PortCandidate, choices: number[]) {
   // Another transaction may insert a free port first.
-  for (const port of await listFreePorts(tx, choices()))
-    if (await insertPort(tx, port, candidate)) return port
+  for (const port of await listFreePorts(tx, choices)) if (await insertPort(tx, port, candidate)) return port
   return NO_FREE_PORT
 }
 
-const isIn = ({ first, last }: PortRange, port: number | undefined): port is number =>
-  port !== undefined && first <= port && port <= last
+async function insertOpenPort(tx: Tx, candidate: PortCandidate, { first, last }: PortRange) {
+  const { port } = candidate.parsed
+  if (port === undefined) return NOT_REPORTED
+  if (port < first || port > last) return portOutOfRange(port)
+  return (await insertPort(tx, port, candidate)) ? port : portOfAnother(port)
+}
 
-/** Distinct ports, by a shuffle of the range that ends early. Nobody can predict which one another gets. */
+/** Distinct ports. A partial Fisher-Yates shuffle, so that nobody can predict a port. */
 function randomPorts({ first, last }: PortRange, random: Services['random']): number[] {
   const size = last - first + 1
   const count = Math.min(size, CANDIDATES)
   const numbers = Buffer.from(random(4 * count))
-  const moved = new Map<number, number>()
+  const swapped = new Map<number, number>()
   return Array.from({ length: count }, (_, index) => {
     const picked = index + (numbers.readUInt32LE(4 * index) % (size - index))
-    const port = moved.get(picked) ?? picked
-    moved.set(picked, moved.get(index) ?? index)
+    const port = swapped.get(picked) ?? picked
+    swapped.set(picked, swapped.get(index) ?? index)
     return first + port
   })
 }
@@ -97,7 +105,7 @@ const RELEASE = 'release one earlier with `adit admin port release`'
 
 const DISABLED = refuse(
   'tcp_disabled',
-  'There are no TCP tunnels here. The operator enables them with ADIT_TCP_PORTS.',
+  'TCP tunnels are disabled on this server. The operator enables them with ADIT_TCP_PORTS.',
 )
 
 const NO_FREE_PORT = refuse(
@@ -106,5 +114,25 @@ const NO_FREE_PORT = refuse(
     'ports with `adit admin port release`. Retry later.',
 )
 
-const otherPort = (name: string, port: number) =>
+const NOT_REPORTED = refuse(
+  'no_port',
+  'The edge has not reported the port at which the TCP tunnel is open. Start the tunnel client again.',
+)
+
+const differentPort = (name: string, port: number) =>
   refuse('no_port', `The port of the name "${name}" is ${port} now. Start the tunnel client again.`)
+
+const portOutOfRange = (port: number) =>
+  refuse(
+    'no_port',
+    `The tunnel is open at port ${port}, which is not in ADIT_TCP_PORTS. Start the tunnel client again to ` +
+      'get another port, or ask the operator to extend ADIT_TCP_PORTS.',
+  )
+
+/** Does not say whose: that may be another workspace. */
+const portOfAnother = (port: number) =>
+  refuse(
+    'no_port',
+    `The tunnel is open at port ${port}, which belongs to another name. Start the tunnel client again to ` +
+      'get another port.',
+  )

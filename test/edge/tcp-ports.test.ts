@@ -195,11 +195,20 @@ for (const engine of engines) {
     const at = (name: string, port: number, given = {}) =>
       tcp(server, name, { url: `tcp://${name}.acme.localhost:${port}`, ...given })
     const refusals = async (tunnel: ReturnType<typeof tcp>) =>
-      (await edge.sync({ changed: [tunnel] })).close.map(({ reason }) => reason)
+      (await edge.sync({ changed: [tunnel] })).close.map(({ reason, message }) => `${reason}: ${message}`)
+    const assertRefused = async (tunnel: ReturnType<typeof tcp>, message: RegExp) => {
+      const refused = await refusals(tunnel)
+      assert.equal(refused.length, 1)
+      assert.match(refused[0] ?? '', message)
+    }
     assert.deepEqual(await refusals(at('db', assigned)), [])
-    assert.deepEqual(await refusals(at('db', free)), ['no_port'])
-    assert.deepEqual(await refusals(at('db', assigned, other)), ['no_port'])
-    assert.deepEqual(await refusals(at('cache', 30_000)), ['no_port'])
+    await assertRefused(at('db', free), /^no_port: The port of the name "db" is \d+ now\./)
+    await assertRefused(
+      at('db', assigned, other),
+      /^no_port: .* open at port \d+, which belongs to another name\./,
+    )
+    await assertRefused(at('cache', 30_000), /^no_port: .* port 30000, which is not in ADIT_TCP_PORTS\./)
+    await assertRefused(tcp(server, 'cache'), /^no_port: The edge has not reported the port/)
     assert.deepEqual(await refusals(at('cache', free)), [])
     assert.deepEqual((await portsOf(server)).map(({ name, port }) => [name, port]).toSorted(), [
       ['cache', free],
