@@ -11,12 +11,21 @@ export type PortRow = Selectable<Tables['tcp_ports']>
 
 /** The ports of these names, by `keyOf`. Locks them, and sets the time of their last use. */
 export async function usePorts(tx: Tx, names: readonly NameId[]): Promise<Map<string, number>> {
+  const input = names.map(({ workspace_id, name }) => [workspace_id, name])
+  const isInInput = '(workspace_id, name) in (select workspace_id, name from input)'
+  // In one order: the update locks rows in the order of its plan, so two transactions could deadlock.
+  if (isPostgres(tx) && names.length > 1)
+    await executeBulk(
+      tx,
+      nameColumns,
+      input,
+      `select from tcp_ports where ${isInInput} order by workspace_id, name for no key update`,
+    )
   const rows = await executeBulk<PortRow>(
     tx,
     nameColumns,
-    names.map(({ workspace_id, name }) => [workspace_id, name]),
-    `update tcp_ports set last_used_at = ${nowText(tx)}
-     where (workspace_id, name) in (select workspace_id, name from input) returning *`,
+    input,
+    `update tcp_ports set last_used_at = ${nowText(tx)} where ${isInInput} returning *`,
   )
   return new Map(rows.map((row) => [keyOf(row), row.port]))
 }

@@ -6,6 +6,7 @@ import type { NoticeEmail } from '../../src/domain/notice-mails.ts'
 import { listAllPorts, releasePort } from '../../src/domain/operator-ports.ts'
 import { deletePastRetention } from '../../src/domain/retention.ts'
 import { release as releaseName, reserve } from '../../src/domain/tunnel-names.ts'
+import { usePorts } from '../../src/store/tcp-ports.ts'
 import { DAY_MS, HOUR_MS } from '../../src/time.ts'
 import { alertEnv, alertNode, OPERATOR } from '../support/alerts.ts'
 import { engines } from '../support/databases.ts'
@@ -13,6 +14,7 @@ import { runOf } from '../support/maintenance-run.ts'
 import { scrape } from '../support/metrics.ts'
 import { addTunnelEdge, expireLease, type TunnelEdge, tunnelOf } from '../support/open-tunnels.ts'
 import { addNode, addWorkspace, operator, serve, type TestServer } from '../support/server.ts'
+import { commitWhenBlocked } from '../support/until.ts'
 import { addMember } from '../support/users.ts'
 
 const RETENTION = { auditDays: undefined }
@@ -312,6 +314,27 @@ for (const engine of engines) {
     assert.equal(values.get('adit_tcp_ports_max'), 5)
   })
 }
+
+test('postgres: transactions lock the ports of several names in one order', async (t) => {
+  const server = await serve(t, { engine: 'postgres', env: { ADIT_TCP_PORTS: '20000-20999' } })
+  const { store } = server.services
+  const edge = await addTunnelEdge(server, 'a')
+  // Stored in the opposite order.
+  for (const name of ['c', 'b', 'a']) await use(server, edge, name)
+  const ids = ['c', 'b', 'a'].map((name) => ({ workspace_id: server.workspace.id, name }))
+  let free: string[] = []
+  const used = await commitWhenBlocked(
+    store,
+    (tx) => usePorts(tx, ids.slice(2)),
+    () => store.transaction((tx) => usePorts(tx, ids)),
+    async () => {
+      const query = store.db.selectFrom('tcp_ports').select('name').orderBy('name')
+      free = (await query.forUpdate().skipLocked().execute()).map(({ name }) => name)
+    },
+  )
+  assert.deepEqual(free, ['b', 'c'], 'the first name is locked before the others')
+  assert.equal(used.size, 3)
+})
 
 const withRange = ({ config }: TestServer, range: { first: number; last: number } | undefined) => ({
   ...config,

@@ -24,11 +24,12 @@ export const untilBlocked = ({ db }: Store) =>
     return rows.length > 0
   })
 
-/** Commits `change` once `blocked` waits for its locks, and returns the result of that. */
+/** Commits `change` once `blocked` waits for its locks, after `inspect`, and returns the result of that. */
 export async function commitWhenBlocked<T>(
   store: Store,
   change: (tx: Tx) => Promise<unknown>,
   blocked: () => Promise<T>,
+  inspect = async () => {},
 ): Promise<T> {
   const [changed, commit] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
   const committed = store.transaction(async (tx) => {
@@ -38,7 +39,7 @@ export async function commitWhenBlocked<T>(
   })
   await Promise.race([changed.promise, committed])
   const result = blocked()
-  await untilBlocked(store).finally(commit.resolve)
+  await untilBlocked(store).then(inspect).finally(commit.resolve)
   await committed
   return result
 }
