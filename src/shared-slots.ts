@@ -1,7 +1,10 @@
 // Entries of something that many owners share, such as slots or a queue. When it is full, a newcomer
 // displaces an entry of the owner that has the most, so that no owner with many keeps out one with few.
 
-/** Every operation takes constant time, except that displacing the newest entry reads those of its owner. */
+/**
+ * Adding, deleting and displacing the oldest entry take constant time. Displacing the newest one reads the
+ * entries of its owner.
+ */
 export class SharedSlots<T> {
   /** Entries of each owner, the oldest first. */
   readonly #byOwner = new Map<string, Set<T>>()
@@ -32,8 +35,8 @@ export class SharedSlots<T> {
     return this.#byOwner.get(owner)?.values().next().value
   }
 
-  /** Owners that cannot displace an entry, while all others can. Undefined if nobody can. */
-  heaviestOwners(): string[] | undefined {
+  /** All other owners can displace an entry. Undefined if nobody can. */
+  ownersUnableToDisplace(): string[] | undefined {
     if (this.#maxCount < 2) return undefined
     return [this.#maxCount, this.#maxCount - 1].flatMap((count) => [
       ...(this.#ownersByCount.get(count) ?? []),
@@ -42,6 +45,7 @@ export class SharedSlots<T> {
 
   add(owner: string, entry: T): void {
     const entries = this.#byOwner.get(owner) ?? new Set()
+    if (entries.has(entry)) throw new Error('The owner already has this entry.')
     this.#byOwner.set(owner, entries.add(entry))
     this.#size += 1
     this.#move(owner, entries.size - 1, entries.size)
@@ -61,8 +65,8 @@ export class SharedSlots<T> {
   }
 
   /**
-   * Deletes an entry of the heaviest owner to make room for one of `owner`. Undefined if none has at least
-   * two more than `owner`: the two would only exchange their roles, again and again.
+   * Deletes an entry of the heaviest owner to make room for one of `owner`. Undefined unless the heaviest has
+   * at least two more than `owner`: otherwise the two owners would keep displacing each other.
    */
   displace(owner: string, which: 'oldest' | 'newest'): T | undefined {
     if (this.#maxCount < this.count(owner) + 2) return undefined

@@ -3,7 +3,7 @@
 import type { ClaimedEndpoint, ClaimLimits } from '../domain/webhook-queue.ts'
 import { SharedSlots } from '../shared-slots.ts'
 
-/** Of all slots, those for endpoints whose last attempt failed. */
+/** Share of slots for failing endpoints. */
 const FAILING_SHARE = 0.5
 
 export class DeliverySlots {
@@ -18,27 +18,31 @@ export class DeliverySlots {
   }
 
   /** For free slots, which workspaces that have none get first. */
-  limitsOfIdle(): ClaimLimits {
+  limitsForIdle(): ClaimLimits {
     return this.#limits(this.#free, [...this.#turns.owners()])
   }
 
   /** For free slots. */
-  limitsOfAll(): ClaimLimits {
+  limitsForAll(): ClaimLimits {
     return this.#limits(this.#free, [])
   }
 
   /** For one slot that is displaced. */
-  limitsOfLighter(): ClaimLimits {
-    const heaviest = this.#turns.heaviestOwners()
-    return this.#limits(this.#free <= 0 && heaviest ? 1 : 0, heaviest ?? [])
+  limitsForLighter(): ClaimLimits {
+    const excluded = this.#turns.ownersUnableToDisplace()
+    return this.#limits(this.#free <= 0 && excluded ? 1 : 0, excluded ?? [])
   }
 
   /** The signal is aborted if the slot is displaced, or if the endpoint is claimed again. */
   take({ id, workspace_id: workspaceId, failing_since }: ClaimedEndpoint) {
     const turn = new AbortController()
     const failing = failing_since === null ? 0 : 1
-    // A change by an owner has ended the earlier claim.
-    this.#turnByEndpoint.get(id)?.abort()
+    const earlier = this.#turnByEndpoint.get(id)
+    // The endpoint was changed, which ended the earlier claim.
+    if (earlier) {
+      earlier.abort()
+      this.#turns.delete(workspaceId, earlier)
+    }
     this.#turnByEndpoint.set(id, turn)
     if (this.#free <= 0) this.#turns.displace(workspaceId, 'oldest')?.abort()
     this.#turns.add(workspaceId, turn)

@@ -98,10 +98,10 @@ export function startWebhookDelivery(services: Services, options: DeliveryOption
 
   async function poll(): Promise<void> {
     await queueEvents(services)
-    const idle = slots.limitsOfIdle()
+    const idle = slots.limitsForIdle()
     await claim(idle)
-    if (idle.exceptWorkspaces.length > 0) await claim(slots.limitsOfAll())
-    for (let count = 0; count < DISPLACED_MAX && (await claim(slots.limitsOfLighter())) > 0; count++);
+    if (idle.exceptWorkspaces.length > 0) await claim(slots.limitsForAll())
+    for (let count = 0; count < DISPLACED_MAX && (await claim(slots.limitsForLighter())) > 0; count++);
   }
 
   async function pollUntilStopped(): Promise<void> {

@@ -2,7 +2,9 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import type { Services } from '../../src/domain/context.ts'
+import type { ClaimedEndpoint } from '../../src/domain/webhook-queue.ts'
 import { createWorkspace } from '../../src/domain/workspaces.ts'
+import { DeliverySlots } from '../../src/webhooks/delivery-slots.ts'
 import type { Test } from '../support/cleanup.ts'
 import { engines } from '../support/databases.ts'
 import { openTestServices, operator } from '../support/server.ts'
@@ -91,3 +93,20 @@ for (const engine of engines) {
     assert.equal(hanging.mostAtOnce, SLOTS / 2)
   })
 }
+
+test('an endpoint that is claimed again while all slots are taken displaces no other workspace', () => {
+  const slots = new DeliverySlots(4)
+  const take = (id: string, workspace_id: string) =>
+    slots.take({ id, workspace_id, failing_since: null } as ClaimedEndpoint)
+  const heavy = ['a1', 'a2', 'a3'].map((id) => take(id, 'a'))
+  const earlier = take('b1', 'b')
+  const later = take('b1', 'b')
+  assert.deepEqual(
+    [...heavy, earlier, later].map(({ signal }) => signal.aborted),
+    [false, false, false, true, false],
+  )
+  earlier.release()
+  assert.equal(slots.limitsForAll().limit, 0, 'the later claim keeps the slot')
+  later.release()
+  assert.equal(slots.limitsForAll().limit, 1)
+})
