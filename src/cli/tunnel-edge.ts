@@ -16,7 +16,7 @@ import type { Io } from './io.ts'
 import { editProfiles, type Profile } from './profiles.ts'
 
 const LOCAL_EDGE = `http://127.0.0.1:${edgeSettings.ADIT_EDGE_PORT.fallback}`
-/** Of a profile; the oldest is asked for again. */
+/** Confirmed edges kept per profile; the oldest is dropped. */
 const EDGES_MAX = 20
 
 export interface EdgeInput extends ApiInput {
@@ -57,20 +57,23 @@ export async function findEdge(input: EdgeInput, io: Io): Promise<EdgeAccess> {
  */
 async function requireTrusted(edge: string, name: string, profile: Profile, io: Io): Promise<void> {
   const [url, server] = [new URL(edge), new URL(profile.url)]
-  const isPlain = url.protocol === 'http:' && server.protocol === 'https:'
+  const isDowngrade = url.protocol === 'http:' && server.protocol === 'https:'
   if (isLoopback(url) || profile.edges?.includes(edge)) return
-  if (url.hostname === server.hostname && !isPlain) return
+  if (url.hostname === server.hostname && !isDowngrade) return
   const key = `The API key of profile "${name}" is for ${profile.url}`
-  const way = url.protocol === 'http:' ? `${edge}, without encryption` : edge
+  const destination = url.protocol === 'http:' ? `${edge}, without encryption` : edge
   if (!io.interactive)
     throw new UsageError(
-      `${key}, and is not sent to ${way}. Leave out --edge to use the edge of the server, set ADIT_API_KEY, ` +
+      `${key}, and is not sent to ${destination}. Leave out --edge to use the edge of the server, set ADIT_API_KEY, ` +
         'or run the command once in a terminal to confirm this edge.',
     )
-  if (!(await io.confirm(`${key}. Send it to ${way}?`))) throw new UsageError('The edge was not confirmed.')
+  if (!(await io.confirm(`${key}. Send it to ${destination}?`)))
+    throw new UsageError('The edge was not confirmed.')
   await editProfiles((now) => {
-    const known = now.profiles[name] ?? profile
-    const edges = [...(known.edges ?? []).filter((other) => other !== edge), edge].slice(-EDGES_MAX)
-    return { ...now, profiles: { ...now.profiles, [name]: { ...known, edges } } }
+    const current = now.profiles[name]
+    // `adit logout` or `adit login` ran meanwhile: the user confirmed the edge for the earlier key only.
+    if (current?.url !== profile.url || current.apiKey !== profile.apiKey) return now
+    const edges = [...(current.edges ?? []).filter((other) => other !== edge), edge].slice(-EDGES_MAX)
+    return { ...now, profiles: { ...now.profiles, [name]: { ...current, edges } } }
   })
 }

@@ -8,6 +8,7 @@ import { createFolder } from '../support/databases.ts'
 import { startMinimalEdge } from '../support/minimal-edge.ts'
 import { run, startProcess } from '../support/process.ts'
 import { atTerminal, hasTerminal, NO_TERMINAL } from '../support/terminal.ts'
+import { until } from '../support/until.ts'
 
 /** A home folder with a profile. */
 function createHome(t: Test, profile: object) {
@@ -90,4 +91,23 @@ test('at a terminal another edge is confirmed once', {
   await again.reply('cannot be reached', '\u0003')
   await again.ended
   assert.ok(!again.output().includes('[y/N]'))
+})
+
+test('a confirmation that arrives after `adit logout` or `adit login` changes no profile', {
+  skip: hasTerminal ? false : NO_TERMINAL,
+}, async (t) => {
+  for (const profiles of [
+    {},
+    { work: { url: 'https://adit.example.com', apiKey: 'adit_other' } },
+    { work: { url: 'https://other.example.com', apiKey: 'adit_key' } },
+  ]) {
+    const { env, file } = createHome(t, {})
+    const terminal = atTerminal(t, ['tunnel', '3000', '--edge', ELSEWHERE], env, 200)
+    await until('the question', () => terminal.output().includes('[y/N] '))
+    writeFileSync(file, JSON.stringify({ current: 'work', profiles }))
+    await terminal.reply('[y/N] ', 'y\r')
+    await terminal.reply('cannot be reached', '\u0003')
+    await terminal.ended
+    assert.deepEqual(JSON.parse(readFileSync(file, 'utf8')).profiles, profiles)
+  }
 })
