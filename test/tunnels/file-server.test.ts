@@ -163,6 +163,7 @@ test('a folder is its index.html or an escaped list of its files, without privat
   // Not a redirect to another host.
   mkdirSync(join(folder, 'evil.example'))
   assert.equal((await get('//evil.example')).headers.location, '/evil.example/')
+  assert.equal((await get('/sub?page=2&next=//x?y')).headers.location, '/sub/?page=2&next=//x?y')
   assert.equal((await get('/sub/../', {}, 'HEAD')).status, 404)
 })
 

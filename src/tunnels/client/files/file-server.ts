@@ -39,7 +39,8 @@ export class FileServer {
       response.setHeader('allow', 'GET, HEAD')
       return fail(response, 405, 'Only GET and HEAD are supported.')
     }
-    const [path = ''] = (request.url ?? '').split('?', 1)
+    const target = request.url ?? ''
+    const [path = ''] = target.split('?', 1)
     const names = path.startsWith('/') ? parsePath(path) : undefined
     const file = names && (await this.#folder.open(names))
     if (!file) return fail(response, 404, 'Not found.')
@@ -48,7 +49,7 @@ export class FileServer {
         if (path.endsWith('/')) return fail(response, 404, 'Not found.')
         await send(file, request, response)
       } else if (path.endsWith('/')) await this.#sendFolder(names, file, request, response)
-      else redirect(response, names)
+      else redirect(response, names, target.slice(path.length))
     } finally {
       await file.handle.close().catch(() => undefined)
     }
@@ -79,9 +80,9 @@ function fail(response: ServerResponse, status: number, message: string): void {
   response.writeHead(status, { 'content-type': 'text/plain; charset=utf-8' }).end(`${message}\n`)
 }
 
-/** The path is written from its names: two slashes at the beginning would be another host. */
-function redirect(response: ServerResponse, names: readonly string[]): void {
-  const location = `/${names.map((name) => `${encodeURIComponent(name)}/`).join('')}`
+/** Rebuilt from parsed names: a Location that begins with // would lead to another host. */
+function redirect(response: ServerResponse, names: readonly string[], query: string): void {
+  const location = `/${names.map((name) => `${encodeURIComponent(name)}/`).join('')}${query}`
   response.writeHead(301, { location, 'content-length': 0 }).end()
 }
 
@@ -109,7 +110,7 @@ async function send(file: OpenFile, request: IncomingMessage, response: ServerRe
   await pipeline(stream, exactly(end - start + 1), response)
 }
 
-/** A file that became shorter ends the connection: the next response would look like the rest of it. */
+/** Destroys the connection if the file shrank: its Content-Length is sent already. */
 const exactly = (bytes: number) =>
   async function* (chunks: AsyncIterable<Buffer>) {
     let left = bytes
