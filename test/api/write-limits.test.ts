@@ -156,21 +156,21 @@ for (const engine of engines) {
 
 test('a bucket refills over time, and a clock that is set back does not lock it', () => {
   const clock = { now: 1e12 }
-  const { spend } = createBuckets(() => clock.now)
+  const { spendTokens } = createBuckets(() => clock.now)
   const bucket = { name: 'x', burst: 3, refillMs: 1_000 }
-  const spendAll = () => Array.from({ length: 4 }, () => spend([bucket]))
+  const spendAll = () => Array.from({ length: 4 }, () => spendTokens([bucket]))
   assert.deepEqual(spendAll(), [0, 0, 0, 1_000])
   clock.now += 400
-  assert.equal(spend([bucket]), 600)
+  assert.equal(spendTokens([bucket]), 600)
   clock.now += 600
-  assert.deepEqual([spend([bucket]), spend([bucket])], [0, 1_000])
+  assert.deepEqual([spendTokens([bucket]), spendTokens([bucket])], [0, 1_000])
   clock.now -= 3_600_000
-  assert.equal(spend([bucket]), 1_000)
+  assert.equal(spendTokens([bucket]), 1_000)
   clock.now += 10_000
   assert.deepEqual(spendAll(), [0, 0, 0, 1_000])
-  assert.equal(spend([{ ...bucket, name: 'y' }, bucket]), 1_000)
+  assert.equal(spendTokens([{ ...bucket, name: 'y' }, bucket]), 1_000)
   assert.deepEqual(
-    Array.from({ length: 3 }, () => spend([{ ...bucket, name: 'y' }])),
+    Array.from({ length: 3 }, () => spendTokens([{ ...bucket, name: 'y' }])),
     [0, 0, 0],
     'a rejected write takes nothing from its other buckets',
   )

@@ -82,7 +82,7 @@ export function registerPublicApi(server: FastifyInstance, options: PublicOption
     const { method } = routeOptions.config.operation as Operation
     const { id } = ctx.actor
     if (method === 'GET' || (params as { id?: string }).id === id) return ctx
-    const spent = method === 'POST' ? writes.spendByKeyCreation(id, ctx.workspaceId) : writes.spendByKey(id)
+    const spent = method === 'POST' ? writes.spendForKeyCreation(id, ctx.workspaceId) : writes.spendByKey(id)
     return thenMaybe(spent, () => ctx)
   }
 

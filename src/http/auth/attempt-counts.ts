@@ -62,7 +62,7 @@ export function createAttemptCounts(clock: () => number) {
   }
 
   /** With delays, the window ends 15 minutes after the last failure. */
-  function prolongOne(limit: Limit): void {
+  function extendOne(limit: Limit): void {
     if (limit.onExceed === 'reject') return
     for (const cell of cellsOf(limit)) {
       // The window may have ended during the attempt.
@@ -74,16 +74,16 @@ export function createAttemptCounts(clock: () => number) {
 
   return {
     /** Counts an attempt, unless it has to wait for some time because of one of the limits. */
-    take(limits: Limits): { waitMs: number; counted: Counted[] } {
+    takeAttempt(limits: Limits): { waitMs: number; counted: Counted[] } {
       const longest = Math.max(0, ...limits.map(waitMs))
       return { waitMs: longest, counted: longest > 0 ? [] : limits.map(count) }
     },
-    refund(counted: readonly Counted[]): void {
+    refundAttempts(counted: readonly Counted[]): void {
       counted.forEach(refundOne)
     },
     /** After a failed attempt. */
-    prolong(limits: Limits): void {
-      limits.forEach(prolongOne)
+    extendWindow(limits: Limits): void {
+      limits.forEach(extendOne)
     },
   }
 }

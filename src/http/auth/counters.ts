@@ -1,4 +1,4 @@
-// What the limits of a node count. One process counts for the whole node: the only one or, with several
+// Rate-limit counters of a node. One process counts for the whole node: the only one or, with several
 // workers, the primary, which they ask. Otherwise each worker would allow as much as the whole node.
 import type { MaybePromise } from '../../directory/directory.ts'
 import { createAttemptCounts } from './attempt-counts.ts'
@@ -20,21 +20,22 @@ export type NodeCounters = {
   [N in keyof Counters]: (...args: Parameters<Counters[N]>) => MaybePromise<ReturnType<Counters[N]>>
 }
 
-const names = [
-  'take',
-  'refund',
-  'prolong',
-  'countRequest',
-  'isPollTooSoon',
-  'spend',
-] as const satisfies (keyof Counters)[]
+/** A record, so that a missing name does not compile. */
+const names: Record<keyof Counters, true> = {
+  takeAttempt: true,
+  refundAttempts: true,
+  extendWindow: true,
+  countRequest: true,
+  isPollTooSoon: true,
+  spendTokens: true,
+}
 
 type Call = (name: string, args: unknown[]) => Promise<unknown>
 
 /** For a worker: calls the counters of its primary. */
 export const remoteCounters = (call: Call): NodeCounters =>
   Object.fromEntries(
-    names.map((name) => [name, (...args: unknown[]) => call(name, args)]),
+    Object.keys(names).map((name) => [name, (...args: unknown[]) => call(name, args)]),
   ) as unknown as NodeCounters
 
 /** For the primary: handles the calls of its workers. */

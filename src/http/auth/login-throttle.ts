@@ -18,15 +18,15 @@ export type LoginThrottle = ReturnType<typeof createLoginThrottle>
 type Refund = () => MaybePromise<void>
 
 export function createLoginThrottle({
-  take,
-  refund,
-  prolong,
-}: Pick<NodeCounters, 'take' | 'refund' | 'prolong'>) {
+  takeAttempt,
+  refundAttempts,
+  extendWindow,
+}: Pick<NodeCounters, 'takeAttempt' | 'refundAttempts' | 'extendWindow'>) {
   /** Counts an attempt, whatever its outcome. Returns a function that refunds it. */
   const consume = (limits: Limits): MaybePromise<Refund> =>
-    thenMaybe(take(limits), ({ waitMs, counted }) => {
+    thenMaybe(takeAttempt(limits), ({ waitMs, counted }) => {
       if (waitMs > 0) throw tooManyAttempts(Math.ceil(waitMs / 1000))
-      return () => refund(counted)
+      return () => refundAttempts(counted)
     })
 
   /**
@@ -38,7 +38,7 @@ export function createLoginThrottle({
     try {
       const refundAttempt = await consume(limits)
       const result = await act().catch(async (error) => {
-        await (isWrongSecret(error) ? prolong(limits) : refundAttempt())
+        await (isWrongSecret(error) ? extendWindow(limits) : refundAttempt())
         throw error
       })
       await refundAttempt()

@@ -12,25 +12,29 @@ export interface Bucket {
   refillMs: number
 }
 
-/** A key can create keys, each with a limit of its own, so all keys of a workspace have one together. */
+/**
+ * Key creation is also limited per workspace: each key that a key creates has a limit of its own. The factor
+ * multiplies the burst, not the rate.
+ */
 const WORKSPACE_FACTOR = 3
 
 export type WriteLimits = ReturnType<typeof createWriteLimits>
 
 interface Buckets {
-  spend: (buckets: readonly Bucket[]) => MaybePromise<number>
+  spendTokens: (buckets: readonly Bucket[]) => MaybePromise<number>
 }
 
 /** All writes of an hour may come at once: scripts do that. */
-export function createWriteLimits(perHour: number, { spend }: Buckets) {
+export function createWriteLimits(perHour: number, { spendTokens }: Buckets) {
   const refillMs = HOUR_MS / perHour
   const perCaller = (name: string): Bucket => ({ name, burst: perHour, refillMs })
-  const require = (...buckets: Bucket[]): MaybePromise<void> => thenMaybe(spend(buckets), rejectUntil)
+  const spendOrReject = (...buckets: Bucket[]): MaybePromise<void> =>
+    thenMaybe(spendTokens(buckets), rejectIfLimited)
   return {
-    spendByUser: (userId: string) => require(perCaller(`user ${userId}`)),
-    spendByKey: (keyId: string) => require(perCaller(`key ${keyId}`)),
-    spendByKeyCreation: (keyId: string, workspaceId: string) =>
-      require(perCaller(`key ${keyId}`), {
+    spendByUser: (userId: string) => spendOrReject(perCaller(`user ${userId}`)),
+    spendByKey: (keyId: string) => spendOrReject(perCaller(`key ${keyId}`)),
+    spendForKeyCreation: (keyId: string, workspaceId: string) =>
+      spendOrReject(perCaller(`key ${keyId}`), {
         name: `creations ${workspaceId}`,
         burst: WORKSPACE_FACTOR * perHour,
         refillMs,
@@ -38,7 +42,7 @@ export function createWriteLimits(perHour: number, { spend }: Buckets) {
   }
 }
 
-function rejectUntil(waitMs: number): void {
+function rejectIfLimited(waitMs: number): void {
   if (waitMs === 0) return
   const retryAfterS = Math.ceil(waitMs / 1000)
   throw new Fault('rate_limited', {
@@ -74,7 +78,7 @@ export function createBuckets(clock: () => number) {
 
   return {
     /** Takes one from each bucket and returns 0; or takes none, and returns the time to wait. */
-    spend(buckets: readonly Bucket[]): number {
+    spendTokens(buckets: readonly Bucket[]): number {
       const now = clock()
       const waits = buckets.map((bucket) => refillTime(bucket, now) - (bucket.burst - 1) * bucket.refillMs)
       const waitMs = Math.max(0, ...waits)
