@@ -5,7 +5,7 @@ import { createKey } from '../../src/domain/keys.ts'
 import { createBuckets } from '../../src/http/auth/write-limits.ts'
 import { engines } from '../support/databases.ts'
 import { assertUndelayed } from '../support/latency.ts'
-import { addWorkspace, operator, serve, type TestServer } from '../support/server.ts'
+import { addWorkspace, operator, serve, type TestResponse, type TestServer } from '../support/server.ts'
 import { addMember } from '../support/users.ts'
 
 const BURST = 600
@@ -151,6 +151,25 @@ for (const engine of engines) {
         sendUntilLimited(() => ann.post('/workspaces/acme/name', { name: `Acme ${Math.random()}` })),
       ])
     })
+  })
+
+  test(`${engine}: a key and a user with 100 writes at once each delay writes of others by less than 300 ms`, async (t) => {
+    const env = { ADIT_WRITES_PER_HOUR: '1000000', ADIT_KEYS_PER_WORKSPACE: '20000' }
+    const server = await serve(t, { engine, env })
+    const { key } = await addWorkspace(server, 'other')
+    const ann = await addMember(server, 'Ann', 'owner')
+    const target = { url: `${server.url}/api/v1/tokens`, key: key.token, method: 'POST' as const }
+    const repeat = async (send: () => Promise<TestResponse>) => {
+      for (let count = 0; count < 4; count++) assert.ok((await send()).status < 300)
+    }
+    await assertUndelayed(t, [target], () =>
+      Promise.all(
+        Array.from({ length: 100 }, (_, index) => [
+          repeat(() => server.post('/tokens', {})),
+          repeat(() => ann.post('/workspaces/acme/name', { name: `Acme ${index}` })),
+        ]).flat(),
+      ),
+    )
   })
 }
 

@@ -1,5 +1,5 @@
 // Sends the same requests to a server repeatedly, from a separate process, and reports the latency of each.
-import { Agent, get } from 'node:http'
+import { Agent, request as send } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Target } from './latency.ts'
 
@@ -9,18 +9,19 @@ const agent = new Agent({ keepAlive: true })
 const durations: number[] = []
 let stopping = false
 
-function measure({ url, key }: Target): Promise<number> {
+function measure({ url, key, method = 'GET' }: Target): Promise<number> {
   const began = performance.now()
   const headers = key === undefined ? {} : { authorization: `Bearer ${key}` }
   return new Promise((resolve, reject) => {
-    const request = get(url, { agent, headers }, (response) => {
+    const request = send(url, { agent, headers, method }, (response) => {
       response.on('error', reject).resume()
       response.on('end', () => {
-        if (response.statusCode === 200) resolve(performance.now() - began)
+        if (response.statusCode === 200 || response.statusCode === 201) resolve(performance.now() - began)
         else reject(new Error(`${url} returned ${response.statusCode}`))
       })
     })
     request.on('error', reject)
+    request.end()
   })
 }
 

@@ -10,6 +10,7 @@ import { atEnd } from './cleanup.ts'
 export interface Target {
   url: string
   key?: string
+  method?: 'GET' | 'POST'
 }
 
 /** Allowed increase over the latency without the load. */

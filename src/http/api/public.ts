@@ -101,6 +101,11 @@ export function registerPublicApi(server: FastifyInstance, options: PublicOption
         return spendWrite(request, ctx)
       })
     },
+    // Revocations never wait.
+    queue: {
+      isQueued: ({ method }) => method === 'POST',
+      run: (caller, handle) => writes.queue.run((caller as KeyContext).actor.id, handle),
+    },
   })
 }
 

@@ -4,6 +4,7 @@ import { type MaybePromise, thenMaybe } from '../../directory/directory.ts'
 import { formatDuration } from '../../domain/duration.ts'
 import { Fault } from '../../domain/fault.ts'
 import { HOUR_MS } from '../../time.ts'
+import { createCallerQueue } from './caller-queue.ts'
 
 /** `burst` writes at once, then one every `refillMs`. */
 export interface Bucket {
@@ -18,6 +19,9 @@ export interface Bucket {
  */
 const WORKSPACE_FACTOR = 3
 
+/** Writes of a caller in progress. Each needs a connection to the database, of which a node has 10. */
+const RUNNING_MAX = 4
+
 export type WriteLimits = ReturnType<typeof createWriteLimits>
 
 interface Buckets {
@@ -31,6 +35,8 @@ export function createWriteLimits(perHour: number, { spendTokens }: Buckets) {
   const spendOrReject = (...buckets: Bucket[]): MaybePromise<void> =>
     thenMaybe(spendTokens(buckets), rejectIfLimited)
   return {
+    /** Writes of one caller beyond a few wait for each other, so that those of others need not. */
+    queue: createCallerQueue(RUNNING_MAX),
     spendByUser: (userId: string) => spendOrReject(perCaller(`user ${userId}`)),
     spendByKey: (keyId: string) => spendOrReject(perCaller(`key ${keyId}`)),
     spendForKeyCreation: (keyId: string, workspaceId: string) =>

@@ -56,6 +56,11 @@ export interface OperationsOptions<C extends Callers> {
    * needed if their handlers authorize in the writing transaction.
    */
   reauthenticate?: (request: FastifyRequest) => MaybePromise<unknown>
+  /** Calls the handler of an operation that `isQueued`, e.g. when others of the same caller have ended. */
+  queue?: {
+    isQueued: (operation: Operation) => boolean
+    run: <T>(caller: unknown, handle: () => MaybePromise<T>) => Promise<T>
+  }
 }
 
 interface Result {
@@ -73,7 +78,7 @@ export function registerOperations<C extends Callers, const O extends readonly O
   server: FastifyInstance,
   operations: O,
   handlers: Handlers<C, O[number]>,
-  { prefix, baseUrl, authenticate, reauthenticate }: OperationsOptions<C>,
+  { prefix, baseUrl, authenticate, reauthenticate, queue }: OperationsOptions<C>,
 ): void {
   // A proxy may remove it from requests; links need it.
   const path = basePath(baseUrl)
@@ -81,6 +86,9 @@ export function registerOperations<C extends Callers, const O extends readonly O
     const { response, method } = operation
     const handle = (handlers as unknown as Record<string, AnyHandler>)[operation.id]
     if (!handle) throw new Error(`No handler for the operation ${operation.id}.`)
+    const handleInTurn: AnyHandler = queue?.isQueued(operation)
+      ? (caller, input) => queue.run(caller, () => handle(caller, input))
+      : handle
     const read = inputReader(operation)
     const serialize = serializerFor(response.schema)
     const serializeRejection = response.rejection && serializerFor(response.rejection.schema)
@@ -134,7 +142,7 @@ export function registerOperations<C extends Callers, const O extends readonly O
             ? sendNotModified(reply, body)
             : reply.send(body)
         }
-        const result = handle(request.caller, input)
+        const result = handleInTurn(request.caller, input)
         // Returned only if it is streamed: Fastify awaits the end of a returned reply.
         const settle = (known: Result) => {
           const sent = finish(known)

@@ -62,5 +62,9 @@ export function registerDashboardApi(server: FastifyInstance, options: Dashboard
       if (operation && isLimitedWrite(operation)) await writes.spendByUser((caller as UserCaller).user.id)
       return caller
     },
+    queue: {
+      isQueued: isLimitedWrite,
+      run: (caller, handle) => writes.queue.run((caller as UserCaller).user.id, handle),
+    },
   })
 }
