@@ -1,7 +1,7 @@
 // Tunnels in processes: control plane, edges and tunnel clients, with a local server and requests through the
 // edge.
 import { once } from 'node:events'
-import { createServer, type IncomingMessage, request } from 'node:http'
+import { createServer, type IncomingMessage, type Server, request as send } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { WebSocket, WebSocketServer } from 'ws'
@@ -121,7 +121,9 @@ export function startTunnel(t: Test, { edge, key, port, name, flags = [], env = 
 }
 
 /** A local server: describes its request, sends bodies of any size, and echoes WebSocket messages. */
-export async function startLocal(t: Test): Promise<{ port: number; requests: IncomingMessage[] }> {
+export async function startLocal(
+  t: Test,
+): Promise<{ server: Server; port: number; requests: IncomingMessage[] }> {
   const requests: IncomingMessage[] = []
   const server = createServer((request, response) => {
     requests.push(request)
@@ -150,7 +152,7 @@ export async function startLocal(t: Test): Promise<{ port: number; requests: Inc
     server.close()
     server.closeAllConnections()
   })
-  return { port: (server.address() as AddressInfo).port, requests }
+  return { server, port: (server.address() as AddressInfo).port, requests }
 }
 
 const CHUNK = Buffer.alloc(10_000, 'd')
@@ -179,11 +181,12 @@ export interface HostResponse {
 export function fetchHost(
   edge: Pick<Edge, 'port'>,
   host: string,
-  { method = 'GET', path = '/', body = Buffer.alloc(0), headers = {} }: Partial<HostRequest> = {},
+  request: Partial<HostRequest & { address: string }> = {},
 ): Promise<HostResponse> {
+  const { address = '127.0.0.1', method = 'GET', path = '/', body = Buffer.alloc(0), headers = {} } = request
   return new Promise((resolve, reject) => {
-    const sent = request(
-      { host: '127.0.0.1', port: edge.port, method, path, headers: { host, ...headers }, agent: false },
+    const sent = send(
+      { host: address, port: edge.port, method, path, headers: { host, ...headers }, agent: false },
       (response) => {
         const chunks: Buffer[] = []
         response.on('data', (chunk) => chunks.push(chunk))
