@@ -45,7 +45,7 @@ const rules: Record<string, { ours: string[]; packages: string[] }> = {
       'shared-slots',
       'time',
     ],
-    packages: ['fastify', '@fastify/proxy-addr', 'fast-json-stringify', '@fastify/static', 'pino', 'typebox'],
+    packages: ['fastify', 'fast-json-stringify', '@fastify/static', 'pino', 'typebox'],
   },
   client: { ours: ['contract', 'net'], packages: ['typebox'] },
   mcp: { ours: ['client', 'contract', 'credentials'], packages: ['@modelcontextprotocol/server', 'typebox'] },

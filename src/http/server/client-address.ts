@@ -3,8 +3,8 @@
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
-import proxyAddress from '@fastify/proxy-addr'
 import { forwardedClient, normalizeAddress } from '../../net/ip-address.ts'
+import { createNetworkMatcher } from '../../net/ip-network.ts'
 
 export interface ClientReader {
   /** Undefined if the connection is closed. */
@@ -14,27 +14,27 @@ export interface ClientReader {
   peer(socket: Socket): string | undefined
 }
 
+/** The networks have the form of `parseNetwork`. */
 export function createClientReader(trustedProxies: readonly string[]): ClientReader {
-  const isTrusted = trustedProxies.length > 0 ? proxyAddress.compile([...trustedProxies]) : undefined
+  const isTrusted = trustedProxies.length > 0 ? createNetworkMatcher(trustedProxies) : undefined
   const peerOf = ({ socket: { remoteAddress } }: { socket: Socket }) =>
     remoteAddress === undefined ? undefined : normalizeAddress(remoteAddress)
   return {
     address(request) {
       const peer = peerOf(request)
       if (!isTrusted || peer === undefined) return peer
-      return forwardedClient(peer, request.headers['x-forwarded-for'], (address) => isTrusted(address, 0))
+      return forwardedClient(peer, request.headers['x-forwarded-for'], isTrusted)
     },
     scheme(request) {
       const peer = peerOf(request)
       const forwarded = String(request.headers['x-forwarded-proto'] ?? '')
       const scheme = forwarded.split(',').at(-1)?.trim().toLowerCase()
-      if (peer !== undefined && isTrusted?.(peer, 0) && (scheme === 'http' || scheme === 'https'))
-        return scheme
+      if (peer !== undefined && isTrusted?.(peer) && (scheme === 'http' || scheme === 'https')) return scheme
       return (request.socket as Partial<TLSSocket>).encrypted ? 'https' : 'http'
     },
     peer(socket) {
       const peer = peerOf({ socket })
-      return peer !== undefined && isTrusted?.(peer, 0) ? undefined : peer
+      return peer !== undefined && isTrusted?.(peer) ? undefined : peer
     },
   }
 }

@@ -5,6 +5,7 @@ import type { Socket } from 'node:net'
 import { Fault, invalid } from '../../domain/fault.ts'
 import { type ClientError, classifyClientError } from '../../net/client-error.ts'
 import { ConnectionLimit } from '../../net/connection-limit.ts'
+import { normalizeAddress } from '../../net/ip-address.ts'
 import { framingRule } from '../../net/request-framing.ts'
 import type { ClientReader } from './client-address.ts'
 import { Connection, type RequestHandlers } from './connection.ts'
@@ -92,7 +93,7 @@ export function createGuardedServer({ client, ...handlers }: GuardOptions): Http
       socket.destroy()
       return
     }
-    log.info({ code, from: socket.remoteAddress }, 'malformed HTTP request')
+    log.info({ code, from: normalizeAddress(socket.remoteAddress ?? '') }, 'malformed HTTP request')
     connectionOf(socket).reject(FAULTS[clientError])
   })
   return server

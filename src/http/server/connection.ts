@@ -7,6 +7,7 @@ import type { Logger } from 'pino'
 import { faults } from '../../contract/faults.ts'
 import type { Fault } from '../../domain/fault.ts'
 import { GracefulClose } from '../../net/graceful-close.ts'
+import { normalizeAddress } from '../../net/ip-address.ts'
 import type { ResponseCache, VerifiedHeader } from '../response-cache/response-cache.ts'
 import { errorBody } from './errors.ts'
 
@@ -75,8 +76,8 @@ export class Connection {
     this.#queue.push({ request, response })
     if (this.#queue.length === 1) this.#handleNext()
     else if (this.#queue.length > PIPELINED_REQUESTS_MAX) {
-      const { remoteAddress } = this.#socket
-      this.#handlers.log.warn({ from: remoteAddress }, 'too many pipelined requests; connection closed')
+      const from = normalizeAddress(this.#socket.remoteAddress ?? '')
+      this.#handlers.log.warn({ from }, 'too many pipelined requests; connection closed')
       this.#queue.length = 0
       this.#socket.destroy()
     }
