@@ -14,8 +14,9 @@ export interface Target {
 
 /** At the 99th percentile. */
 const ADMITTED_MAX_MS = 300
-/** Other processes can disturb a round; a server that starves new connections fails every round. */
-const ROUNDS = 8
+/** Other processes can disturb a round, so most of the rounds count. */
+const ROUNDS = 5
+const ROUNDS_IN_TIME = 3
 
 const scripts = {
   attack: fileURLToPath(new URL('connection-attack.ts', import.meta.url)),
@@ -28,19 +29,26 @@ const scripts = {
  */
 export async function assertAdmitted(t: TestContext, attacked: Target, probed = attacked): Promise<void> {
   const attack = await start(t, scripts.attack, attacked)
-  for (let round = 1; ; round++) {
-    const probe = fork(scripts.probe, [JSON.stringify(probed)], { execArgv: [] })
-    atEnd(t, () => void probe.kill('SIGKILL'))
-    const [durations] = (await once(probe, 'message')) as [number[]]
-    durations.sort((a, b) => a - b)
-    const percentile = (share: number) =>
-      Math.round(durations[Math.floor(durations.length * share)] as number)
-    const measured = `${durations.length} connections: median ${percentile(0.5)} ms, p99 ${percentile(0.99)} ms`
-    t.diagnostic(measured)
-    if (percentile(0.99) < ADMITTED_MAX_MS) break
-    assert.ok(round < ROUNDS, measured)
+  const rounds: string[] = []
+  let inTime = 0
+  while (rounds.length < ROUNDS && inTime < ROUNDS_IN_TIME) {
+    const { measured, p99 } = await probe(t, probed)
+    rounds.push(measured)
+    if (p99 < ADMITTED_MAX_MS) inTime += 1
   }
+  t.diagnostic(rounds.join('; '))
+  assert.ok(inTime >= ROUNDS_IN_TIME, rounds.join('; '))
   assert.equal(attack.exitCode, null)
+}
+
+async function probe(t: TestContext, target: Target) {
+  const child = fork(scripts.probe, [JSON.stringify(target)], { execArgv: [] })
+  atEnd(t, () => void child.kill('SIGKILL'))
+  const [durations] = (await once(child, 'message')) as [number[]]
+  durations.sort((a, b) => a - b)
+  const percentile = (share: number) => Math.round(durations[Math.floor(durations.length * share)] as number)
+  const [median, p99] = [percentile(0.5), percentile(0.99)]
+  return { measured: `${durations.length} connections: median ${median} ms, p99 ${p99} ms`, p99 }
 }
 
 /** The script, once it has begun and the server has compiled what it runs. */
