@@ -21,6 +21,8 @@ const WORKSPACE_FACTOR = 3
 
 /** Writes of a caller in progress. Each needs a connection to the database, of which a node has 10. */
 const RUNNING_MAX = 4
+/** As long as a write waits for a lock of the database: while that is blocked, nothing else can be written. */
+const WAIT_MS = 5_000
 
 export type WriteLimits = ReturnType<typeof createWriteLimits>
 
@@ -36,7 +38,7 @@ export function createWriteLimits(perHour: number, { spendTokens }: Buckets) {
     thenMaybe(spendTokens(buckets), rejectIfLimited)
   return {
     /** Writes of one caller beyond a few wait for each other, so that those of others need not. */
-    queue: createCallerQueue(RUNNING_MAX),
+    queue: createCallerQueue(RUNNING_MAX, { ms: WAIT_MS, error: waitedTooLong }),
     spendByUser: (userId: string) => spendOrReject(perCaller(`user ${userId}`)),
     spendByKey: (keyId: string) => spendOrReject(perCaller(`key ${keyId}`)),
     spendForKeyCreation: (keyId: string, workspaceId: string) =>
@@ -47,6 +49,12 @@ export function createWriteLimits(perHour: number, { spendTokens }: Buckets) {
       }),
   }
 }
+
+const waitedTooLong = () =>
+  new Fault('unavailable', {
+    message: 'Your earlier changes are still in progress. Try again shortly.',
+    retryAfterS: 1,
+  })
 
 function rejectIfLimited(waitMs: number): void {
   if (waitMs === 0) return
