@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Random } from '../support/random.ts'
 
 /** What the local server does with a request. */
-const SERVER_PLANS = ['respond', 'delay', 'chunk', 'close', 'reset', 'cut', 'reset-body'] as const
+const SERVER_PLANS = ['respond', 'delay', 'chunk', 'close', 'early', 'reset', 'cut', 'reset-body'] as const
 type ServerPlan = (typeof SERVER_PLANS)[number]
 const isHealthy = (plan: ServerPlan) => ['respond', 'delay', 'chunk', 'close'].includes(plan)
 /** What the client does with its request. */
@@ -47,6 +47,11 @@ export function answer(onViolation: (text: string) => void): RequestListener {
     // The client aborted its upload, or this server does so below.
     response.on('error', () => {})
     if (plan === 'reset') return void socket.resetAndDestroy()
+    // The body is left unread. What remains of it must not reach the next request of the connection.
+    if (plan === 'early') {
+      response.writeHead(200, { 'x-token': token, 'content-length': body.length })
+      return void response.end(body)
+    }
     const uploaded = await read(incoming).catch(() => undefined)
     if (uploaded === undefined) return
     if (incoming.method === 'POST' && !uploaded.equals(body)) onViolation(`${token}: another upload`)
