@@ -21,7 +21,7 @@ const WORKSPACE_FACTOR = 3
 
 /** Writes of a caller in progress. Each needs a connection to the database, of which a node has 10. */
 const RUNNING_MAX = 4
-/** As long as a write waits for a lock of the database: while that is blocked, nothing else can be written. */
+/** As long as a write waits for a lock of the database: while that is blocked, others would fail as well. */
 const WAIT_MS = 5_000
 
 export type WriteLimits = ReturnType<typeof createWriteLimits>
