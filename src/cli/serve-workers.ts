@@ -8,7 +8,6 @@ import { flushLog } from '../log.ts'
 import { startMetricsListener } from '../metrics/listener.ts'
 import { openServices } from '../services.ts'
 import { combinedMetrics } from '../workers/combined-metrics.ts'
-import { reservePort } from '../workers/port.ts'
 import { startWorkers, type Workers } from '../workers/primary.ts'
 import { CommandError } from './errors.ts'
 import type { Io } from './io.ts'
@@ -23,10 +22,7 @@ export async function serveWithWorkers(io: Io, config: Config, log: Logger): Pro
   // Migrates the database before the workers open it.
   const services = await openServices(config, log, DATABASE_TIMEOUT_MS)
   try {
-    const port = await reservePort(config.host, config.port).catch((error) => {
-      throw listenError(config, 'ADIT', error)
-    })
-    const workers = await startWorkers(config, port, log, handleCounterCalls()).catch(() => {
+    const workers = await startWorkers(config, log, handleCounterCalls()).catch(() => {
       throw new CommandError('worker', 'The first worker ended before it listened; see its error above.')
     })
     const stop = () => workers.stop('SIGTERM')
@@ -36,7 +32,7 @@ export async function serveWithWorkers(io: Io, config: Config, log: Logger): Pro
     onNpmGone(stop)
     const metrics = await startMetrics(config, workers, log)
     try {
-      const url = config.baseUrl ?? listenUrl(config.host, workers)
+      const url = config.baseUrl ?? listenUrl(config.host, workers.address)
       await announce(io, config, services, { url, metricsUrl: metrics?.url })
     } catch (error) {
       stop()

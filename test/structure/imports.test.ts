@@ -106,7 +106,7 @@ const rules: Record<string, { ours: string[]; packages: string[] }> = {
     ],
     packages: ['pino'],
   },
-  workers: { ours: ['config', 'metrics', 'net', 'store'], packages: ['pino'] },
+  workers: { ours: ['metrics', 'store'], packages: ['pino'] },
   config: { ours: ['contract', 'net', 'store'], packages: [] },
   csv: { ours: [], packages: [] },
   operator: { ours: [], packages: [] },

@@ -182,7 +182,7 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
     onConnectionsLimited: options.onConnectionsLimited,
     ...createRouter(controlApi, ingress),
   })
-  await listener.allListening
+  await listener.complete
 
   return {
     url: `http://${host.includes(':') ? `[${host}]` : host}:${listeningPort}`,
