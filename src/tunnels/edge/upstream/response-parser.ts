@@ -98,7 +98,7 @@ export class ResponseParser {
     const hasNoBody = this.#method === 'HEAD' || status === 204 || status === 304 || framing === 0
     if (hasNoBody) {
       this.#isComplete = true
-      this.#isBodyWithheld = framing !== 0 && framing !== 'until close'
+      this.#isBodyWithheld = framing !== 0 && (this.#method === 'HEAD' || framing !== 'until close')
     } else if (framing === 'chunked') this.#chunks = new ChunkedDecoder()
     else if (framing !== 'until close') this.#dataLeft = framing
   }
