@@ -11,4 +11,11 @@ export class KeyedCounter {
     if (count > 0) this.#counts.set(key, count)
     else this.#counts.delete(key)
   }
+
+  /** The key with the largest count; 0 without any. Looks at every key. */
+  largest(): [key: string, count: number] {
+    let [key, count] = ['', 0]
+    for (const entry of this.#counts) if (entry[1] > count) [key, count] = entry
+    return [key, count]
+  }
 }

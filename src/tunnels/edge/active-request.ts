@@ -49,6 +49,7 @@ export class ActiveRequest extends ConnectionBuffers {
   workspacePosition = -1
   readonly #options: ActiveRequestOptions
   readonly #startedAt: number
+  readonly #network: string
   #client: TunnelClient | undefined
   #bytesIn = 0
   #bytesOut = 0
@@ -64,6 +65,7 @@ export class ActiveRequest extends ConnectionBuffers {
     this.connect(visitor)
     this.#startedAt = now
     this.#options = options
+    this.#network = clientNetwork(visitor.address)
     this.tunnel = tunnel
     tunnel.requests.add(this)
     tunnel.load.requests.add(this)
@@ -71,7 +73,7 @@ export class ActiveRequest extends ConnectionBuffers {
 
   /** All unknown clients are one network. */
   override get network(): string {
-    return clientNetwork(this.#options.visitor.address)
+    return this.#network
   }
 
   /** The client that carries it; another one if `failed` did not. */

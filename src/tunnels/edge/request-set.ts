@@ -2,6 +2,7 @@
 // taken, a network with fewer of them takes one from the network that has the most.
 import type { EvictionReason } from '../../metrics/edge-instruments.ts'
 import { clientNetwork } from '../../net/client-limit.ts'
+import { KeyedCounter } from '../../net/keyed-counter.ts'
 import { DenseSet } from '../buffers/dense-set.ts'
 
 /** Where a request stores its position in the set of its tunnel, and of its workspace. */
@@ -20,6 +21,7 @@ interface Entry extends Record<PositionKey, number> {
 export class RequestSet {
   readonly #max: number
   readonly #requests: DenseSet<PositionKey, Entry>
+  readonly #perNetwork = new KeyedCounter()
 
   constructor(max: number, key: PositionKey) {
     this.#max = max
@@ -37,10 +39,12 @@ export class RequestSet {
 
   add(request: Entry): void {
     this.#requests.add(request)
+    this.#perNetwork.add(request.network, 1)
   }
 
   delete(request: Entry): void {
     this.#requests.delete(request)
+    this.#perNetwork.add(request.network, -1)
   }
 
   byNetwork(): Map<string, Entry[]> {
@@ -53,22 +57,21 @@ export class RequestSet {
    */
   makeRoom(client: string | undefined): boolean {
     if (this.#requests.size < this.#max) return true
-    const networks = this.byNetwork()
-    let most: Entry[] = []
-    for (const requests of networks.values()) if (requests.length > most.length) most = requests
-    const own = networks.get(clientNetwork(client))?.length ?? 0
+    // Only counts: a flood of requests that are rejected must not cost a look at each request in progress.
+    const [largest, most] = this.#perNetwork.largest()
     // Otherwise two networks would keep displacing each other.
-    if (most.length <= own + 1) return false
-    findSlowest(most)?.evict('capacity')
+    if (most <= this.#perNetwork.get(clientNetwork(client)) + 1) return false
+    findSlowest(this.#requests, largest)?.evict('capacity')
     return true
   }
 }
 
-function findSlowest(requests: readonly Entry[]): Entry | undefined {
+function findSlowest(requests: Iterable<Entry>, network: string): Entry | undefined {
   const now = performance.now()
   let slowest: Entry | undefined
   let slowestRate = Number.POSITIVE_INFINITY
   for (const request of requests) {
+    if (request.network !== network) continue
     const rate = request.transferRate(now)
     if (rate < slowestRate) {
       slowest = request
