@@ -36,7 +36,7 @@ export class TcpListeners {
    */
   async listen(host: string, port: number): Promise<TcpListener | string> {
     const shared = this.#byPort.get(port) ?? this.#start(host, port)
-    if (shared.host !== host) return `used by ${shared.host}`
+    if (shared.host !== host) return 'used by another tunnel'
     shared.users += 1
     const failure = await shared.failure
     return failure ?? { port, close: () => this.#release(port, shared) }

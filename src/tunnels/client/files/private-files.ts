@@ -3,7 +3,7 @@ import { readdir, readFile, realpath, stat } from 'node:fs/promises'
 import { basename, isAbsolute, join, relative, sep } from 'node:path'
 
 /** Databases, their session secrets, and what an edge has not reported yet. */
-const ADIT_DATA = /^adit\.db|\.db\.secret$|^usage-[0-9a-f]{16}-.*\.json/i
+const ADIT_DATA = /^adit\.db|\.secret$|^usage-[0-9a-f]{16}-.*\.json/i
 const TOKENS_FILE = 'tokens.json'
 const TOKENS_FILE_BYTES_MAX = 16 * 1024 * 1024
 /** A larger folder is not searched to its end; its private files are not served either way. */
