@@ -7,6 +7,8 @@ import { type ClientError, classifyClientError } from '../../net/client-error.ts
 import { ConnectionLimit, type ConnectionLimitOptions } from '../../net/connection-limit.ts'
 import { framingRule } from '../../net/request-framing.ts'
 import type { ClientAddresses } from './client-address.ts'
+import { headersError } from './header-limits.ts'
+import { sizeOfHead } from './headers.ts'
 import { hasBody, mayUpgrade } from './proxy.ts'
 import { closeGracefully, discardInput, sendError, sendRawError } from './responses.ts'
 
@@ -14,6 +16,12 @@ import { closeGracefully, discardInput, sendError, sendRawError } from './respon
 const PIPELINED_REQUESTS_MAX = 32
 /** Headers and bodies of the waiting requests. */
 const WAITING_BYTES_MAX = 256 * 1024
+/** Memory of the waiting requests of all connections. A connection that would exceed it is closed. */
+const WAITING_MEMORY_MAX = 64 * 1024 * 1024
+/** Headers take several times their size as objects of V8. */
+const HEADER_MEMORY_FACTOR = 4
+/** What Node buffers of a body that nobody reads. */
+const BODY_BUFFER_BYTES = 64 * 1024
 /** Minimum upload rate of a body, until the response begins. */
 const BODY_BYTES_MIN = 1_024
 const BODY_INTERVAL_MS = 30_000
@@ -36,6 +44,8 @@ export interface ConnectionGuardOptions {
 export interface ConnectionGuard {
   /** The number of connections with a request in progress. */
   busyCount(): number
+  /** Counts a connection to another port of the edge. Undefined if it was closed, because of a limit. */
+  admit(socket: Socket): (() => void) | undefined
   /** For Node's `shouldUpgradeCallback`. */
   shouldUpgrade(request: IncomingMessage): boolean
 }
@@ -45,6 +55,7 @@ export function attachConnectionGuard(
   { addresses, onConnectionsLimited, onRequest, onUpgrade }: ConnectionGuardOptions,
 ): ConnectionGuard {
   const connections = new Map<Duplex, Connection>()
+  const waiting = { memory: 0 }
   const limit = new ConnectionLimit({
     closeIdleConnections: () => server.closeIdleConnections(),
     onReached: onConnectionsLimited,
@@ -53,7 +64,7 @@ export function attachConnectionGuard(
   server.on('connection', (socket: Socket) => {
     const release = limit.admit(socket, addresses.ofPeer(socket))
     if (!release) return
-    connections.set(socket, new Connection(socket, release))
+    connections.set(socket, new Connection(socket, release, waiting))
     socket.once('close', () => connections.delete(socket))
   })
   // Each Connection handles its own timeout. Without a callback here, Node destroys every idle socket.
@@ -62,7 +73,10 @@ export function attachConnectionGuard(
   const enqueue = (request: IncomingMessage, response: ServerResponse) => {
     const connection = connections.get(request.socket)
     const rule = framingRule(request)
+    // At once: many requests with thousands of headers could wait for their turn.
+    const limitError = headersError(request)
     if (rule) connection?.reject(400, `Transfer-Encoding ${rule}.`)
+    else if (limitError) connection?.reject(431, limitError)
     else connection?.enqueue({ request, response, run: () => onRequest(request, response) })
   }
   server.on('request', enqueue)
@@ -83,6 +97,7 @@ export function attachConnectionGuard(
     else socket.destroy()
   })
   return {
+    admit: (socket) => limit.admit(socket, addresses.ofPeer(socket)),
     busyCount: () => [...connections.values()].filter(({ isBusy }) => isBusy).length,
     shouldUpgrade(request) {
       if (mayUpgrade(request)) return true
@@ -96,11 +111,19 @@ export function attachConnectionGuard(
 /** Whether the edge waits for the client. Unread body bytes mean that the local server is slow. */
 const isBodyPending = ({ complete, readableLength }: IncomingMessage) => !complete && readableLength === 0
 
+function estimateMemory(request: IncomingMessage | undefined): number {
+  if (!request) return 0
+  const headBytes = sizeOfHead(request.url?.length ?? 0, request.rawHeaders)
+  return headBytes * HEADER_MEMORY_FACTOR + (hasBody(request) ? BODY_BUFFER_BYTES : 0)
+}
+
 interface QueuedRequest {
   readonly request?: IncomingMessage
   readonly response?: ServerResponse
   /** `bytesRead` of the socket when it was queued. */
   readonly queuedAtByte?: number
+  /** While it waits. */
+  readonly memory?: number
   run(): void
 }
 
@@ -112,9 +135,13 @@ export class Connection {
   /** The connection closes after the response to it, and nothing that follows it is interpreted. */
   #last: IncomingMessage | undefined
   #isRejected = false
+  /** Of all connections, and the part of this one. */
+  readonly #waiting: { memory: number }
+  #waitingMemory = 0
 
-  constructor(socket: Socket, releaseClientSlot: () => void) {
+  constructor(socket: Socket, releaseClientSlot: () => void, waiting: { memory: number }) {
     this.socket = socket
+    this.#waiting = waiting
     this.#releaseClientSlot = releaseClientSlot
     // The server removes its own listeners when a request asks for an upgrade or CONNECT.
     socket.on('error', () => {})
@@ -139,6 +166,7 @@ export class Connection {
   /** Also forgets the requests, because they would stay in memory as long as a tunnel is open. */
   #release(): void {
     this.#queue.length = 0
+    this.#addWaiting(-this.#waitingMemory)
     this.#latest = undefined
     this.#releaseClientSlot?.()
     this.#releaseClientSlot = undefined
@@ -159,14 +187,22 @@ export class Connection {
     if (this.#last && queued.response) queued.response.shouldKeepAlive = false
     this.#latest = queued.request ?? this.#latest
     const { bytesRead } = this.socket
-    this.#queue.push({ ...queued, queuedAtByte: bytesRead })
+    const memory = this.#queue.length === 0 ? 0 : estimateMemory(queued.request)
+    this.#queue.push({ ...queued, queuedAtByte: bytesRead, memory })
+    this.#addWaiting(memory)
     const firstWaitingAtByte = this.#queue[1]?.queuedAtByte ?? bytesRead
     if (this.#queue.length === 1) this.#runNext()
     else if (
       this.#queue.length > PIPELINED_REQUESTS_MAX ||
-      bytesRead - firstWaitingAtByte > WAITING_BYTES_MAX
+      bytesRead - firstWaitingAtByte > WAITING_BYTES_MAX ||
+      this.#waiting.memory > WAITING_MEMORY_MAX
     )
       this.socket.destroy()
+  }
+
+  #addWaiting(memory: number): void {
+    this.#waitingMemory += memory
+    this.#waiting.memory += memory
   }
 
   /** Responds with an error, after the responses to the requests before, and closes the connection. */
@@ -195,6 +231,7 @@ export class Connection {
   #runNext(): void {
     const [queued] = this.#queue
     if (!queued) return
+    this.#addWaiting(-(queued.memory ?? 0))
     if (!this.socket.writable) {
       this.#queue.length = 0
       return

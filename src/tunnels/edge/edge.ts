@@ -161,7 +161,12 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
   const tcpTunnels = new TcpTunnels({
     ...options,
     address: options.tcpHost || host,
-    onConnection: ingress.onTcpConnection,
+    onConnection(host, socket) {
+      const release = guard.admit(socket)
+      if (!release) return
+      socket.once('close', release)
+      ingress.onTcpConnection(host, socket)
+    },
   })
   const openTunnel = createAdmission({
     verifier,
@@ -257,10 +262,8 @@ function createRouter(
 ): Pick<ConnectionGuardOptions, 'onRequest' | 'onUpgrade'> {
   return {
     onRequest(request, response) {
-      const limitError = headersError(request)
       const target = parseTarget(request)
-      if (limitError) sendError(response, 431, limitError)
-      else if (!target) sendError(response, 400, INVALID_TARGET)
+      if (!target) sendError(response, 400, INVALID_TARGET)
       else if (target.path.startsWith(OWN_PATHS)) controlApi.onRequest(target.path, request, response)
       else ingress.onRequest(target.host, request, response)
     },
