@@ -95,6 +95,24 @@ test('requests on one connection are handled one at a time, and too many close i
   three.destroy()
 })
 
+test('requests that wait behind others take a limited amount of memory in total', async (t) => {
+  const { host } = await openOwnTunnel(t, edge, key)
+  const headers = Array.from({ length: 150 }, (_, index) => `x-${index}: ${'v'.repeat(80)}\r\n`).join('')
+  const large = `GET / HTTP/1.1\r\nHost: ${host}\r\n${headers}\r\n`
+  const clients = Array.from({ length: 200 }, () => open(edge, get(host, '/drip/1000') + large.repeat(16)))
+  t.after(() => clients.forEach((client) => void client.destroy()))
+  await until(
+    'those beyond the limit are closed',
+    () => clients.filter((client) => client.closed).length >= 80,
+  )
+  assert.ok(clients.filter((client) => !client.closed).length >= 40, 'the others wait')
+  assert.equal((await fetchHost(edge, host)).status, 200)
+  const tooMany = `GET / HTTP/1.1\r\nHost: ${host}\r\n${'x:\r\n'.repeat(300)}\r\n`
+  const rejected = open(edge, get(host, '/drip/3') + tooMany)
+  await closed(rejected)
+  assert.deepEqual(statuses(rejected.received), ['200', '431'])
+})
+
 test('CONNECT is rejected, after the responses to the requests before it', async () => {
   const connecting = 'CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n\r\n'
   const { status, body } = await sendRaw(edge.url, connecting)
