@@ -2,6 +2,7 @@
 import type { Directory } from '../directory/directory.ts'
 import type { EdgeWorkspaces } from '../directory/edge-workspaces.ts'
 import { findName } from '../store/tunnel-names.ts'
+import { findWorkspaceBySlug } from '../store/workspaces.ts'
 import type { Services } from './context.ts'
 
 export type HostResult = { found: true; workspace: string | null } | { found: false }
@@ -9,8 +10,9 @@ export type HostResult = { found: true; workspace: string | null } | { found: fa
 const UNKNOWN: HostResult = { found: false }
 
 /**
- * The tunnel domain, or that of a workspace, or a name that it has reserved or used within a day. Workspaces
- * of which the edge has verified no key are unknown to it.
+ * The tunnel domain, or that of a workspace, or a name that it has reserved or used within a day. An edge has
+ * to have verified a key of the workspace to find its names. Its domain needs a certificate before the first
+ * tunnel client can connect, and anyone can see whether it gets one.
  */
 export async function findHost(
   { tunnelDomain, store, clock }: Pick<Services, 'tunnelDomain' | 'store' | 'clock'>,
@@ -22,9 +24,12 @@ export async function findHost(
   if (!host.endsWith(parent)) return UNKNOWN
   const [slug = '', name, ...others] = host.slice(0, -parent.length).split('.').toReversed()
   if (others.length > 0) return UNKNOWN
+  if (name === undefined) {
+    const workspace = await findWorkspaceBySlug(store.db, slug)
+    return workspace?.archived_at === null ? { found: true, workspace: slug } : UNKNOWN
+  }
   const workspaceId = (await findIds(edgeId, [slug])).get(slug)
   if (workspaceId === undefined || (await getWorkspace(workspaceId)).archived_at !== null) return UNKNOWN
-  if (name === undefined) return { found: true, workspace: slug }
   const row = await findName(store.db, { workspace_id: workspaceId, name })
   const isTheirs = row && (row.expires_at === null || row.expires_at > clock())
   return isTheirs ? { found: true, workspace: slug } : UNKNOWN

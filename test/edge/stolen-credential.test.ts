@@ -52,10 +52,11 @@ for (const engine of engines) {
     assert.equal((await report('acme')).accepted, 2)
   })
 
-  test(`${engine}: an edge finds no hosts of workspaces of which it has verified no key`, async (t) => {
+  test(`${engine}: an edge finds no names of workspaces of which it has verified no key`, async (t) => {
     const server = await serve(t, { engine })
+    await (await addTunnelEdge(server, 'claiming')).claim(tunnelOf(server, { name: 'used' }))
     const edge = await addStranger(server)
-    const find = async () => (await edge.post('/hosts/find', { host: 'acme.localhost' })).text
+    const find = async () => (await edge.post('/hosts/find', { host: 'used.acme.localhost' })).text
     assert.equal(await find(), '{"found":false}')
     await edge.post('/keys/verify', { key: server.key.token })
     assert.equal(await find(), '{"found":true,"workspace":"acme"}')

@@ -139,6 +139,8 @@ export class UpstreamRequest implements ConnectionUser, ResponseHandler {
     // A response that does not wait for the request: the rest of it is not sent.
     if (!this.#isSent) this.#connection.stream.destroy()
     else if (this.#mayReuse && this.#parser.isReusable) this.#pool.put(this.#connection)
+    // A server that leaves its side open is soon reset, and must not exhaust the streams until then.
+    else if (this.#mayReuse) this.#connection.stream.destroySoon()
     else this.#connection.close()
   }
 
