@@ -21,6 +21,7 @@ export async function serveWithWorkers(io: Io, config: Config, log: Logger): Pro
   const hasTerminal = isTerminalOpen()
   // Migrates the database before the workers open it.
   const services = await openServices(config, log, DATABASE_TIMEOUT_MS)
+  if (config.database.engine === 'sqlite') log.info({ path: config.database.path }, 'using SQLite database')
   try {
     const workers = await startWorkers(config, log, handleCounterCalls()).catch(() => {
       throw new CommandError('worker', 'The first worker ended before it listened; see its error above.')

@@ -24,9 +24,9 @@ export async function serve(io: Io): Promise<void> {
   if (primary) return serveAsWorker(config, log, primary)
   const unknown = unknownSettings()
   if (unknown.length > 0) log.warn({ unknown }, 'unknown ADIT_ variables ignored')
-  if (config.database.engine === 'sqlite') log.info({ path: config.database.path }, 'using SQLite database')
   if (config.workers > 1) return serveWithWorkers(io, config, log)
   const services = await openServices(config, log, DATABASE_TIMEOUT_MS)
+  if (config.database.engine === 'sqlite') log.info({ path: config.database.path }, 'using SQLite database')
   const shutdown = awaitShutdown(config.stopDelayS)
   const running = await startServer(config, services, log)
   const { metricsUrl } = running

@@ -7,6 +7,9 @@ import type { TestServer } from '../support/server.ts'
 
 const SYNC_INTERVAL_MS = 200
 
+/** Settings of a server for sample tunnels: some of them are TCP tunnels. */
+export const tcpSettings = { ADIT_TCP_PORTS: '20000-20999', ADIT_TCP_PORTS_PER_WORKSPACE: '1000' }
+
 /** Of different types, clients and loads. `index` is part of the name. */
 export const sampleTunnel = (server: TestServer, index: number): ReportedTunnel => {
   const isTcp = index % 5 === 3

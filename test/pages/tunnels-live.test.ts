@@ -10,13 +10,13 @@ import { addEdge, serve } from '../support/server.ts'
 import { fetchHost, openTunnel, startLocal, startTunnelEdge } from '../support/tunnels.ts'
 import { until } from '../support/until.ts'
 import { button, checkEveryView, checkPage, field, NO_BROWSER, toast } from './harness.ts'
-import { sampleTunnel, simulateEdge } from './simulated-edge.ts'
+import { sampleTunnel, simulateEdge, tcpSettings } from './simulated-edge.ts'
 import { openTunnelsPage, rows, samples } from './tunnels-page.ts'
 
 test('edges are shown as online, offline or never connected, and a lost edge is announced', async (t) => {
   const browser = await openBrowser(t)
   if (!browser) return t.skip(NO_BROWSER)
-  const server = await serve(t, { engine: 'sqlite' })
+  const server = await serve(t, { engine: 'sqlite', env: tcpSettings })
   await simulateEdge(t, server, 'fra-1', samples(server, 2))
   const lost = await addTunnelEdge(server, 'ams-2')
   await lost.sync({ changed: [sampleTunnel(server, 2)] })
@@ -41,7 +41,7 @@ test('edges are shown as online, offline or never connected, and a lost edge is 
 test('the list is polled every 5 seconds while the page is visible, and says when it is out of date', async (t) => {
   const browser = await openBrowser(t)
   if (!browser) return t.skip(NO_BROWSER)
-  const server = await serve(t, { engine: 'sqlite' })
+  const server = await serve(t, { engine: 'sqlite', env: tcpSettings })
   await simulateEdge(t, server, 'fra-1', samples(server, 1))
   const { page, context } = await openTunnelsPage(browser, server)
   await rows(page).first().waitFor()
@@ -81,7 +81,7 @@ test('the list is polled every 5 seconds while the page is visible, and says whe
 test('the overview leads with the latest open tunnels and links to all of them', async (t) => {
   const browser = await openBrowser(t)
   if (!browser) return t.skip(NO_BROWSER)
-  const server = await serve(t, { engine: 'sqlite' })
+  const server = await serve(t, { engine: 'sqlite', env: tcpSettings })
   await fillWithUsage(server.services, server.workspace.id, 30, () => {})
   await simulateEdge(t, server, 'fra-1', samples(server, 7))
   const { page, errors } = await openTunnelsPage(browser, server)
@@ -102,7 +102,7 @@ test('the overview leads with the latest open tunnels and links to all of them',
 test('access rules and the close button affect a real tunnel at a real edge', async (t) => {
   const browser = await openBrowser(t)
   if (!browser) return t.skip(NO_BROWSER)
-  const server = await serve(t, { engine: 'sqlite' })
+  const server = await serve(t, { engine: 'sqlite', env: tcpSettings })
   const { token } = await addEdge(server, 'fra-1')
   const folder = join(createFolder(t), 'edge')
   const edge = await startTunnelEdge(t, {

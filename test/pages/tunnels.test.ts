@@ -6,13 +6,13 @@ import { addTunnelEdge } from '../support/open-tunnels.ts'
 import { serve } from '../support/server.ts'
 import { until } from '../support/until.ts'
 import { button, checkEveryView, checkPage, goTo, NO_BROWSER, toast, waitForFocus } from './harness.ts'
-import { sampleTunnel, simulateEdge } from './simulated-edge.ts'
+import { sampleTunnel, simulateEdge, tcpSettings } from './simulated-edge.ts'
 import { openTunnelsPage, rows, samples } from './tunnels-page.ts'
 
 test('without open tunnels the page shows the commands that open one', async (t) => {
   const browser = await openBrowser(t)
   if (!browser) return t.skip(NO_BROWSER)
-  const server = await serve(t, { engine: 'sqlite' })
+  const server = await serve(t, { engine: 'sqlite', env: tcpSettings })
   const { page, errors } = await openTunnelsPage(browser, server)
   await page.getByRole('heading', { name: 'No open tunnels' }).waitFor()
   await page.getByText('No edge is connected').waitFor()
@@ -32,7 +32,7 @@ test('without open tunnels the page shows the commands that open one', async (t)
 test('tunnels appear and change while the page is open, and an admin closes one', async (t) => {
   const browser = await openBrowser(t)
   if (!browser) return t.skip(NO_BROWSER)
-  const server = await serve(t, { engine: 'sqlite' })
+  const server = await serve(t, { engine: 'sqlite', env: tcpSettings })
   const edge = await simulateEdge(t, server, 'fra-1', samples(server, 4))
   const { page, errors } = await openTunnelsPage(browser, server)
   const row = rows(page).filter({ hasText: 'api-1.acme' })
@@ -87,7 +87,7 @@ test('tunnels appear and change while the page is open, and an admin closes one'
 test('a tunnel that its edge does not close is shown as closing; members cannot close tunnels', async (t) => {
   const browser = await openBrowser(t)
   if (!browser) return t.skip(NO_BROWSER)
-  const server = await serve(t, { engine: 'sqlite' })
+  const server = await serve(t, { engine: 'sqlite', env: tcpSettings })
   const edge = await addTunnelEdge(server, 'fra-1')
   const tunnels = samples(server, 2)
   await edge.sync({ changed: tunnels })
@@ -115,7 +115,7 @@ test('a tunnel that its edge does not close is shown as closing; members cannot 
 test('300 tunnels are shown in pages, searched and ordered', async (t) => {
   const browser = await openBrowser(t)
   if (!browser) return t.skip(NO_BROWSER)
-  const server = await serve(t, { engine: 'sqlite' })
+  const server = await serve(t, { engine: 'sqlite', env: tcpSettings })
   await simulateEdge(t, server, 'fra-1', samples(server, 300))
   const { page, errors } = await openTunnelsPage(browser, server)
   await page.getByText('1–25 of 300').waitFor()
