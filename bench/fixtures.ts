@@ -3,7 +3,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type Cluster, createCluster } from '../test/support/postgres.ts'
+import { type Cluster, createCluster } from '../test/support/databases/postgres.ts'
 import { type Load, startLoad } from './load.ts'
 import {
   aditEnvironment,

@@ -6,12 +6,12 @@ import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { verifyKey } from '../src/contract/edge.ts'
+import { findHost } from '../src/contract/edge/hosts.ts'
+import { verifyKey } from '../src/contract/edge/operations.ts'
+import { reportUsage } from '../src/contract/edge/reports.ts'
+import { claimTunnel, syncTunnels } from '../src/contract/edge/tunnels.ts'
 import { faults } from '../src/contract/faults.ts'
-import { findHost } from '../src/contract/hosts.ts'
 import type { Operation } from '../src/contract/operation.ts'
-import { reportUsage } from '../src/contract/reports.ts'
-import { claimTunnel, syncTunnels } from '../src/contract/tunnels.ts'
 import { variants } from '../src/contract/variants.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))

@@ -3,7 +3,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { awaitShutdown } from '../src/cli/shutdown.ts'
+import { awaitShutdown } from '../src/cli/server/shutdown.ts'
 import { adit, choosePort, databaseUrl, folder, run, start, stopAll } from './demo/processes.ts'
 import { createSignInLink } from './demo/sign-in-link.ts'
 import { sendTraffic, startLocalServer, type Totals } from './demo/traffic.ts'

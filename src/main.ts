@@ -7,11 +7,11 @@ import { helpFor, helpForPrefix, helpOverview } from './cli/help.ts'
 import { createIo, type Io } from './cli/io.ts'
 import { plain, type Text } from './cli/style.ts'
 import { nearest } from './cli/suggest.ts'
-import { unknownSettings } from './config/environment.ts'
-import { ConfigError } from './config/setting.ts'
-import { version } from './config.ts'
-import { faultOf } from './domain/fault.ts'
-import { errorMessage, StartupError } from './startup-error.ts'
+import { errorMessage, StartupError } from './lib/startup-error.ts'
+import { unknownSettings } from './server/config/environment.ts'
+import { version } from './server/config/server.ts'
+import { ConfigError } from './server/config/setting.ts'
+import { faultOf } from './server/domain/fault.ts'
 
 const EXIT = { done: 0, failed: 1, usage: 2, notAuthenticated: 4 } as const
 /** They report unknown variables themselves; `adit completion` reads no configuration. */

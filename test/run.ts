@@ -1,212 +1,69 @@
-// Runs the suite, its long part (`--long`), or the given folders. The files of a folder share one process or a few, so that the
-// program is loaded and compiled once for all of them.
-import { globSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { Readable } from 'node:stream'
-import { run } from 'node:test'
-import { spec } from 'node:test/reporters'
-import { fileURLToPath, pathToFileURL } from 'node:url'
+// Runs the tests of `npm test` (*.test.ts), with --long those that take longer (*.long.test.ts), with --timed those
+// that fail if something takes too long (*.timed.test.ts), or all in the given files and folders. The files of a
+// folder share a process, so that the program is loaded and compiled once for all of them.
+import { spawn } from 'node:child_process'
+import { globSync, statSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { globalSetup, globalTeardown } from './support/global.ts'
 
-/**
- * More than two cores, because tests also wait; not many more, because programs have time limits. Long tests keep the
- * cores busy by themselves.
- */
-const CONCURRENCY = { usual: 5, long: 3 }
-/** Ends what hangs. Machines are sometimes several times slower than usual. */
-const TEST_TIMEOUT_MS = 300_000
-/**
- * Titles of the tests that fail if something takes longer than that, none of them a subtest. They run one at a time
- * before all others, so that they measure the program and not how busy the machine is.
- */
-const TIMED = /\b(within a second|(within|at most) 2 s|(within|by (less|more) than) \d+ ms)\b/
-/**
- * Folders whose tests mostly wait for other processes, the slowest first, with the number of processes that their
- * files are distributed to.
- */
-const WAITING: Record<string, number> = {
-  faults: 2,
-  hostile: 2,
-  tunnels: 4,
-  'edge-sdk': 2,
-  process: 5,
-  pages: 2,
-  package: 2,
-}
-
-/** What `--long` runs. Without it and without a folder, all other files run. */
-const LONG: readonly string[] = [
-  'pages/accessibility.test.ts',
-  'pages/account.test.ts',
-  'pages/audit.test.ts',
-  'pages/device.test.ts',
-  'pages/docs.test.ts',
-  'pages/get-started.test.ts',
-  'pages/keys.test.ts',
-  'pages/members.test.ts',
-  'pages/performance.test.ts',
-  'pages/quotas.test.ts',
-  'pages/settings.test.ts',
-  'pages/sign-in.test.ts',
-  'pages/tunnel-access.test.ts',
-  'pages/tunnel-names.test.ts',
-  'pages/tunnels-live.test.ts',
-  'pages/tunnels.test.ts',
-  'pages/usage.test.ts',
-  'pages/webhooks.test.ts',
-  'process/alert-kill.test.ts',
-  'process/audit-export.test.ts',
-  'process/conflicts.test.ts',
-  'process/connection-limits.test.ts',
-  'process/connections.test.ts',
-  'process/early-responses.test.ts',
-  'process/failover.test.ts',
-  'process/new-connections.test.ts',
-  'process/outage.test.ts',
-  'process/report-kill.test.ts',
-  'process/rolling-restart.test.ts',
-  'process/rolling-update.test.ts',
-  'process/sign-in-load.test.ts',
-  'process/start.test.ts',
-  'process/stop.test.ts',
-  'process/storage.test.ts',
-  'process/workers.test.ts',
-  'tunnels/caddy.test.ts',
-  'tunnels/demo.test.ts',
-  'tunnels/killed.test.ts',
-  'tunnels/limits.test.ts',
-  'tunnels/local-server.test.ts',
-  'tunnels/new-connections.test.ts',
-  'tunnels/open-tunnels.test.ts',
-  'tunnels/slow-readers.test.ts',
-  'tunnels/tls-ask.test.ts',
-  'hostile/new-connections.test.ts',
-  'faults/broken-lease.test.ts',
-  'faults/webhooks.test.ts',
-  'api/long-lists.test.ts',
-  'bench/bench.test.ts',
-  'cli/backup.test.ts',
-  'cli/edge-and-tunnel.test.ts',
-  'cli/tunnel-access.test.ts',
-  'dashboard/invitation-limits.test.ts',
-  'dashboard/oidc.test.ts',
-  'dashboard/password-queue.test.ts',
-  'dashboard/sso.test.ts',
-  'edge/hostile-reports.test.ts',
-  'mcp/batches.test.ts',
-  'mcp/revisions.test.ts',
-  'mcp/stdio.test.ts',
-  'package/packages.test.ts',
+/** Long tests keep the cores busy; others also wait. Timed tests measure the program and not how busy the machine is. */
+const PROCESSES = { usual: 5, long: 3, timed: 1 }
+/** Of the files of one process. Larger folders are split. */
+const BYTES_MAX = 120_000
+const FLAGS = [
+  '--test',
+  '--test-isolation=none',
+  // Ends what hangs. Machines are sometimes several times slower than usual.
+  '--test-timeout=300000',
+  '--test-reporter=spec',
+  // Threads of the garbage collector would compete with the other processes.
+  '--single-threaded-gc',
+  `--import=${join(import.meta.dirname, 'support/processes/without-async-hooks.ts')}`,
 ]
 
-const root = fileURLToPath(new URL('.', import.meta.url))
-const given = process.argv.slice(2).filter((argument) => argument !== '--long')
-const isLong = process.argv.includes('--long')
-const scratch = mkdtempSync(join(tmpdir(), 'adit-suite-'))
-process.once('exit', () => rmSync(scratch, { recursive: true, force: true }))
-
-interface Group {
-  readonly name: string
-  readonly files: string[]
-  bytes: number
-}
-
-/** The files of each process, distributed by size. */
-function groupsOf(folder: string): Group[] {
-  const files = globSync(`${folder}/*.test.ts`, { cwd: root })
-    .filter((file) => given.length > 0 || LONG.includes(file) === isLong)
-    .map((file) => ({ file: join(root, file), bytes: statSync(join(root, file)).size }))
-    .toSorted((a, b) => b.bytes - a.bytes)
-  const count = Math.min(WAITING[folder] ?? 1, files.length)
-  const groups: Group[] = Array.from({ length: count }, (_, index) => ({
-    name: `${folder}-${index + 1}`,
-    files: [],
-    bytes: 0,
-  }))
-  for (const { file, bytes } of files) {
-    const smallest = groups.reduce((a, b) => (b.bytes < a.bytes ? b : a))
-    smallest.files.push(file)
-    smallest.bytes += bytes
-  }
-  return groups
-}
-
-/**
- * One file that imports the others. No test begins before all of them are loaded: otherwise the tests of some could
- * end, and with them the run, while others still start what their tests need.
- */
-function combine({ name, files }: Omit<Group, 'bytes'>): string {
-  const path = join(scratch, `${name}.mjs`)
-  const imports = files.map((file) => `import('${pathToFileURL(file)}')`)
-  writeFileSync(
-    path,
-    `import { before } from 'node:test'
-const loaded = Promise.all([${imports.join(', ')}])
-before(() => loaded)
-await loaded
-`,
+const [first = '', ...rest] = process.argv.slice(2)
+const kind = first === '--long' ? 'long' : first === '--timed' ? 'timed' : 'usual'
+const paths = (kind === 'usual' && first ? [first, ...rest] : rest).map((path) => resolve(path))
+const isKind = (file: string) => (/\.(long|timed)\.test\.ts$/.exec(file)?.[1] ?? 'usual') === kind
+const files = globSync('**/*.test.ts', { cwd: import.meta.dirname })
+  .map((file) => join(import.meta.dirname, file))
+  .filter((file) =>
+    paths.length > 0 ? paths.some((path) => `${file}/`.startsWith(`${path}/`)) : isKind(file),
   )
-  return path
-}
+  .map((path) => ({ path, bytes: statSync(path).size }))
 
-const folders = given.length > 0 ? given : globSync('*/', { cwd: root })
-// The longest first, so that none of them is left running alone at the end. Those that wait alternate with those that
-// compute, so that there is always work for every core.
-const waiting = Object.keys(WAITING)
-  .filter((folder) => folders.includes(folder))
-  .flatMap(groupsOf)
-const computing = folders
-  .filter((folder) => !(folder in WAITING))
-  .flatMap(groupsOf)
-  .toSorted((a, b) => b.bytes - a.bytes)
-const groups = Array.from({ length: Math.max(waiting.length, computing.length) })
-  .flatMap((_, index) => [waiting[index], computing[index]])
-  .filter((group) => group !== undefined)
+const sum = (group: typeof files) => group.reduce((total, { bytes }) => total + bytes, 0)
+/** The largest first, so that none of them is left running alone at the end. */
+const groups = [...Map.groupBy(files, ({ path }) => dirname(path)).values()]
+  .flatMap((folder) =>
+    Object.values(Object.groupBy(folder, (_, index) => index % Math.ceil(sum(folder) / BYTES_MAX))),
+  )
+  .toSorted((a = [], b = []) => sum(b) - sum(a))
+  .map((group = []) => group.map(({ path }) => path))
 
 // The default of a signal would leave PostgreSQL running.
 const interrupted = new AbortController()
 for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(name, () => interrupted.abort())
+const failures: string[] = []
 
-const options = {
-  timeout: TEST_TIMEOUT_MS,
-  signal: interrupted.signal,
-  // Threads of the garbage collector would compete with the other processes.
-  execArgv: ['--single-threaded-gc', `--import=${join(root, 'support/without-async-hooks.ts')}`],
-}
-const timed = groups.flatMap(({ files }) => files).filter((file) => TIMED.test(readFileSync(file, 'utf8')))
-
-async function* runAll() {
-  if (timed.length > 0) {
-    const files = [combine({ name: 'timed', files: timed })]
-    yield* run({ ...options, concurrency: 1, testNamePatterns: [TIMED], files })
-  }
-  if (interrupted.signal.aborted) return
-  yield* run({
-    ...options,
-    concurrency: isLong ? CONCURRENCY.long : CONCURRENCY.usual,
-    testSkipPatterns: [TIMED],
-    files: groups.map(combine),
-  })
-}
-
-/** Both runs use the same databases. */
-async function* withDatabases(events: ReturnType<typeof runAll>) {
-  await globalSetup()
-  try {
-    yield* events
-  } finally {
-    await globalTeardown()
+async function runGroups(): Promise<void> {
+  for (let group = groups.shift(); group && !interrupted.signal.aborted; group = groups.shift()) {
+    const child = spawn(process.execPath, [...FLAGS, ...group], {
+      signal: interrupted.signal,
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    const ended = new Promise<boolean>((done) =>
+      child.on('error', () => done(false)).on('exit', (code) => done(code === 0)),
+    )
+    const output = await text(child.stdout)
+    if (await ended) process.stdout.write(output)
+    else failures.push(output)
   }
 }
 
-async function* withExitCode(events: ReturnType<typeof runAll>) {
-  for await (const event of events) {
-    if (event.type === 'test:fail') process.exitCode = 1
-    yield event
-  }
-}
-
-Readable.from(withExitCode(withDatabases(runAll())))
-  .compose(spec)
-  .pipe(process.stdout)
+if (files.length === 0) throw new Error(`no test file in ${paths.join(', ')}`)
+await globalSetup()
+await Promise.all(Array.from({ length: PROCESSES[kind] }, runGroups)).finally(globalTeardown)
+for (const output of failures) process.stdout.write(output)
+if (failures.length > 0 || interrupted.signal.aborted) process.exitCode = 1

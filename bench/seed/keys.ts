@@ -1,7 +1,7 @@
 // Real keys, created once per run: every database contains the first ones of the same list.
 import { randomBytes } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
-import { createSecret, hashSecret } from '../../src/credentials/secret.ts'
+import { createSecret, hashSecret } from '../../src/lib/credentials/secret.ts'
 
 export interface SeededKeys {
   /** One key a line. */

@@ -1,10 +1,10 @@
 // Selects the server and the API key: from flags, the environment or the profile, in this order.
 import { AditError, type Client, createClient } from '../client/index.ts'
-import { clientEnvironment } from '../config/environment.ts'
-import { WORKSPACE_OF_KEY_ARCHIVED } from '../credentials/archive.ts'
-import { withCertificateAdvice } from './certificate-advice.ts'
+import { WORKSPACE_OF_KEY_ARCHIVED } from '../lib/credentials/archive.ts'
+import { clientEnvironment } from '../server/config/environment.ts'
 import { CommandError, NotAuthenticated, UsageError } from './errors.ts'
-import { type Profile, readProfiles } from './profiles.ts'
+import { type Profile, readProfiles } from './session/profiles.ts'
+import { withCertificateAdvice } from './tunnels/certificate-advice.ts'
 
 export interface ApiInput {
   url: string | undefined

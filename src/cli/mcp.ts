@@ -1,9 +1,9 @@
 // `adit mcp`: MCP on standard input and output. Only the protocol may write to standard output.
 import { createClient } from '../client/index.ts'
-import { version } from '../config.ts'
 import { createMcpServer } from '../mcp/server.ts'
 import { serveStdio } from '../mcp/stdio.ts'
 import { createVariantFinder } from '../mcp/variant.ts'
+import { version } from '../server/config/server.ts'
 import type { Io } from './io.ts'
 
 export async function mcp({ baseUrl, apiKey }: { baseUrl: string; apiKey: string }, io: Io): Promise<void> {

@@ -1,7 +1,7 @@
 // Tables for terminals, and lists of any length: written in slices, so that memory use is bounded.
 import { toSerializable } from '../client/exact-json.ts'
 import { printableJson } from '../contract/text.ts'
-import { oneLine } from '../net/untrusted-text.ts'
+import { oneLine } from '../lib/net/untrusted-text.ts'
 import { bold, type Styled } from './style.ts'
 
 /** Rows that are aligned with one another; a longer list is aligned in parts. */

@@ -1,5 +1,5 @@
 // Errors of the client: those of the API, and calls without a usable response.
-import { messageLine } from '../net/untrusted-text.ts'
+import { messageLine } from '../lib/net/untrusted-text.ts'
 import type { ApiFault } from './api.ts'
 
 export type { ApiFault }

@@ -1,5 +1,5 @@
 // Sends one call of the client: timeout for each attempt, and retries with backoff.
-import { ResponseTooLarge, readText } from '../net/response-text.ts'
+import { ResponseTooLarge, readText } from '../lib/net/response-text.ts'
 import { parseExact } from './exact-json.ts'
 import { AditError, type Fault, responseFault } from './faults.ts'
 import { buildRequest } from './request.ts'

@@ -1,8 +1,8 @@
 // The public API: the operations of each variant. Nothing else is served.
 import { readDescription } from './description.ts'
-import { createToken, listTokens, revokeToken } from './tokens.ts'
-import { readUsage } from './usage.ts'
-import { readWorkspace } from './workspace.ts'
+import { createToken, listTokens, revokeToken } from './public/tokens.ts'
+import { readUsage } from './public/usage.ts'
+import { readWorkspace } from './public/workspace.ts'
 
 export const PUBLIC_PREFIX = '/api/v1'
 

@@ -1,10 +1,10 @@
 // Bodies of the edge API, derived from the contract. The published declarations have the same types written
 // out (scripts/declarations.ts), so that an edge that embeds the SDK needs neither the contract nor TypeBox.
 import type { Static } from 'typebox'
-import type { verifyKey } from '../contract/edge.ts'
-import type { findHost } from '../contract/hosts.ts'
-import type { reportUsage } from '../contract/reports.ts'
-import type { claimTunnel, syncTunnels } from '../contract/tunnels.ts'
+import type { findHost } from '../contract/edge/hosts.ts'
+import type { verifyKey } from '../contract/edge/operations.ts'
+import type { reportUsage } from '../contract/edge/reports.ts'
+import type { claimTunnel, syncTunnels } from '../contract/edge/tunnels.ts'
 
 export type VerifyResult = Static<(typeof verifyKey)['response']['schema']>
 export type UsageQuota = NonNullable<(VerifyResult & { valid: true })['workspace']['quota']>

@@ -1,6 +1,6 @@
 // HTTP client for the /edge/v1 operations that an edge calls, each with a timeout.
-import { readText } from '../net/response-text.ts'
-import { messageLine } from '../net/untrusted-text.ts'
+import { readText } from '../lib/net/response-text.ts'
+import { messageLine } from '../lib/net/untrusted-text.ts'
 import type {
   ClaimResult,
   HostResult,
@@ -12,7 +12,7 @@ import type {
   UsageQuota,
   VerifyResult,
 } from './api.ts'
-import { hashKey } from './key-hash.ts'
+import { hashKey } from './keys/hash.ts'
 import { type ServerEvent, serverEvents } from './sse-parser.ts'
 
 export type { HostResult, Receipt, Report, UsageQuota, VerifyResult }

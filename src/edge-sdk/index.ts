@@ -9,9 +9,9 @@ export {
   type UsageQuota,
   type VerifyResult,
 } from './control-plane.ts'
-export { type Meter, type MeterOptions, startMeter, type Transfer } from './meter.ts'
-export { readTokensFile, type Token, TokensFileError } from './tokens-file.ts'
-export { openTokensFile, type TokensFileOptions } from './tokens-verifier.ts'
+export { readTokensFile, type Token, TokensFileError } from './keys/tokens-file.ts'
+export { openTokensFile, type TokensFileOptions } from './keys/tokens-verifier.ts'
+export { startVerifier, type Verifier, type VerifierOptions } from './keys/verifier.ts'
 export {
   type AccessRules,
   type ClaimedTunnel,
@@ -21,5 +21,5 @@ export {
   type TunnelReporter,
   type TunnelReporterOptions,
   type TunnelUsage,
-} from './tunnel-reporter.ts'
-export { startVerifier, type Verifier, type VerifierOptions } from './verifier.ts'
+} from './tunnels/reporter.ts'
+export { type Meter, type MeterOptions, startMeter, type Transfer } from './usage/meter.ts'

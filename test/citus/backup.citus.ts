@@ -5,10 +5,10 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { promisify } from 'node:util'
-import { coordinatorUrl, emptyDatabase, migrateTo, query } from '../support/citus.ts'
-import { populate, startClients } from '../support/clients.ts'
-import { createFolder } from '../support/databases.ts'
-import { root, run, startServing } from '../support/process.ts'
+import { populate, startClients } from '../support/api/clients.ts'
+import { coordinatorUrl, emptyDatabase, migrateTo, query } from '../support/databases/citus.ts'
+import { createFolder } from '../support/databases/create.ts'
+import { root, run, startServing } from '../support/processes/process.ts'
 
 /** The shell commands of a section. */
 function commandsOf(heading: string): string {

@@ -3,11 +3,17 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { placements } from '../../src/store/citus.ts'
-import { coordinatorUrl, createCitusSchema, migrateTo, onCoordinator, query } from '../support/citus.ts'
+import { placements } from '../../src/server/store/engine/postgres/citus.ts'
+import { populate, startClients } from '../support/api/clients.ts'
 import { atEnd } from '../support/cleanup.ts'
-import { populate, startClients } from '../support/clients.ts'
-import { run, startProcess, startServing } from '../support/process.ts'
+import {
+  coordinatorUrl,
+  createCitusSchema,
+  migrateTo,
+  onCoordinator,
+  query,
+} from '../support/databases/citus.ts'
+import { run, startProcess, startServing } from '../support/processes/process.ts'
 
 /** Enough that copying them takes a while. */
 const MANY_ROWS = 120_000

@@ -1,7 +1,7 @@
 // Before all tests of `npm run test:citus`: empties the given database. The suites of `npm test` that run here
-// too create their databases on it, see test/support/databases.ts.
+// too create their databases on it, see test/support/databases/create.ts.
 import { fileURLToPath } from 'node:url'
-import { emptyDatabase, query } from '../support/citus.ts'
+import { emptyDatabase, query } from '../support/databases/citus.ts'
 
 export async function globalSetup(): Promise<void> {
   const { env } = process

@@ -6,9 +6,9 @@ import { type Deployment, names, seed } from '../faults/deployments.ts'
 import { type FaultSchedule, linkFaults, nodeFaults } from '../faults/injection.ts'
 import { startNode } from '../faults/nodes.ts'
 import { assertNoViolations } from '../faults/run.ts'
-import { createDistributedSchema, relayWorkers } from '../support/citus.ts'
 import type { Test } from '../support/cleanup.ts'
-import { type Relay, startRelay } from '../support/relay.ts'
+import { createDistributedSchema, relayWorkers } from '../support/databases/citus.ts'
+import { type Relay, startRelay } from '../support/network/relay.ts'
 
 const SECONDS = Number(process.env.CITUS_SECONDS || 40)
 const NODES = 3

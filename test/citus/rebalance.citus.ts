@@ -1,11 +1,11 @@
 // Shards are moved to other workers while edges report.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { coordinatorUrl, onCoordinator, query } from '../support/citus.ts'
+import { addEdge, serve } from '../support/api/server.ts'
+import { counter } from '../support/api/usage.ts'
 import { atEnd } from '../support/cleanup.ts'
-import { addEdge, serve } from '../support/server.ts'
+import { coordinatorUrl, onCoordinator, query } from '../support/databases/citus.ts'
 import { until } from '../support/until.ts'
-import { counter } from '../support/usage.ts'
 import { addWorkspaces } from './workspaces.ts'
 
 const NOW = Date.parse('2026-03-01T10:30:00.000Z')

@@ -2,12 +2,12 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { relayWorkers } from '../support/citus.ts'
+import { addMember, openBrowser, signIn } from '../support/accounts/users.ts'
+import { addEdge, serve } from '../support/api/server.ts'
+import { counter } from '../support/api/usage.ts'
 import type { Test } from '../support/cleanup.ts'
-import { addEdge, serve } from '../support/server.ts'
+import { relayWorkers } from '../support/databases/citus.ts'
 import { until } from '../support/until.ts'
-import { counter } from '../support/usage.ts'
-import { addMember, openBrowser, signIn } from '../support/users.ts'
 import { addWorkspaces } from './workspaces.ts'
 
 const NOW = Date.parse('2026-03-01T10:30:00.000Z')

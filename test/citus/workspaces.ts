@@ -1,6 +1,7 @@
 // Workspaces whose usage is spread over the shards of a cluster.
-import { shardsOf } from '../support/citus.ts'
-import { addWorkspace, databaseOf, type TestServer } from '../support/server.ts'
+
+import { addWorkspace, databaseOf, type TestServer } from '../support/api/server.ts'
+import { shardsOf } from '../support/databases/citus.ts'
 
 /** Named w-0, w-1 and so on, with the shard and worker of each. */
 export async function addWorkspaces(server: TestServer, count: number) {

@@ -7,12 +7,12 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { dirname, join } from 'node:path'
 import { test } from 'node:test'
-import { fillWithUsage } from '../../src/domain/demo.ts'
+import { fillWithUsage } from '../../src/server/domain/setup/demo.ts'
+import { serve, type TestServer } from '../support/api/server.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
-import { createFolder } from '../support/databases.ts'
-import { freePort } from '../support/ports.ts'
-import { run, startProcess } from '../support/process.ts'
-import { serve, type TestServer } from '../support/server.ts'
+import { createFolder } from '../support/databases/create.ts'
+import { freePort } from '../support/processes/ports.ts'
+import { run, startProcess } from '../support/processes/process.ts'
 
 /** A user with a home folder of their own, and access to a server through the environment. */
 function createUser(t: Test, server?: TestServer) {

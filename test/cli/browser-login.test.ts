@@ -6,12 +6,12 @@ import type { AddressInfo } from 'node:net'
 import { hostname } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { after, test } from 'node:test'
+import { addMember } from '../support/accounts/users.ts'
+import { serve } from '../support/api/server.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
-import { createFolder } from '../support/databases.ts'
-import { serve } from '../support/server.ts'
-import { atTerminal, hasTerminal, NO_TERMINAL } from '../support/terminal.ts'
+import { createFolder } from '../support/databases/create.ts'
+import { atTerminal, hasTerminal, NO_TERMINAL } from '../support/processes/terminal.ts'
 import { until } from '../support/until.ts'
-import { addMember } from '../support/users.ts'
 
 const server = await serve({ after }, { engine: 'sqlite' })
 const ann = await addMember(server, 'Ann', 'owner')

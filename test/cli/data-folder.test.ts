@@ -3,11 +3,11 @@ import assert from 'node:assert/strict'
 import { existsSync, mkdirSync, realpathSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { dataFolder } from '../../src/config/data-folder.ts'
-import { readEdgeConfig } from '../../src/config/edge.ts'
+import { dataFolder } from '../../src/server/config/data-folder.ts'
+import { readEdgeConfig } from '../../src/server/config/edge.ts'
 import type { Test } from '../support/cleanup.ts'
-import { createFolder } from '../support/databases.ts'
-import { serving, startProcess } from '../support/process.ts'
+import { createFolder } from '../support/databases/create.ts'
+import { serving, startProcess } from '../support/processes/process.ts'
 
 const onLinux = { skip: process.platform !== 'linux' }
 const modeOf = (path: string) => (statSync(path).mode & 0o777).toString(8)

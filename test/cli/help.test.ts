@@ -3,8 +3,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { groups } from '../../src/cli/command.ts'
 import { commands } from '../../src/cli/commands.ts'
-import { version } from '../../src/config.ts'
-import { run } from '../support/process.ts'
+import { version } from '../../src/server/config/server.ts'
+import { run } from '../support/processes/process.ts'
 
 const COLUMNS = 80
 

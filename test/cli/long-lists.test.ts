@@ -1,10 +1,10 @@
 // Lists longer than one page: complete, in order, each item once.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { engines } from '../support/databases.ts'
-import { insertRevokedKeys } from '../support/many-keys.ts'
-import { run } from '../support/process.ts'
-import { serve, type TestServer } from '../support/server.ts'
+import { serve, type TestServer } from '../support/api/server.ts'
+import { engines } from '../support/databases/create.ts'
+import { insertRevokedKeys } from '../support/databases/many-keys.ts'
+import { run } from '../support/processes/process.ts'
 
 const MANY = 1_200
 

@@ -4,10 +4,10 @@ import { execFileSync } from 'node:child_process'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { createFolder } from '../support/databases.ts'
-import { root, startProcess } from '../support/process.ts'
-import { startStandaloneEdge } from '../support/standalone-edge.ts'
-import { fetchHost } from '../support/tunnels.ts'
+import { createFolder } from '../support/databases/create.ts'
+import { startStandaloneEdge } from '../support/edges/standalone-edge.ts'
+import { fetchHost } from '../support/edges/tunnels.ts'
+import { root, startProcess } from '../support/processes/process.ts'
 
 test('the quick start of the README publishes its folder, and nothing else of the clone', async (t) => {
   const blocks = readFileSync(join(root, 'README.md'), 'utf8').matchAll(/^```sh\n(.*?)^```/gms)

@@ -3,12 +3,12 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { serve } from '../support/api/server.ts'
 import type { Test } from '../support/cleanup.ts'
-import { createFolder, createMigratedDatabase } from '../support/databases.ts'
-import { freePort } from '../support/ports.ts'
-import { run } from '../support/process.ts'
-import { serve } from '../support/server.ts'
-import { atTerminal, hasTerminal, NO_TERMINAL } from '../support/terminal.ts'
+import { createFolder, createMigratedDatabase } from '../support/databases/create.ts'
+import { freePort } from '../support/processes/ports.ts'
+import { run } from '../support/processes/process.ts'
+import { atTerminal, hasTerminal, NO_TERMINAL } from '../support/processes/terminal.ts'
 
 const terminalTest = (title: string, body: (t: Test) => Promise<void>) =>
   test(title, { skip: hasTerminal ? false : NO_TERMINAL }, body)

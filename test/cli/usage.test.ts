@@ -5,10 +5,10 @@ import { existsSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { dirname, join } from 'node:path'
 import { test } from 'node:test'
-import { settings } from '../../src/config.ts'
-import { createDatabase, createFolder, createMigratedDatabase } from '../support/databases.ts'
-import { SECRET } from '../support/migrated-databases.ts'
-import { root, run, startProcess } from '../support/process.ts'
+import { settings } from '../../src/server/config/server.ts'
+import { createDatabase, createFolder, createMigratedDatabase } from '../support/databases/create.ts'
+import { SECRET } from '../support/databases/migrated-databases.ts'
+import { root, run, startProcess } from '../support/processes/process.ts'
 
 test('wrong usage is exit 2 and names the mistake, as text and as JSON', async (t) => {
   const env = { ADIT_DATABASE_URL: await createMigratedDatabase(t, 'sqlite') }

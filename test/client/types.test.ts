@@ -4,7 +4,7 @@ import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { root } from '../support/process.ts'
+import { root } from '../support/processes/process.ts'
 
 const cases: [what: string, code: string, error: RegExp | undefined][] = [
   [

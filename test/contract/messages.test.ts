@@ -4,11 +4,11 @@ import { test } from 'node:test'
 import type { TSchema } from 'typebox'
 import { dashboardOperations } from '../../src/contract/dashboard/index.ts'
 import { deviceOperations } from '../../src/contract/device.ts'
-import { edgeOperations } from '../../src/contract/edge.ts'
+import { edgeOperations } from '../../src/contract/edge/operations.ts'
 import type { Operation } from '../../src/contract/operation.ts'
 import { variants } from '../../src/contract/variants.ts'
-import type { Fault } from '../../src/domain/fault.ts'
-import { type Checker, checker } from '../../src/domain/validation.ts'
+import type { Fault } from '../../src/server/domain/fault.ts'
+import { type Checker, checker } from '../../src/server/domain/validation.ts'
 
 interface Bounds {
   type?: string

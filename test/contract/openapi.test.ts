@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createConfig, lintFromString } from '@redocly/openapi-core'
-import { serve } from '../support/server.ts'
+import { serve } from '../support/api/server.ts'
 
 const variants = ['A', 'B'] as const
 

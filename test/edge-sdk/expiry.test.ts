@@ -1,10 +1,10 @@
 // The edge SDK rejects a key from the instant of its expiry, and reports it so that tunnels are closed.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createKey } from '../../src/domain/keys.ts'
 import { createControlPlane, startVerifier, type VerifierOptions } from '../../src/edge-sdk/index.ts'
+import { createKey } from '../../src/server/domain/keys/lifecycle.ts'
+import { addEdge, operator, serve } from '../support/api/server.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
-import { addEdge, operator, serve } from '../support/server.ts'
 import { until } from '../support/until.ts'
 
 const LIFETIME_MS = 2_000

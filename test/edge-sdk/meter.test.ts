@@ -6,13 +6,8 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { resetUsage } from '../../src/domain/usage-reset.ts'
 import { createControlPlane, type MeterOptions, startMeter } from '../../src/edge-sdk/index.ts'
-import { atEnd, type Test } from '../support/cleanup.ts'
-import { createFolder, createMigratedDatabase, type Engine, engines } from '../support/databases.ts'
-import { freePort } from '../support/ports.ts'
-import { root, run, startServing } from '../support/process.ts'
-import { startRelay } from '../support/relay.ts'
+import { resetUsage } from '../../src/server/domain/usage/reset.ts'
 import {
   addEdge,
   addWorkspace,
@@ -22,9 +17,14 @@ import {
   recordVerified,
   serve,
   type TestServer,
-} from '../support/server.ts'
+} from '../support/api/server.ts'
+import { mergeReport } from '../support/api/usage.ts'
+import { atEnd, type Test } from '../support/cleanup.ts'
+import { createFolder, createMigratedDatabase, type Engine, engines } from '../support/databases/create.ts'
+import { startRelay } from '../support/network/relay.ts'
+import { freePort } from '../support/processes/ports.ts'
+import { root, run, startServing } from '../support/processes/process.ts'
 import { until } from '../support/until.ts'
-import { mergeReport } from '../support/usage.ts'
 
 async function setUp(
   t: Test,

@@ -8,9 +8,9 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { createControlPlane, startMeter } from '../../src/edge-sdk/index.ts'
-import { reportDelayMs } from '../../src/edge-sdk/report-delay.ts'
+import { reportDelayMs } from '../../src/edge-sdk/usage/report-delay.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
-import { createFolder } from '../support/databases.ts'
+import { createFolder } from '../support/databases/create.ts'
 import { until } from '../support/until.ts'
 
 const EVERY_MS = 50

@@ -16,8 +16,8 @@ import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { openTokensFile, TokensFileError } from '../../src/edge-sdk/index.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
-import { createFolder } from '../support/databases.ts'
-import { run } from '../support/process.ts'
+import { createFolder } from '../support/databases/create.ts'
+import { run } from '../support/processes/process.ts'
 import { until } from '../support/until.ts'
 
 function setUp(t: Test) {

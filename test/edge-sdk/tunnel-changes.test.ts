@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import type { ClaimedTunnel, TunnelSync } from '../../src/edge-sdk/api.ts'
-import { type NextSync, SYNC_ITEMS_MAX, TunnelChanges } from '../../src/edge-sdk/tunnel-changes.ts'
+import { type NextSync, SYNC_ITEMS_MAX, TunnelChanges } from '../../src/edge-sdk/tunnels/changes.ts'
 
 type Changes = NextSync['changes']
 

@@ -9,12 +9,12 @@ import {
   startVerifier,
   type TunnelReporterOptions,
 } from '../../src/edge-sdk/index.ts'
+import { addEdge, serve } from '../support/api/server.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
-import { type Engine, engines } from '../support/databases.ts'
-import { expireLease, storedTunnels, tunnelId } from '../support/open-tunnels.ts'
+import { type Engine, engines } from '../support/databases/create.ts'
+import { expireLease, storedTunnels, tunnelId } from '../support/edges/open-tunnels.ts'
+import { startRelay } from '../support/network/relay.ts'
 import { createRandom } from '../support/random.ts'
-import { startRelay } from '../support/relay.ts'
-import { addEdge, serve } from '../support/server.ts'
 import { until } from '../support/until.ts'
 
 /** After an outage, the reporter waits for up to 10 seconds. */

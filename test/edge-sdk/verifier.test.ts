@@ -8,11 +8,6 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createSecret } from '../../src/credentials/secret.ts'
-import { createTopics } from '../../src/directory/topics.ts'
-import { revoke as revokeEdge } from '../../src/domain/edges.ts'
-import { createKey, revoke } from '../../src/domain/keys.ts'
-import { provision } from '../../src/domain/workspaces.ts'
 import {
   type ControlPlane,
   ControlPlaneError,
@@ -22,12 +17,17 @@ import {
   type VerifyResult,
 } from '../../src/edge-sdk/index.ts'
 import type { ServerEvent } from '../../src/edge-sdk/sse-parser.ts'
+import { createSecret } from '../../src/lib/credentials/secret.ts'
+import { createTopics } from '../../src/server/directory/topics.ts'
+import { createKey, revoke } from '../../src/server/domain/keys/lifecycle.ts'
+import { revoke as revokeEdge } from '../../src/server/domain/tunnels/edges.ts'
+import { provision } from '../../src/server/domain/workspaces/manage.ts'
+import { addEdge, addWorkspace, operator, serve, type TestServer } from '../support/api/server.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
-import { createMigratedDatabase, type Engine, engines } from '../support/databases.ts'
-import { SECRET } from '../support/migrated-databases.ts'
-import { root, run, startServing } from '../support/process.ts'
-import { startRelay } from '../support/relay.ts'
-import { addEdge, addWorkspace, operator, serve, type TestServer } from '../support/server.ts'
+import { createMigratedDatabase, type Engine, engines } from '../support/databases/create.ts'
+import { SECRET } from '../support/databases/migrated-databases.ts'
+import { startRelay } from '../support/network/relay.ts'
+import { root, run, startServing } from '../support/processes/process.ts'
 import { until } from '../support/until.ts'
 
 const newKey = (server: TestServer) =>

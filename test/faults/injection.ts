@@ -1,13 +1,13 @@
 // Injects faults into the nodes, their links to the database and the database itself while the clients run.
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
-import type { Cluster } from '../support/postgres.ts'
+import type { Cluster } from '../support/databases/postgres.ts'
+import type { Relay } from '../support/network/relay.ts'
 import type { Random } from '../support/random.ts'
-import type { Relay } from '../support/relay.ts'
 import { until } from '../support/until.ts'
-import type { InjectedFault } from './history.ts'
+import type { InjectedFault } from './checker/history.ts'
 import type { Node } from './nodes.ts'
-import type { Workers } from './workers.ts'
+import type { Workers } from './scenario/workers.ts'
 
 type Span = readonly [minMs: number, maxMs: number]
 

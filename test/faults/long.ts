@@ -1,11 +1,11 @@
 // The same scenarios for minutes instead of seconds (npm run test:faults). FAULTS_SECONDS sets the length of
 // each.
 import { test } from 'node:test'
-import { engines } from '../support/databases.ts'
+import { engines } from '../support/databases/create.ts'
+import type { Attempt, InjectedFault } from './checker/history.ts'
 import { deployOnPostgres, deployOnSqlite } from './deployments.ts'
-import type { Attempt, InjectedFault } from './history.ts'
 import { assertFollowers, assertNoViolations } from './run.ts'
-import { assertDeliveries } from './webhooks.ts'
+import { assertDeliveries } from './scenario/webhooks.ts'
 
 const SECONDS = Number(process.env.FAULTS_SECONDS || 240)
 

@@ -1,8 +1,8 @@
 // Server processes that can be killed and paused.
 import type { Test } from '../support/cleanup.ts'
-import { startServing } from '../support/process.ts'
+import { startServing } from '../support/processes/process.ts'
+import { workersOf } from '../support/processes/workers.ts'
 import { until } from '../support/until.ts'
-import { workersOf } from '../support/workers.ts'
 
 const STARTS_MAX = 5
 

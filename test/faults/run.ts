@@ -3,13 +3,13 @@ import assert from 'node:assert/strict'
 import { randomInt } from 'node:crypto'
 import type { TestContext } from 'node:test'
 import { createRandom } from '../support/random.ts'
-import { check, checkVerdicts } from './checker.ts'
+import { check, checkVerdicts } from './checker/check.ts'
+import type { Attempt } from './checker/history.ts'
+import { summarize } from './checker/summary.ts'
 import type { Deployment } from './deployments.ts'
-import { countRevocations, hasEnoughRevocations, hasRestored } from './extension.ts'
 import { type FollowersOptions, runFollowers } from './followers.ts'
-import type { Attempt } from './history.ts'
-import { runScenario, type ScenarioOptions } from './scenario.ts'
-import { summarize } from './summary.ts'
+import { countRevocations, hasEnoughRevocations, hasRestored } from './scenario/extension.ts'
+import { runScenario, type ScenarioOptions } from './scenario/run.ts'
 
 type Options = Omit<ScenarioOptions, 'seed'>
 

@@ -1,9 +1,9 @@
 // The attack: requests and broken connections from one seed, over concurrent connections.
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
-import { breakConnections, openingsFor, randomCuts } from '../support/broken-connections.ts'
+import { fetchHost } from '../support/edges/tunnels.ts'
+import { breakConnections, openingsFor, randomCuts } from '../support/network/broken-connections.ts'
 import { createRandom, type Random } from '../support/random.ts'
-import { fetchHost } from '../support/tunnels.ts'
 import { until } from '../support/until.ts'
 import { type Deployment, deploy } from './deployment.ts'
 import { exchange } from './exchange.ts'

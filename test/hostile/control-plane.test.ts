@@ -1,11 +1,11 @@
 // Connections to the control plane that break at every byte.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { openingsFor, randomCuts, type Surface } from '../support/broken-connections.ts'
 import type { Test } from '../support/cleanup.ts'
-import { createMigratedDatabase } from '../support/databases.ts'
-import { run, startServing } from '../support/process.ts'
-import { fetchHost } from '../support/tunnels.ts'
+import { createMigratedDatabase } from '../support/databases/create.ts'
+import { fetchHost } from '../support/edges/tunnels.ts'
+import { openingsFor, randomCuts, type Surface } from '../support/network/broken-connections.ts'
+import { run, startServing } from '../support/processes/process.ts'
 import { amount, prefixes } from './form.ts'
 import { withstand } from './withstand.ts'
 

@@ -1,6 +1,7 @@
 // The target: a control plane, an edge and a tunnel client as processes, with one of every credential that an
 // attacker may have.
 
+import { openBrowser, PASSWORD } from '../support/accounts/users.ts'
 import type { Test } from '../support/cleanup.ts'
 import {
   type Edge,
@@ -11,8 +12,7 @@ import {
   startLocal,
   startPlane,
   startTunnelEdge,
-} from '../support/tunnels.ts'
-import { openBrowser, PASSWORD } from '../support/users.ts'
+} from '../support/edges/tunnels.ts'
 
 /** Garbage is collected early, so that memory which stays is a leak. */
 const HEAP_LIMIT = { NODE_OPTIONS: '--max-old-space-size=160' }

@@ -2,11 +2,18 @@
 // tunnel, and of the tunnel itself.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { openingsFor, randomCuts, type Surface } from '../support/broken-connections.ts'
 import type { Test } from '../support/cleanup.ts'
+import { upgradeRequest } from '../support/edges/standalone-edge.ts'
+import {
+  fetchHost,
+  newKey,
+  openTunnel,
+  startLocal,
+  startPlane,
+  startTunnelEdge,
+} from '../support/edges/tunnels.ts'
+import { openingsFor, randomCuts, type Surface } from '../support/network/broken-connections.ts'
 import { createRandom } from '../support/random.ts'
-import { upgradeRequest } from '../support/standalone-edge.ts'
-import { fetchHost, newKey, openTunnel, startLocal, startPlane, startTunnelEdge } from '../support/tunnels.ts'
 import { amount, prefixes, seed } from './form.ts'
 import { tunnelOpenings } from './tunnel-frames.ts'
 import { withstand } from './withstand.ts'

@@ -1,8 +1,8 @@
 // Sends requests over one connection, and checks the responses.
 import { connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { parseResponses, type RawResponse } from '../support/api/responses.ts'
 import type { Random } from '../support/random.ts'
-import { parseResponses, type RawResponse } from '../support/responses.ts'
 import type { RawRequest } from './requests.ts'
 
 /** Longer than every timeout of a server. */

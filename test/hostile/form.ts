@@ -1,5 +1,5 @@
 // Two forms of the hostile suites: seconds inside npm test, minutes with npm run test:hostile.
-import { everyCut, everyPrefix } from '../support/broken-connections.ts'
+import { everyCut, everyPrefix } from '../support/network/broken-connections.ts'
 
 const isLong = process.env.HOSTILE_FORM === 'long'
 

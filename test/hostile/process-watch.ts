@@ -1,7 +1,7 @@
 // The resource usage and the log of a process.
 import { readFileSync } from 'node:fs'
-import { errorsIn, openDescriptors } from '../support/broken-connections.ts'
-import type { RunningProcess } from '../support/process.ts'
+import { errorsIn, openDescriptors } from '../support/network/broken-connections.ts'
+import type { RunningProcess } from '../support/processes/process.ts'
 
 export interface Usage {
   descriptors: number

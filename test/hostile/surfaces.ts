@@ -3,7 +3,7 @@
 import { Buffer } from 'node:buffer'
 import { DASHBOARD_PREFIX, dashboardOperations } from '../../src/contract/dashboard/index.ts'
 import { DEVICE_PREFIX, deviceOperations } from '../../src/contract/device.ts'
-import { EDGE_PREFIX, edgeOperations } from '../../src/contract/edge.ts'
+import { EDGE_PREFIX, edgeOperations } from '../../src/contract/edge/operations.ts'
 import { FORM_TYPE, type Operation } from '../../src/contract/operation.ts'
 import { PUBLIC_PREFIX, variants } from '../../src/contract/variants.ts'
 import type { Random } from '../support/random.ts'

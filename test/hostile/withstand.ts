@@ -6,8 +6,8 @@ import {
   connectionsTo,
   errorsIn,
   openDescriptors,
-} from '../support/broken-connections.ts'
-import type { RunningProcess } from '../support/process.ts'
+} from '../support/network/broken-connections.ts'
+import type { RunningProcess } from '../support/processes/process.ts'
 import { until } from '../support/until.ts'
 
 export interface Target extends Pick<RunningProcess, 'child' | 'ended'> {

@@ -9,7 +9,7 @@ import {
 } from '@modelcontextprotocol/client'
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
 import { atEnd, type Test } from '../support/cleanup.ts'
-import { root } from '../support/process.ts'
+import { root } from '../support/processes/process.ts'
 
 export const transports = ['stdio', 'http'] as const
 export type TransportName = (typeof transports)[number]

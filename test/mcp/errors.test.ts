@@ -1,7 +1,7 @@
 // Errors reach the agent as results with a message and a hint.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { rename, serve } from '../support/server.ts'
+import { rename, serve } from '../support/api/server.ts'
 import { connectAgent, namesOf, transports } from './agent.ts'
 
 for (const transport of transports) {

@@ -1,10 +1,10 @@
 // /mcp over HTTP: authentication, and requests that violate the protocol.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { revoke } from '../../src/domain/keys.ts'
-import { createFolder, engines } from '../support/databases.ts'
-import { startServing } from '../support/process.ts'
-import { addEdge, addWorkspace, operator, serve, type TestServer } from '../support/server.ts'
+import { revoke } from '../../src/server/domain/keys/lifecycle.ts'
+import { addEdge, addWorkspace, operator, serve, type TestServer } from '../support/api/server.ts'
+import { createFolder, engines } from '../support/databases/create.ts'
+import { startServing } from '../support/processes/process.ts'
 import { callMessage, connectAgent, postMessage } from './agent.ts'
 
 const list = { jsonrpc: '2.0', id: 1, method: 'tools/list' }

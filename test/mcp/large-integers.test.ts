@@ -1,10 +1,10 @@
 // Integers above 2^53 reach the agent without rounding.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { DAY_MS } from '../../src/time.ts'
-import { engines } from '../support/databases.ts'
-import { serve } from '../support/server.ts'
-import { mergeReport } from '../support/usage.ts'
+import { DAY_MS } from '../../src/lib/time.ts'
+import { serve } from '../support/api/server.ts'
+import { mergeReport } from '../support/api/usage.ts'
+import { engines } from '../support/databases/create.ts'
 import { callMessage, exchangeLines, postMessage } from './agent.ts'
 
 const BYTES = 9_007_199_254_740_993n

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { test } from 'node:test'
-import { root } from '../support/process.ts'
+import { root } from '../support/processes/process.ts'
 
 /** All files that a file imports statically, without types. */
 function loadedWith(file: string, loaded = new Set<string>()): Set<string> {
@@ -19,7 +19,7 @@ function loadedWith(file: string, loaded = new Set<string>()): Set<string> {
 }
 
 test('neither the server nor the CLI loads the MCP SDK at start', () => {
-  for (const start of ['src/main.ts', 'src/cli/serve.ts']) {
+  for (const start of ['src/main.ts', 'src/cli/server/serve.ts']) {
     const loaded = [...loadedWith(join(root, start))]
     assert.ok(loaded.length > 10)
     assert.deepEqual(

@@ -1,8 +1,8 @@
 // An agent manages API keys from start to end.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { engines } from '../support/databases.ts'
-import { serve } from '../support/server.ts'
+import { serve } from '../support/api/server.ts'
+import { engines } from '../support/databases/create.ts'
 import { connectAgent, transports } from './agent.ts'
 
 for (const engine of engines)

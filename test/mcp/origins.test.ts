@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { request } from 'node:http'
 import { test } from 'node:test'
-import { serve, type TestServer } from '../support/server.ts'
+import { serve, type TestServer } from '../support/api/server.ts'
 import { callMessage, connectAgent } from './agent.ts'
 
 interface Sent {

@@ -5,9 +5,9 @@ import { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import type { Operation } from '../../src/contract/operation.ts'
 import { type Variant, variants } from '../../src/contract/variants.ts'
-import { engines } from '../support/databases.ts'
-import { insertRevokedKeys } from '../support/many-keys.ts'
-import { serve } from '../support/server.ts'
+import { serve } from '../support/api/server.ts'
+import { engines } from '../support/databases/create.ts'
+import { insertRevokedKeys } from '../support/databases/many-keys.ts'
 import { connectAgent, namesOf, transports } from './agent.ts'
 
 const reading = ['get_workspace', 'list_api_keys', 'get_usage']

@@ -5,8 +5,8 @@ import { cpSync, existsSync, mkdirSync, readdirSync, symlinkSync, utimesSync, wr
 import { join } from 'node:path'
 import { test } from 'node:test'
 import type { Test } from '../support/cleanup.ts'
-import { createFolder } from '../support/databases.ts'
-import { root } from '../support/process.ts'
+import { createFolder } from '../support/databases/create.ts'
+import { root } from '../support/processes/process.ts'
 
 const TWO_WEEKS_AGO = new Date(Date.now() - 14 * 86_400_000)
 

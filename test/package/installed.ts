@@ -4,7 +4,7 @@ import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { atEnd, type Test } from '../support/cleanup.ts'
-import { root } from '../support/process.ts'
+import { root } from '../support/processes/process.ts'
 import { until } from '../support/until.ts'
 import type { Project } from './packed.ts'
 

@@ -4,8 +4,8 @@ import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 
 import { dirname, join } from 'node:path'
 import { packAll } from '../../scripts/pack.ts'
 import type { Test } from '../support/cleanup.ts'
-import { createFolder } from '../support/databases.ts'
-import { root } from '../support/process.ts'
+import { createFolder } from '../support/databases/create.ts'
+import { root } from '../support/processes/process.ts'
 
 export interface Project {
   readonly folder: string

@@ -1,13 +1,13 @@
 // The dashboard from the setup link to a revoked key, what each role is offered, and behavior while offline.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { addMember, PASSWORD } from '../support/accounts/users.ts'
+import { caller, serve } from '../support/api/server.ts'
 import { openBrowser } from '../support/browser.ts'
-import { createDatabase } from '../support/databases.ts'
-import { startServing } from '../support/process.ts'
-import { caller, serve } from '../support/server.ts'
+import { createDatabase } from '../support/databases/create.ts'
+import { startServing } from '../support/processes/process.ts'
 import { until } from '../support/until.ts'
-import { addMember, PASSWORD } from '../support/users.ts'
-import { button, DESKTOP, field, goTo, NO_BROWSER, openPage, signInAs, toast } from './harness.ts'
+import { button, DESKTOP, field, goTo, NO_BROWSER, openPage, signInAs, toast } from './support/harness.ts'
 
 const LABEL = '<img src=x onerror=alert(1)>'
 

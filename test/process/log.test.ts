@@ -6,8 +6,8 @@ import { existsSync, openSync } from 'node:fs'
 import type { Readable } from 'node:stream'
 import { type TestContext, test } from 'node:test'
 import { atEnd } from '../support/cleanup.ts'
-import { createDatabase } from '../support/databases.ts'
-import { root } from '../support/process.ts'
+import { createDatabase } from '../support/databases/create.ts'
+import { root } from '../support/processes/process.ts'
 
 const MIB = 1024 * 1024
 const BUFFER_BYTES_MAX = 4 * MIB
@@ -15,7 +15,7 @@ const BUFFER_BYTES_MAX = 4 * MIB
 const PIPE_BYTES_MAX = MIB
 
 function startLogging(t: TestContext, script: string, stderr: 'pipe' | number = 'pipe') {
-  const imports = `import { createLog, flushLog } from '${root}src/log.ts'`
+  const imports = `import { createLog, flushLog } from '${root}src/lib/log.ts'`
   const source = `${imports}\nconst log = createLog('info')\n${script}`
   const child = spawn(process.execPath, ['--input-type=module', '-e', source], {
     stdio: ['pipe', 'pipe', stderr],

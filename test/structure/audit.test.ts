@@ -5,10 +5,10 @@ import { test } from 'node:test'
 import { commands } from '../../src/cli/commands.ts'
 import { dashboardOperations } from '../../src/contract/dashboard/index.ts'
 import { deviceOperations } from '../../src/contract/device.ts'
-import { edgeOperations } from '../../src/contract/edge.ts'
+import { edgeOperations } from '../../src/contract/edge/operations.ts'
 import type { Operation } from '../../src/contract/operation.ts'
 import { variants } from '../../src/contract/variants.ts'
-import { type AuditAction, auditActions } from '../../src/domain/audit-actions.ts'
+import { type AuditAction, auditActions } from '../../src/server/domain/audit/actions.ts'
 
 type Declared = readonly AuditAction[] | { none: string }
 

@@ -5,11 +5,11 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { edgeSettings, readEdgeConfig } from '../../src/config/edge.ts'
-import { readConfig, settings } from '../../src/config.ts'
 import { faults } from '../../src/contract/faults.ts'
-import { createFolder } from '../support/databases.ts'
-import { root } from '../support/process.ts'
+import { edgeSettings, readEdgeConfig } from '../../src/server/config/edge.ts'
+import { readConfig, settings } from '../../src/server/config/server.ts'
+import { createFolder } from '../support/databases/create.ts'
+import { root } from '../support/processes/process.ts'
 
 const read = (path: string) => readFileSync(join(root, path), 'utf8')
 const compose = read('deploy/compose.yaml')
@@ -135,10 +135,10 @@ test('if no node is ready, the proxy responds like a node', () => {
 test('timeouts match: the proxy notices a node before it stops, it drains before it is killed, no stream is cut', () => {
   const source = (path: string, name: string) =>
     Number(new RegExp(`${name} = ([\\d_]+)`).exec(read(path))?.[1]?.replaceAll('_', '')) / 1000
-  const drain = source('src/http/server/drain.ts', 'GRACE_PERIOD_MS')
+  const drain = source('src/server/http/server/drain.ts', 'GRACE_PERIOD_MS')
   const idle = [
-    source('src/http/server/connection-guard.ts', 'KEEP_ALIVE_MS'),
-    source('src/tunnels/edge/edge.ts', 'IDLE_TIMEOUT_MS'),
+    source('src/server/http/server/connection-guard.ts', 'KEEP_ALIVE_MS'),
+    source('src/edge/start.ts', 'IDLE_TIMEOUT_MS'),
   ]
   const delay = Number(nodeEnvironment.ADIT_STOP_DELAY)
   const noticedAfter = seconds(proxy, /health_interval (\d+)s/) + seconds(proxy, /health_timeout (\d+)s/)
@@ -146,7 +146,7 @@ test('timeouts match: the proxy notices a node before it stops, it drains before
   assert.ok(seconds(compose, /^ {2}stop_grace_period: (\d+)s/m) >= delay + drain + 5)
   const caddy = compose.slice(compose.indexOf('\n  caddy:'))
   assert.ok(seconds(caddy, /stop_grace_period: (\d+)s/) > seconds(proxy, /grace_period (\d+)s/))
-  const edgeDrain = source('src/tunnels/edge/edge.ts', 'SHUTDOWN_GRACE_MS')
+  const edgeDrain = source('src/edge/start.ts', 'SHUTDOWN_GRACE_MS')
   const report = source('src/edge-sdk/control-plane.ts', 'REPORT_TIMEOUT_MS')
   assert.ok(seconds(edgeUnit, /^TimeoutStopSec=(\d+)$/m) >= edgeDrain + report + 5)
   assert.ok(

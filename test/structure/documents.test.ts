@@ -4,11 +4,11 @@ import { existsSync, globSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { test } from 'node:test'
 import { commands } from '../../src/cli/commands.ts'
-import { edgeSettings } from '../../src/config/edge.ts'
-import { settings, version } from '../../src/config.ts'
 import { faults } from '../../src/contract/faults.ts'
 import { variants } from '../../src/contract/variants.ts'
-import { root } from '../support/process.ts'
+import { edgeSettings } from '../../src/server/config/edge.ts'
+import { settings, version } from '../../src/server/config/server.ts'
+import { root } from '../support/processes/process.ts'
 
 const documents = globSync(['*.md', 'docs/**/*.md', 'src/**/*.md'], { cwd: root })
 /** Made by the build, so absent in a fresh clone. */

@@ -1,150 +1,150 @@
-// Dependencies between parts point one way. ARCHITECTURE.md has the same table.
+// Dependencies between parts, and between the subjects inside a part, point one way. ARCHITECTURE.md has the
+// same table.
 import assert from 'node:assert/strict'
-import { existsSync, globSync, readFileSync } from 'node:fs'
+import { globSync, readFileSync } from 'node:fs'
 import { isBuiltin } from 'node:module'
 import { dirname, join, relative } from 'node:path'
 import { test } from 'node:test'
-import { root } from '../support/process.ts'
+import { root } from '../support/processes/process.ts'
 
 /** The parts and packages that each part may import. */
-const rules: Record<string, { ours: string[]; packages: string[] }> = {
-  credentials: { ours: [], packages: [] },
-  contract: { ours: ['credentials'], packages: ['typebox'] },
-  store: { ours: ['credentials', 'shared-slots', 'time'], packages: ['kysely', 'pg'] },
-  domain: {
-    ours: [
-      'contract',
-      'csv',
-      'credentials',
-      'directory',
-      'lazily',
-      'lru-cache',
-      'metrics',
-      'net',
-      'shared-slots',
-      'store',
-      'time',
-    ],
+const rules: Record<string, { parts: string[]; packages?: string[] }> = {
+  lib: { parts: [], packages: ['pino', 'prom-client'] },
+  yamux: { parts: [] },
+  contract: { parts: ['lib'], packages: ['typebox'] },
+  client: { parts: ['contract', 'lib'], packages: ['typebox'] },
+  mcp: { parts: ['client', 'contract'], packages: ['@modelcontextprotocol/server', 'typebox'] },
+  'edge-sdk': { parts: ['contract', 'lib'], packages: ['typebox'] },
+  'tunnel-protocol': { parts: ['lib', 'yamux'] },
+  tunnel: { parts: ['lib', 'tunnel-protocol', 'yamux'] },
+  edge: { parts: ['edge-sdk', 'lib', 'tunnel-protocol', 'yamux'] },
+  'server/store': { parts: ['lib'], packages: ['kysely', 'pg'] },
+  'server/directory': { parts: ['lib', 'server/store'] },
+  'server/domain': {
+    parts: ['contract', 'lib', 'server/directory', 'server/store'],
     packages: ['typebox', '@zxcvbn-ts/language-common'],
   },
-  directory: { ours: ['credentials', 'lru-cache', 'store', 'time'], packages: [] },
-  auth: { ours: ['contract', 'credentials', 'domain', 'store'], packages: ['better-auth', 'jose', 'kysely'] },
-  http: {
-    ours: [
-      'auth',
-      'contract',
-      'domain',
-      'directory',
-      'lazily',
-      'log',
-      'lru-cache',
-      'mail',
-      'mcp',
-      'metrics',
-      'net',
-      'shared-slots',
-      'time',
-    ],
+  'server/auth': {
+    parts: ['contract', 'lib', 'server/domain', 'server/store'],
+    packages: ['better-auth', 'jose', 'kysely'],
+  },
+  'server/mail': { parts: [], packages: ['nodemailer'] },
+  'server/http': {
+    parts: ['contract', 'lib', 'mcp', 'server/auth', 'server/directory', 'server/domain', 'server/mail'],
     packages: ['fastify', 'fast-json-stringify', '@fastify/static', 'pino', 'typebox'],
   },
-  client: { ours: ['contract', 'net'], packages: ['typebox'] },
-  mcp: { ours: ['client', 'contract', 'credentials'], packages: ['@modelcontextprotocol/server', 'typebox'] },
-  'edge-sdk': { ours: ['contract', 'credentials', 'net', 'time'], packages: ['typebox'] },
-  metrics: { ours: ['net'], packages: ['prom-client'] },
-  net: { ours: [], packages: [] },
-  yamux: { ours: [], packages: [] },
-  tunnels: { ours: ['credentials', 'edge-sdk', 'metrics', 'net', 'shared-slots', 'yamux'], packages: [] },
-  webhooks: { ours: ['domain', 'net', 'shared-slots'], packages: ['standardwebhooks'] },
-  'cli/admin': {
-    ours: [
-      'cli',
-      'contract',
-      'credentials',
-      'services',
-      'config',
-      'directory',
-      'doctor',
-      'log',
-      'domain',
-      'operator',
-    ],
-    packages: [],
-  },
-  doctor: {
-    ours: [
-      'auth',
-      'config',
-      'directory',
-      'lazily',
-      'mail',
-      'net',
-      'services',
-      'session-secret',
-      'startup-error',
-      'store',
-    ],
-    packages: [],
-  },
-  cli: {
-    ours: [
-      'cli/admin',
-      'contract',
-      'credentials',
-      'app',
-      'session-secret',
-      'services',
-      'config',
-      'log',
-      'domain',
-      'edge-sdk',
-      'client',
-      'mcp',
-      'metrics',
-      'net',
-      'tunnels',
-      'workers',
-    ],
+  'server/webhooks': { parts: ['lib', 'server/domain'], packages: ['standardwebhooks'] },
+  'server/workers': { parts: ['lib', 'server/store'], packages: ['pino'] },
+  'server/config': { parts: ['contract', 'lib', 'server/store'] },
+  'server/session-secret': { parts: ['lib', 'server/config'] },
+  'server/operator': { parts: [] },
+  'server/services': {
+    parts: ['lib', 'server/config', 'server/directory', 'server/domain', 'server/operator', 'server/store'],
     packages: ['pino'],
   },
-  workers: { ours: ['metrics', 'store'], packages: ['pino'] },
-  config: { ours: ['contract', 'net', 'store'], packages: [] },
-  csv: { ours: [], packages: [] },
-  operator: { ours: [], packages: [] },
-  'startup-error': { ours: [], packages: [] },
-  lazily: { ours: [], packages: [] },
-  'lru-cache': { ours: [], packages: [] },
-  'shared-slots': { ours: [], packages: [] },
-  time: { ours: [], packages: [] },
-  log: { ours: [], packages: ['pino'] },
-  services: {
-    ours: ['operator', 'startup-error', 'config', 'directory', 'domain', 'metrics', 'store'],
-    packages: ['pino'],
+  'server/doctor': {
+    parts: [
+      'lib',
+      'server/auth',
+      'server/config',
+      'server/directory',
+      'server/mail',
+      'server/services',
+      'server/session-secret',
+      'server/store',
+    ],
   },
-  mail: { ours: [], packages: ['nodemailer'] },
-  'session-secret': { ours: ['startup-error', 'config'], packages: [] },
-  app: {
-    ours: [
-      'workers',
-      'auth',
-      'startup-error',
-      'config',
-      'directory',
-      'domain',
-      'http',
-      'lazily',
-      'mail',
-      'metrics',
-      'net',
-      'session-secret',
-      'webhooks',
+  'server/app': {
+    parts: [
+      'lib',
+      'server/auth',
+      'server/config',
+      'server/directory',
+      'server/domain',
+      'server/http',
+      'server/mail',
+      'server/session-secret',
+      'server/webhooks',
+      'server/workers',
     ],
     packages: ['fastify', 'pino'],
   },
-  main: { ours: ['startup-error', 'cli', 'config', 'domain'], packages: [] },
+  'cli/admin': {
+    parts: [
+      'cli',
+      'contract',
+      'lib',
+      'server/config',
+      'server/directory',
+      'server/doctor',
+      'server/domain',
+      'server/operator',
+      'server/services',
+    ],
+  },
+  cli: {
+    parts: [
+      'cli/admin',
+      'client',
+      'contract',
+      'edge',
+      'edge-sdk',
+      'lib',
+      'mcp',
+      'server/app',
+      'server/config',
+      'server/domain',
+      'server/services',
+      'server/session-secret',
+      'server/workers',
+      'tunnel',
+      'tunnel-protocol',
+    ],
+    packages: ['pino'],
+  },
+  main: { parts: ['cli', 'lib', 'server/config', 'server/domain'] },
 }
 
+/** Subjects, each of which may import those before it. Files beside the folders of `domain` come first. */
+const subjects: Record<string, string[]> = {
+  'server/domain': [
+    'audit',
+    'events',
+    'notices',
+    'webhooks',
+    'quotas',
+    'workspaces',
+    'accounts',
+    'keys',
+    'devices',
+    'usage',
+    'tunnels',
+    'maintenance',
+    'setup',
+  ],
+  'server/store': [
+    'engine',
+    'schema',
+    'changes',
+    'workspaces',
+    'keys',
+    'accounts',
+    'device-authorizations',
+    'audit',
+    'usage',
+    'tunnels',
+    'quotas',
+    'notices',
+    'webhooks',
+    'maintenance',
+  ],
+}
+
+/** `server` and the commands of the operator consist of several parts. */
 const partOf = (file: string) =>
-  file.startsWith('cli/admin/') ? 'cli/admin' : (file.split('/')[0] as string).replace(/\.ts$/, '')
+  /^(server|cli\/admin(?=\/))(\/[\w-]+)?|^[\w-]+/
+    .exec(file)?.[0]
+    .replace(/^cli\/admin.*/, 'cli/admin') as string
 
 function* imports() {
   const source = join(root, 'src')
@@ -163,43 +163,75 @@ test('every import follows the dependency rules', () => {
     seen += 1
     const part = partOf(file)
     const rule = rules[part]
-    assert.ok(rule, `${file} belongs to no known part`)
-    if (ours) assert.ok([part, ...rule.ours].includes(partOf(to)), `${file} must not import ${to}`)
+    assert.ok(rule, `${file} belongs to no known part: add it to the rules and to ARCHITECTURE.md`)
+    if (ours) assert.ok([part, ...rule.parts].includes(partOf(to)), `${file} must not import ${to}`)
     else if (!isBuiltin(to)) {
       const name = to
         .split('/')
         .slice(0, to.startsWith('@') ? 2 : 1)
         .join('/')
-      assert.ok(rule.packages.includes(name), `${file} must not import the package ${name}`)
+      assert.ok(rule.packages?.includes(name), `${file} must not import the package ${name}`)
     }
   }
   assert.ok(seen > 100, 'found too few imports')
 })
 
-test('only the configuration reads the environment, and only http/, metrics/, tunnels/ and webhooks/ import node:http', () => {
+test('subjects import only those before them', () => {
+  for (const [part, order] of Object.entries(subjects)) {
+    const rank = (file: string): number => {
+      const [name = '', ...rest] = file.slice(part.length + 1).split('/')
+      const index = order.indexOf(name.replace(/\.ts$/, ''))
+      assert.ok(index !== -1 || rest.length === 0, `${file}: add ${name} to the subjects of ${part}`)
+      return index
+    }
+    const inside = [...imports()].filter(
+      ({ file, to }) => file.startsWith(`${part}/`) && to.startsWith(`${part}/`),
+    )
+    for (const { file, to } of inside)
+      assert.ok(rank(file) >= rank(to), `${file} must not import ${to}, a later subject of ${part}`)
+  }
+})
+
+test('no folder has more than 16 files, and no file the name of its folder', () => {
+  const files = globSync('{src,test,bench,scripts,web/src}/**/*.{ts,tsx}', { cwd: root })
+  const byFolder = Map.groupBy(files, dirname)
+  for (const [folder, { length }] of byFolder)
+    assert.ok(length <= 16, `${folder} has ${length} files: group them by subject`)
+  for (const file of files)
+    assert.doesNotMatch(file, /(?:^|\/)([\w-]+)\/\1(\.\w+)*\.tsx?$/, `${file} has the name of its folder`)
+})
+
+test('only the configuration reads the environment, and only HTTP servers and clients import node:http', () => {
   const source = join(root, 'src')
   for (const file of globSync('**/*.ts', { cwd: source })) {
     const text = readFileSync(join(source, file), 'utf8')
-    if (file.split('/')[0]?.replace(/\.ts$/, '') !== 'config') assert.doesNotMatch(text, /process\.env/, file)
-    if (!/^(http|metrics|tunnels|webhooks)\//.test(file)) assert.doesNotMatch(text, /node:http/, file)
+    if (!file.startsWith('server/config/')) assert.doesNotMatch(text, /process\.env/, file)
+    if (!/^(server\/(http|webhooks)|lib\/metrics|edge|tunnel|tunnel-protocol)\//.test(file))
+      assert.doesNotMatch(text, /node:http/, file)
   }
 })
 
 test('the server imports only types of node:http: the import of a value loads the client of fetch as well', () => {
   const source = join(root, 'src')
-  for (const file of globSync('{http,metrics,webhooks}/**/*.ts', { cwd: source })) {
+  const files = globSync('{server/http,lib/metrics,server/webhooks}/**/*.ts', { cwd: source })
+  assert.ok(files.length > 50)
+  for (const file of files) {
     const text = readFileSync(join(source, file), 'utf8')
     assert.doesNotMatch(text, /^import (?!type )[^']*'node:http'/m, file)
   }
 })
 
-test('the client and the edge SDK import no package at run time, and of other parts only net, time, the format of secrets and types', () => {
+test('the client and the edge SDK import no package at run time, and of other parts only lib and types', () => {
   const source = join(root, 'src')
-  for (const file of globSync('{client,edge-sdk}/*.ts', { cwd: source })) {
+  const files = globSync('{client,edge-sdk}/**/*.ts', { cwd: source })
+  assert.ok(files.length > 30)
+  for (const file of files) {
     const text = readFileSync(join(source, file), 'utf8')
-    for (const [statement, target = ''] of text.matchAll(/^(?:import|export)\b[^']*from '([^']+)'/gm))
-      if (!/^\.\/|^\.\.\/(net\/|time\.ts|credentials\/secret\.ts)/.test(target) && !isBuiltin(target))
-        assert.match(statement, /^import type /, file)
+    for (const [statement, target = ''] of text.matchAll(/^(?:import|export)\b[^']*from '([^']+)'/gm)) {
+      const part = target.startsWith('.') ? partOf(relative(source, join(source, dirname(file), target))) : ''
+      const isAllowed = isBuiltin(target) || [partOf(file), 'lib'].includes(part)
+      if (!isAllowed) assert.match(statement, /^import type /, file)
+    }
   }
 })
 
@@ -216,20 +248,22 @@ test('imports have no cycles', () => {
   for (const file of targets.keys()) walk(file, [])
 })
 
-test('the table of ARCHITECTURE.md lists these rules, and its diagram has no other arrows', () => {
+test('ARCHITECTURE.md has these rules in its tables, and its diagrams have no other arrows', () => {
   const text = readFileSync(join(root, 'ARCHITECTURE.md'), 'utf8')
-  const isFolder = (part: string) => existsSync(join(root, 'src', part))
-  const folders = Object.entries(rules).filter(([part]) => isFolder(part))
   const namesIn = (cell: string) => [...cell.matchAll(/`([\w/-]+)`/g)].map(([, name = '']) => name).sort()
   const rows = [...text.matchAll(/^\| (`.+?`) \| (.*?) ?\|/gm)].flatMap(([, parts = '', imported = '']) =>
     namesIn(parts).map((part) => [part, namesIn(imported)]),
   )
-  assert.deepEqual(
-    Object.fromEntries(rows),
-    Object.fromEntries(folders.map(([part, { ours }]) => [part, ours.filter(isFolder).sort()])),
-  )
-  const [, diagram = ''] = /```mermaid\n(.*?)```/s.exec(text) ?? []
-  const arrows = [...diagram.matchAll(/^ +([\w-]+)(?:\[.*?\])? --> ([\w-]+)/gm)]
+  const expected = Object.entries(rules).map(([part, { parts }]) => [part, parts.toSorted()])
+  assert.deepEqual(Object.fromEntries(rows), Object.fromEntries(expected))
+  for (const [part, order] of Object.entries(subjects))
+    assert.ok(text.replace(/\s+/g, ' ').includes(order.join(' → ')), `the order of subjects in ${part}`)
+  const arrows = [...text.matchAll(/^ +([\w/-]+)(?:\[.*?\])? --> ([\w/-]+)/gm)]
   assert.ok(arrows.length > 20)
-  for (const [arrow, from = '', to = ''] of arrows) assert.ok(rules[from]?.ours.includes(to), arrow)
+  const known = Object.entries(rules).flatMap(([part, { parts }]) => parts.map((other) => `${part} ${other}`))
+  /** In the diagram of programs, `server` stands for its parts. */
+  const programs = known.map((arrow) =>
+    arrow.replace(/server\/[\w-]+/g, 'server').replace('cli/admin', 'cli'),
+  )
+  for (const [arrow, from, to] of arrows) assert.ok([...known, ...programs].includes(`${from} ${to}`), arrow)
 })

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { root } from '../support/process.ts'
+import { root } from '../support/processes/process.ts'
 
 test('messages of the program run adit by npx only with --no-install, which downloads nothing', () => {
   const sources = globSync(['src/**/*.ts', 'bin/*.js', 'scripts/*.{ts,js}', 'web/src/**/*.{ts,tsx}'], {

@@ -3,9 +3,9 @@ import assert from 'node:assert/strict'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { createFolder } from '../support/databases.ts'
-import { promtool, withoutPromtool } from '../support/metrics.ts'
-import { root } from '../support/process.ts'
+import { promtool, withoutPromtool } from '../support/api/metrics.ts'
+import { createFolder } from '../support/databases/create.ts'
+import { root } from '../support/processes/process.ts'
 
 const folder = join(root, 'deploy/monitoring')
 const read = (name: string) => readFileSync(join(folder, name), 'utf8')

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { root } from '../support/process.ts'
+import { root } from '../support/processes/process.ts'
 
 const TEXTS = [
   '*.md',

@@ -4,11 +4,11 @@ import { existsSync, mkdtempSync, rmSync, statfsSync } from 'node:fs'
 import { freemem, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { readConfig } from '../../src/config.ts'
-import { createLog } from '../../src/log.ts'
-import { openServices } from '../../src/services.ts'
-import { onServer, SECRET, sqliteUrl, TEMPLATES } from './migrated-databases.ts'
-import { type Cluster, createCluster } from './postgres.ts'
+import { createLog } from '../../src/lib/log.ts'
+import { readConfig } from '../../src/server/config/server.ts'
+import { openServices } from '../../src/server/services.ts'
+import { onServer, SECRET, sqliteUrl, TEMPLATES } from './databases/migrated-databases.ts'
+import { type Cluster, createCluster } from './databases/postgres.ts'
 
 const MIGRATE_TIMEOUT_MS = 30_000
 /** Nothing here outlives the run, so nothing has to reach the disk; and no table lives long enough to vacuum. */

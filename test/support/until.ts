@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { sql } from 'kysely'
-import type { Store, Tx } from '../../src/store/store.ts'
+import type { Store, Tx } from '../../src/server/store/engine/store.ts'
 
 /** Only a test that fails waits for so long. Pass a shorter time where a guarantee is one. */
 const TIMEOUT_MS = 30_000

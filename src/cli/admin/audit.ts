@@ -1,5 +1,5 @@
 import { printableJson } from '../../contract/text.ts'
-import { type ExportedEntry, exportAllAudit, parseCursor } from '../../domain/audit-export-all.ts'
+import { type ExportedEntry, exportAllAudit, parseCursor } from '../../server/domain/audit/export-all.ts'
 import { CommandError, UsageError } from '../errors.ts'
 import type { Io } from '../io.ts'
 import { openCursorFile } from './cursor-file.ts'

@@ -1,7 +1,7 @@
 // A file with the cursor of the last exported entry.
 import { readFileSync } from 'node:fs'
-import { replaceFile } from '../edit-file.ts'
 import { CommandError } from '../errors.ts'
+import { replaceFile } from '../tunnels/edit-file.ts'
 
 export interface CursorFile {
   /** Undefined if there is no file yet. */

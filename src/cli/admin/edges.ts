@@ -1,9 +1,9 @@
-import { type EdgeUsage, resetEdgeUsage, sumEdgeUsage } from '../../domain/edge-usage.ts'
-import { createEdge, listAll, revoke as revokeEdge } from '../../domain/edges.ts'
+import { createEdge, listAll, revoke as revokeEdge } from '../../server/domain/tunnels/edges.ts'
+import { type EdgeUsage, resetEdgeUsage, sumEdgeUsage } from '../../server/domain/usage/reset-edge.ts'
 import type { Io } from '../io.ts'
-import { printState } from '../key-state.ts'
 import { green, yellow } from '../style.ts'
 import type { Cell } from '../table.ts'
+import { printState } from '../workspace/key-state.ts'
 import { confirm, withServices } from './with-services.ts'
 
 export async function create(name: string, io: Io): Promise<void> {

@@ -1,8 +1,8 @@
-import { type FoundSecret, findSecret } from '../../domain/key-find.ts'
+import { type FoundSecret, findSecret } from '../../server/domain/keys/find.ts'
 import { CommandError, UsageError } from '../errors.ts'
 import type { Io } from '../io.ts'
-import { printState } from '../key-state.ts'
 import { joinLines, type Text } from '../style.ts'
+import { printState } from '../workspace/key-state.ts'
 import { withServices } from './with-services.ts'
 
 export async function find(io: Io): Promise<void> {

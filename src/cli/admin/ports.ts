@@ -1,4 +1,4 @@
-import { listAllPorts, releasePort } from '../../domain/operator-ports.ts'
+import { listAllPorts, releasePort } from '../../server/domain/tunnels/operator-ports.ts'
 import { UsageError } from '../errors.ts'
 import type { Io } from '../io.ts'
 import { withServices } from './with-services.ts'

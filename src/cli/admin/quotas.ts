@@ -1,11 +1,11 @@
-import { readQuantity } from '../../config/values.ts'
-import { type QuotaKind, quotaKinds, quotaTitles } from '../../domain/quotas.ts'
+import { readQuantity } from '../../server/config/values.ts'
+import { type QuotaKind, quotaKinds, quotaTitles } from '../../server/domain/quotas/limits.ts'
 import {
   type QuotaSetting,
   type QuotaSettings,
   readQuotasOf,
   setQuotas,
-} from '../../domain/workspace-quotas.ts'
+} from '../../server/domain/workspaces/quotas.ts'
 import { formatBytes } from '../bytes.ts'
 import { UsageError } from '../errors.ts'
 import type { Io } from '../io.ts'

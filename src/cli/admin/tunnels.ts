@@ -1,4 +1,4 @@
-import { listAllOpen } from '../../domain/tunnels.ts'
+import { listAllOpen } from '../../server/domain/tunnels/open.ts'
 import { formatBytes } from '../bytes.ts'
 import type { Io } from '../io.ts'
 import { withServices } from './with-services.ts'

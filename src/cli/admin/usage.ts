@@ -1,4 +1,4 @@
-import { resetUsage, showCounters, showDays } from '../../domain/usage-reset.ts'
+import { resetUsage, showCounters, showDays } from '../../server/domain/usage/reset.ts'
 import type { Io } from '../io.ts'
 import { withServices } from './with-services.ts'
 

@@ -1,14 +1,14 @@
-import { readConfig } from '../../config.ts'
 import { type Role, roles } from '../../contract/operation.ts'
+import { readConfig } from '../../server/config/server.ts'
+import { findWorkspacesOfLastOwner } from '../../server/domain/accounts/last-access.ts'
+import { type CreatedLink, linkUrl } from '../../server/domain/accounts/links.ts'
 import {
   createResetLink,
   getUserByEmail,
   inviteByOperator,
   listAllUsers,
   setDisabled,
-} from '../../domain/accounts.ts'
-import { findWorkspacesOfLastOwner } from '../../domain/last-access.ts'
-import { type CreatedLink, linkUrl } from '../../domain/links.ts'
+} from '../../server/domain/accounts/users.ts'
 import { UsageError } from '../errors.ts'
 import type { Io } from '../io.ts'
 import { dim, green } from '../style.ts'

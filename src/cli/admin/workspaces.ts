@@ -1,12 +1,12 @@
-import { RESTORABLE_DAYS } from '../../credentials/archive.ts'
-import { archiveAsOperator, restore as restoreIn } from '../../domain/archive.ts'
+import { RESTORABLE_DAYS } from '../../lib/credentials/archive.ts'
+import { archiveAsOperator, restore as restoreIn } from '../../server/domain/workspaces/archive.ts'
 import {
   createWorkspace,
   describeWorkspace,
   getBySlug,
   listAll,
   provision as provisionIn,
-} from '../../domain/workspaces.ts'
+} from '../../server/domain/workspaces/manage.ts'
 import type { Io } from '../io.ts'
 import { confirm, withServices } from './with-services.ts'
 

@@ -1,5 +1,5 @@
 // Commands for the operator. They act on the database.
-import { RESTORABLE_DAYS } from '../../credentials/archive.ts'
+import { RESTORABLE_DAYS } from '../../lib/credentials/archive.ts'
 import { type Command, command } from '../command.ts'
 import { dayOption, forceOption, labelOption, workspaceOption, yesOption } from './options.ts'
 
@@ -350,7 +350,7 @@ const database: readonly Command[] = [
       details:
         '`adit serve` does this at every start; use it to prepare a database without starting a server.',
     },
-    async (_input, io) => (await import('../admin/migrate.ts')).migrate(io),
+    async (_input, io) => (await import('../admin/database/migrate.ts')).migrate(io),
   ),
   command(
     {
@@ -363,7 +363,7 @@ const database: readonly Command[] = [
         'included; keep a copy of it elsewhere. See docs/operations/backup.md for how to restore.',
       arguments: ['file'],
     },
-    async ({ file }, io) => (await import('../admin/backup.ts')).backup(file, io),
+    async ({ file }, io) => (await import('../admin/database/backup.ts')).backup(file, io),
   ),
   command(
     {
@@ -379,7 +379,7 @@ const database: readonly Command[] = [
         'See docs/operations/retention.md.',
       options: { 'dry-run': { summary: 'only show what would be deleted' } },
     },
-    async (input, io) => (await import('../admin/retention.ts')).retention(input, io),
+    async (input, io) => (await import('../admin/database/retention.ts')).retention(input, io),
   ),
   command(
     {
@@ -391,7 +391,7 @@ const database: readonly Command[] = [
         'coordinator. Nodes may serve meanwhile. Run it again after an upgrade, which may add tables, or ' +
         'after an interruption. See docs/operations/citus.md.',
     },
-    async (_input, io) => (await import('../admin/distribute.ts')).distribute(io),
+    async (_input, io) => (await import('../admin/database/distribute.ts')).distribute(io),
   ),
   command(
     {
@@ -404,7 +404,7 @@ const database: readonly Command[] = [
         'A killed or hung node is listed until the next revocation, which waits 2 seconds for it and ' +
         'removes it.',
     },
-    async (_input, io) => (await import('../admin/nodes.ts')).list(io),
+    async (_input, io) => (await import('../admin/database/nodes.ts')).list(io),
   ),
   command(
     {
@@ -418,7 +418,7 @@ const database: readonly Command[] = [
         'Run it as the user of the server, with its environment and in its directory. The exit code is 1 if ' +
         'there are problems, and 0 if there are none or only warnings. See docs/operations/doctor.md.',
     },
-    async (_input, io) => (await import('../admin/doctor.ts')).doctor(io),
+    async (_input, io) => (await import('../admin/database/doctor.ts')).doctor(io),
   ),
   command(
     {
@@ -428,7 +428,7 @@ const database: readonly Command[] = [
       details: 'For trying things out. It cannot be undone; running it again changes only the current day.',
       options: { workspace: { ...workspaceOption, summary: 'workspace (default: "default")' } },
     },
-    async ({ workspace }, io) => (await import('../admin/demo.ts')).demo(workspace ?? 'default', io),
+    async ({ workspace }, io) => (await import('../admin/database/demo.ts')).demo(workspace ?? 'default', io),
   ),
 ]
 

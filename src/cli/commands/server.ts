@@ -1,5 +1,5 @@
 // The command that runs the control plane.
-import { settings } from '../../config.ts'
+import { settings } from '../../server/config/server.ts'
 import { type Command, command } from '../command.ts'
 
 export const serverCommands: readonly Command[] = [
@@ -13,6 +13,6 @@ export const serverCommands: readonly Command[] = [
         'open requests are completed; a second signal stops it immediately.',
       environment: settings,
     },
-    async (_input, io) => (await import('../serve.ts')).serve(io),
+    async (_input, io) => (await import('../server/serve.ts')).serve(io),
   ),
 ]

@@ -1,7 +1,7 @@
 // Commands that open tunnels, run an edge, and manage the keys of an edge without a control plane.
-import { edgeSettings } from '../../config/edge.ts'
-import { TOKENS_FILE } from '../../config/environment.ts'
-import { settings } from '../../config.ts'
+import { edgeSettings } from '../../server/config/edge.ts'
+import { TOKENS_FILE } from '../../server/config/environment.ts'
+import { settings } from '../../server/config/server.ts'
 import { type Command, command } from '../command.ts'
 import { API_ACCESS, apiOptions, labelOption } from './options.ts'
 
@@ -70,7 +70,7 @@ export const tunnelCommands: readonly Command[] = [
         ...tunnelOptions,
       },
     },
-    async (input, io) => (await import('../tunnel.ts')).tunnel('http', input, io),
+    async (input, io) => (await import('../tunnels/tunnel.ts')).tunnel('http', input, io),
   ),
   command(
     {
@@ -88,7 +88,7 @@ export const tunnelCommands: readonly Command[] = [
       arguments: ['target'],
       options: tunnelOptions,
     },
-    async (input, io) => (await import('../tunnel.ts')).tunnel('tcp', input, io),
+    async (input, io) => (await import('../tunnels/tunnel.ts')).tunnel('tcp', input, io),
   ),
   command(
     {
@@ -116,7 +116,7 @@ export const tunnelCommands: readonly Command[] = [
         ADIT_LOG_LEVEL: settings.ADIT_LOG_LEVEL,
       },
     },
-    async (input, io) => (await import('../edge.ts')).edge(input, io),
+    async (input, io) => (await import('../tunnels/edge.ts')).edge(input, io),
   ),
   command(
     {
@@ -130,7 +130,7 @@ export const tunnelCommands: readonly Command[] = [
       options: { label: labelOption, file: tokensFileOption },
     },
     async ({ file = TOKENS_FILE, ...given }, io) =>
-      (await import('../tokens-file.ts')).add({ ...given, file }, io),
+      (await import('../tunnels/tokens-file.ts')).add({ ...given, file }, io),
   ),
   command(
     {
@@ -139,7 +139,7 @@ export const tunnelCommands: readonly Command[] = [
       summary: 'list the keys in a tokens file',
       options: { file: tokensFileOption },
     },
-    async ({ file = TOKENS_FILE }, io) => (await import('../tokens-file.ts')).list(file, io),
+    async ({ file = TOKENS_FILE }, io) => (await import('../tunnels/tokens-file.ts')).list(file, io),
   ),
   command(
     {
@@ -150,6 +150,7 @@ export const tunnelCommands: readonly Command[] = [
       arguments: ['id'],
       options: { file: tokensFileOption },
     },
-    async ({ id, file = TOKENS_FILE }, io) => (await import('../tokens-file.ts')).remove(id, file, io),
+    async ({ id, file = TOKENS_FILE }, io) =>
+      (await import('../tunnels/tokens-file.ts')).remove(id, file, io),
   ),
 ]

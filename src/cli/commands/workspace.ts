@@ -22,7 +22,7 @@ export const workspaceCommands: readonly Command[] = [
         profile: { value: '<name>', summary: 'profile to save (default: the current one, or "default")' },
       },
     },
-    async (input, io) => (await import('../login.ts')).login(input, io),
+    async (input, io) => (await import('../session/login.ts')).login(input, io),
   ),
   command(
     {
@@ -31,15 +31,15 @@ export const workspaceCommands: readonly Command[] = [
       summary: 'remove a profile and its API key from this machine',
       options: { profile: { value: '<name>', summary: 'profile to remove (default: the current one)' } },
     },
-    async (input, io) => (await import('../login.ts')).logout(input, io),
+    async (input, io) => (await import('../session/login.ts')).logout(input, io),
   ),
   command(
     { name: 'profiles', group, summary: 'list profiles; * marks the current one' },
-    async (_input, io) => (await import('../login.ts')).list(io),
+    async (_input, io) => (await import('../session/login.ts')).list(io),
   ),
   command(
     { name: 'profiles use', group, summary: 'switch to another profile', arguments: ['name'] },
-    async ({ name }, io) => (await import('../login.ts')).use(name, io),
+    async ({ name }, io) => (await import('../session/login.ts')).use(name, io),
   ),
   command(
     {
@@ -49,11 +49,11 @@ export const workspaceCommands: readonly Command[] = [
       details: API_ACCESS,
       options: apiOptions,
     },
-    async (input, io) => (await import('../workspace.ts')).show(input, io),
+    async (input, io) => (await import('../workspace/show.ts')).show(input, io),
   ),
   command(
     { name: 'keys list', group, summary: 'list API keys', details: API_ACCESS, options: apiOptions },
-    async (input, io) => (await import('../keys.ts')).list(input, io),
+    async (input, io) => (await import('../workspace/keys.ts')).list(input, io),
   ),
   command(
     {
@@ -66,7 +66,7 @@ export const workspaceCommands: readonly Command[] = [
         `It is not shown again.\n\n${API_ACCESS}`,
       options: { label: labelOption, ...apiOptions },
     },
-    async (input, io) => (await import('../keys.ts')).create(input, io),
+    async (input, io) => (await import('../workspace/keys.ts')).create(input, io),
   ),
   command(
     {
@@ -79,7 +79,7 @@ export const workspaceCommands: readonly Command[] = [
       arguments: ['id'],
       options: { yes: yesOption, ...apiOptions },
     },
-    async (input, io) => (await import('../keys.ts')).revoke(input, io),
+    async (input, io) => (await import('../workspace/keys.ts')).revoke(input, io),
   ),
   command(
     {
@@ -89,7 +89,7 @@ export const workspaceCommands: readonly Command[] = [
       details: API_ACCESS,
       options: { days: { value: '<number>', summary: '1 to 365 (default: 30)' }, ...apiOptions },
     },
-    async (input, io) => (await import('../usage.ts')).show(input, io),
+    async (input, io) => (await import('../workspace/usage.ts')).show(input, io),
   ),
   command(
     {

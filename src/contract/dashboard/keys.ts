@@ -1,7 +1,7 @@
 // API keys of a workspace in the dashboard.
 import Type from 'typebox'
-import { type KeyState, keyStates } from '../../credentials/key-state.ts'
-import { type Overlap, overlaps } from '../../credentials/rotation.ts'
+import { type KeyState, keyStates } from '../../lib/credentials/key-state.ts'
+import { type Overlap, overlaps } from '../../lib/credentials/rotation.ts'
 import { Instant, InstantOrNull, Label, SearchText, TokenId, UtcTimestamp } from '../fields.ts'
 import { operation, STRICT } from '../operation.ts'
 import { InWorkspace } from './members.ts'

@@ -1,6 +1,6 @@
 // Creating a workspace, and its settings: name, policy, archiving.
 import Type from 'typebox'
-import { RESTORABLE_DAYS } from '../../credentials/archive.ts'
+import { RESTORABLE_DAYS } from '../../lib/credentials/archive.ts'
 import { Instant, Slug, WorkspaceName } from '../fields.ts'
 import { operation, STRICT } from '../operation.ts'
 import { InWorkspace } from './members.ts'

@@ -1,9 +1,9 @@
 // Open tunnels of a workspace, the edges that carry them, and its tunnel names with their access rules.
 import Type from 'typebox'
-import { AllowedNetworks, BasicAuthPassword, BasicAuthUser } from '../access-rules.ts'
+import { AllowedNetworks, BasicAuthPassword, BasicAuthUser } from '../edge/access-rules.ts'
+import { ClientAccess, TunnelName, TunnelType } from '../edge/tunnel-fields.ts'
 import { EdgeName, HostName, Id, Instant, InstantOrNull } from '../fields.ts'
 import { operation, STRICT } from '../operation.ts'
-import { ClientAccess, TunnelName, TunnelType } from '../tunnel-fields.ts'
 import { InWorkspace } from './members.ts'
 
 const Integer = (description: string) => Type.Integer({ minimum: 0, description })

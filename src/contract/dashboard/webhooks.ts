@@ -1,6 +1,6 @@
 // Webhook endpoints of a workspace, and the log of deliveries to them.
 import Type from 'typebox'
-import { type Overlap, overlaps } from '../../credentials/rotation.ts'
+import { type Overlap, overlaps } from '../../lib/credentials/rotation.ts'
 import { type EventType, eventTypes } from '../events.ts'
 import { Id, Instant, InstantOrNull, Label } from '../fields.ts'
 import { operation, STRICT } from '../operation.ts'

@@ -2,7 +2,7 @@
 import { Button, Group, PasswordInput, Stack } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
-import { ErrorAlert } from '../components/query-states.tsx'
+import { ErrorAlert } from '../components/lists/query-states.tsx'
 
 interface PasswordStepProps {
   actionLabel: string

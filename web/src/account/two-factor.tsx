@@ -2,7 +2,7 @@
 import { Button, Group, Text } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
 import { useRef } from 'react'
-import { dangerOutline } from '../components/danger-outline.ts'
+import { dangerOutline } from '../components/dialogs/danger-outline.ts'
 import { restoreFocus } from '../components/focus.ts'
 import { Section } from '../components/section.tsx'
 import { showToast } from '../components/toast.tsx'

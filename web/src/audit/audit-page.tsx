@@ -2,11 +2,17 @@
 import { Anchor, Group, Paper, Text } from '@mantine/core'
 import { useInfiniteQuery } from '@tanstack/react-query'
 import { useSearchParams } from 'wouter'
-import { LoadMoreButton } from '../components/load-more-button.tsx'
+import { LoadMoreButton } from '../components/lists/load-more-button.tsx'
+import {
+  EmptyState,
+  ErrorAlert,
+  NoMatchYet,
+  QueryResult,
+  SkeletonRows,
+} from '../components/lists/query-states.tsx'
+import rows from '../components/lists/rows.module.css'
 import { Page } from '../components/page.tsx'
-import { EmptyState, ErrorAlert, NoMatchYet, QueryResult, SkeletonRows } from '../components/query-states.tsx'
 import { RelativeTime } from '../components/relative-time.tsx'
-import rows from '../components/rows.module.css'
 import { formatUtcMinute } from '../format.ts'
 import { LogIcon } from '../icons.tsx'
 import { auditQuery } from '../queries.ts'

@@ -1,5 +1,5 @@
 // The filter of the audit log, which is in the URL of the page.
-import { DAY_MS } from '../../../src/time.ts'
+import { DAY_MS } from '../../../src/lib/time.ts'
 
 const names = ['actor', 'action', 'target', 'from', 'to'] as const
 

@@ -5,8 +5,8 @@ import { Link } from 'wouter'
 import { OverviewIcon } from '../icons.tsx'
 import { useSession } from '../session.tsx'
 import { CreateWorkspaceDialog } from '../shell/create-workspace-dialog.tsx'
+import { EmptyState } from './lists/query-states.tsx'
 import { Page } from './page.tsx'
-import { EmptyState } from './query-states.tsx'
 
 const overviewButton = (
   <Button component={Link} href="/" variant="default">

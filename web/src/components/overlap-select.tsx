@@ -1,6 +1,6 @@
 // How long the predecessor of a rotated secret stays in use.
 import { NativeSelect } from '@mantine/core'
-import type { Overlap } from '../../../src/credentials/rotation.ts'
+import type { Overlap } from '../../../src/lib/credentials/rotation.ts'
 
 export const DEFAULT_OVERLAP: Overlap = '24h'
 

@@ -2,7 +2,7 @@
 import { Alert, Code, Group, Text } from '@mantine/core'
 import type { Output } from '../api.ts'
 import { CopyBlock, CopyTextButton } from '../components/copy.tsx'
-import { OnceDialog } from '../components/once-dialog.tsx'
+import { OnceDialog } from '../components/dialogs/once.tsx'
 import { RelativeTime } from '../components/relative-time.tsx'
 import { showToast } from '../components/toast.tsx'
 import { WarningIcon } from '../icons.tsx'

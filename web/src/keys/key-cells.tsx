@@ -1,7 +1,7 @@
 // Parts of a key that the table and the cards show.
 import { Badge, Group, Stack, Text } from '@mantine/core'
 import type { ReactNode } from 'react'
-import type { KeyState } from '../../../src/credentials/key-state.ts'
+import type { KeyState } from '../../../src/lib/credentials/key-state.ts'
 import { CopyIconButton } from '../components/copy.tsx'
 import { RelativeTime } from '../components/relative-time.tsx'
 import { operatorName } from '../format.ts'

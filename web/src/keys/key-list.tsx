@@ -1,8 +1,8 @@
 // The list of API keys, with the dialogs that rotate and revoke them.
 import { Button, Group, Stack } from '@mantine/core'
-import { dangerOutline } from '../components/danger-outline.ts'
+import { dangerOutline } from '../components/dialogs/danger-outline.ts'
+import { useDialog, useRemovalDialog } from '../components/dialogs/use-dialog.ts'
 import { removeButtonProps } from '../components/focus.ts'
-import { useDialog, useRemovalDialog } from '../components/use-dialog.ts'
 import { useIsPhone } from '../components/use-is-phone.ts'
 import type { Key, ListedKey } from '../queries.ts'
 import { useWorkspace } from '../session.tsx'

@@ -1,6 +1,6 @@
 import { Text } from '@mantine/core'
 import { call } from '../api.ts'
-import { ConfirmDialog } from '../components/confirm-dialog.tsx'
+import { ConfirmDialog } from '../components/dialogs/confirm.tsx'
 import type { Key } from '../queries.ts'
 import { invalidateWorkspace } from '../queries.ts'
 import { useWorkspace } from '../session.tsx'

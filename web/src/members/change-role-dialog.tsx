@@ -1,6 +1,6 @@
 // Confirms role changes with lasting effect: making another member an owner, and lowering one's own role.
 import { Text } from '@mantine/core'
-import { ConfirmDialog } from '../components/confirm-dialog.tsx'
+import { ConfirmDialog } from '../components/dialogs/confirm.tsx'
 import { roleNames } from '../components/role-badge.tsx'
 import type { Role } from '../session.tsx'
 import type { Member } from './member.ts'

@@ -2,7 +2,7 @@
 import { Group, Paper, Progress, Skeleton, Stack, Text, Title } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import type { Output } from '../api.ts'
-import { QueryResult } from '../components/query-states.tsx'
+import { QueryResult } from '../components/lists/query-states.tsx'
 import { formatBytes, formatBytesExact, formatCount, formatDay } from '../format.ts'
 import { quotasQuery } from '../queries.ts'
 import { useWorkspace } from '../session.tsx'

@@ -1,8 +1,8 @@
 // Settings of a workspace. Owners change them; other members see them.
 import { Alert } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
+import { QueryResult, SkeletonRows } from '../components/lists/query-states.tsx'
 import { Page } from '../components/page.tsx'
-import { QueryResult, SkeletonRows } from '../components/query-states.tsx'
 import { workspaceQuery } from '../queries.ts'
 import { useWorkspace } from '../session.tsx'
 import { ArchiveWorkspace } from './archive-workspace.tsx'

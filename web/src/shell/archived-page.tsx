@@ -1,6 +1,7 @@
 // Shown instead of every page of an archived workspace.
+
+import { EmptyState } from '../components/lists/query-states.tsx'
 import { Page } from '../components/page.tsx'
-import { EmptyState } from '../components/query-states.tsx'
 import { formatUtcMinute } from '../format.ts'
 import { OverviewIcon } from '../icons.tsx'
 import { useWorkspace } from '../session.tsx'

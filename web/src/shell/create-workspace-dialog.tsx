@@ -5,7 +5,7 @@ import { type FormEvent, useState } from 'react'
 import { useLocation } from 'wouter'
 import { call } from '../api.ts'
 import { fieldError } from '../api-error.ts'
-import { ErrorAlert } from '../components/query-states.tsx'
+import { ErrorAlert } from '../components/lists/query-states.tsx'
 import { showToast } from '../components/toast.tsx'
 import { queryClient } from '../queries.ts'
 

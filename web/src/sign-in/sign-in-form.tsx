@@ -3,7 +3,7 @@ import { Button, PasswordInput, Stack, Text, TextInput } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { type FormEvent, type ReactNode, useState } from 'react'
 import { call } from '../api.ts'
-import { ErrorAlert } from '../components/query-states.tsx'
+import { ErrorAlert } from '../components/lists/query-states.tsx'
 import { allowSignedOut } from '../queries.ts'
 
 interface SignInFormProps {

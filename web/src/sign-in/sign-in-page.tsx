@@ -5,7 +5,7 @@ import { useState } from 'react'
 import { Link, Redirect, useLocation, useSearchParams } from 'wouter'
 import { useHistoryState } from 'wouter/use-browser-location'
 import { call } from '../api.ts'
-import { ErrorAlert } from '../components/query-states.tsx'
+import { ErrorAlert } from '../components/lists/query-states.tsx'
 import { WarningIcon } from '../icons.tsx'
 import {
   allowSignedOut,

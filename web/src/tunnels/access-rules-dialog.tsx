@@ -1,9 +1,9 @@
 // Dialog for the access rules of a name: a user name with password, and allowed networks.
 import { Button, Checkbox, Group, Modal, Stack, Text, Textarea, TextInput } from '@mantine/core'
 import type { FormEvent } from 'react'
-import { basicAuthLength } from '../../../src/credentials/basic-auth.ts'
+import { basicAuthLength } from '../../../src/lib/credentials/basic-auth.ts'
+import { ErrorAlert } from '../components/lists/query-states.tsx'
 import { NewPasswordInput } from '../components/new-password-input.tsx'
-import { ErrorAlert } from '../components/query-states.tsx'
 import type { TunnelName } from '../queries.ts'
 import { type AccessRulesForm, useAccessRulesForm } from './access-rules-form.ts'
 

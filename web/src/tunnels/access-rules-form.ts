@@ -1,13 +1,13 @@
 // State of the form for access rules: its values, what is wrong with them, and saving.
 import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
-import { ALLOWED_NETWORKS_MAX } from '../../../src/credentials/access-limits.ts'
+import { ALLOWED_NETWORKS_MAX } from '../../../src/lib/credentials/access-limits.ts'
 import {
   BASIC_AUTH_LIMITS,
   basicAuthLength,
   composed,
   isBasicAuthPassword,
-} from '../../../src/credentials/basic-auth.ts'
+} from '../../../src/lib/credentials/basic-auth.ts'
 import { call } from '../api.ts'
 import { ApiError, fieldError } from '../api-error.ts'
 import { showToast } from '../components/toast.tsx'

@@ -1,7 +1,7 @@
 import { Text } from '@mantine/core'
 import { call } from '../api.ts'
 import { ApiError } from '../api-error.ts'
-import { ConfirmDialog } from '../components/confirm-dialog.tsx'
+import { ConfirmDialog } from '../components/dialogs/confirm.tsx'
 import { showToast } from '../components/toast.tsx'
 import { invalidateWorkspace, queryClient, type Tunnel, tunnelsQuery } from '../queries.ts'
 import { useWorkspace } from '../session.tsx'

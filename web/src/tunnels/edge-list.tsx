@@ -1,9 +1,9 @@
 // Edges of the server, and whether they are connected.
 import { Badge, Group, Paper, Stack, Text } from '@mantine/core'
 import { CopyBlock } from '../components/copy.tsx'
-import { EmptyState } from '../components/query-states.tsx'
+import { EmptyState } from '../components/lists/query-states.tsx'
+import rows from '../components/lists/rows.module.css'
 import { RelativeTime } from '../components/relative-time.tsx'
-import rows from '../components/rows.module.css'
 import { formatCount } from '../format.ts'
 import { TunnelIcon } from '../icons.tsx'
 import { edgeCommands } from '../overview/commands.ts'

@@ -1,6 +1,6 @@
 // What the table and the cards show of a tunnel.
 import { Badge, Button, Group, Text } from '@mantine/core'
-import { dangerOutline } from '../components/danger-outline.ts'
+import { dangerOutline } from '../components/dialogs/danger-outline.ts'
 import { removeButtonProps } from '../components/focus.ts'
 import { formatBytes, formatBytesExact, formatCount, formatCountShort } from '../format.ts'
 import type { Tunnel } from '../queries.ts'

@@ -1,8 +1,8 @@
 // Open tunnels as a table, or as cards on a phone. Rows are memoized: a poll renders only those that changed.
 import { Group, Paper, Stack, Table, Text, VisuallyHidden } from '@mantine/core'
 import { memo, type ReactNode } from 'react'
+import { useRemovalDialog } from '../components/dialogs/use-dialog.ts'
 import { RelativeTime } from '../components/relative-time.tsx'
-import { useRemovalDialog } from '../components/use-dialog.ts'
 import { useIsPhone } from '../components/use-is-phone.ts'
 import type { Tunnel } from '../queries.ts'
 import { useWorkspace } from '../session.tsx'

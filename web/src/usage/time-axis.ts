@@ -1,6 +1,6 @@
 // Ticks of the time axis: evenly spaced, ending with the last point. Recharts would measure the label of
 // every point to choose its own, which is slow and may drop any of them.
-import { DAY_MS } from '../../../src/time.ts'
+import { DAY_MS } from '../../../src/lib/time.ts'
 import { formatDay, formatDayShort } from '../format.ts'
 import type { ChartPoint } from './weeks.ts'
 

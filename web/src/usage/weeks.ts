@@ -1,5 +1,5 @@
 // Usage by calendar week, for charts of a range that is too long for one point per day.
-import { DAY_MS } from '../../../src/time.ts'
+import { DAY_MS } from '../../../src/lib/time.ts'
 
 /** Plotted values need not be exact, and the chart library accepts numbers only. */
 export interface ChartPoint {

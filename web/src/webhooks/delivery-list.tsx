@@ -3,10 +3,10 @@ import { Badge, Button, Code, Group, Paper, Stack, Text, Title, UnstyledButton }
 import { useInfiniteQuery, useMutation, useQuery } from '@tanstack/react-query'
 import { useId, useState } from 'react'
 import { call } from '../api.ts'
-import { LoadMoreButton } from '../components/load-more-button.tsx'
-import { EmptyState, ErrorAlert, QueryResult, SkeletonRows } from '../components/query-states.tsx'
+import { LoadMoreButton } from '../components/lists/load-more-button.tsx'
+import { EmptyState, ErrorAlert, QueryResult, SkeletonRows } from '../components/lists/query-states.tsx'
+import rows from '../components/lists/rows.module.css'
 import { RelativeTime } from '../components/relative-time.tsx'
-import rows from '../components/rows.module.css'
 import { showToast } from '../components/toast.tsx'
 import { WebhookIcon } from '../icons.tsx'
 import {

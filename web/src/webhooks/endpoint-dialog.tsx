@@ -3,7 +3,7 @@ import { Button, Checkbox, Group, Modal, Radio, SimpleGrid, Stack, TextInput } f
 import { useMutation } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
 import { call } from '../api.ts'
-import { ErrorAlert } from '../components/query-states.tsx'
+import { ErrorAlert } from '../components/lists/query-states.tsx'
 import { showToast } from '../components/toast.tsx'
 import { invalidateWorkspace, type WebhookEndpoint } from '../queries.ts'
 import { useWorkspace } from '../session.tsx'

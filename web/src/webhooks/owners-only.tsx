@@ -1,5 +1,5 @@
+import { EmptyState } from '../components/lists/query-states.tsx'
 import { Page } from '../components/page.tsx'
-import { EmptyState } from '../components/query-states.tsx'
 import { WebhookIcon } from '../icons.tsx'
 import { useWorkspace } from '../session.tsx'
 

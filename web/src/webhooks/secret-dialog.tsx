@@ -1,7 +1,7 @@
 // Shows the secret of a webhook endpoint once.
 import { Alert, Anchor, Code, Group, Text } from '@mantine/core'
 import { CopyTextButton } from '../components/copy.tsx'
-import { OnceDialog } from '../components/once-dialog.tsx'
+import { OnceDialog } from '../components/dialogs/once.tsx'
 import { WarningIcon } from '../icons.tsx'
 
 interface SecretDialogProps {

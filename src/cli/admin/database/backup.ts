@@ -1,0 +1,44 @@
+import { randomBytes } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { readConfig } from '../../../server/config/server.ts'
+import { createIds } from '../../../server/domain/ids.ts'
+import { BackupError, backUp } from '../../../server/domain/maintenance/backup.ts'
+import { operatorActor } from '../../../server/operator.ts'
+import { abortOnSignal } from '../../abort-on-signal.ts'
+import { CommandError } from '../../errors.ts'
+import type { Io } from '../../io.ts'
+
+export async function backup(given: string, io: Io): Promise<void> {
+  const { database, secret } = readConfig()
+  const file = resolve(given)
+  const { signal, release } = abortOnSignal()
+  try {
+    const done = await backUp(database, file, {
+      clock: Date.now,
+      ids: createIds(Date.now, randomBytes),
+      actor: operatorActor(),
+      onAuditFailed: ({ message }) =>
+        io.warn(`The backup is not recorded in the audit log: ${message.replace(/\.$/, '')}.`),
+      signal,
+      onProgress: (percent) => io.progress(`${percent}% copied`),
+      onCheck: () => io.progress('checking the copy'),
+    })
+    io.progress('')
+    io.data({ file, ...done }, `Wrote ${file} with everything that was committed by ${done.asOf}.`)
+  } catch (error) {
+    io.progress('')
+    throw toCommandError(error, signal)
+  } finally {
+    release()
+  }
+  const secretFile = database.engine === 'sqlite' ? `${database.path}.secret` : ''
+  if (secret === undefined && existsSync(secretFile))
+    io.info(`Not included: ${secretFile}, which encrypts two-factor secrets. Keep a copy of it elsewhere.`)
+}
+
+function toCommandError(error: unknown, signal: AbortSignal): CommandError {
+  if (signal.aborted) return new CommandError('canceled', 'Canceled. The incomplete copy was removed.')
+  const { message } = error as Error
+  return new CommandError('backup', error instanceof BackupError ? message : `The backup failed: ${message}.`)
+}

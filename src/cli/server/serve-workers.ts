@@ -1,0 +1,70 @@
+// `adit serve` with several workers: this process starts them, prints what they have in common, and passes
+// signals on.
+import { closeSync, openSync } from 'node:fs'
+import type { Logger } from 'pino'
+import { flushLog } from '../../lib/log.ts'
+import { startMetricsListener } from '../../lib/metrics/listener.ts'
+import { handleCounterCalls, listenError, listenUrl, logMetricsFailure } from '../../server/app.ts'
+import type { Config } from '../../server/config/server.ts'
+import { openServices } from '../../server/services.ts'
+import { combinedMetrics } from '../../server/workers/combined-metrics.ts'
+import { startWorkers, type Workers } from '../../server/workers/primary.ts'
+import { CommandError } from '../errors.ts'
+import type { Io } from '../io.ts'
+import { announce } from './announcement.ts'
+import { onNpmGone, STOP_SIGNALS } from './shutdown.ts'
+
+/** How long to wait for a database that starts at the same time. */
+export const DATABASE_TIMEOUT_MS = 60_000
+
+export async function serveWithWorkers(io: Io, config: Config, log: Logger): Promise<void> {
+  const hasTerminal = isTerminalOpen()
+  // Migrates the database before the workers open it.
+  const services = await openServices(config, log, DATABASE_TIMEOUT_MS)
+  if (config.database.engine === 'sqlite') log.info({ path: config.database.path }, 'using SQLite database')
+  try {
+    const workers = await startWorkers(config, log, handleCounterCalls()).catch(() => {
+      throw new CommandError('worker', 'The first worker ended before it listened; see its error above.')
+    })
+    const stop = () => workers.stop('SIGTERM')
+    for (const name of STOP_SIGNALS) process.on(name, stop)
+    // A terminal that is closed sends it too.
+    process.on('SIGHUP', () => (hasTerminal && !isTerminalOpen() ? stop() : workers.restart()))
+    onNpmGone(stop)
+    const metrics = await startMetrics(config, workers, log)
+    try {
+      const url = config.baseUrl ?? listenUrl(config.host, workers.address)
+      await announce(io, config, services, { url, metricsUrl: metrics?.url })
+    } catch (error) {
+      stop()
+      throw error
+    } finally {
+      await workers.ended
+      await metrics?.stop()
+    }
+  } finally {
+    await services.store.close()
+    await flushLog(log)
+  }
+}
+
+async function startMetrics({ metrics: address }: Config, workers: Workers, log: Logger) {
+  if (!address) return undefined
+  try {
+    return await startMetricsListener(address, await combinedMetrics(workers.list), logMetricsFailure(log))
+  } catch (error) {
+    workers.stop('SIGTERM')
+    await workers.ended
+    throw listenError(address, 'ADIT_METRICS', error)
+  }
+}
+
+/** Whether this process has a terminal that is still open. */
+function isTerminalOpen(): boolean {
+  try {
+    closeSync(openSync('/dev/tty', 'r'))
+    return true
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,175 @@
+// Sign-in with the browser: the device authorization grant (RFC 8628) of the server. The user approves in the
+// dashboard, and this machine gets an API key of its own.
+import { hostname } from 'node:os'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { cleanText } from '../../contract/text.ts'
+import { ResponseTooLarge, readText } from '../../lib/net/response-text.ts'
+import { messageLine } from '../../lib/net/untrusted-text.ts'
+import { abortOnSignal } from '../abort-on-signal.ts'
+import { requireKey } from '../api.ts'
+import { CommandError } from '../errors.ts'
+import type { Io } from '../io.ts'
+import { bold, type Text, yellow } from '../style.ts'
+import { openBrowser } from './open-browser.ts'
+
+const CLIENT = 'adit-cli'
+const GRANT = 'urn:ietf:params:oauth:grant-type:device_code'
+const TIMEOUT_MS = 10_000
+const NAME_CHARS_MAX = 80
+/** What `slow_down` adds, by the RFC. */
+const SLOWER_MS = 5_000
+/** Limits on what a server may ask for. */
+const INTERVAL_S_MAX = 60
+const LIFETIME_S_MAX = 3_600
+const PAGE_CHARS_MAX = 500
+const RESPONSE_BYTES_MAX = 64 * 1024
+
+export interface DeviceKey {
+  apiKey: string
+  keyId: string
+  label: string
+  approvedBy: string
+}
+
+interface Reply {
+  status: number
+  body: Record<string, unknown>
+}
+
+/** Earlier versions of the server do not have it. */
+export async function supportsDeviceLogin(url: string): Promise<boolean> {
+  const signal = AbortSignal.timeout(TIMEOUT_MS)
+  const response = await fetch(`${url}/device/openapi.json`, { redirect: 'manual', signal }).catch(() => null)
+  await response?.body?.cancel()
+  return response?.status === 200
+}
+
+export async function signInWithBrowser(url: string, io: Io): Promise<DeviceKey> {
+  const { signal, release } = abortOnSignal()
+  try {
+    const codes = await start(url, signal)
+    io.info([
+      ...invitation(url, codes.page),
+      codes.page.href,
+      '\n\nApprove only if the page shows this code: ',
+      bold(codes.userCode),
+      '\n',
+    ])
+    io.progress('Waiting for the approval. Press Ctrl-C to cancel.')
+    return await waitForKey(url, codes, signal)
+  } catch (error) {
+    throw signal.aborted ? new CommandError('canceled', 'Canceled.') : error
+  } finally {
+    io.progress('')
+    release()
+  }
+}
+
+/** A page of another host is not opened by itself: a server could send its users anywhere. */
+function invitation(url: string, page: URL): Text[] {
+  const { hostname } = new URL(url)
+  if (page.hostname !== hostname)
+    return [
+      yellow('!'),
+      ` ${hostname} wants you to sign in at another host. If you know ${page.hostname}, open this page:\n\n  `,
+    ]
+  return openBrowser(page.href)
+    ? ['Opening your browser. If it does not open, go to:\n\n  ']
+    : ['Open this page in a browser:\n\n  ']
+}
+
+type Codes = Awaited<ReturnType<typeof start>>
+
+async function start(url: string, signal: AbortSignal) {
+  const name = cleanText(hostname(), NAME_CHARS_MAX)
+  const reply = await post(`${url}/device/authorize`, { client_id: CLIENT, device_name: name }, signal)
+  if (reply.status !== 200) throw toError(reply)
+  const { device_code: deviceCode, user_code: userCode, verification_uri_complete: page } = reply.body
+  const pageUrl = webPage(page, url)
+  if (typeof deviceCode !== 'string' || !isUserCode(userCode) || !pageUrl) throw unreadable()
+  return {
+    deviceCode,
+    userCode,
+    page: pageUrl,
+    intervalMs: seconds(reply.body.interval, INTERVAL_S_MAX),
+    deadline: performance.now() + seconds(reply.body.expires_in, LIFETIME_S_MAX),
+  }
+}
+
+/** The URL is from the server, and may be opened. A server with TLS has a page with TLS. */
+function webPage(text: unknown, server: string): URL | undefined {
+  const url = typeof text === 'string' && text.length <= PAGE_CHARS_MAX ? URL.parse(text) : null
+  if (!url || url.username || url.password) return undefined
+  const isWeb = url.protocol === 'https:' || (url.protocol === 'http:' && server.startsWith('http:'))
+  return isWeb ? url : undefined
+}
+
+/** The code is from the server too, and printed. */
+const isUserCode = (code: unknown): code is string =>
+  typeof code === 'string' && /^[A-Z0-9-]{4,20}$/.test(code)
+
+const seconds = (value: unknown, max: number) =>
+  Math.min(Math.max(typeof value === 'number' ? value : 1, 1), max) * 1_000
+
+/**
+ * Failures other than a decision of the server are retried with growing delays, until the code has expired.
+ */
+async function waitForKey(
+  url: string,
+  { deviceCode, intervalMs, deadline }: Codes,
+  signal: AbortSignal,
+): Promise<DeviceKey> {
+  const form = { grant_type: GRANT, device_code: deviceCode, client_id: CLIENT }
+  let delayMs = intervalMs
+  while (performance.now() < deadline) {
+    await sleep(Math.min(delayMs, deadline - performance.now()), undefined, { signal })
+    const reply = await post(`${url}/device/token`, form, signal).catch(() => undefined)
+    if (signal.aborted) break
+    if (reply?.status === 200) return toKey(reply)
+    if (reply?.body.error === 'slow_down') delayMs += SLOWER_MS
+    else if (!reply || reply.status === 429 || reply.status >= 500)
+      delayMs = Math.min(2 * delayMs, INTERVAL_S_MAX * 1_000)
+    else if (reply.body.error !== 'authorization_pending') throw toError(reply)
+  }
+  throw new CommandError('expired_token', 'The code has expired.')
+}
+
+/** It is printed as part of a command. */
+const isKeyId = (id: unknown): id is string => typeof id === 'string' && /^tok_\w{1,40}$/.test(id)
+
+function toKey({ body }: Reply): DeviceKey {
+  const { access_token: apiKey, key_id: keyId, label, approved_by: approvedBy } = body
+  if (typeof apiKey !== 'string' || !isKeyId(keyId)) throw unreadable()
+  if (typeof label !== 'string' || typeof approvedBy !== 'string') throw unreadable()
+  requireKey(apiKey, 'of the server')
+  return { apiKey, keyId, label: messageLine(label), approvedBy: messageLine(approvedBy) }
+}
+
+async function post(url: string, form: Record<string, string>, signal: AbortSignal): Promise<Reply> {
+  const timeout = AbortSignal.timeout(TIMEOUT_MS)
+  try {
+    const response = await fetch(url, {
+      method: 'POST',
+      body: new URLSearchParams(form),
+      redirect: 'manual',
+      signal: AbortSignal.any([signal, timeout]),
+    })
+    const body: unknown = JSON.parse(await readText(response, RESPONSE_BYTES_MAX))
+    return { status: response.status, body: Object(body) as Reply['body'] }
+  } catch (error) {
+    if (error instanceof SyntaxError || error instanceof ResponseTooLarge) throw unreadable()
+    throw new CommandError('unreachable', 'The server cannot be reached. Try again.')
+  }
+}
+
+const unreadable = () =>
+  new CommandError('unreadable', 'The response of the server is not one of device authorization.')
+
+/** OAuth describes an error in `error_description`, other errors of the server have a `message`. */
+function toError({ status, body: { error, error_description: description, message } }: Reply): CommandError {
+  const text = [description, message].find((each) => typeof each === 'string')
+  return new CommandError(
+    typeof error === 'string' ? error : 'unreadable',
+    typeof text === 'string' ? messageLine(text) : `The server responded with status ${status}.`,
+  )
+}

@@ -1,0 +1,196 @@
+// `adit login`, `adit logout` and `adit profiles`. An API key is never a flag: other users of the machine
+// could read it.
+import { AditError, createClient } from '../../client/index.ts'
+import { oneLine } from '../../lib/net/untrusted-text.ts'
+import { clientEnvironment } from '../../server/config/environment.ts'
+import { otherProfiles, parseUrl, requireKey, unknownProfile } from '../api.ts'
+import { CommandError, NotAuthenticated, UsageError } from '../errors.ts'
+import type { Io } from '../io.ts'
+import { green, yellow } from '../style.ts'
+import { type DeviceKey, signInWithBrowser, supportsDeviceLogin } from './device-login.ts'
+import { editProfiles, type Profile, type Profiles, readProfiles } from './profiles.ts'
+
+const NAME = /^[\w.-]{1,64}$/
+const LOCAL = 'http://127.0.0.1:8080'
+const PROBE_TIMEOUT_MS = 5_000
+
+interface SignedIn {
+  url: string
+  apiKey: string
+  workspace: { slug: string; name: string }
+  /** Of a key that was created for this machine. */
+  created?: DeviceKey
+}
+
+export async function login(
+  given: { url: string | undefined; profile: string | undefined },
+  io: Io,
+): Promise<void> {
+  const { current, profiles } = readProfiles()
+  const profile = given.profile ?? current ?? 'default'
+  if (!NAME.test(profile))
+    throw new UsageError(
+      `Invalid profile name "${profile}" (expected up to 64 letters, digits, dots, hyphens and underscores).`,
+    )
+  const known = profiles[profile]?.url ?? clientEnvironment().url
+  const { url, apiKey, workspace, created } = io.interactive
+    ? await signInAtTerminal(given.url, known ?? LOCAL, io)
+    : await signInFromPipe(given.url ?? known, io)
+  const saved: Profile = { url, apiKey, ...(created && { keyId: created.keyId }) }
+  // Applied to the current content of the file: another `adit login` may have written it meanwhile.
+  await editProfiles((now) => ({ current: profile, profiles: { ...now.profiles, [profile]: saved } }))
+  io.data({ profile, url, workspace: workspace.slug, current: true }, [
+    green('Signed in'),
+    ` to ${url}, workspace "${oneLine(workspace.name)}" (${oneLine(workspace.slug)})`,
+    created ? `, approved by ${created.approvedBy}.\n` : '.\n',
+    created ? `Created the API key "${created.label}" (${created.keyId}) for this machine.\n` : '',
+    `Saved as profile "${profile}", which is now the current profile.`,
+  ])
+  if (created && profiles[profile]?.url === url) io.info(previousKeyAdvice(profiles[profile]))
+  if (current !== undefined && current !== profile)
+    io.info(`The current profile was "${current}". To switch back, run \`adit profiles use ${current}\`.`)
+}
+
+/** The old key is not revoked: other machines may have a copy of it, and API keys may not revoke keys. */
+const previousKeyAdvice = ({ keyId }: Profile) =>
+  keyId === undefined
+    ? 'The previous API key of this profile stays valid. Revoke it if it is no longer used: `adit keys list`.'
+    : `The previous API key of this profile stays valid. To revoke it, run \`adit keys revoke ${keyId}\`.`
+
+async function signInFromPipe(given: string | undefined, io: Io): Promise<SignedIn> {
+  if (given === undefined)
+    throw new UsageError('Missing flag --url <url>. Run `adit login --help` for usage.')
+  const url = parseUrl(given)
+  const apiKey = await io.readLine()
+  if (apiKey === '')
+    throw new UsageError(
+      `No API key on standard input. Pipe it in (\`adit login --url ${url} < key.txt\`), or use a terminal.`,
+    )
+  requireKey(apiKey, 'standard input')
+  return { url, apiKey, workspace: await checkKey(url, apiKey) }
+}
+
+async function signInAtTerminal(given: string | undefined, fallback: string, io: Io): Promise<SignedIn> {
+  let typed = given
+  const url = await retryAtTerminal(io, async () => {
+    const text = typed ?? ((await io.ask(`Server [${fallback}]: `)) || fallback)
+    typed = undefined
+    const url = parseUrl(text)
+    await probe(url, text)
+    return url
+  })
+  const hasBrowserLogin = await supportsDeviceLogin(url)
+  const prompt = hasBrowserLogin ? 'Press Enter to sign in with your browser, or paste an API key' : 'API key'
+  return retryAtTerminal(io, async () => {
+    const typed = await io.ask(`${prompt} (not shown): `, { hidden: true })
+    if (typed === '' && hasBrowserLogin) {
+      const created = await signInWithBrowser(url, io)
+      return { url, apiKey: created.apiKey, workspace: await checkKey(url, created.apiKey), created }
+    }
+    requireKey(typed, 'as typed')
+    return { url, apiKey: typed, workspace: await checkKey(url, typed) }
+  })
+}
+
+/** Decisions of the user, who need not be asked again. */
+const FINAL = ['canceled', 'access_denied']
+
+/** Prompts again after an error, until the attempt succeeds or the user cancels. */
+async function retryAtTerminal<T>(io: Io, attempt: () => Promise<T>): Promise<T> {
+  while (true) {
+    try {
+      return await attempt()
+    } catch (error) {
+      const isFinal = error instanceof CommandError && FINAL.includes(error.code)
+      const isMistake =
+        error instanceof CommandError || error instanceof UsageError || error instanceof NotAuthenticated
+      if (isFinal || !isMistake) throw error
+      io.info([yellow('!'), ` ${error.message}`])
+    }
+  }
+}
+
+/** Reads a public document, so that a wrong URL is noticed before the key is typed. */
+async function probe(url: string, typed: string): Promise<void> {
+  const client = createClient({ baseUrl: url, apiKey: 'none', retries: 0, timeoutMs: PROBE_TIMEOUT_MS })
+  try {
+    await client.description.read()
+  } catch (error) {
+    const failure = toLoginError(error, url)
+    const isGuessed = url.startsWith('https://') && !typed.startsWith('https://')
+    if (!isGuessed || !(failure instanceof Error)) throw failure
+    throw new CommandError(
+      'unreachable',
+      `${failure.message} If the server has no TLS, enter ${url.replace('https', 'http')}.`,
+    )
+  }
+}
+
+/** Only a key that works is saved. */
+async function checkKey(baseUrl: string, apiKey: string) {
+  const client = createClient({ baseUrl, apiKey, retries: 1 })
+  const { slug, name } = await client.workspace.read().catch((error) => {
+    throw toLoginError(error, baseUrl)
+  })
+  if (typeof slug !== 'string' || typeof name !== 'string') throw notAditServer('unreadable', baseUrl)
+  return { slug, name }
+}
+
+const notAditServer = (code: string, baseUrl: string) =>
+  new CommandError(code, `${baseUrl} is not an Adit server. Check the URL; leave out /api/v1.`)
+
+function toLoginError(error: unknown, baseUrl: string): unknown {
+  if (!(error instanceof AditError)) return error
+  const { error: code } = error.fault
+  if (code === 'unauthorized')
+    return new NotAuthenticated(`${baseUrl} rejected the API key: ${error.message}`)
+  if (code === 'not_found' || code === 'unreadable') return notAditServer(code, baseUrl)
+  if (code === 'unreachable' || code === 'timed_out')
+    return new CommandError(code, `${error.message} Check the URL, and that the server is running.`)
+  return new CommandError(code, error.message)
+}
+
+export async function logout(given: { profile: string | undefined }, io: Io): Promise<void> {
+  const { current, profiles } = readProfiles()
+  const name = given.profile ?? current
+  if (name === undefined) throw notLoggedIn(Object.keys(profiles))
+  if (!Object.hasOwn(profiles, name)) throw unknownProfile(name)
+  let remaining: Profiles = { current, profiles }
+  await editProfiles((now) => {
+    const { [name]: _removed, ...rest } = now.profiles
+    // No other profile becomes the current one: a second `adit logout` would remove it.
+    remaining = { current: name === now.current ? undefined : now.current, profiles: rest }
+    return remaining
+  })
+  io.data(
+    { profile: name, current: remaining.current ?? null },
+    `Removed profile "${name}" and its API key from this machine.`,
+  )
+  io.info('This does not revoke the key; use `adit keys revoke`.')
+  const others = Object.keys(remaining.profiles)
+  if (remaining.current === undefined && others.length > 0) io.info(otherProfiles(others))
+}
+
+const notLoggedIn = (others: string[]) =>
+  new UsageError(['Not logged in.', ...(others.length > 0 ? [otherProfiles(others)] : [])].join(' '))
+
+export async function list(io: Io): Promise<void> {
+  const { current, profiles } = readProfiles()
+  const shown = Object.entries(profiles).map(([name, { url }]) => ({ name, url, current: name === current }))
+  await io.list([shown], {
+    columns: {
+      '': (one) => (one.current ? '*' : ''),
+      NAME: (one) => one.name,
+      SERVER: (one) => one.url,
+    },
+    empty: 'No profiles. Run `adit login` to create one.',
+    shrink: ['SERVER', 'NAME'],
+  })
+}
+
+export async function use(name: string, io: Io): Promise<void> {
+  const { profiles } = readProfiles()
+  if (!Object.hasOwn(profiles, name)) throw unknownProfile(name)
+  await editProfiles((now) => ({ ...now, current: name }))
+  io.data({ current: name }, `The current profile is now "${name}" (${profiles[name]?.url}).`)
+}

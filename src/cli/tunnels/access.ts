@@ -1,0 +1,61 @@
+// Who may use a tunnel: --basic-auth and --allow-ip of `adit tunnel`.
+import { clientEnvironment } from '../../server/config/environment.ts'
+import type { Opened, RequestedAccess, TunnelType } from '../../tunnel-protocol/protocol.ts'
+import { InvalidAccess, parseAccess } from '../../tunnel-protocol/requested-access.ts'
+import { UsageError } from '../errors.ts'
+import type { Io } from '../io.ts'
+
+const VARIABLE = 'ADIT_TUNNEL_BASIC_AUTH'
+
+export interface AccessInput {
+  'basic-auth': string | undefined
+  'allow-ip': string[]
+}
+
+/** Undefined if everybody may use the tunnel. */
+export async function readAccess(
+  type: TunnelType,
+  { 'basic-auth': flag, 'allow-ip': allowIp }: AccessInput,
+  io: Io,
+): Promise<RequestedAccess | undefined> {
+  const variable = clientEnvironment().tunnelBasicAuth
+  const given = flag ?? variable
+  if (given === undefined && allowIp.length === 0) return undefined
+  if (given !== undefined && type === 'tcp')
+    throw new UsageError(
+      `${flag === undefined ? VARIABLE : '--basic-auth'} is for HTTP tunnels only. Limit a TCP tunnel with ` +
+        `--allow-ip${flag === undefined ? ', and unset the variable' : ''}.`,
+    )
+  if (flag === undefined && variable !== undefined && !variable.includes(':'))
+    throw new UsageError(`Invalid ${VARIABLE} (expected user:password).`)
+  try {
+    const basicAuth = given === undefined ? undefined : await readCredential(given, io)
+    return parseAccess(type, { basicAuth, allowIp })
+  } catch (error) {
+    throw error instanceof InvalidAccess ? new UsageError(error.message) : error
+  }
+}
+
+/** `user:password`, or a user whose password is not on the command line. */
+async function readCredential(given: string, io: Io): Promise<{ user: string; password: string }> {
+  const colon = given.indexOf(':')
+  if (colon >= 0) return { user: given.slice(0, colon), password: given.slice(colon + 1) }
+  const password = io.interactive
+    ? await io.ask(`Password for "${given}" (not shown): `, { hidden: true })
+    : await io.readLine()
+  if (password === '' && !io.interactive)
+    throw new UsageError(
+      `No password on standard input. Pipe it in (\`adit tunnel … --basic-auth ${given} < password.txt\`), ` +
+        `set ${VARIABLE} to user:password, or use a terminal.`,
+    )
+  return { user: given, password }
+}
+
+/** Also for rules of the name, which are set elsewhere. */
+export function accessNote(access: Opened['access']): string {
+  const limits = [
+    access?.basicAuth && 'requests need a user and password',
+    access?.allowIp && 'only some addresses are allowed',
+  ].filter(Boolean)
+  return limits.length > 0 ? ` Access is limited: ${limits.join(', ')}.` : ''
+}

@@ -1,0 +1,260 @@
+// `adit edge`: runs a tunnel edge, with keys from a control plane or from a tokens file.
+
+import { type EdgeOptions, startEdge } from '../../edge/start.ts'
+import { openLocalPorts } from '../../edge/tcp/local-ports.ts'
+import type { Tunnel } from '../../edge/tunnel.ts'
+import type { TunnelClient } from '../../edge/tunnel-client.ts'
+import {
+  ControlPlaneError,
+  createControlPlane,
+  openTokensFile,
+  startMeter,
+  startTunnelReporter,
+  startVerifier,
+  TokensFileError,
+  type VerifierOptions,
+} from '../../edge-sdk/index.ts'
+import { createLog, flushLog } from '../../lib/log.ts'
+import { type EdgeSources, edgeMetrics } from '../../lib/metrics/edge-metrics.ts'
+import { startMetricsListener } from '../../lib/metrics/listener.ts'
+import { createRegistry } from '../../lib/metrics/registry.ts'
+import { type EdgeConfig, readEdgeConfig } from '../../server/config/edge.ts'
+import { commandName, unknownSettings } from '../../server/config/environment.ts'
+import { version } from '../../server/config/server.ts'
+import { CommandError, NotAuthenticated, UsageError } from '../errors.ts'
+import type { Io } from '../io.ts'
+import { awaitShutdown } from '../server/shutdown.ts'
+import { green, type Text, yellow } from '../style.ts'
+import { withCertificateAdvice } from './certificate-advice.ts'
+
+interface KeyAccess extends Pick<EdgeOptions, 'startVerifier' | 'startReporter' | 'meter' | 'localPorts'> {
+  /** URL of the control plane, or path of the tokens file. */
+  readonly verifiedBy: string
+  /** Why the control plane cannot verify keys yet. */
+  readonly unreachable?: string | undefined
+}
+type OnNotice = NonNullable<VerifierOptions['onNotice']>
+
+export async function edge(given: { 'tokens-file': string | undefined }, io: Io): Promise<void> {
+  const config = readEdgeConfig()
+  const log = createLog(config.logLevel)
+  const unknown = unknownSettings()
+  if (unknown.length > 0) log.warn({ unknown }, 'unknown ADIT_ variables ignored')
+  const file = given['tokens-file']
+  if (file === undefined && config.tcpPorts.range)
+    log.warn('ADIT_EDGE_TCP_PORTS ignored: the control plane assigns ports, from its ADIT_TCP_PORTS')
+  const onNotice = (line: string) => log.warn(withCertificateAdvice(line))
+  const shutdown = awaitShutdown(0)
+  const access = await (file === undefined
+    ? useControlPlane(config, { onNotice, onReady: (url) => log.info(`ready: keys verified by ${url}`) })
+    : useTokensFile(file, config, onNotice))
+  const {
+    url,
+    metrics: sources,
+    stop,
+  } = await startEdge({
+    ...config,
+    ...access,
+    onOpened: (tunnel, client) => log.info(describe(tunnel, client), 'tunnel opened'),
+    onClosed: (tunnel, client, ending) =>
+      log.info({ ...describe(tunnel, client), ending, ...client.totals }, 'tunnel closed'),
+    onWrongPassword: (host, address) => log.warn({ host, address }, 'wrong user or password for a tunnel'),
+    onUnnamedClient: (proxy) =>
+      log[config.expectsProxy ? 'warn' : 'debug'](
+        { proxy },
+        'a trusted proxy sends no X-Forwarded-For, so its clients are not limited; configure it to send ' +
+          'the header, or remove it from ADIT_EDGE_TRUSTED_PROXIES',
+      ),
+    onPortUnavailable: (host, port, reason) =>
+      log.warn(
+        { host, port, reason },
+        'cannot listen on the port of a TCP tunnel; stop the program that uses it',
+      ),
+    onConnectionsLimited: (reached) =>
+      log.warn(
+        reached,
+        reached.limit === 'client'
+          ? 'connections of a client rejected; if this is your proxy, add it to ADIT_EDGE_TRUSTED_PROXIES'
+          : 'connections rejected; to accept more, raise the limit of open files (ulimit -n)',
+      ),
+    onCertificatesLimited: (workspace, setting) =>
+      log.warn(
+        { workspace },
+        'the workspace opened tunnels at more hosts than may have certificates in 24 hours; to allow more, ' +
+          `set ${setting}`,
+      ),
+    onIgnoredProxy: (peer) =>
+      log.warn(
+        { peer },
+        'X-Forwarded-For ignored; if this is your proxy, add it to ADIT_EDGE_TRUSTED_PROXIES',
+      ),
+  }).catch((error) => {
+    throw toCommandError(error, config, 'ADIT_EDGE')
+  })
+  const metrics =
+    config.metrics &&
+    (await startMetrics(config.metrics, { version, ...sources }, log).catch(async (error) => {
+      await stop()
+      throw error
+    }))
+  const { unreachable } = access
+  const controlPlane = file === undefined ? { controlPlane: unreachable ? 'unreachable' : 'reachable' } : {}
+  const facts = { url, ...(metrics && { metrics: metrics.url }), pid: process.pid, ...controlPlane }
+  if (file === undefined) log.info({ folder: config.folder }, 'storing unreported usage')
+  io.data(facts, announcement(url, metrics?.url, access))
+  log.info({ reason: await shutdown.requested }, 'stopping: completing open requests, closing tunnels')
+  await stop()
+  await metrics?.stop()
+  log.info('stopped')
+  await flushLog(log)
+  process.exit()
+}
+
+const describe = (
+  { address, workspace, clients }: Tunnel,
+  { id, key, software, ...client }: TunnelClient,
+) => ({
+  id,
+  host: address.host,
+  ...(address.listener && { port: address.listener.port }),
+  workspace,
+  key: key.id,
+  client: software,
+  from: client.address,
+  clients: clients.size,
+})
+
+function announcement(
+  url: string,
+  metricsUrl: string | undefined,
+  { verifiedBy, unreachable }: KeyAccess,
+): Text {
+  if (unreachable)
+    return [
+      '\n',
+      yellow('Not ready:'),
+      ` the control plane cannot be reached. ${withCertificateAdvice(unreachable)}\n`,
+      `Edge listening on ${url}; it retries, and rejects tunnels until ${verifiedBy} responds.\n`,
+    ]
+  return [
+    '\n',
+    green('Edge listening'),
+    ` on ${url}; keys verified by ${verifiedBy}\n\n`,
+    ...(metricsUrl ? [`  Metrics        ${metricsUrl}\n`] : []),
+    `  Open a tunnel  ${commandName()} tunnel 3000 --edge ${url}\n`,
+  ]
+}
+
+async function useControlPlane(
+  { controlPlaneUrl: url, credential, folder }: EdgeConfig,
+  /** `onReady`: the control plane was unreachable at the start, and is reached now. */
+  { onNotice, onReady }: { onNotice: OnNotice; onReady: (url: string) => void },
+): Promise<KeyAccess> {
+  if (url === undefined || credential === undefined) throw missingAccess(url, credential)
+  const controlPlane = asUsageError(() => createControlPlane({ url, credential }))
+  const unreachable = await checkCredential(controlPlane, url)
+  const meter = await startMeter(controlPlane, { folder, onNotice }).catch(rethrowAsFolderError)
+  let isReady = unreachable === undefined
+  const onConnected = () => {
+    if (!isReady) onReady(url)
+    isReady = true
+  }
+  return {
+    startVerifier: (on) =>
+      startVerifier(controlPlane, {
+        ...on,
+        onQuota(workspace, quota) {
+          meter.setQuota(workspace, quota)
+          on.onQuota(workspace, quota)
+        },
+        onNotice,
+        onConnected,
+      }),
+    startReporter: (on) => startTunnelReporter(controlPlane, { ...on, version: `adit ${version}`, onNotice }),
+    meter,
+    localPorts: undefined,
+    verifiedBy: url,
+    unreachable,
+  }
+}
+
+function rethrowAsFolderError({ message }: Error): never {
+  throw new CommandError('folder', `${message} ADIT_EDGE_FOLDER sets the folder.`)
+}
+
+function missingAccess(url: string | undefined, credential: string | undefined): UsageError {
+  const missing = [
+    url === undefined && 'ADIT_URL (URL of the control plane)',
+    credential === undefined &&
+      'ADIT_EDGE_KEY (credential of this edge; create one there with `adit admin edge create <name>`)',
+  ].filter(Boolean)
+  return new UsageError(
+    `Missing ${missing.join(' and ')}. Without a control plane, use --tokens-file <path>.`,
+  )
+}
+
+/** The reason if the control plane cannot be reached yet; throws if it rejects the credential. */
+async function checkCredential(
+  controlPlane: ReturnType<typeof createControlPlane>,
+  url: string,
+): Promise<string | undefined> {
+  try {
+    await controlPlane.verify('')
+    return undefined
+  } catch (error) {
+    if (!(error instanceof ControlPlaneError)) throw error
+    if (error.status !== 401) return error.message
+    throw new NotAuthenticated(`${url} rejected the credential in ADIT_EDGE_KEY: ${error.message}`)
+  }
+}
+
+async function useTokensFile(
+  file: string,
+  { tunnelDomain, folder, tcpPorts: { range, ...rules } }: EdgeConfig,
+  onNotice: OnNotice,
+): Promise<KeyAccess> {
+  const localPorts = range && (await openLocalPorts({ folder, range, ...rules }).catch(rethrowAsFolderError))
+  return {
+    startVerifier: ({ onRevoked }) => openTokensFile(file, { tunnelDomain, onRevoked, onNotice }),
+    startReporter: undefined,
+    meter: undefined,
+    localPorts,
+    verifiedBy: file,
+  }
+}
+
+function asUsageError<T>(create: () => T): T {
+  try {
+    return create()
+  } catch (error) {
+    throw new UsageError((error as Error).message)
+  }
+}
+
+async function startMetrics(address: Address, sources: EdgeSources, log: ReturnType<typeof createLog>) {
+  const listener = await startMetricsListener(address, await createRegistry(edgeMetrics(sources)), (error) =>
+    log.error({ err: error }, 'failed to collect metrics'),
+  ).catch((error) => {
+    throw toCommandError(error, address, 'ADIT_METRICS')
+  })
+  log.info({ url: listener.url }, 'metrics listening')
+  return listener
+}
+
+interface Address {
+  readonly host: string
+  readonly port: number
+}
+
+/** `settings`: what the names of the settings of the address begin with. */
+function toCommandError(error: unknown, { host, port }: Address, settings: string): unknown {
+  if (error instanceof TokensFileError) return new CommandError('tokens_file', error.message)
+  const { code, message } = error as NodeJS.ErrnoException
+  if (code === 'EADDRINUSE')
+    return new CommandError(
+      'address',
+      `${host}:${port} is in use by another program. Stop it, or set ${settings}_PORT to a free port.`,
+    )
+  if (code !== undefined) return new CommandError('address', `Cannot listen on ${host}:${port}: ${message}.`)
+  return error
+}

@@ -1,0 +1,294 @@
+// Open tunnels: edges claim a name before they open a tunnel, and report what is open.
+import Type, { type Static } from 'typebox'
+import { Slug, UtcTimestamp } from '../fields.ts'
+import { operation } from '../operation.ts'
+import { AccessRulesOrNull } from './access-rules.ts'
+import {
+  ClaimedTunnel,
+  Gauge,
+  Grant,
+  ReportedTunnel,
+  ResumeHash,
+  TunnelId,
+  TunnelName,
+} from './tunnel-fields.ts'
+
+/** Maximum number of items in each list of a sync. */
+export const SYNC_ITEMS_MAX = 1_000
+/** Seconds between two syncs of an edge. */
+export const SYNC_INTERVAL_S = 5
+/** Open tunnels of a workspace at one edge. */
+export const TUNNELS_PER_EDGE_MAX = 1_000
+/** Seconds after its last sync until the tunnels of an edge count as closed. */
+export const TUNNEL_LEASE_S = 30
+
+const Session = Type.String({
+  pattern: '^[0-9a-z]{9}-[0-9a-z]{8,32}$',
+  description:
+    'Identifies this run of the edge: milliseconds since 1970 at its start in base 36 with 9 digits, a hyphen ' +
+    'and random characters. A session replaces those that sort before it.',
+  examples: ['mhz0k3a1b-4f7c2a9d'],
+  'x-rule': 'must be a time in base 36 with 9 digits, a hyphen and 8 to 32 lower-case letters and digits',
+})
+
+const Sequence = (minimum: number, description: string) =>
+  Type.Integer({ minimum, maximum: Number.MAX_SAFE_INTEGER, description })
+
+/** Why a tunnel may not be open. */
+const refusals = [
+  'name_taken',
+  'not_provisioned',
+  'invalid_key',
+  'limit_reached',
+  'tcp_disabled',
+  'no_port',
+] as const
+export type Refusal = (typeof refusals)[number]
+
+const claimRefusals = [...refusals, 'closed', 'replaced', 'outdated', 'grant_required'] as const
+export type ClaimRefusal = (typeof claimRefusals)[number]
+
+const refusalTexts =
+  '`name_taken`: another edge has the name. `not_provisioned`: the ' +
+  'workspace may not open tunnels. `invalid_key`: the workspace has no such active key. `limit_reached`: the ' +
+  'edge has too many tunnels of the workspace, or the workspace has too many ports. `tcp_disabled`: there are ' +
+  'no TCP tunnels. `no_port`: no port of TCP tunnels is free, or the name cannot have the one that is open. '
+
+const TcpPort = Type.Integer({
+  minimum: 1,
+  maximum: 65_535,
+  description:
+    'The port at which the edge listens for connections of a TCP tunnel. It belongs to the name: if the edge ' +
+    'cannot listen there, it must not open the tunnel at another one.',
+})
+
+const message = Type.String({ description: 'Explanation for the user of the tunnel client.' })
+
+const exampleTunnel = {
+  id: 'tun_01k9x2m4q7r8s9t0v1w2x3y4z5',
+  workspace: 'acme',
+  name: 'my-app',
+  type: 'http' as const,
+  pool: false,
+  url: 'https://my-app.acme.tunnels.example.com',
+  keyId: 'tok_01k9x2m4q7r8s9t0v1w2x3y4z5',
+  clientAddress: '192.0.2.7',
+  clientVersion: 'adit/0.1.0',
+  openedAt: '2026-11-15T10:02:11.000Z',
+}
+const exampleSession = 'mhz0k3a1b-4f7c2a9d'
+const exampleGrant = `${exampleTunnel.keyId}.mi0aq3k0.${'a'.repeat(43)}`
+
+export const claimTunnel = operation({
+  id: 'tunnels.claim',
+  method: 'POST',
+  path: '/tunnels/claim',
+  access: 'edge',
+  summary: 'Claim the name of a tunnel',
+  description:
+    'Call it before a tunnel is opened, with the grant of a verification of its key. A name belongs to one ' +
+    'edge, unless a later tunnel of the same type joins as `pool`, or has the same `resume`: then its client has moved, and the other edge closes its ' +
+    'tunnel. The edge itself decides about several clients of one name. A refusal is a 200 response with ' +
+    '`granted: false`. The name of a TCP tunnel has a port, which the response assigns; `url` need not have ' +
+    'one yet. 503 if the edge has not synced for 30 seconds: sync first.\n\n' +
+    'The claim holds while the edge syncs, until it reports the tunnel as closed. `sequence` is that of the ' +
+    'next sync. From then on the tunnel is part of syncs: as changed, or as closed if the claim was refused ' +
+    'or had no response. A claim that arrives after such a sync cannot bring the tunnel back.',
+  body: Type.Object(
+    {
+      session: Session,
+      sequence: Sequence(1, 'The sequence of the next sync of this session.'),
+      grant: Grant('Of the key of the tunnel.'),
+      tunnel: ClaimedTunnel,
+    },
+    {
+      title: 'TunnelClaim',
+      examples: [{ session: exampleSession, sequence: 42, grant: exampleGrant, tunnel: exampleTunnel }],
+    },
+  ),
+  response: {
+    status: 200,
+    description: 'Whether the tunnel may be opened.',
+    schema: Type.Union(
+      [
+        Type.Object(
+          { granted: Type.Literal(true), access: AccessRulesOrNull, port: Type.Optional(TcpPort) },
+          { title: 'GrantedClaim' },
+        ),
+        Type.Object(
+          {
+            granted: Type.Literal(false),
+            reason: Type.Unsafe<ClaimRefusal>({
+              type: 'string',
+              enum: [...claimRefusals],
+              description:
+                refusalTexts +
+                '`closed`: a user closed the tunnel of the client with this `resume`. `replaced`: a newer ' +
+                'session of this edge exists. `outdated`: a later sync did not have the tunnel. ' +
+                '`grant_required`: the grant is of another key or edge, or has expired; verify the key ' +
+                'again. Later versions may add reasons.',
+            }),
+            message,
+          },
+          { title: 'RefusedClaim' },
+        ),
+      ],
+      { title: 'ClaimResult' },
+    ),
+    example: { granted: true, access: null },
+  },
+  faults: [],
+})
+
+const closeReasons = ['requested', 'moved', ...refusals] as const
+export type TunnelCloseReason = (typeof closeReasons)[number]
+
+export const syncTunnels = operation({
+  id: 'tunnels.sync',
+  method: 'POST',
+  path: '/tunnels/sync',
+  access: 'edge',
+  summary: 'Report open tunnels',
+  description:
+    'Reports what has changed since the last sync that had a response, and renews the lease of the edge: 30 ' +
+    'seconds after its last sync, its tunnels count as closed and their names are free. Send one sync at a ' +
+    'time, every 5 seconds and at once after the event `tunnels-changed`, each with the next `sequence`. ' +
+    '`previous` is the sequence of the last sync that had a response; `changed` and `closed` have everything ' +
+    'since that one. So a sync may be lost, repeated or delayed.\n\n' +
+    'A sync with `previous` 0 replaces everything that the edge has reported. If more than 1,000 tunnels are ' +
+    'open, the others follow in the next syncs, see `snapshot`. Start with it, and send it again when the response has ' +
+    '`resync`: then the server does not know what `previous` refers to, or the lease has expired.\n\n' +
+    'A tunnel that the server does not list yet needs a grant of its key in `grants`. Without one it is not ' +
+    'listed, and its id is in `grantRequired`: verify the key again, and report the tunnel with the grant in ' +
+    'the next sync. Tunnels that were claimed, or reported before, need none.\n\n' +
+    'Close the tunnels in `close`, and report them as closed. Apply the access rules in `names` to open ' +
+    'tunnels too. Both are repeated until a later sync has confirmed the response by its `previous`.',
+  body: Type.Object(
+    {
+      session: Session,
+      sequence: Sequence(1, 'Sequence of this sync, from 1.'),
+      previous: Sequence(0, 'Sequence of the last sync that had a response; 0: replace everything.'),
+      version: Type.String({
+        pattern: '^[\\x20-\\x7e]{0,100}$',
+        description: 'Name and version of the edge.',
+        examples: ['adit/0.1.0'],
+        'x-rule': 'must be at most 100 printable ASCII characters',
+      }),
+      startedAt: UtcTimestamp({ description: 'When the edge was started.' }),
+      load: Type.Object({
+        tunnels: Gauge('Open tunnels.'),
+        streams: Gauge('Requests and connections in progress.'),
+      }),
+      changed: Type.Array(ReportedTunnel, {
+        maxItems: SYNC_ITEMS_MAX,
+        description: 'Tunnels that were opened or whose numbers have changed, each once.',
+      }),
+      closed: Type.Array(TunnelId, { maxItems: SYNC_ITEMS_MAX, description: 'Tunnels that were closed.' }),
+      grants: Type.Optional(
+        Type.Array(Grant('Of one key.'), {
+          maxItems: SYNC_ITEMS_MAX,
+          description: 'For tunnels in `changed` that the server does not list: one for each key.',
+        }),
+      ),
+      snapshot: Type.Optional(
+        Type.Object(
+          {
+            first: Sequence(1, 'Sequence of the first sync of the snapshot, whose `previous` is 0.'),
+            isLast: Type.Boolean({
+              description: 'Whether all open tunnels have been reported since `first`.',
+            }),
+          },
+          {
+            description:
+              'For a snapshot of more than 1,000 tunnels, in each of its syncs: with the last one, tunnels that ' +
+              'none of them reported are closed.',
+          },
+        ),
+      ),
+    },
+    {
+      title: 'TunnelSync',
+      examples: [
+        {
+          session: exampleSession,
+          sequence: 42,
+          previous: 41,
+          version: 'adit/0.1.0',
+          startedAt: '2026-11-15T08:00:00.000Z',
+          load: { tunnels: 1, streams: 2 },
+          changed: [{ ...exampleTunnel, requests: 12, bytesIn: 3400, bytesOut: 91000, streams: 2 }],
+          closed: [],
+        },
+      ],
+    },
+  ),
+  bodyBytesMax: 4 * 1024 * 1024,
+  response: {
+    status: 200,
+    description: 'The sync is applied, or ignored because a later one was.',
+    schema: Type.Object(
+      {
+        resync: Type.Boolean({ description: 'Continue with a sync that has `previous` 0.' }),
+        replaced: Type.Boolean({
+          description:
+            'A newer session of this edge exists, and this one is ignored. Processes need a credential each.',
+        }),
+        nextSyncInS: Type.Integer({ minimum: 1, maximum: 10, description: 'When the next sync is wanted.' }),
+        close: Type.Array(
+          Type.Object(
+            {
+              id: TunnelId,
+              reason: Type.Unsafe<TunnelCloseReason>({
+                type: 'string',
+                enum: [...closeReasons],
+                description:
+                  '`requested`: a user closed it. `moved`: its client is at another edge now. The others are as for claims: the name was taken while the ' +
+                  'edge was away, for example. Later versions may add reasons.',
+              }),
+              message,
+              resume: Type.Optional(
+                ResumeHash(
+                  'Only if a user closed it: the `resume` of its client, which must not open it again. It may have ' +
+                    'done so already, under another id.',
+                ),
+              ),
+            },
+            { title: 'TunnelToClose' },
+          ),
+          { description: 'Tunnels to close.' },
+        ),
+        grantRequired: Type.Array(TunnelId, {
+          description: 'Reported tunnels that are not listed, because no grant of their key was sent.',
+        }),
+        names: Type.Array(
+          Type.Object(
+            { workspace: Slug, name: TunnelName, access: AccessRulesOrNull },
+            { title: 'NameRules' },
+          ),
+          { description: 'Names whose access rules have changed.' },
+        ),
+      },
+      { title: 'SyncResult' },
+    ),
+    example: {
+      resync: false,
+      replaced: false,
+      nextSyncInS: 5,
+      close: [
+        {
+          id: exampleTunnel.id,
+          reason: 'requested',
+          message: 'Ann Example closed this tunnel in the dashboard.',
+        },
+      ],
+      grantRequired: [],
+      names: [],
+    },
+  },
+  faults: [],
+})
+
+export type SyncRequest = Static<(typeof syncTunnels)['body']>
+export type SyncResult = Static<(typeof syncTunnels)['response']['schema']>
+export type TunnelClaim = Static<(typeof claimTunnel)['body']>
+export type ClaimResult = Static<(typeof claimTunnel)['response']['schema']>

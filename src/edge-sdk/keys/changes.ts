@@ -1,0 +1,164 @@
+// Follows the control plane's stream of revocations (server-sent events), and knows whether it is up to date.
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { ControlPlane, UsageQuota } from '../control-plane.ts'
+import { startEventLoopClock } from '../event-loop-clock.ts'
+import { createNoticeOnce } from '../notice-once.ts'
+
+const BACKOFF_MIN_MS = 250
+const BACKOFF_MAX_MS = 5_000
+
+/** Keys are named by the SHA-256 of the raw key, workspaces by their topic. */
+export interface Revocation {
+  hash: string
+}
+
+export interface ExpiryChange extends Revocation {
+  expiresInMs: number
+}
+
+export interface FollowerOptions {
+  /** Silence for longer than this means that the stream is lost. */
+  staleAfterMs: number
+  onRevoked: (revocation: Revocation) => void
+  /** A key expires earlier than it did. */
+  onExpiryChanged: (change: ExpiryChange) => void
+  /** No key of the workspace is valid any longer; or, if it was restored, they are again. */
+  onArchived: (topic: string, isArchived: boolean) => void
+  /** The quota of a workspace, or what is used of it, has changed. */
+  onQuotaChanged: (topic: string, quota: UsageQuota) => void
+  /** The control plane asks for a sync of tunnels. */
+  onTunnelsChanged: () => void
+  /** Revocations may have been missed. */
+  onReset: () => void
+  /** Up to date again after an outage longer than `staleAfterMs`; missed revocations were received. */
+  onRecovered: () => void
+  /** The stream is up to date: once after the start, and after each reconnection. */
+  onConnected: () => void
+  onNotice: (line: string) => void
+}
+
+export interface Follower {
+  /** Whether every revocation up to `staleAfterMs` ago has been received. */
+  isFresh(): boolean
+  stop(): void
+}
+
+export function followKeyChanges(
+  controlPlane: Pick<ControlPlane, 'keyChanges'>,
+  options: FollowerOptions,
+): Follower {
+  const { staleAfterMs } = options
+  const outage = createNoticeOnce(options.onNotice, 'Receiving revocations again.')
+  const clock = startEventLoopClock()
+  const stopping = new AbortController()
+  let lastId: string | undefined
+  let freshAt = Number.NEGATIVE_INFINITY
+
+  const isFresh = () => performance.now() - freshAt <= staleAfterMs
+
+  async function readStream(): Promise<void> {
+    const silence = new AbortController()
+    const silent = new Error(`nothing was received for ${staleAfterMs} ms`)
+    const watchdog = setTimeout(() => silence.abort(silent), staleAfterMs)
+    try {
+      const signal = AbortSignal.any([stopping.signal, silence.signal])
+      let caughtUp = false
+      for await (const { id, event, data } of await controlPlane.keyChanges(lastId, signal)) {
+        // Buffered while this process was suspended, so it may be old; reconnect instead.
+        if (caughtUp && !isFresh()) throw silent
+        watchdog.refresh()
+        if (event === 'closed') throw new ClosedByServer(parseMessage(data))
+        if (event === 'reset') options.onReset()
+        else if (event === 'revoked') options.onRevoked(parseRevocation(data))
+        else if (event === 'expiry-changed') options.onExpiryChanged(parseExpiryChange(data))
+        else if (event === 'workspace-archived') options.onArchived(parseTopic(data), true)
+        else if (event === 'workspace-restored') options.onArchived(parseTopic(data), false)
+        else if (event === 'quota-changed') options.onQuotaChanged(parseTopic(data), parseQuota(data))
+        else if (event === 'tunnels-changed') options.onTunnelsChanged()
+        if (id !== undefined) lastId = id
+        // Missed revocations come first, one by one; an id without an event ends them.
+        if (id !== undefined && event === undefined && !caughtUp) {
+          caughtUp = true
+          if (!isFresh()) options.onRecovered()
+          outage.end()
+          options.onConnected()
+        }
+        if (caughtUp) freshAt = Math.max(freshAt, clock.readingSince())
+      }
+      throw new Error('the control plane closed the connection')
+    } catch (error) {
+      throw silence.signal.aborted ? silent : error
+    } finally {
+      clearTimeout(watchdog)
+    }
+  }
+
+  async function follow(): Promise<void> {
+    let backoffMs = BACKOFF_MIN_MS
+    while (!stopping.signal.aborted) {
+      const startedAt = performance.now()
+      let wasClosed = false
+      try {
+        await readStream()
+      } catch (error) {
+        if (stopping.signal.aborted) return
+        wasClosed = error instanceof ClosedByServer
+        const reason = (error instanceof Error ? error.message : String(error)).replace(/\.$/, '')
+        outage.begin(
+          lastId === undefined
+            ? `Cannot open the stream of revocations: ${reason}. Keys are not cached. Retrying.`
+            : `Lost the stream of revocations: ${reason}. Cached keys expire ${staleAfterMs} ms after the ` +
+                'last event; then every key is verified by the control plane. Retrying.',
+        )
+      }
+      // A connection that worked resets the backoff. A replaced one waits, or it would replace another.
+      if (wasClosed) backoffMs = BACKOFF_MAX_MS
+      else backoffMs = freshAt > startedAt ? BACKOFF_MIN_MS : Math.min(backoffMs * 2, BACKOFF_MAX_MS)
+      // Jitter, so that edges do not reconnect simultaneously.
+      const delayMs = backoffMs * (0.5 + Math.random() / 2)
+      await sleep(delayMs, undefined, { signal: stopping.signal, ref: false }).catch(() => {})
+    }
+  }
+
+  void follow()
+  return {
+    isFresh,
+    stop() {
+      stopping.abort()
+      clock.stop()
+    },
+  }
+}
+
+/** The control plane closed the stream and sent the reason. */
+class ClosedByServer extends Error {}
+
+function parseMessage(data = '{}'): string {
+  const { message } = JSON.parse(data) as { message?: unknown }
+  return typeof message === 'string' ? message : 'the control plane closed the stream'
+}
+
+function parseRevocation(data = ''): Revocation {
+  const { hash } = JSON.parse(data) as Partial<Revocation>
+  if (typeof hash !== 'string') throw new Error('the control plane sent a revocation without a hash')
+  return { hash }
+}
+
+function parseTopic(data = ''): string {
+  const { topic } = JSON.parse(data) as { topic?: unknown }
+  if (typeof topic !== 'string') throw new Error('the control plane sent an event without a topic')
+  return topic
+}
+
+function parseQuota(data = ''): UsageQuota {
+  const { quota } = JSON.parse(data) as { quota?: Partial<UsageQuota> }
+  if (typeof quota?.revision !== 'number')
+    throw new Error('the control plane sent a quota without a revision')
+  return quota as UsageQuota
+}
+
+function parseExpiryChange(data = ''): ExpiryChange {
+  const { expiresInMs } = JSON.parse(data) as Partial<ExpiryChange>
+  if (typeof expiresInMs !== 'number') throw new Error('the control plane sent an expiry without expiresInMs')
+  return { ...parseRevocation(data), expiresInMs }
+}

@@ -1,0 +1,84 @@
+// Verifies keys with the control plane, and caches results that no missed revocation can contradict.
+import { type ControlPlane, ControlPlaneError, type VerifyResult } from '../control-plane.ts'
+import type { KeyCache, RevokedKeys } from './cache.ts'
+
+const REQUESTS_MAX = 1_000
+
+export const REVOKED: VerifyResult = { valid: false, reason: 'revoked' }
+export const EXPIRED: VerifyResult = { valid: false, reason: 'expired' }
+export const ARCHIVED: VerifyResult = { valid: false, reason: 'archived' }
+
+export interface RemoteVerifierOptions {
+  readonly controlPlane: Pick<ControlPlane, 'verify'>
+  readonly cache: KeyCache
+  readonly revoked: RevokedKeys
+  /** Whether revocations are up to date. */
+  isFresh(): boolean
+  /** The control plane says that the key is valid; called before anyone else gets to know. */
+  onValid(hash: string, result: VerifyResult & { valid: true }, verifiedAt: number): void
+  /** A valid key expires at this time of the monotonic clock. */
+  onExpiry(hash: string, deadline: number): void
+}
+
+export class RemoteVerifier {
+  readonly #options: RemoteVerifierOptions
+  readonly #inFlight = new Map<string, Promise<VerifyResult>>()
+  #activeRequests = 0
+
+  constructor(options: RemoteVerifierOptions) {
+    this.#options = options
+  }
+
+  async verifyRemotely(key: string, hash: string): Promise<VerifyResult> {
+    if (this.#activeRequests >= REQUESTS_MAX)
+      throw new ControlPlaneError(`${REQUESTS_MAX} keys are being verified already. Retry shortly.`, 429)
+    this.#activeRequests += 1
+    const { controlPlane, cache, revoked, isFresh, onValid, onExpiry } = this.#options
+    const { generation } = cache
+    const { evictions } = revoked
+    const verifiedAt = performance.now()
+    const wasFresh = isFresh()
+    try {
+      const result = await controlPlane.verify(key)
+      // Revoked while the response was in flight.
+      if (revoked.has(hash)) return REVOKED
+      if (evictions !== revoked.evictions)
+        throw new ControlPlaneError('Too many keys are being revoked. Retry shortly.', 429)
+      cache.delete(hash)
+      const isCacheable = wasFresh && isFresh() && generation === cache.generation
+      // From the start of the request, so that no delay of the response extends it.
+      const expiresAt =
+        result.valid && result.expiresInMs !== undefined
+          ? verifiedAt + result.expiresInMs
+          : Number.POSITIVE_INFINITY
+      if (expiresAt <= performance.now()) return EXPIRED
+      if (result.valid) {
+        onValid(hash, result, verifiedAt)
+        if (expiresAt !== Number.POSITIVE_INFINITY) onExpiry(hash, expiresAt)
+      }
+      // Unknown keys are not cached: anyone can generate them. Those of an archived workspace may be valid
+      // again.
+      if (isCacheable && (result.valid || (result.reason !== 'unknown' && result.reason !== 'archived')))
+        cache.set(hash, { result, verifiedAt, expiresAt })
+      return result
+    } finally {
+      this.#activeRequests -= 1
+    }
+  }
+
+  /** Concurrent verifications of one key share a request. */
+  verifySingleFlight(key: string, hash: string): Promise<VerifyResult> {
+    const pending = this.#inFlight.get(hash)
+    if (pending) return pending
+    const result = this.verifyRemotely(key, hash).finally(() => {
+      if (this.#inFlight.get(hash) === result) this.#inFlight.delete(hash)
+    })
+    this.#inFlight.set(hash, result)
+    return result
+  }
+
+  /** Later verifications do not share the requests that are in flight now. */
+  detachInFlight(): void {
+    this.#inFlight.clear()
+  }
+}

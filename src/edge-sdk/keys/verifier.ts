@@ -1,0 +1,238 @@
+// Verifies API keys, from an LRU cache while the stream of revocations is up to date and by the control plane
+// otherwise.
+import { isSecret } from '../../lib/credentials/secret.ts'
+import type {
+  ControlPlane,
+  ControlPlaneError,
+  HostResult,
+  UsageQuota,
+  VerifyResult,
+} from '../control-plane.ts'
+import { safeCallback } from '../safe-callback.ts'
+import { Quotas } from '../usage/quotas.ts'
+import { type CacheEntry, KeyCache, RevokedKeys } from './cache.ts'
+import { followKeyChanges } from './changes.ts'
+import { Expiries } from './expiries.ts'
+import { hashKey } from './hash.ts'
+import { Known } from './known.ts'
+import { ARCHIVED, EXPIRED, REVOKED, RemoteVerifier, type RemoteVerifierOptions } from './remote-verifier.ts'
+
+export interface Verifier {
+  /** Rejects with a ControlPlaneError if the key cannot be verified: then deny access. */
+  verify(key: string): Promise<VerifyResult>
+  /**
+   * A grant to open tunnels with the key, for the tunnel reporter; undefined if the key is not valid. Not the
+   * one that was refused. Rejects with a ControlPlaneError if the key cannot be verified.
+   */
+  grant(key: string, refused?: string): Promise<string | undefined>
+  /**
+   * Whether a host is a tunnel domain or a name of a workspace. Rejects with a ControlPlaneError if that
+   * cannot be found out.
+   */
+  findHost(host: string): Promise<HostResult>
+  /** Whether revocations are received, so that keys are verified from the cache. */
+  isUpToDate(): boolean
+  /**
+   * If a workspace has used up its quota for this month: the time, in milliseconds since 1970, until which
+   * new tunnels and traffic have to be rejected. Undefined otherwise.
+   */
+  quotaReachedUntil(workspace: string): number | undefined
+  close(): void
+}
+
+export interface VerifierOptions {
+  /** A key was revoked or has expired: close whatever it has opened. */
+  onRevoked?: (keyId: string, reason: 'revoked' | 'expired') => void
+  /** A workspace was archived: close all its tunnels. Its keys are invalid until the operator restores it. */
+  onArchived?: (workspace: string) => void
+  /**
+   * The quota of a workspace, or what is used of it, has changed: pass it on to `setQuota` of the meter. With
+   * the level `reached`, close connections in progress.
+   */
+  onQuota?: (workspace: string, quota: UsageQuota) => void
+  /** Called when revocations may have been missed: verify the keys of all open tunnels again. */
+  onReset?: () => void
+  /**
+   * A tunnel of this edge is to be closed, access rules have changed, or the control plane is reached again:
+   * call `syncNow` of the tunnel reporter.
+   */
+  onTunnelsChanged?: () => void
+  /**
+   * The control plane is reached and revocations are up to date: after the start, and after each
+   * reconnection.
+   */
+  onConnected?: () => void
+  /** Called with a line for the log when the control plane is lost or reached again. */
+  onNotice?: (line: string) => void
+  /** The cache is cleared if no revocations could be received for this long; 10,000 by default. */
+  staleAfterMs?: number
+  /**
+   * Maximum age of cached workspace details; 60,000 by default, and 250 at most until the workspace is
+   * provisioned. Revalidating also updates `lastUsedAt`.
+   */
+  revalidateAfterMs?: number
+  /** Capacity of the cache, 100,000 keys by default; the least recently used key is evicted first. */
+  keysMax?: number
+}
+
+/** Short, so that tunnels can be opened right after the operator has provisioned the workspace. */
+const REVALIDATE_UNPROVISIONED_MS = 50
+/** Half of the time for which the control plane accepts a grant. */
+const GRANT_USE_MS = 300_000
+const UNKNOWN: VerifyResult = { valid: false, reason: 'unknown' }
+
+interface KnownKey {
+  readonly id: string
+  readonly grant: string | undefined
+  readonly verifiedAt: number
+}
+
+export function startVerifier(
+  controlPlane: Pick<ControlPlane, 'verify' | 'findHost' | 'keyChanges'>,
+  options: VerifierOptions = {},
+): Verifier {
+  const { staleAfterMs = 10_000, revalidateAfterMs = 60_000, keysMax = 100_000 } = options
+  const onRevoked = safeCallback(options.onRevoked)
+  const onArchived = safeCallback(options.onArchived)
+  const onQuota = safeCallback(options.onQuota)
+  const onReset = safeCallback(options.onReset)
+  const onConnected = safeCallback(options.onConnected)
+  const onTunnelsChanged = safeCallback(options.onTunnelsChanged)
+  const cache = new KeyCache(keysMax)
+  const revoked = new RevokedKeys(keysMax)
+  /** Valid keys, by hash. */
+  const keys = new Known<KnownKey>(keysMax)
+  /** Slugs of their workspaces, by topic. */
+  const workspaces = new Known<string>(keysMax)
+  /** Topics. Takes precedence over responses, because the node that verifies may lag behind the stream. */
+  const archived = new Set<string>()
+  const quotas = new Quotas(keysMax)
+  /** By topic, of workspaces that are not known yet: a verification may be in progress. */
+  const otherQuotas = new Known<UsageQuota>(keysMax)
+  const setQuota = (workspace: string, quota: UsageQuota) => {
+    if (quotas.set(workspace, quota)) onQuota(workspace, quota)
+  }
+  const isFresh = () => follower.isFresh()
+  /** Whatever is unknown here concerns other edges, unless it was dropped. */
+  const resetIfDropped = ({ isComplete }: Known<unknown>) => isComplete || onReset()
+  const endKey = (hash: string, reason: 'revoked' | 'expired') => {
+    const key = keys.get(hash)
+    if (key) onRevoked(key.id, reason)
+    else resetIfDropped(keys)
+  }
+  const expiries = new Expiries({ max: keysMax, onExpired: (hash) => endKey(hash, 'expired') })
+  const onExpiry = (hash: string, deadline: number) => expiries.add(hash, deadline)
+  const onValid: RemoteVerifierOptions['onValid'] = (hash, { keyId, grant, workspace }, verifiedAt) => {
+    const { slug, topic } = workspace
+    keys.set(hash, { id: keyId, grant, verifiedAt })
+    workspaces.set(topic, slug)
+    const quota = otherQuotas.get(topic)
+    otherQuotas.delete(topic)
+    if (quota) setQuota(slug, quota)
+  }
+  const remote = new RemoteVerifier({ controlPlane, cache, revoked, isFresh, onValid, onExpiry })
+
+  const maxAgeMs = (result: VerifyResult): number =>
+    result.valid && !result.workspace.provisioned
+      ? Math.min(REVALIDATE_UNPROVISIONED_MS, revalidateAfterMs)
+      : revalidateAfterMs
+
+  /** With the time that is left to a key that expires. */
+  function resultAt(now: number, { result, expiresAt }: CacheEntry): VerifyResult {
+    if (now >= expiresAt) return EXPIRED
+    return result.valid && result.expiresInMs !== undefined
+      ? { ...result, expiresInMs: Math.floor(expiresAt - now) }
+      : result
+  }
+
+  function clearCache(): void {
+    cache.clear()
+    remote.detachInFlight()
+  }
+
+  const follower = followKeyChanges(controlPlane, {
+    staleAfterMs,
+    onNotice: safeCallback(options.onNotice),
+    onConnected() {
+      onConnected()
+      onTunnelsChanged()
+    },
+    onTunnelsChanged,
+    onRevoked({ hash }) {
+      cache.delete(hash)
+      revoked.add(hash)
+      endKey(hash, 'revoked')
+    },
+    onExpiryChanged({ hash, expiresInMs }) {
+      cache.delete(hash)
+      onExpiry(hash, performance.now() + expiresInMs)
+    },
+    onArchived(topic, isArchived) {
+      if (!isArchived) return void archived.delete(topic)
+      archived.add(topic)
+      const workspace = workspaces.get(topic)
+      if (workspace !== undefined) onArchived(workspace)
+      else resetIfDropped(workspaces)
+    },
+    onQuotaChanged(topic, quota) {
+      const workspace = workspaces.get(topic)
+      if (workspace === undefined) otherQuotas.set(topic, quota)
+      else setQuota(workspace, quota)
+    },
+    onReset() {
+      // A restoration or a raised quota may have been missed.
+      archived.clear()
+      quotas.clear()
+      clearCache()
+      onReset()
+    },
+    onRecovered: clearCache,
+  })
+
+  async function verify(key: string): Promise<VerifyResult> {
+    // Anybody can send such a text: the control plane is not asked about it.
+    if (!isSecret('key', key)) return UNKNOWN
+    const hash = hashKey(key)
+    if (revoked.has(hash)) return REVOKED
+    if (!isFresh()) {
+      clearCache()
+      return remote.verifyRemotely(key, hash)
+    }
+    const entry = cache.get(hash)
+    const now = performance.now()
+    if (entry && now - entry.verifiedAt <= maxAgeMs(entry.result)) return resultAt(now, entry)
+    const result = remote.verifySingleFlight(key, hash)
+    if (!entry) return result
+    return result.catch((error: ControlPlaneError) => {
+      // While revocations are received the key is still valid; only the workspace details are stale.
+      const cached = isFresh() && cache.get(hash)
+      if (!cached || error.status === 401) throw error
+      return resultAt(performance.now(), cached)
+    })
+  }
+
+  return {
+    async verify(key) {
+      const result = await verify(key)
+      if (!result.valid) return result
+      const { slug, topic, quota } = result.workspace
+      if (quota) setQuota(slug, quota)
+      return archived.has(topic) ? ARCHIVED : result
+    },
+    async grant(key, refused) {
+      const hash = hashKey(key)
+      const known = keys.get(hash)
+      if (known && known.grant !== refused && performance.now() - known.verifiedAt <= GRANT_USE_MS)
+        return known.grant
+      const result = await remote.verifySingleFlight(key, hash)
+      return result.valid ? result.grant : undefined
+    },
+    quotaReachedUntil: (workspace) => quotas.reachedUntil(workspace, Date.now()),
+    findHost: (host) => controlPlane.findHost(host),
+    isUpToDate: isFresh,
+    close() {
+      follower.stop()
+      expiries.stop()
+    },
+  }
+}

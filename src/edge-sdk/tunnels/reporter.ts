@@ -1,0 +1,238 @@
+// Claims the names of tunnels at the control plane, and reports what is open. Each sync renews a lease, so
+// that the tunnels of an edge that is gone disappear by themselves. The response says what to close, and
+// which access rules have changed.
+import { randomBytes } from 'node:crypto'
+import type { AccessRules, ClaimedTunnel, ClaimResult, SyncResult } from '../api.ts'
+import { type ControlPlane, ControlPlaneError } from '../control-plane.ts'
+import type { Verifier } from '../keys/verifier.ts'
+import { createNoticeOnce } from '../notice-once.ts'
+import { RepeatedTask } from '../repeated-task.ts'
+import { safeCallback } from '../safe-callback.ts'
+import { TunnelChanges, type TunnelUsage, type UngrantedTunnel } from './changes.ts'
+
+const USUAL_INTERVAL_S = 5
+/** A faulty control plane cannot ask for more or fewer syncs. */
+const INTERVAL_MIN_S = 1
+const INTERVAL_MAX_S = 60
+/** Minimum time between early syncs, which release the names of closed tunnels. */
+const EARLY_SYNC_MS = 500
+const BACKOFF_MIN_MS = 1_000
+const BACKOFF_MAX_MS = 10_000
+const STOP_TIMEOUT_MS = 5_000
+/** Claims in flight, in total and for each workspace, so that one cannot use all of them. */
+const CLAIMS_MAX = 1_000
+const CLAIMS_PER_WORKSPACE_MAX = 100
+
+export interface TunnelReporter {
+  /**
+   * Claims the name of a tunnel that is about to be opened with this raw API key. If it is granted, call
+   * `opened` or `closed` next. Rejects with a ControlPlaneError if the control plane cannot be reached, or if
+   * too many names are being claimed (status 429).
+   */
+  claim(tunnel: ClaimedTunnel, key: string): Promise<ClaimResult>
+  /** `usage` is read for each sync. A tunnel that was not claimed is claimed by the next sync. */
+  opened(tunnel: ClaimedTunnel, key: string, usage: () => TunnelUsage): void
+  closed(id: string): void
+  /** Call it when the verifier calls `onTunnelsChanged`. */
+  syncNow(): void
+  /** Reports all tunnels as closed, so that other edges can open them. */
+  stop(): Promise<void>
+}
+
+export interface TunnelReporterOptions {
+  /** Obtains the grants that claims need. */
+  verifier: Pick<Verifier, 'grant'>
+  /** Name and version of the edge. */
+  version: string
+  /**
+   * Close this tunnel if it is open, and call `closed`. With `resume`, also one that its client has opened
+   * since, and reject the client if it comes back.
+   */
+  onClose: (tunnel: SyncResult['close'][number]) => void
+  /** The access rules of a name have changed. They apply to its open tunnels too. */
+  onAccessRules: (name: SyncResult['names'][number]) => void
+  /** Called with a line for the log. */
+  onNotice?: (line: string) => void
+}
+
+export type { AccessRules, ClaimedTunnel, ClaimResult, SyncResult, TunnelUsage }
+
+export function startTunnelReporter(
+  controlPlane: Pick<ControlPlane, 'claimTunnel' | 'syncTunnels'>,
+  { version, verifier, ...callbacks }: TunnelReporterOptions,
+): TunnelReporter {
+  const onClose = safeCallback(callbacks.onClose)
+  const onAccessRules = safeCallback(callbacks.onAccessRules)
+  const notices = createNotices(safeCallback(callbacks.onNotice))
+  const startedAt = new Date()
+  const session = newSession(startedAt)
+  const changes = new TunnelChanges()
+  /** By workspace, and in total. */
+  const activeClaims = new Map<string, number>()
+  let totalClaims = 0
+  let lastSyncAt = Number.NEGATIVE_INFINITY
+  let intervalS = USUAL_INTERVAL_S
+  let backoffMs = 0
+
+  /** Verifies the keys of tunnels that the control plane does not list. Returns how many got a grant. */
+  async function obtainGrants(tunnels: UngrantedTunnel[]): Promise<number> {
+    let obtained = 0
+    await Promise.all(
+      tunnels.map(async (entry) => {
+        const { id } = entry.tunnel
+        try {
+          const grant = await verifier.grant(entry.key, entry.grant)
+          if (grant === undefined) return onClose({ id, ...INVALID_KEY })
+          Object.assign(entry, { grant, isGrantRequired: false })
+          obtained += 1
+        } catch {
+          // The control plane does not respond, which the sync reports. The next one tries again.
+        }
+      }),
+    )
+    return obtained
+  }
+
+  /** Sends pages until the control plane knows all tunnels. */
+  async function sync(): Promise<void> {
+    let ungranted = changes.ungranted()
+    for (let hasMore = true; hasMore; ) {
+      const obtained = await obtainGrants(ungranted)
+      const next = changes.next()
+      lastSyncAt = performance.now()
+      const result = await controlPlane.syncTunnels({
+        session,
+        version,
+        startedAt: startedAt.toISOString(),
+        ...next.changes,
+      })
+      if (result.resync && next.changes.previous === 0)
+        throw new ControlPlaneError('The control plane rejected the list of open tunnels.')
+      if (result.resync) changes.resync()
+      else next.acknowledge(result.grantRequired)
+      // Those whose grant was refused wait for the next sync, and all if no key can be verified.
+      ungranted = changes.ungranted().filter(({ grant }) => grant === undefined)
+      const mayObtain = obtained > 0 || result.grantRequired.length > 0
+      hasMore = result.resync || next.hasMore || (mayObtain && ungranted.length > 0)
+      intervalS = Math.max(Number(result.nextSyncInS) || USUAL_INTERVAL_S, INTERVAL_MIN_S)
+      notices.onResult(result)
+      for (const tunnel of result.close) onClose(tunnel)
+      for (const name of result.names) onAccessRules(name)
+    }
+  }
+
+  function countClaim(workspace: string, change: 1 | -1): void {
+    const count = (activeClaims.get(workspace) ?? 0) + change
+    if (count > 0) activeClaims.set(workspace, count)
+    else activeClaims.delete(workspace)
+    totalClaims += change
+  }
+
+  /**
+   * Repeated once if a later sync was applied first, because the second response has the actual reason; or if
+   * the grant has expired.
+   */
+  async function claim(tunnel: ClaimedTunnel, key: string): Promise<ClaimResult> {
+    const send = async (grant: string | undefined): Promise<ClaimResult> =>
+      grant === undefined
+        ? { granted: false, ...INVALID_KEY }
+        : controlPlane.claimTunnel({ session, sequence: changes.nextSequence, grant, tunnel })
+    const grant = await verifier.grant(key)
+    const result = await send(grant)
+    if (result.granted) return result
+    if (result.reason === 'grant_required') return send(await verifier.grant(key, grant))
+    return result.reason === 'outdated' ? send(grant) : result
+  }
+
+  async function syncOnce(): Promise<number> {
+    try {
+      await sync()
+      notices.outage.end()
+      backoffMs = 0
+      // Jitter, so that edges do not sync simultaneously.
+      return Math.min(intervalS, INTERVAL_MAX_S) * 1000 * (0.9 + Math.random() / 5)
+    } catch (error) {
+      const { message, retryAfterS = 0 } = error as ControlPlaneError
+      notices.outage.begin(`Failed to report open tunnels, retrying: ${message}`)
+      backoffMs = Math.min(Math.max(backoffMs * 2, BACKOFF_MIN_MS), BACKOFF_MAX_MS)
+      const waitMs = Math.max(backoffMs, Math.min(retryAfterS, INTERVAL_MAX_S) * 1000)
+      return waitMs * (0.5 + Math.random() / 2)
+    }
+  }
+
+  async function syncLast(): Promise<void> {
+    try {
+      await sync()
+    } catch (error) {
+      notices.log(`Failed to report the tunnels as closed: ${(error as Error).message}`)
+    }
+  }
+
+  const task = new RepeatedTask(syncOnce)
+  task.runWithin(0)
+
+  const syncEarly = () => task.runWithin(Math.max(0, lastSyncAt + EARLY_SYNC_MS - performance.now()))
+  const isKeepingUp = () => backoffMs === 0 && intervalS <= USUAL_INTERVAL_S
+
+  return {
+    async claim(tunnel, key) {
+      const { workspace } = tunnel
+      if (totalClaims >= CLAIMS_MAX || (activeClaims.get(workspace) ?? 0) >= CLAIMS_PER_WORKSPACE_MAX)
+        throw new ControlPlaneError('Too many names are being claimed. Retry shortly.', 429)
+      countClaim(workspace, 1)
+      changes.claiming(tunnel, key)
+      let isGranted = false
+      try {
+        const result = await claim(tunnel, key)
+        isGranted = result.granted
+        return result
+      } catch (error) {
+        // After an outage, the control plane wants to know the open tunnels first.
+        if (error instanceof ControlPlaneError && error.status === 503) syncEarly()
+        throw error
+      } finally {
+        countClaim(workspace, -1)
+        if (!isGranted) changes.closed(tunnel.id)
+      }
+    },
+    opened(tunnel, key, usage) {
+      if (!changes.has(tunnel.id) && isKeepingUp()) syncEarly()
+      changes.opened(tunnel, key, usage)
+    },
+    closed(id) {
+      if (!changes.has(id)) return
+      changes.closed(id)
+      if (isKeepingUp()) syncEarly()
+    },
+    syncNow: () => task.runWithin(0),
+    async stop() {
+      changes.closeAll()
+      const timeout = Promise.withResolvers<void>()
+      const timer = setTimeout(timeout.resolve, STOP_TIMEOUT_MS)
+      await Promise.race([task.stop().then(syncLast), timeout.promise])
+      clearTimeout(timer)
+    },
+  }
+}
+
+const INVALID_KEY = { reason: 'invalid_key', message: 'The API key is not valid any longer.' } as const
+
+const newSession = (startedAt: Date) =>
+  `${startedAt.getTime().toString(36).padStart(9, '0')}-${randomBytes(8).toString('hex')}`
+
+function createNotices(onNotice: (line: string) => void) {
+  const outage = createNoticeOnce(onNotice, 'Reporting open tunnels again.')
+  const replaced = createNoticeOnce(onNotice, 'The control plane lists the tunnels of this edge again.')
+  return {
+    log: onNotice,
+    outage,
+    onResult(result: SyncResult) {
+      if (result.replaced)
+        replaced.begin(
+          'Another edge uses the credential of this one, so tunnels of this edge are not listed. ' +
+            'Create a credential for each edge.',
+        )
+      else replaced.end()
+    },
+  }
+}

@@ -1,0 +1,197 @@
+// In-memory usage counters of an edge: cumulative totals by workspace and UTC day, and the peak of open
+// tunnels in each minute. Kept until the control plane acknowledges them, up to a limit.
+import { isDnsLabel } from '../../lib/net/hostname.ts'
+import { DAY_MS, MINUTE_MS } from '../../lib/time.ts'
+import { type Batch, type Counted, type CounterItem, type MinuteItem, toBatches } from './batches.ts'
+import type { Unreported } from './quotas.ts'
+
+/** Limit of the control plane for one item. */
+const OPEN_MAX = 1_000_000
+
+export interface Transfer {
+  requests?: number
+  bytesIn?: number
+  bytesOut?: number
+}
+
+export interface UsageCounters {
+  opened(workspace: string): void
+  closed(workspace: string): void
+  refused(workspace: string): void
+  transferred(workspace: string, transfer: Transfer): void
+  /** Counts open tunnels in the current minute; to be called at least once a minute. */
+  tick(): void
+  /** Everything that is not acknowledged, split into reports within the limits of the control plane. */
+  unsent(): Batch[]
+  /** Those of these workspaces, without tunnels. */
+  unsentIf(isUrgent: (workspace: string, unreported: Unreported) => boolean): Batch[]
+  /** How many times usage was not counted because the limit was reached. */
+  lost(): number
+}
+
+export function createUsageCounters(run: string, clock: () => number, itemsMax: number): UsageCounters {
+  const counters = new Map<string, Counted<CounterItem>>()
+  const minutes = new Map<string, Counted<MinuteItem>>()
+  const open = new Map<string, number>()
+  let lost = 0
+  /**
+   * Evicted totals must not restart under the same epoch: the control plane keeps the larger of two totals,
+   * not the sum. So each eviction starts a new epoch.
+   */
+  let evictions = 0
+  /** The minute in which eviction found no room, unless something was acknowledged since. */
+  let fullAt: number | undefined
+
+  const epoch = () => (evictions === 0 ? run : `${run}.${evictions}`)
+  const isFull = () => counters.size + minutes.size >= itemsMax
+
+  /** Finds or adds an item; undefined if there is no room. */
+  function at<T>(counted: Map<string, Counted<T>>, workspace: string, from: number, item: () => T) {
+    const name = `${from} ${workspace}`
+    const found = counted.get(name)
+    if (found) return found
+    // One malformed slug would make the control plane reject the whole report.
+    if (!isDnsLabel(workspace)) throw new RangeError(`Invalid workspace slug "${workspace}"`)
+    if (isFull()) makeRoom()
+    if (isFull()) {
+      lost += 1
+      return undefined
+    }
+    const added: Counted<T> = {
+      item: item(),
+      epoch: epoch(),
+      from,
+      changes: 0,
+      acknowledged: 0,
+      reportedAt: performance.now(),
+    }
+    counted.set(name, added)
+    return added
+  }
+
+  /** Evicts acknowledged items first, then minutes that are not the peak of their day, the smallest first. */
+  function makeRoom(): void {
+    const minute = startOf(clock(), MINUTE_MS)
+    if (fullAt === minute) return
+    evictAcknowledged(Number.POSITIVE_INFINITY)
+    if (isFull()) thinMinutes()
+    fullAt = isFull() ? minute : undefined
+  }
+
+  function thinMinutes(): void {
+    const peaks = new Map<string, Counted<MinuteItem>>()
+    for (const minute of minutes.values()) {
+      const day = `${startOf(minute.from, DAY_MS)} ${minute.item.workspace}`
+      if (minute.item.open > (peaks.get(day)?.item.open ?? -1)) peaks.set(day, minute)
+    }
+    const kept = new Set(peaks.values())
+    const others = [...minutes].filter(([, minute]) => !kept.has(minute))
+    others.sort(([, a], [, b]) => a.item.open - b.item.open || a.from - b.from)
+    for (const [name] of others.slice(0, Math.ceil(others.length / 2))) minutes.delete(name)
+  }
+
+  /** Evicts acknowledged totals from before a time, and all acknowledged minutes: a maximum may restart. */
+  function evictAcknowledged(before: number): void {
+    const drop = (counted: Map<string, Counted<unknown>>, before: number) => {
+      const present = counted.size
+      for (const [name, one] of counted)
+        if (one.changes === one.acknowledged && one.from < before) counted.delete(name)
+      return counted.size < present
+    }
+    drop(minutes, Number.POSITIVE_INFINITY)
+    if (drop(counters, before)) evictions += 1
+  }
+
+  function count(workspace: string, add: (totals: CounterItem, now: number) => void): void {
+    const now = clock()
+    const day = startOf(now, DAY_MS)
+    const counter = at(counters, workspace, day, () => ({
+      workspace,
+      day: new Date(day).toISOString().slice(0, 10),
+      requests: 0,
+      bytesIn: 0,
+      bytesOut: 0,
+      events: 0,
+    }))
+    if (!counter) return
+    add(counter.item, now)
+    counter.changes += 1
+  }
+
+  function recordOpen(workspace: string): void {
+    const tunnels = Math.min(open.get(workspace) ?? 0, OPEN_MAX)
+    const from = startOf(clock(), MINUTE_MS)
+    const minute = at(minutes, workspace, from, () => ({
+      workspace,
+      minute: new Date(from).toISOString(),
+      open: 0,
+    }))
+    if (!minute || minute.item.open >= tunnels) return
+    minute.item.open = tunnels
+    minute.changes += 1
+  }
+
+  const event = (workspace: string) =>
+    count(workspace, (totals) => {
+      totals.events = sum(totals.events, 1)
+    })
+
+  return {
+    opened(workspace) {
+      event(workspace)
+      open.set(workspace, (open.get(workspace) ?? 0) + 1)
+      recordOpen(workspace)
+    },
+    closed(workspace) {
+      event(workspace)
+      const tunnels = open.get(workspace) ?? 0
+      if (tunnels > 0) recordOpen(workspace)
+      if (tunnels > 1) open.set(workspace, tunnels - 1)
+      else open.delete(workspace)
+    },
+    refused: event,
+    transferred(workspace, { requests = 0, bytesIn = 0, bytesOut = 0 }) {
+      for (const value of [requests, bytesIn, bytesOut])
+        if (!Number.isSafeInteger(value) || value < 0)
+          throw new RangeError(`Invalid count ${value} (expected an integer of 0 or more)`)
+      count(workspace, (totals, now) => {
+        totals.requests = sum(totals.requests, requests)
+        totals.bytesIn = sum(totals.bytesIn, bytesIn)
+        totals.bytesOut = sum(totals.bytesOut, bytesOut)
+        totals.lastSeen = new Date(now).toISOString()
+      })
+    },
+    tick() {
+      for (const workspace of open.keys()) recordOpen(workspace)
+    },
+    unsent() {
+      evictAcknowledged(startOf(clock(), DAY_MS))
+      return toBatches(counters.values(), minutes.values(), () => {
+        fullAt = undefined
+      })
+    },
+    unsentIf(isUrgent) {
+      const now = performance.now()
+      const urgent = counters.values().filter((counter) => {
+        if (counter.changes === counter.acknowledged) return false
+        const { item, reported = NOTHING_REPORTED } = counter
+        return isUrgent(item.workspace, {
+          bytes: item.bytesIn + item.bytesOut - reported.bytesIn - reported.bytesOut,
+          requests: item.requests - reported.requests,
+          sinceMs: now - counter.reportedAt,
+        })
+      })
+      return toBatches(urgent, [], () => {
+        fullAt = undefined
+      })
+    },
+    lost: () => lost,
+  }
+}
+
+const NOTHING_REPORTED = { bytesIn: 0, bytesOut: 0, requests: 0 }
+
+/** Saturates at the largest exact integer: the control plane would reject the whole report otherwise. */
+const sum = (total: number, more: number) => Math.min(total + more, Number.MAX_SAFE_INTEGER)
+
+const startOf = (timeMs: number, unitMs: number) => timeMs - (timeMs % unitMs)

@@ -1,0 +1,142 @@
+// Unreported usage on disk: one file per run of the edge, replaced atomically. The next run with the same
+// credential sends what earlier runs left: with another one, the control plane would count it for two edges.
+import { readdir, readFile, rename, rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Report } from '../control-plane.ts'
+import { createFolder, replaceFile } from './folder.ts'
+import { lockFolder } from './folder-lock.ts'
+
+/** Limit for the files of earlier runs together; beyond it the oldest are deleted. */
+const EARLIER_BYTES_MAX = 64 * 1024 * 1024
+const DRAFT = /^usage-.*\.json\.new$/
+const NAME = /^usage-[\x21-\x2e\x30-\x7e]{1,81}\.json$/
+/** The fingerprint of the credential; earlier versions wrote none. */
+const OWNED = /^usage-([0-9a-f]{16})-/
+
+export interface SpoolFile {
+  reports: Report[]
+  /** Deletes the file: the control plane has accepted all of it. */
+  discard(): Promise<void>
+  /** Replaces the content with the reports that are still to be sent. */
+  keepOnly(reports: Report[]): Promise<void>
+  /** Renames the file, so that it is kept for inspection and not sent again. */
+  quarantine(reason: string): Promise<void>
+}
+
+export interface Spool {
+  /** Resolves when the reports are synced to disk. Without reports there is no file. */
+  write(reports: Report[]): Promise<void>
+  /** Files of earlier runs with this credential, oldest first. */
+  earlierFiles(): AsyncGenerator<SpoolFile>
+  /** Size of the files; those of earlier runs as of the last time they were listed. */
+  bytes(): number
+  /** Another process may open the folder. */
+  close(): Promise<void>
+}
+
+export interface SpoolOptions {
+  epoch: string
+  /** Fingerprint of the credential that the usage is reported with. */
+  owner: string
+  onNotice: (line: string) => void
+}
+
+export async function openSpool(folder: string, { epoch, owner, onNotice }: SpoolOptions): Promise<Spool> {
+  const own = join(folder, `usage-${owner}-${epoch}.json`)
+  let onDisk = '[]'
+  let earlierBytes = 0
+  await createFolder(folder)
+  const close = await lockFolder(folder)
+  try {
+    for (const name of await readdir(folder))
+      if (DRAFT.test(name)) await rm(join(folder, name), { force: true })
+    // Writes once, so that a folder that is not writable fails the start.
+    await write([{ epoch }])
+    await write([])
+    await assignOwners()
+    await deleteBeyondLimit()
+  } catch (error) {
+    await close()
+    throw error
+  }
+
+  /** Takes over files without an owner, and logs which files other credentials have left. */
+  async function assignOwners(): Promise<void> {
+    const others = new Set<string>()
+    for (const name of await readdir(folder)) {
+      if (!NAME.test(name)) continue
+      const [, found] = OWNED.exec(name) ?? []
+      if (found === undefined)
+        await rename(join(folder, name), join(folder, name.replace('usage-', `usage-${owner}-`)))
+      else if (found !== owner) others.add(join(folder, `usage-${found}-*.json`))
+    }
+    if (others.size > 0)
+      onNotice(
+        `Usage that was counted with another edge credential is not reported: ${[...others].join(', ')}. ` +
+          'Start the edge once with that credential, or delete the files if it was revoked.',
+      )
+  }
+
+  async function write(reports: Report[]): Promise<void> {
+    const text = JSON.stringify(reports)
+    if (text === onDisk) return
+    if (reports.length === 0) await rm(own, { force: true })
+    else await replaceFile(own, text)
+    onDisk = text
+  }
+
+  /** Files of earlier runs with this credential, newest first. */
+  async function listEarlier() {
+    const files = []
+    for (const name of await readdir(folder)) {
+      const path = join(folder, name)
+      if (path === own || !NAME.test(name) || OWNED.exec(name)?.[1] !== owner) continue
+      const { mtimeMs, size } = await stat(path)
+      files.push({ path, mtimeMs, size })
+    }
+    earlierBytes = files.reduce((sum, { size }) => sum + size, 0)
+    return files.sort((a, b) => b.mtimeMs - a.mtimeMs)
+  }
+
+  async function deleteBeyondLimit(): Promise<void> {
+    let bytes = 0
+    for (const { path, size } of await listEarlier()) {
+      bytes += size
+      if (bytes <= EARLIER_BYTES_MAX) continue
+      await rm(path, { force: true })
+      onNotice(`Too much unreported usage: deleted ${path}.`)
+    }
+  }
+
+  return {
+    write,
+    close,
+    bytes: () => (onDisk === '[]' ? 0 : Buffer.byteLength(onDisk)) + earlierBytes,
+    async *earlierFiles() {
+      for (const { path } of (await listEarlier()).reverse()) {
+        const quarantine = async (reason: string) => {
+          await rename(path, `${path}.bad`)
+          onNotice(`Renamed ${path} to .bad: ${reason}`)
+        }
+        const text = await readFile(path, 'utf8')
+        const discard = () => rm(path, { force: true })
+        const keepOnly = async (remaining: Report[]) => {
+          const rest = JSON.stringify(remaining)
+          if (rest.length < text.length) await replaceFile(path, rest)
+        }
+        const reports = parseReports(text)
+        if (reports) yield { reports, discard, keepOnly, quarantine }
+        else await quarantine('it contains no reports.')
+      }
+    },
+  }
+}
+
+function parseReports(text: string): Report[] | undefined {
+  try {
+    const value: unknown = JSON.parse(text)
+    return Array.isArray(value) ? value : undefined
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,157 @@
+// Basic authentication (RFC 7617) against a password hash. The first request with the right credential waits
+// for a slow hash; the credential is then accepted by its HMAC, so that further requests cost little and no
+// flood of wrong ones delays them.
+import { isUtf8 } from 'node:buffer'
+import { createHmac, createSecretKey, randomBytes, timingSafeEqual } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
+import { composed, isBasicAuthPassword, isBasicAuthUser } from '../../lib/credentials/basic-auth.ts'
+import { isPasswordHash, verifyPassword } from '../../lib/credentials/password-hash.ts'
+import { ClientLimit } from '../../lib/net/client-limit.ts'
+import { BoundedMap } from '../bounded-map.ts'
+import { AttemptThrottle } from './attempt-throttle.ts'
+import { busy, type Denial, tooManyAttempts, unauthorized } from './denial.ts'
+import { HashQueue, type TunnelPlace } from './hash-queue.ts'
+
+/** Of the longest user and password, in base64. */
+const CREDENTIAL_CHARS_MAX = 1_100
+const BASIC = /^Basic +([A-Za-z0-9+/]+={0,2})$/i
+/** Verifications of one client in the queue: other clients of the tunnel have the rest of it. */
+const VERIFICATIONS_PER_CLIENT = { max: 2, maxPer48: 4 }
+const BUSY_RETRY_MS = 1_000
+/** Wrong credentials that are rejected without another hash. */
+const REJECTED_MAX = 20
+
+export interface BasicAuthRule {
+  readonly user: string
+  /** In the form of `hashPassword`. */
+  readonly hash: string
+}
+
+export interface Credential {
+  readonly user: string
+  readonly password: string
+}
+
+/**
+ * Undefined if there is none, and `invalid` if it cannot be right, or if there are several: another parser
+ * might use the other.
+ */
+export function credentialOf({ rawHeaders }: IncomingMessage): Credential | 'invalid' | undefined {
+  let header: string | undefined
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    if (rawHeaders[index]?.toLowerCase() !== 'authorization') continue
+    if (header !== undefined) return 'invalid'
+    header = rawHeaders[index + 1]
+  }
+  if (header === undefined) return undefined
+  if (header.length > CREDENTIAL_CHARS_MAX) return 'invalid'
+  const bytes = Buffer.from(BASIC.exec(header)?.[1] ?? '', 'base64')
+  const text = isUtf8(bytes) ? composed(bytes.toString()) : ''
+  const colon = text.indexOf(':')
+  const credential = { user: text.slice(0, Math.max(colon, 0)), password: text.slice(colon + 1) }
+  return isBasicAuthUser(credential.user) && isBasicAuthPassword(credential.password) ? credential : 'invalid'
+}
+
+/** What all tunnels of an edge share. */
+export class PasswordVerifier {
+  readonly #queue = new HashQueue()
+  readonly #throttle = new AttemptThrottle()
+  readonly #perClient = new ClientLimit(VERIFICATIONS_PER_CLIENT)
+  readonly #key = createSecretKey(randomBytes(32))
+  readonly #onWrongPassword: (host: string, address: string | undefined) => void
+
+  constructor(onWrongPassword: (host: string, address: string | undefined) => void) {
+    this.#onWrongPassword = onWrongPassword
+  }
+
+  digest({ user, password }: Credential): Buffer {
+    return createHmac('sha256', this.#key).update(`${user}:${password}`).digest()
+  }
+
+  /** A denial if the attempt cannot be verified now. */
+  verify(
+    place: TunnelPlace,
+    address: string | undefined,
+    rule: BasicAuthRule,
+    credential: Credential,
+  ): Promise<boolean> | Denial {
+    // All clients whose address is not known share the attempts of one, at each tunnel.
+    const client = address ?? place.host
+    const retryAfterMs = this.#throttle.consume(client)
+    if (retryAfterMs > 0) return tooManyAttempts(retryAfterMs)
+    const release = this.#perClient.acquire(client)
+    const verified = release ? this.#queue.run(place, () => this.#matches(rule, credential)) : 'limited'
+    if (typeof verified === 'string') {
+      release?.()
+      this.#throttle.refund(client)
+      return verified === 'full' ? busy(BUSY_RETRY_MS) : tooManyAttempts(BUSY_RETRY_MS)
+    }
+    return verified.finally(release).then(
+      (isRight) => {
+        if (isRight) this.#throttle.refund(client)
+        else this.#onWrongPassword(place.host, address)
+        return isRight
+      },
+      // Nothing was found out about the password.
+      (error) => {
+        this.#throttle.refund(client)
+        throw error
+      },
+    )
+  }
+
+  /** Takes the same time for a wrong user. */
+  async #matches({ user, hash }: BasicAuthRule, { user: given, password }: Credential): Promise<boolean> {
+    const isPassword = await verifyPassword(password, hash)
+    const digests = [composed(user), given].map((text) => this.digest({ user: text, password: '' }))
+    return timingSafeEqual(...(digests as [Buffer, Buffer])) && isPassword
+  }
+}
+
+/** The check of one rule at one tunnel. */
+export class BasicAuthCheck {
+  readonly #rule: BasicAuthRule
+  readonly #place: TunnelPlace
+  readonly #verifier: PasswordVerifier
+  readonly #missing: Denial
+  readonly #wrong: Denial
+  #accepted: Buffer | undefined
+  readonly #rejected = new BoundedMap<string, true>(REJECTED_MAX)
+  readonly #pending = new Map<string, Promise<Denial | undefined>>()
+
+  constructor(rule: BasicAuthRule, place: TunnelPlace, verifier: PasswordVerifier) {
+    this.#rule = rule
+    this.#place = place
+    this.#verifier = verifier
+    this.#missing = unauthorized(place.host, { isWrong: false })
+    this.#wrong = unauthorized(place.host, { isWrong: true })
+  }
+
+  /** Undefined if the credential is accepted. A promise of undefined means that it would be now. */
+  check(
+    credential: Credential | 'invalid' | undefined,
+    address: string | undefined,
+  ): Denial | undefined | Promise<Denial | undefined> {
+    if (credential === undefined) return this.#missing
+    if (credential === 'invalid' || !isPasswordHash(this.#rule.hash)) return this.#wrong
+    const digest = this.#verifier.digest(credential)
+    if (this.#accepted && timingSafeEqual(digest, this.#accepted)) return undefined
+    const id = digest.toString('base64')
+    if (this.#rejected.has(id)) return this.#wrong
+    // Browsers send several requests at the same time.
+    const pending = this.#pending.get(id)
+    if (pending) return pending
+    const result = this.#verifier.verify(this.#place, address, this.#rule, credential)
+    if (!(result instanceof Promise)) return result
+    const verified = result
+      .then((isRight) => {
+        if (isRight) this.#accepted = digest
+        else this.#rejected.set(id, true)
+        return isRight ? undefined : this.#wrong
+      })
+      .catch(() => busy(BUSY_RETRY_MS))
+      .finally(() => this.#pending.delete(id))
+    this.#pending.set(id, verified)
+    return verified
+  }
+}

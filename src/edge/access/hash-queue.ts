@@ -1,0 +1,84 @@
+// Runs password hashes one at a time, because each takes a thread and 16 MiB. Workspaces take turns, and so
+// do the tunnels of a workspace: one with many hashes delays each of the others by one hash at most. If the
+// queue is full, the workspace with the most hashes in it loses its latest one.
+import { SharedSlots } from '../../lib/shared-slots.ts'
+
+const WAITING_PER_TUNNEL_MAX = 20
+const WAITING_PER_WORKSPACE_MAX = 25
+const WAITING_MAX = 100
+
+/** The tunnel that a hash is for. */
+export interface TunnelPlace {
+  readonly workspace: string
+  readonly host: string
+}
+
+interface Waiting extends TunnelPlace {
+  start(): void
+  reject(error: HashDisplaced): void
+}
+
+/** The hash has to make room for one of another workspace. It did not run. */
+export class HashDisplaced extends Error {
+  override name = 'HashDisplaced'
+}
+
+/** Why a hash is not accepted: the queue is full, or the tunnel or its workspace has too many in it. */
+type Refusal = 'full' | 'limited'
+
+export class HashQueue {
+  /** In the order of their turns. */
+  #waiting: Waiting[] = []
+  readonly #byWorkspace = new SharedSlots<Waiting>()
+  #isRunning = false
+
+  /** Rejects with `HashDisplaced` if another workspace displaces the hash while it waits. */
+  run<T>({ workspace, host }: TunnelPlace, hash: () => Promise<T>): Promise<T> | Refusal {
+    const ofTunnel = this.#waiting.filter((waiting) => waiting.host === host)
+    if (
+      ofTunnel.length >= WAITING_PER_TUNNEL_MAX ||
+      this.#byWorkspace.count(workspace) >= WAITING_PER_WORKSPACE_MAX
+    )
+      return 'limited'
+    if (this.#waiting.length >= WAITING_MAX && !this.#displace(workspace)) return 'full'
+    const { promise: turn, resolve: start, reject } = Promise.withResolvers<void>()
+    const waiting = { workspace, host, start, reject }
+    this.#waiting.push(waiting)
+    this.#byWorkspace.add(workspace, waiting)
+    this.#startNext()
+    return turn.then(() =>
+      hash().finally(() => {
+        this.#isRunning = false
+        this.#startNext()
+      }),
+    )
+  }
+
+  /** False if no other workspace has more in the queue. */
+  #displace(workspace: string): boolean {
+    const displaced = this.#byWorkspace.displace(workspace, 'newest')
+    if (!displaced) return false
+    this.#waiting = this.#waiting.filter((waiting) => waiting !== displaced)
+    displaced.reject(new HashDisplaced('The hash was displaced by one of another workspace.'))
+    return true
+  }
+
+  #startNext(): void {
+    if (this.#isRunning) return
+    const next = this.#waiting.shift()
+    if (!next) return
+    this.#isRunning = true
+    this.#byWorkspace.delete(next.workspace, next)
+    this.#moveBack((waiting) => waiting.workspace === next.workspace)
+    this.#moveBack((waiting) => waiting.host === next.host)
+    next.start()
+  }
+
+  /** Behind all others. */
+  #moveBack(isOfGroup: (waiting: Waiting) => boolean): void {
+    const { before = [], after = [] } = Object.groupBy(this.#waiting, (waiting) =>
+      isOfGroup(waiting) ? 'after' : 'before',
+    )
+    this.#waiting = [...before, ...after]
+  }
+}

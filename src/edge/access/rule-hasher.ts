@@ -1,0 +1,34 @@
+// Turns the access rules that a tunnel client asks for into those that the edge keeps: without the password.
+import { randomBytes } from 'node:crypto'
+import { hashPassword, verifyPassword } from '../../lib/credentials/password-hash.ts'
+import type { RequestedAccess } from '../../tunnel-protocol/protocol.ts'
+import type { AccessRules } from './access-control.ts'
+import { HashDisplaced, HashQueue, type TunnelPlace } from './hash-queue.ts'
+
+export class RuleHasher {
+  readonly #queue = new HashQueue()
+
+  /**
+   * Undefined if too many passwords are waiting. If the password is that of `current`, so is the hash, which
+   * makes the rules of a pool comparable.
+   */
+  async hash(
+    place: TunnelPlace,
+    { basicAuth, allowIp = [] }: RequestedAccess,
+    current: AccessRules | undefined,
+  ): Promise<AccessRules | undefined> {
+    if (!basicAuth) return { basicAuth: null, allowIp }
+    const { user, password } = basicAuth
+    const hashed = this.#queue.run(place, async () => {
+      const { hash: known } = current?.basicAuth ?? {}
+      const isKnown = known !== undefined && (await verifyPassword(password, known))
+      const hash = isKnown ? known : await hashPassword(password, randomBytes, 'memory')
+      return { basicAuth: { user, hash }, allowIp }
+    })
+    if (typeof hashed === 'string') return undefined
+    return hashed.catch((error: unknown) => {
+      if (error instanceof HashDisplaced) return undefined
+      throw error
+    })
+  }
+}

@@ -1,0 +1,109 @@
+// Names of tunnels that the control plane arbitrates: claimed before a tunnel is opened, reported while it is
+// open, and kept for the client while the control plane is unreachable.
+import { type ClaimedTunnel, ControlPlaneError, type TunnelReporter } from '../../edge-sdk/index.ts'
+import type { AccessRules } from '../access/access-control.ts'
+import { failedCall, type Rejection, refusedClaim, UNCLAIMED } from '../rejections.ts'
+import type { Tunnel } from '../tunnel.ts'
+import type { CloseReason, TunnelClient } from '../tunnel-client.ts'
+import { type RecentName, RecentNames } from './recent-names.ts'
+
+/** The name may be opened. */
+export interface Grant {
+  readonly rules: AccessRules | null
+  /** Of a TCP tunnel. */
+  readonly port?: number | undefined
+  /** The rules have changed since: claim the name again. */
+  readonly isStale?: boolean
+}
+
+interface PendingClaim extends Grant {
+  readonly workspace: string
+  readonly name: string
+  rules: AccessRules | null
+  port?: number | undefined
+  isStale: boolean
+}
+
+/** The client may come back; the name is kept for it. */
+const TEMPORARY: ReadonlySet<CloseReason> = new Set(['closed', 'disconnected', 'replaced'])
+
+export class NameClaims {
+  readonly #reporter: TunnelReporter
+  readonly #recent = new RecentNames()
+  /** Claims of tunnels that are not open yet, by tunnel id. */
+  readonly #pending = new Map<string, PendingClaim>()
+
+  constructor(reporter: TunnelReporter) {
+    this.#reporter = reporter
+  }
+
+  syncNow(): void {
+    this.#reporter.syncNow()
+  }
+
+  /** What is known of a key and its name if the control plane is unreachable, by the error of a call. */
+  recentIfUnreachable(error: unknown, key: string, name: string): RecentName | undefined {
+    return isUnreachable(error) ? this.#recent.find(key, name) : undefined
+  }
+
+  async claim(key: string, tunnel: ClaimedTunnel): Promise<Grant | Rejection> {
+    const { id, workspace, name } = tunnel
+    const pending: PendingClaim = { workspace, name, rules: null, isStale: false }
+    this.#pending.set(id, pending)
+    try {
+      const result = await this.#reporter.claim(tunnel, key)
+      if (result.granted) return Object.assign(pending, { rules: result.access, port: result.port })
+      this.#pending.delete(id)
+      return refusedClaim(result)
+    } catch (error) {
+      this.#pending.delete(id)
+      if (!(error instanceof ControlPlaneError)) throw error
+      return this.recentIfUnreachable(error, key, tunnel.name) ?? failedCall(error, UNCLAIMED)
+    }
+  }
+
+  /** The tunnel is not opened in spite of the grant. */
+  release(id: string): void {
+    this.#pending.delete(id)
+    this.#reporter.closed(id)
+  }
+
+  opened(tunnel: ClaimedTunnel, client: TunnelClient, recent: RecentName): void {
+    this.#pending.delete(tunnel.id)
+    this.#reporter.opened(tunnel, client.key.secret, () => ({ ...client.totals, streams: client.active }))
+    this.#recent.opened(client.key.secret, tunnel.name, recent)
+  }
+
+  closed({ address, access }: Tunnel, { id, key }: TunnelClient, reason: CloseReason): void {
+    this.#reporter.closed(id)
+    this.#recent.closed(key.secret, address.name, TEMPORARY.has(reason) ? access.nameRules : undefined)
+  }
+
+  /** A claim that is pending may have been answered with the rules before. */
+  setRules(workspace: string, name: string, rules: AccessRules | null): void {
+    for (const claim of this.#pending.values())
+      if (claim.workspace === workspace && claim.name === name) claim.isStale = true
+    this.#recent.setRules(workspace, name, rules)
+  }
+
+  removeKeys(matches: (key: RecentName['key']) => boolean): void {
+    this.#recent.removeKeys(matches)
+  }
+
+  /** Revocations may have been missed. */
+  removeClosed(): void {
+    this.#recent.removeClosed()
+  }
+
+  /** Gives all names up at once, so that clients can open them at other edges while this one drains. */
+  stop(): Promise<void> {
+    return this.#reporter.stop()
+  }
+}
+
+/**
+ * Not if it rejects the credential of the edge, which may open nothing then, nor if there are too many calls:
+ * names are arbitrated as soon as they can be claimed.
+ */
+const isUnreachable = (error: unknown) =>
+  error instanceof ControlPlaneError && (error.status === undefined || error.status >= 500)

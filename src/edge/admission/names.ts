@@ -1,0 +1,19 @@
+// Tunnel names and the host names made from them. A name is one label under the tunnel domain of its
+// workspace, so no workspace can take a host of another.
+import { randomInt } from 'node:crypto'
+import { isDnsLabel } from '../../lib/net/hostname.ts'
+
+const ALPHABET = 'abcdefghijkmnpqrstuvwxyz23456789'
+const RANDOM_LENGTH = 8
+
+export const isTunnelName = (name: unknown): name is string => typeof name === 'string' && isDnsLabel(name)
+
+export const randomName = () =>
+  Array.from({ length: RANDOM_LENGTH }, () => ALPHABET[randomInt(ALPHABET.length)]).join('')
+
+/** Normalizes a `Host` header to the key of the registry: no port, no trailing dot, lower case. */
+export const normalizeHost = (header: string) =>
+  header
+    .replace(/:\d{0,5}$/, '')
+    .replace(/\.$/, '')
+    .toLowerCase()

@@ -1,0 +1,90 @@
+// Decides for which hosts the proxy in front may obtain a certificate: those of open tunnels, tunnel domains,
+// and names that workspaces have reserved or used lately. Caddy asks before it does (`on_demand_tls`). CAs
+// limit how many they issue, so a workspace has a limit, and the edge.
+import { ControlPlaneError, type HostResult } from '../../edge-sdk/index.ts'
+import { isDnsLabel } from '../../lib/net/hostname.ts'
+import { RateLimit } from '../admission/rate-limit.ts'
+import { BoundedMap } from '../bounded-map.ts'
+import type { Registry } from '../registry.ts'
+import { CertificateBudget, type CertificateLimits } from './budget.ts'
+
+const HOST_CHARS_MAX = 253
+/** Anyone can cause lookups, by TLS handshakes with any server name. */
+const LOOKUPS = { perSecond: 20, burst: 100 }
+const KNOWN_FOR_MS = 60_000
+const KNOWN_HOSTS_MAX = 1_000
+
+export interface TlsAskOptions extends CertificateLimits {
+  readonly registry: Pick<Registry, 'atHost'>
+  findHost(host: string): Promise<HostResult>
+}
+
+export interface TlsAnswer {
+  /** Any status but 200 means that no certificate may be obtained. */
+  readonly status: 200 | 404 | 429 | 503
+  readonly message: string
+}
+
+export class TlsAsk {
+  readonly #options: TlsAskOptions
+  readonly #budget: CertificateBudget
+  readonly #known = new BoundedMap<string, { workspace: string | null; until: number }>(KNOWN_HOSTS_MAX)
+  readonly #clock: () => number
+  readonly #lookups = new RateLimit(LOOKUPS)
+  /** Apart, so that a flood of unknown hosts does not keep out those that have been found before. */
+  readonly #repeatedLookups = new RateLimit(LOOKUPS)
+
+  constructor(options: TlsAskOptions, clock: () => number = () => performance.now()) {
+    this.#options = options
+    this.#budget = new CertificateBudget(options)
+    this.#clock = clock
+  }
+
+  async ask(domain: string): Promise<TlsAnswer> {
+    const host = domain.toLowerCase().replace(/\.$/, '')
+    if (host.length > HOST_CHARS_MAX || !host.split('.').every(isDnsLabel))
+      return { status: 404, message: 'The domain is not a host name.' }
+    const tunnel = this.#options.registry.atHost(host)
+    if (tunnel?.type === 'http') return this.#allow(tunnel.workspace, host)
+    // Connections of a TCP tunnel do not pass the proxy.
+    if (tunnel) return { status: 404, message: `The tunnel at ${host} is a TCP tunnel.` }
+    try {
+      const found = await this.#find(host)
+      if (found === undefined) return { status: 429, message: 'Too many unknown hosts. Retry shortly.' }
+      if (!found.found) return { status: 404, message: `No tunnel is open at ${host}.` }
+      return found.workspace === null ? allowed(host) : this.#allow(found.workspace, host)
+    } catch (error) {
+      if (!(error instanceof ControlPlaneError)) throw error
+      return { status: 503, message: `No tunnel is open at ${host}, and ${failureOf(error)}` }
+    }
+  }
+
+  /** Undefined if there are too many lookups. Only hosts that exist are cached: there are few of them. */
+  async #find(host: string): Promise<HostResult | undefined> {
+    const now = this.#clock()
+    const known = this.#known.get(host)
+    if (known && known.until > now) return { found: true, workspace: known.workspace }
+    const lookups = known ? this.#repeatedLookups : this.#lookups
+    if (!lookups.take(now)) return undefined
+    const result = await this.#options.findHost(host)
+    if (result.found) this.#known.set(host, { workspace: result.workspace, until: now + KNOWN_FOR_MS })
+    else this.#known.delete(host)
+    return result
+  }
+
+  #allow(workspace: string, host: string): TlsAnswer {
+    const setting = this.#budget.limitOf(workspace, host, this.#clock())
+    if (!setting) return allowed(host)
+    const message = `The workspace "${workspace}" has its limit of new hosts with certificates in 24 hours`
+    return { status: 429, message: `${message} (${setting}).` }
+  }
+}
+
+/** Why the control plane could not say whether the host exists. */
+function failureOf({ status, message }: ControlPlaneError): string {
+  if (status === undefined) return 'the control plane is unreachable.'
+  if (status === 401) return 'the control plane rejects the credential of this edge.'
+  return `the control plane could not be asked: ${message}`
+}
+
+const allowed = (host: string): TlsAnswer => ({ status: 200, message: `${host} may have a certificate.` })

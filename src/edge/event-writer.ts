@@ -1,0 +1,36 @@
+// Writes the events of a tunnel client to its event stream. Events are collected for a moment, so that a busy
+// tunnel sends many at once, and dropped while the client does not read them.
+import type { Writable } from 'node:stream'
+import type { TunnelEvent } from '../tunnel-protocol/protocol.ts'
+
+const FLUSH_DELAY_MS = 50
+const UNREAD_BYTES_MAX = 256 * 1024
+
+export class EventWriter {
+  readonly #stream: Writable
+  #lines = ''
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(stream: Writable) {
+    this.#stream = stream
+    stream.on('error', () => {})
+  }
+
+  sendNow(event: TunnelEvent): void {
+    this.send(event)
+    this.flush()
+  }
+
+  send(event: TunnelEvent): void {
+    if (this.#lines.length + this.#stream.writableLength > UNREAD_BYTES_MAX) return
+    this.#lines += `${JSON.stringify(event)}\n`
+    this.#timer ??= setTimeout(() => this.flush(), FLUSH_DELAY_MS).unref()
+  }
+
+  flush(): void {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    if (this.#lines !== '' && this.#stream.writable) this.#stream.write(this.#lines)
+    this.#lines = ''
+  }
+}

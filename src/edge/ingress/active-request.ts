@@ -1,0 +1,170 @@
+// A request or connection in progress: the client that carries it, what it counts, and its event.
+import type { IncomingMessage } from 'node:http'
+import type { Duplex } from 'node:stream'
+import type { EdgeInstruments, EvictionReason } from '../../lib/metrics/edge-instruments.ts'
+import { clientNetwork } from '../../lib/net/client-limit.ts'
+import { ConnectionBuffers, type Endpoint } from '../../tunnel-protocol/buffers/connection-buffers.ts'
+import { reset } from '../../tunnel-protocol/connect-streams.ts'
+import type { Tunnel } from '../tunnel.ts'
+import type { TunnelClient } from '../tunnel-client.ts'
+
+/** Paths are shown by the tunnel client; longer ones are cut. */
+const PATH_CHARS_MAX = 2_000
+
+/** Who sent the request or opened the connection. */
+export interface Visitor extends Endpoint {
+  /** Undefined if it is not known. */
+  readonly address: string | undefined
+  /** Undefined for a connection to the port of a TCP tunnel. */
+  readonly request: IncomingMessage | undefined
+  readonly writable: Duplex
+  /** Sends an error response, and closes the connection. */
+  reject(status: number, message: string): void
+}
+
+/** For requests whose response has not begun. */
+const EVICTION_ERRORS: Record<EvictionReason, [status: number, message: string]> = {
+  capacity: [
+    503,
+    'Tunnel at capacity: this was the slowest of many requests from your network. Retry shortly.',
+  ],
+  memory: [
+    503,
+    'The tunnels of this workspace are out of memory for requests as slow as this. Retry shortly.',
+  ],
+  slow: [408, 'The tunnel is busy, and the request body did not arrive in time.'],
+}
+
+export interface ActiveRequestOptions {
+  readonly tunnel: Tunnel
+  readonly visitor: Visitor
+  readonly instruments: EdgeInstruments
+  /** Called once. */
+  onFinished(): void
+}
+
+export class ActiveRequest extends ConnectionBuffers {
+  readonly tunnel: Tunnel
+  tunnelPosition = -1
+  workspacePosition = -1
+  readonly #options: ActiveRequestOptions
+  readonly #startedAt: number
+  readonly #network: string
+  #client: TunnelClient | undefined
+  #bytesIn = 0
+  #bytesOut = 0
+  /** In both directions, when its progress was checked last. */
+  #checkedBytes: number | undefined
+  #isReported = false
+  #isFinished = false
+
+  constructor(options: ActiveRequestOptions) {
+    const { tunnel, visitor } = options
+    const now = performance.now()
+    super(tunnel.load.buffers, now)
+    this.connect(visitor)
+    this.#startedAt = now
+    this.#options = options
+    this.#network = clientNetwork(visitor.address)
+    this.tunnel = tunnel
+    tunnel.requests.add(this)
+    tunnel.load.requests.add(this)
+  }
+
+  /** All unknown clients are one network. */
+  override get network(): string {
+    return this.#network
+  }
+
+  /** The client that carries it; another one if `failed` did not. */
+  pickClient(failed?: TunnelClient): TunnelClient | undefined {
+    const client = this.tunnel.pickClient(failed)
+    if (client === this.#client) return client
+    this.#client?.finish()
+    client?.start()
+    if (client && !this.#client) this.tunnel.count(client, { requests: 1 })
+    this.#client = client
+    return client
+  }
+
+  /** To be called after the bytes were written, as `countOut`. */
+  countIn(bytesIn: number): void {
+    this.#bytesIn += bytesIn
+    if (this.#client) this.tunnel.count(this.#client, { bytesIn })
+    this.transferredIn(bytesIn)
+  }
+
+  countOut(bytesOut: number): void {
+    this.#bytesOut += bytesOut
+    if (this.#client) this.tunnel.count(this.#client, { bytesOut })
+    this.transferredOut(bytesOut)
+  }
+
+  /** Sends the request event to the tunnel client and counts the response, once. */
+  reportRequest({ method = '', url = '' }: IncomingMessage, status: number): void {
+    if (this.#isReported) return
+    this.#isReported = true
+    const ms = performance.now() - this.#startedAt
+    this.#options.instruments.tunneled.observe(status, ms)
+    this.#client?.send({
+      event: 'request',
+      method,
+      path: url.slice(0, PATH_CHARS_MAX),
+      status,
+      ms: rounded(ms),
+    })
+  }
+
+  reportConnection(): void {
+    const { bytesIn, bytesOut } = { bytesIn: this.#bytesIn, bytesOut: this.#bytesOut }
+    const ms = rounded(performance.now() - this.#startedAt)
+    this.#client?.send({ event: 'connection', bytesIn, bytesOut, ms })
+  }
+
+  /** Whether it has transferred so much since the last check, as far as that depends on the visitor. */
+  checkProgress(bytesMin: number): boolean {
+    const bytes = this.#bytesIn + this.#bytesOut
+    const before = this.#checkedBytes
+    this.#checkedBytes = bytes
+    return before === undefined || bytes - before >= bytesMin || !this.#isVisitorSlow()
+  }
+
+  /** Its place is free when this returns. */
+  override evict(reason: EvictionReason = 'memory'): void {
+    if (!this.#isFinished) {
+      this.#options.instruments.evicted[reason] += 1
+      this.#abort(...EVICTION_ERRORS[reason])
+      this.finish()
+    }
+    super.evict()
+  }
+
+  finish(): void {
+    if (this.#isFinished) return
+    this.#isFinished = true
+    this.#client?.finish()
+    this.tunnel.requests.delete(this)
+    this.tunnel.load.requests.delete(this)
+    this.release()
+    this.#options.onFinished()
+  }
+
+  #abort(status: number, message: string): void {
+    const { request, writable, reject } = this.#options.visitor
+    if (!request || this.#isReported) reset(writable)
+    else {
+      this.reportRequest(request, status)
+      reject(status, message)
+    }
+  }
+
+  /** The rest of the request has not arrived, or the response is not read. */
+  #isVisitorSlow(): boolean {
+    const { request, writable } = this.#options.visitor
+    if (writable.writableLength > 0) return true
+    const isBodyAwaited = request && !request.complete && request.readableLength === 0 && !request.isPaused()
+    return isBodyAwaited === true && !this.#isReported
+  }
+}
+
+const rounded = (ms: number) => Math.round(ms * 10) / 10

@@ -1,0 +1,150 @@
+// Proxies a WebSocket or another protocol upgrade to the local server of a tunnel.
+import type { IncomingMessage } from 'node:http'
+import type { Duplex } from 'node:stream'
+import { connectStreams } from '../../tunnel-protocol/connect-streams.ts'
+import type { YamuxStream } from '../../yamux/index.ts'
+import type { TunnelClient } from '../tunnel-client.ts'
+import { type RequestHead, type UpstreamHandler, UpstreamRequest } from '../upstream/request.ts'
+import type { ResponseHead } from '../upstream/response-head.ts'
+import { formatHeaders } from './headers.ts'
+import {
+  type ProxyOptions,
+  RESPONSE_TIMEOUT_MS,
+  requestHead,
+  responseHeaders,
+  sizeOfRequestHead,
+} from './proxy.ts'
+import { closeGracefully } from './responses.ts'
+
+/** When the client of a tunnel stops, upgraded connections are closed that are idle for so long. */
+const IDLE_MS = 1_000
+
+export function proxyUpgrade(
+  downstream: IncomingMessage,
+  socket: Duplex,
+  head: Buffer,
+  options: ProxyOptions,
+): void {
+  const client = options.pickClient()
+  if (!client) {
+    options.fail(502)
+    return
+  }
+  const { headers, ...request } = requestHead(downstream, options)
+  const upgrade = ['Connection', 'Upgrade', 'Upgrade', downstream.headers.upgrade ?? '']
+  const exchange = new UpgradeExchange({ socket, head }, client, options)
+  exchange.send({ ...request, headers: [...headers, ...upgrade], isUpgrade: true })
+}
+
+interface UpgradingSocket {
+  readonly socket: Duplex
+  /** Bytes that arrived together with the headers. */
+  readonly head: Buffer
+}
+
+class UpgradeExchange implements UpstreamHandler {
+  readonly #downstream: UpgradingSocket
+  readonly #client: TunnelClient
+  readonly #options: ProxyOptions
+  readonly #timeout: NodeJS.Timeout
+  #upstream: UpstreamRequest | undefined
+  #hasResponse = false
+  readonly #onReadable = () => {
+    const { socket } = this.#downstream
+    if (socket.readableLength === 0) socket.read()
+  }
+  readonly #onEnd = () => this.#downstream.socket.destroy()
+
+  constructor(downstream: UpgradingSocket, client: TunnelClient, options: ProxyOptions) {
+    this.#downstream = downstream
+    this.#client = client
+    this.#options = options
+    this.#timeout = setTimeout(() => this.#fail(504), RESPONSE_TIMEOUT_MS)
+  }
+
+  send(head: RequestHead): void {
+    const { socket } = this.#downstream
+    const { connections } = this.#client
+    socket.on('error', () => this.#upstream?.destroy())
+    socket.on('close', () => {
+      clearTimeout(this.#timeout)
+      this.#upstream?.destroy()
+    })
+    // Reads, so that the end of a client that gave up is noticed; what it sends stays in the buffer.
+    socket.on('readable', this.#onReadable)
+    socket.on('end', this.#onEnd)
+    this.#options.onBytesIn(sizeOfRequestHead(head))
+    try {
+      const connection = connections.open()
+      this.#upstream = new UpstreamRequest(connections, connection, head, this)
+      this.#options.onStream(connection.stream)
+    } catch {
+      // The session of the client is closed.
+      this.#fail(502)
+    }
+  }
+
+  /** The local server declines: an ordinary response, after which both connections are closed. */
+  onHead(head: ResponseHead): void {
+    this.#downstream.socket.on('drain', () => this.#upstream?.resume())
+    this.#sendHead(head, [...responseHeaders(head, this.#options), 'Connection', 'close'])
+  }
+
+  onData(data: Buffer): void {
+    const { socket } = this.#downstream
+    if (!socket.write(data)) this.#upstream?.pause()
+    this.#options.onBytesOut(data.length)
+  }
+
+  onComplete(_trailers: readonly string[], last?: Buffer): void {
+    if (last) this.onData(last)
+    closeGracefully(this.#downstream.socket)
+  }
+
+  onUpgrade(head: ResponseHead, stream: YamuxStream): void {
+    this.#sendHead(head, this.#options.rewriteResponse(head.headers))
+    const { socket, head: received } = this.#downstream
+    if (received.length > 0) socket.unshift(received)
+    const { onBytesIn, onBytesOut } = this.#options
+    let activeAt = performance.now()
+    const onBytes = (count: (bytes: number) => void) => (bytes: number) => {
+      activeAt = performance.now()
+      count(bytes)
+    }
+    connectStreams(socket, stream, onBytes(onBytesIn), onBytes(onBytesOut))
+    // Unlike requests, WebSockets do not end by themselves: a client that stops waits only for active ones.
+    const closeIfIdle = () => {
+      const waitMs = activeAt + IDLE_MS - performance.now()
+      if (waitMs <= 0) socket.destroy()
+      else setTimeout(closeIfIdle, waitMs).unref()
+    }
+    socket.once('close', this.#client.onDraining(closeIfIdle))
+  }
+
+  onError(): void {
+    this.#fail(502)
+  }
+
+  /** The request has no body. */
+  onDrain(): void {}
+
+  #sendHead({ status, reason }: ResponseHead, headers: readonly string[]): void {
+    const { socket } = this.#downstream
+    clearTimeout(this.#timeout)
+    socket.off('readable', this.#onReadable)
+    socket.off('end', this.#onEnd)
+    this.#hasResponse = true
+    this.#options.onResponse(status)
+    const text = `HTTP/1.1 ${status} ${reason}\r\n${formatHeaders(headers)}\r\n`
+    socket.write(text, 'latin1')
+    this.#options.onBytesOut(text.length)
+  }
+
+  #fail(status: 502 | 504): void {
+    const { socket } = this.#downstream
+    clearTimeout(this.#timeout)
+    this.#upstream?.destroy()
+    if (this.#hasResponse) socket.destroy()
+    else if (!socket.destroyed) this.#options.fail(status)
+  }
+}

@@ -1,0 +1,234 @@
+// Proxies a request to the local server of a tunnel: streams both bodies, removes hop-by-hop headers, and
+// repeats a request once that got no response and may be repeated.
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { freeAfterWrite } from '../../tunnel-protocol/free-memory.ts'
+import { compact, type YamuxStream } from '../../yamux/index.ts'
+import type { TunnelClient } from '../tunnel-client.ts'
+import type { UpstreamConnection } from '../upstream/connection.ts'
+import { type RequestHead, type UpstreamHandler, UpstreamRequest } from '../upstream/request.ts'
+import type { ResponseHead } from '../upstream/response-head.ts'
+import { endToEnd, forwardedTrailers, isProxyHeader, pairsOf, sizeOfHead } from './headers.ts'
+
+export const RESPONSE_TIMEOUT_MS = 120_000
+const REPEATABLE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS'])
+/**
+ * The end of a body up to this size is sent as text: with the head it is one string, and so a single write.
+ */
+const SMALL_BYTES_MAX = 4_096
+
+export interface ProxyOptions {
+  /** The client to send the request to: another one than `failed`, if that one did not respond. */
+  pickClient(failed?: TunnelClient): TunnelClient | undefined
+  /** Request headers that replace those of the client, by lower-case name; undefined removes them. */
+  readonly headers: Readonly<Record<string, string | undefined>>
+  /** Rewrites response headers, given as alternating names and values. */
+  rewriteResponse(headers: string[]): string[]
+  /** Called with the stream that carries the request, after its head was written. */
+  onStream(stream: YamuxStream): void
+  /** Called with the size of the head, of each chunk of the body, and of the trailers. */
+  onBytesIn(bytes: number): void
+  onBytesOut(bytes: number): void
+  /** Called when the response begins. */
+  onResponse(status: number): void
+  /** Sends an error downstream. Called only before a response has begun. */
+  fail(status: 502 | 504): void
+}
+
+export function proxyRequest(
+  downstream: IncomingMessage,
+  response: ServerResponse,
+  options: ProxyOptions,
+): void {
+  new ProxiedExchange(downstream, response, options).start()
+}
+
+class ProxiedExchange implements UpstreamHandler {
+  readonly #downstream: IncomingMessage
+  readonly #response: ServerResponse
+  readonly #options: ProxyOptions
+  readonly #head: RequestHead
+  readonly #mayRepeat: boolean
+  readonly #timeout: NodeJS.Timeout
+  #upstream: UpstreamRequest | undefined
+  #client: TunnelClient | undefined
+  #isConnectionReused = false
+  #isRepeated = false
+  #isBodyStarted = false
+
+  constructor(downstream: IncomingMessage, response: ServerResponse, options: ProxyOptions) {
+    this.#downstream = downstream
+    this.#response = response
+    this.#options = options
+    this.#head = requestHead(downstream, options)
+    this.#mayRepeat = this.#head.body === 'none' && REPEATABLE_METHODS.has(this.#head.method)
+    this.#timeout = setTimeout(() => this.#fail(504), RESPONSE_TIMEOUT_MS)
+  }
+
+  start(): void {
+    const client = this.#options.pickClient()
+    this.#options.onBytesIn(sizeOfRequestHead(this.#head))
+    this.#response.once('close', () => this.#onClose())
+    this.#response.on('drain', () => this.#upstream?.resume())
+    this.#send(client)
+    if (this.#head.body !== 'none') this.#sendBody()
+  }
+
+  #send(client: TunnelClient | undefined): void {
+    this.#client = client
+    const connection = client && this.#connect(client)
+    if (!connection) return void this.#fail(502)
+    this.#isConnectionReused = connection.isUsed
+    this.#upstream = new UpstreamRequest(client.connections, connection, this.#head, this)
+    this.#options.onStream(connection.stream)
+  }
+
+  /**
+   * Only requests that may be repeated are sent over a used connection, because the local server may be
+   * closing it at the same time. Undefined if the session of the client is closed.
+   */
+  #connect({ connections }: TunnelClient): UpstreamConnection | undefined {
+    try {
+      const idle = this.#mayRepeat && !this.#isRepeated ? connections.takeIdle() : undefined
+      return idle ?? connections.open()
+    } catch {
+      return undefined
+    }
+  }
+
+  #sendBody(): void {
+    const downstream = this.#downstream
+    downstream.on('data', (chunk: Buffer) => {
+      const bytes = chunk.length
+      // A large upload may take longer than the timeout, which counts from its last chunk.
+      if (!this.#response.headersSent) this.#timeout.refresh()
+      if (this.#upstream?.write(chunk) === false) downstream.pause()
+      this.#options.onBytesIn(bytes)
+    })
+    downstream.on('end', () => {
+      const trailers = forwardedTrailers(downstream.rawTrailers)
+      this.#countTrailers(trailers, this.#options.onBytesIn)
+      this.#upstream?.end(trailers)
+    })
+  }
+
+  onDrain(): void {
+    this.#downstream.resume()
+  }
+
+  /** A request that may be repeated is: on another client, or on a new connection if its own was reused. */
+  onError(): void {
+    if (this.#response.destroyed) return
+    const mayRepeat = this.#mayRepeat && !this.#isRepeated && !this.#response.headersSent
+    this.#isRepeated = true
+    const other = mayRepeat ? this.#options.pickClient(this.#client) : undefined
+    if (other && (other !== this.#client || this.#isConnectionReused)) this.#send(other)
+    else this.#fail(502)
+  }
+
+  onHead(head: ResponseHead): void {
+    const response = this.#response
+    clearTimeout(this.#timeout)
+    // The request turned out to be malformed meanwhile, and has its response.
+    if (response.headersSent || response.destroyed) return void this.#upstream?.destroy()
+    const headers = responseHeaders(head, this.#options)
+    try {
+      response.writeHead(head.status, head.reason, headers)
+    } catch {
+      // What Node rejects is not sent.
+      return void this.#fail(502)
+    }
+    this.#options.onResponse(head.status)
+    this.#options.onBytesOut(sizeOfHead(firstLineLength(head), headers))
+    process.nextTick(() => this.#flushHead())
+  }
+
+  onData(data: Buffer): void {
+    const response = this.#response
+    this.#isBodyStarted = true
+    const chunk = response.writableLength > 0 ? compact(data) : data
+    if (!response.write(chunk, freeAfterWrite(chunk))) this.#upstream?.pause()
+    this.#options.onBytesOut(data.length)
+  }
+
+  onComplete(trailers: readonly string[], last?: Buffer): void {
+    const isSmall = last !== undefined && last.length <= SMALL_BYTES_MAX
+    this.#isBodyStarted = true
+    const forwarded = forwardedTrailers(trailers)
+    this.#countTrailers(forwarded, this.#options.onBytesOut)
+    if (forwarded.length > 0) this.#response.addTrailers(pairsOf(forwarded))
+    if (isSmall) {
+      this.#options.onBytesOut(last.length)
+      this.#response.end(last.toString('latin1'), 'latin1')
+    } else {
+      if (last) this.onData(last)
+      this.#response.end()
+    }
+  }
+
+  /** Never called: the parser rejects an upgrade that the request did not ask for. */
+  onUpgrade(): void {}
+
+  /** An event stream may begin long before its first event. */
+  #flushHead(): void {
+    if (!this.#isBodyStarted && !this.#response.destroyed) this.#response.flushHeaders()
+  }
+
+  #countTrailers(trailers: readonly string[], onBytes: (bytes: number) => void): void {
+    if (trailers.length > 0) onBytes(sizeOfHead(0, trailers) - 4)
+  }
+
+  #fail(status: 502 | 504): void {
+    const response = this.#response
+    clearTimeout(this.#timeout)
+    this.#upstream?.destroy()
+    if (response.writableEnded || response.destroyed) return
+    if (response.headersSent) response.destroy()
+    else this.#options.fail(status)
+  }
+
+  #onClose(): void {
+    clearTimeout(this.#timeout)
+    this.#upstream?.destroy()
+    // The response may end before the body is read: discards the rest, so that the next request can be
+    // parsed.
+    if (this.#head.body !== 'none') this.#downstream.removeAllListeners('data')
+    this.#downstream.resume()
+  }
+}
+
+/** A request with a body is proxied as a request even if it asks for an upgrade: the body is part of it. */
+export const mayUpgrade = (request: IncomingMessage) =>
+  request.headers.upgrade?.toLowerCase() !== 'h2c' && !hasBody(request)
+
+export const hasBody = ({ headers }: IncomingMessage) =>
+  headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) !== 0
+
+export function requestHead(request: IncomingMessage, options: ProxyOptions): RequestHead {
+  const { method = '', url: target = '', headers } = request
+  const isWhole = headers['transfer-encoding'] === undefined
+  const body = !hasBody(request) ? 'none' : isWhole ? 'as it is' : 'chunked'
+  const forwarded = requestHeaders(request, options)
+  // Written by us, so that the local server cannot understand another spelling differently.
+  if (body === 'chunked') forwarded.push('Transfer-Encoding', 'chunked')
+  return { method, target, headers: forwarded, body, isUpgrade: false }
+}
+
+function requestHeaders({ rawHeaders }: IncomingMessage, { headers }: ProxyOptions): string[] {
+  const kept = endToEnd(
+    rawHeaders,
+    (name) => name === 'transfer-encoding' || Object.hasOwn(headers, name) || isProxyHeader(name),
+  )
+  for (const name in headers) {
+    const value = headers[name]
+    if (value !== undefined) kept.push(name, value)
+  }
+  return kept
+}
+
+export const sizeOfRequestHead = ({ method, target, headers }: RequestHead) =>
+  sizeOfHead(method.length + target.length + ' '.length + ' HTTP/1.1'.length, headers)
+
+export const responseHeaders = ({ headers }: ResponseHead, { rewriteResponse }: ProxyOptions) =>
+  rewriteResponse(endToEnd(headers, (name) => name === 'transfer-encoding'))
+
+const firstLineLength = ({ status, reason }: ResponseHead) => `HTTP/1.1 ${status} `.length + reason.length

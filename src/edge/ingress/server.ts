@@ -1,0 +1,224 @@
+// Requests and connections from the internet: finds the tunnel by host name or port, proxies into
+// it, and counts its usage.
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import type { EdgeInstruments } from '../../lib/metrics/edge-instruments.ts'
+import { connectStreams, reset } from '../../tunnel-protocol/connect-streams.ts'
+import { type Denial, quotaExceeded } from '../access/denial.ts'
+import type { Registry } from '../registry.ts'
+import type { TunnelClient } from '../tunnel-client.ts'
+import { ActiveRequest, type Visitor } from './active-request.ts'
+import type { ClientAddresses } from './client-address.ts'
+import { confineCookies } from './cookies.ts'
+import { type ProxyOptions, proxyRequest } from './proxy.ts'
+import { proxyUpgrade } from './proxy-upgrade.ts'
+import { sendDenial, sendError, sendRawDenial, sendRawError } from './responses.ts'
+
+export interface Ingress {
+  onRequest(host: string, request: IncomingMessage, response: ServerResponse): void
+  onUpgrade(host: string, request: IncomingMessage, socket: Duplex, head: Buffer): void
+  /** A connection to the port of a TCP tunnel. */
+  onTcpConnection(host: string, socket: Socket): void
+}
+
+export interface IngressOptions {
+  readonly registry: Registry
+  readonly addresses: ClientAddresses
+  readonly scheme: 'http' | 'https'
+  readonly instruments: EdgeInstruments
+  /** Until when the traffic of a workspace is rejected; undefined if it is not. */
+  quotaReachedUntil(workspace: string): number | undefined
+}
+
+/** A request without a response. */
+interface Exchange {
+  isPending(): boolean
+  deny(denial: Denial): void
+}
+
+type SendError = (status: number, message: string) => void
+
+/** nginx's status for a client that closed the connection before the response. */
+const CLIENT_CLOSED_REQUEST = 499
+
+const PROXY_ERRORS = {
+  502: 'Bad gateway: the local server did not respond.',
+  504: 'Gateway timeout: the local server did not respond in time.',
+}
+
+export function createIngress(options: IngressOptions): Ingress {
+  const { registry, addresses, scheme, instruments } = options
+  /** Acquires a slot of the tunnel, or sends an error. */
+  function admit(host: string, visitor: Visitor, send: SendError): ActiveRequest | undefined {
+    const { address } = visitor
+    const tunnel = registry.atHost(host)
+    const releaseAddress = tunnel?.perAddress.acquire(address)
+    if (!tunnel?.isAvailable) send(404, `No tunnel is open at ${host}.`)
+    else if (!releaseAddress) send(429, 'Too many concurrent requests from your address. Retry shortly.')
+    else if (!tunnel.requests.makeRoom(address)) send(503, 'Tunnel at capacity. Retry shortly.')
+    else if (!tunnel.load.requests.makeRoom(address))
+      send(503, 'The tunnels of this workspace are at capacity. Retry shortly.')
+    else {
+      const active = new ActiveRequest({ tunnel, visitor, instruments, onFinished: releaseAddress })
+      tunnel.progress.start()
+      return active
+    }
+    releaseAddress?.()
+    return undefined
+  }
+
+  /**
+   * Calls `proceed` if the access rules of the tunnel allow the request, at once if no password is verified.
+   */
+  function authorize(host: string, request: IncomingMessage, exchange: Exchange, proceed: () => void): void {
+    const tunnel = registry.atHost(host)
+    const access = tunnel?.access
+    const until = tunnel && options.quotaReachedUntil(tunnel.workspace)
+    if (until !== undefined) {
+      exchange.deny(quotaExceeded(until, Date.now()))
+      return
+    }
+    const result = access?.hasRules ? access.check(request, addresses.ofRequest(request)) : undefined
+    if (result instanceof Promise)
+      void result.then((denial) => {
+        if (!exchange.isPending()) return
+        if (denial) exchange.deny(denial)
+        else authorize(host, request, exchange, proceed)
+      })
+    else if (result) exchange.deny(result)
+    else proceed()
+  }
+
+  function admitRequest(host: string, visitor: Visitor, send: SendError): ActiveRequest | undefined {
+    // A TCP tunnel has a name too, but takes no HTTP requests.
+    if (registry.atHost(host)?.type !== 'tcp') return admit(host, visitor, send)
+    send(404, `The tunnel at ${host} is a TCP tunnel. Connect to its port.`)
+    return undefined
+  }
+
+  function proxyOptions(active: ActiveRequest, request: IncomingMessage, send: SendError): ProxyOptions {
+    return {
+      headers: {
+        'x-forwarded-for': addresses.forwardedFor(request),
+        'x-forwarded-host': request.headers.host ?? '',
+        'x-forwarded-proto': scheme,
+        // The client's own: some local servers prefer it to the headers above.
+        forwarded: undefined,
+        // It was for the edge.
+        ...(active.tunnel.access.needsPassword && { authorization: undefined }),
+      },
+      rewriteResponse: confineCookies,
+      pickClient: (failed) => active.pickClient(failed),
+      onStream: (stream) => active.attach(stream),
+      onBytesIn: (bytes) => active.countIn(bytes),
+      onBytesOut: (bytes) => active.countOut(bytes),
+      onResponse: (status) => active.reportRequest(request, status),
+      fail(status) {
+        active.reportRequest(request, status)
+        send(status, PROXY_ERRORS[status])
+      },
+    }
+  }
+
+  return {
+    onRequest(host, request, response) {
+      const send: SendError = (status, message) => {
+        instruments.countRejected(status)
+        sendError(response, status, message)
+      }
+      const exchange: Exchange = {
+        isPending: () => !response.headersSent && !response.destroyed,
+        deny(denial) {
+          instruments.countRejected(denial.status)
+          sendDenial(response, request, denial)
+        },
+      }
+      const visitor: Visitor = {
+        address: addresses.ofRequest(request),
+        request,
+        readable: request,
+        writable: request.socket,
+        reject(status, message) {
+          // The request turned out to be malformed meanwhile, and has its response.
+          if (response.headersSent) return reset(request.socket)
+          response.shouldKeepAlive = false
+          sendError(response, status, message)
+        },
+      }
+      authorize(host, request, exchange, () => {
+        const active = admitRequest(host, visitor, send)
+        if (!active) return
+        response.once('close', () => {
+          active.reportRequest(request, CLIENT_CLOSED_REQUEST)
+          active.finish()
+        })
+        proxyRequest(request, response, proxyOptions(active, request, send))
+      })
+    },
+    onUpgrade(host, request, socket, head) {
+      const send: SendError = (status, message) => {
+        instruments.countRejected(status)
+        sendRawError(socket, status, message)
+      }
+      const exchange: Exchange = {
+        isPending: () => socket.writable,
+        deny(denial) {
+          instruments.countRejected(denial.status)
+          sendRawDenial(socket, request, denial)
+        },
+      }
+      const visitor: Visitor = {
+        address: addresses.ofRequest(request),
+        request,
+        readable: socket,
+        writable: socket,
+        reject: (status, message) => sendRawError(socket, status, message),
+      }
+      authorize(host, request, exchange, () => {
+        const active = admitRequest(host, visitor, send)
+        if (!active) return
+        socket.once('close', () => {
+          active.reportRequest(request, CLIENT_CLOSED_REQUEST)
+          active.finish()
+        })
+        proxyUpgrade(request, socket, head, proxyOptions(active, request, send))
+      })
+    },
+    onTcpConnection(host, socket) {
+      const address = addresses.ofPeer(socket)
+      const tunnel = registry.atHost(host)
+      const isAllowed = tunnel?.access.allowsConnection(address)
+      if (isAllowed === false) return void socket.destroy()
+      if (tunnel && options.quotaReachedUntil(tunnel.workspace) !== undefined) return void socket.destroy()
+      const close = () => void socket.destroy()
+      const visitor = { address, request: undefined, readable: socket, writable: socket, reject: close }
+      const active = admit(host, visitor, close)
+      const client = active?.pickClient()
+      if (!active || !client) return
+      socket.on('error', () => {})
+      socket.once('close', () => {
+        active.reportConnection()
+        active.finish()
+      })
+      const stream = openStream(client)
+      if (!stream) return void socket.destroy()
+      active.attach(stream)
+      connectStreams(
+        socket,
+        stream,
+        (bytes) => active.countIn(bytes),
+        (bytes) => active.countOut(bytes),
+      )
+    },
+  }
+}
+
+/** Undefined if the connection of the client cannot carry another stream. */
+function openStream(client: TunnelClient) {
+  try {
+    return client.openStream()
+  } catch {
+    return undefined
+  }
+}

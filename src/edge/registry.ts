@@ -1,0 +1,257 @@
+// The registry of open tunnels by host name, and of their clients by id and key.
+import { hash } from 'node:crypto'
+import type { Meter } from '../edge-sdk/index.ts'
+import type { SharedBufferBudget } from '../tunnel-protocol/buffers/buffer-budget.ts'
+import type { TunnelClosure, TunnelRequest, TunnelType } from '../tunnel-protocol/protocol.ts'
+import { AccessControl, type AccessRules } from './access/access-control.ts'
+import { PasswordVerifier } from './access/basic-auth.ts'
+import { WorkspaceLoad } from './admission/workspace-load.ts'
+import { BoundedMap } from './bounded-map.ts'
+import { type TransferCounts, Tunnel, type TunnelAddress } from './tunnel.ts'
+import { type ClientKey, type CloseReason, TunnelClient, type TunnelClientOptions } from './tunnel-client.ts'
+
+/** Clients of all tunnels, and of those of one workspace. */
+const CLIENTS_MAX = 10_000
+const CLIENTS_PER_WORKSPACE_MAX = 500
+/** Of clients that were closed on request; the oldest is forgotten first. */
+const CLOSURES_MAX = 1_000
+
+export interface RegistryOptions {
+  readonly meter: Pick<Meter, 'opened' | 'closed' | 'transferred'> | undefined
+  /** Totals of the edge. */
+  readonly transferred: TransferCounts['transferred']
+  /** Of the edge. */
+  readonly buffers: SharedBufferBudget
+  /** Address is undefined if it is not known. */
+  onWrongPassword(host: string, address: string | undefined): void
+  onOpened(tunnel: Tunnel, client: TunnelClient): void
+  onClosed(tunnel: Tunnel, client: TunnelClient, reason: CloseReason): void
+}
+
+/** A client that connects. */
+export interface NewClient extends Pick<TunnelClientOptions, 'id' | 'address' | 'key' | 'connection'> {
+  readonly request: TunnelRequest
+  /** Access rules that it asks for. */
+  readonly rules: AccessRules
+  /** Access rules of its name. An open tunnel keeps those that are in force. */
+  readonly nameRules: AccessRules
+}
+
+export class Registry {
+  readonly #options: RegistryOptions
+  readonly #passwordVerifier: PasswordVerifier
+  readonly #tunnels = new Map<string, Tunnel>()
+  readonly #clients = new Map<TunnelClient, Tunnel>()
+  readonly #byId = new Map<string, TunnelClient>()
+  readonly #byName = new Map<string, Tunnel>()
+  /** By `resumeHash` of the client, so that it cannot come back if it did not receive the reason. */
+  readonly #closures = new BoundedMap<string, TunnelClosure>(CLOSURES_MAX)
+  readonly #loads = new Map<string, WorkspaceLoad>()
+  #isStopping = false
+
+  constructor(options: RegistryOptions) {
+    this.#options = options
+    this.#passwordVerifier = new PasswordVerifier(options.onWrongPassword)
+  }
+
+  /** The edge is stopping: new tunnels are rejected. */
+  get isStopping(): boolean {
+    return this.#isStopping
+  }
+
+  tunnels(): Iterable<Tunnel> {
+    return this.#tunnels.values()
+  }
+
+  clients(): Iterable<TunnelClient> {
+    return this.#clients.keys()
+  }
+
+  atHost(host: string): Tunnel | undefined {
+    return this.#tunnels.get(host)
+  }
+
+  /** The limit that prevents another tunnel of a workspace, as a message. */
+  limitReached(workspace: string): string | undefined {
+    if (this.#clients.size >= CLIENTS_MAX)
+      return `This edge is at its limit of ${CLIENTS_MAX} tunnel clients.`
+    if ((this.#loads.get(workspace)?.clients ?? 0) >= CLIENTS_PER_WORKSPACE_MAX)
+      return `The workspace is at its limit of ${CLIENTS_PER_WORKSPACE_MAX} tunnel clients at this edge.`
+    return undefined
+  }
+
+  /** Why a client with this secret was closed for good. */
+  closureOf(resume: string | undefined): TunnelClosure | undefined {
+    return resume === undefined ? undefined : this.#closures.get(resumeHash(resume))
+  }
+
+  /** Whether a client with this secret serves the host. */
+  hasClient(host: string, resume: string | undefined): boolean {
+    const tunnel = this.#tunnels.get(host)
+    return tunnel !== undefined && clientWith(tunnel, resume) !== undefined
+  }
+
+  /** Whether a client may serve the host: nobody does, it joins a pool, or it replaces its own connection. */
+  mayServe(host: string, type: TunnelType, { pool, resume }: TunnelRequest): boolean {
+    const tunnel = this.#tunnels.get(host)
+    if (!tunnel) return true
+    return tunnel.type === type && (pool === true || !tunnel.isAvailable || this.hasClient(host, resume))
+  }
+
+  /** The rules that a client has to share: those of other clients of the host. */
+  rulesAt(host: string, resume: string | undefined): AccessRules | undefined {
+    const tunnel = this.#tunnels.get(host)
+    const own = tunnel && clientWith(tunnel, resume)
+    const others = [...(tunnel?.clients ?? [])].filter((client) => client !== own && !client.isDraining)
+    return others.length > 0 ? tunnel?.access.clientRules : undefined
+  }
+
+  /** Adds a client. The caller has checked `mayServe` in the same turn of the event loop. */
+  connect(
+    address: TunnelAddress,
+    { request, rules, nameRules, ...options }: NewClient,
+  ): { tunnel: Tunnel; client: TunnelClient } {
+    const { host } = address
+    const { key } = options
+    const { meter, onOpened } = this.#options
+    const existing = this.#tunnels.get(host)
+    const place = { workspace: key.workspace, host }
+    const access = existing?.access ?? new AccessControl(place, this.#passwordVerifier, rules)
+    access.clientRules = rules
+    // Those of an open tunnel are kept up to date.
+    if (!existing) access.setNameRules(nameRules)
+    const { resume, client: software } = request
+    const { workspace } = key
+    const load = this.#loads.get(workspace) ?? this.#addLoad(workspace)
+    const tunnel = existing ?? new Tunnel({ address, workspace, access, load, counts: this.#options })
+    const replaced = clientWith(tunnel, resume)
+    const client = new TunnelClient({
+      ...options,
+      resume,
+      software,
+      pressure: load.buffers,
+      onDrained: () => this.close(client, 'closed'),
+      onClosed: () => this.#remove(client, 'disconnected'),
+    })
+    tunnel.clients.add(client)
+    this.#clients.set(client, tunnel)
+    this.#byId.set(client.id, client)
+    load.clients += 1
+    if (!existing) {
+      this.#tunnels.set(host, tunnel)
+      this.#byName.set(nameKey(key.workspace, address.name), tunnel)
+      meter?.opened(key.workspace)
+    }
+    onOpened(tunnel, client)
+    const { listener, ...announced } = tunnel.address
+    client.announce({
+      ...announced,
+      access: { basicAuth: access.needsPassword, allowIp: access.limitsAddresses },
+    })
+    if (replaced) this.close(replaced, 'replaced')
+    return { tunnel, client }
+  }
+
+  close(client: TunnelClient, reason: CloseReason): void {
+    this.#remove(client, reason)
+    client.close()
+  }
+
+  clientById(id: string): TunnelClient | undefined {
+    return this.#byId.get(id)
+  }
+
+  /**
+   * Closes a tunnel for good: its client gets the reason, and is rejected if it reconnects. It may have done
+   * so already; then only the hash of its secret is known.
+   */
+  closeForGood(
+    id: string,
+    resume: string | undefined,
+    closure: TunnelClosure & { reason: CloseReason },
+  ): void {
+    const client = this.#byId.get(id) ?? this.#clientWithHash(resume)
+    const closed = resume ?? (client?.resume && resumeHash(client.resume))
+    if (closed) this.#closures.set(closed, closure)
+    if (!client) return
+    this.#remove(client, closure.reason)
+    client.close(closure)
+  }
+
+  #clientWithHash(wanted: string | undefined): TunnelClient | undefined {
+    if (wanted === undefined) return undefined
+    return this.#clients.keys().find(({ resume }) => resume !== undefined && resumeHash(resume) === wanted)
+  }
+
+  /** Replaces the access rules of a name. */
+  setNameRules(workspace: string, name: string, rules: AccessRules | null): void {
+    const tunnel = this.#byName.get(nameKey(workspace, name))
+    tunnel?.access.setNameRules(rules)
+  }
+
+  closeOfKey(keyId: string, reason: CloseReason): void {
+    for (const client of [...this.#clients.keys()]) if (client.key.id === keyId) this.close(client, reason)
+  }
+
+  closeOfWorkspace(workspace: string, reason: CloseReason): void {
+    for (const client of [...this.#clients.keys()])
+      if (client.key.workspace === workspace) this.close(client, reason)
+  }
+
+  clientsOf(workspace: string): Iterable<TunnelClient> {
+    return this.#clients.keys().filter(({ key }) => key.workspace === workspace)
+  }
+
+  /** Rejects new tunnels from now on, and asks all clients to connect elsewhere. */
+  goAway(): void {
+    this.#isStopping = true
+    for (const client of this.#clients.keys()) client.goAway()
+  }
+
+  closeAll(): void {
+    for (const client of [...this.#clients.keys()]) this.close(client, 'stopped')
+  }
+
+  /** The distinct keys of all clients. */
+  keys(): ClientKey[] {
+    return [...new Map([...this.#clients.keys()].map(({ key }) => [key.id, key])).values()]
+  }
+
+  #addLoad(workspace: string): WorkspaceLoad {
+    const load = new WorkspaceLoad(this.#options.buffers)
+    this.#loads.set(workspace, load)
+    this.#options.buffers.add(load.buffers)
+    return load
+  }
+
+  #deleteLoad({ workspace, load }: Tunnel): void {
+    this.#loads.delete(workspace)
+    this.#options.buffers.delete(load.buffers)
+  }
+
+  #remove(client: TunnelClient, reason: CloseReason): void {
+    const tunnel = this.#clients.get(client)
+    if (!tunnel) return
+    const { meter, onClosed } = this.#options
+    this.#clients.delete(client)
+    this.#byId.delete(client.id)
+    tunnel.clients.delete(client)
+    tunnel.load.clients -= 1
+    if (tunnel.load.clients === 0) this.#deleteLoad(tunnel)
+    if (tunnel.clients.size === 0) {
+      this.#tunnels.delete(tunnel.address.host)
+      this.#byName.delete(nameKey(tunnel.workspace, tunnel.address.name))
+      tunnel.address.listener?.close()
+      meter?.closed(tunnel.workspace)
+    }
+    onClosed(tunnel, client, reason)
+  }
+}
+
+/** Only hashes of the clients' secrets leave the edge. */
+export const resumeHash = (resume: string) => hash('sha256', resume, 'hex')
+
+const nameKey = (workspace: string, name: string) => `${name}.${workspace}`
+
+const clientWith = ({ clients }: Tunnel, resume: string | undefined) =>
+  resume === undefined ? undefined : [...clients].find((client) => client.resume === resume)

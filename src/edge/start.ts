@@ -1,0 +1,282 @@
+// The tunnel edge on one port: public requests by host name (ingress), and the control API for tunnel clients
+// under /.adit/.
+import { createServer } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type {
+  Meter,
+  TunnelReporter,
+  TunnelReporterOptions,
+  Verifier,
+  VerifierOptions,
+} from '../edge-sdk/index.ts'
+import { EdgeInstruments } from '../lib/metrics/edge-instruments.ts'
+import type { EdgeSources } from '../lib/metrics/edge-metrics.ts'
+import { type Listener, startListener } from '../lib/net/listener.ts'
+import { SharedBufferBudget } from '../tunnel-protocol/buffers/buffer-budget.ts'
+import { OWN_PATHS } from '../tunnel-protocol/protocol.ts'
+import { createAdmission } from './admission/admit.ts'
+import { NameClaims } from './admission/name-claims.ts'
+import { EDGE_BUFFERED_BYTES_MAX } from './admission/workspace-load.ts'
+import type { CertificateLimits } from './certificates/budget.ts'
+import { TlsAsk } from './certificates/tls-ask.ts'
+import { type ControlApi, createControlApi } from './control-api.ts'
+import { type ClientAddressesOptions, createClientAddresses } from './ingress/client-address.ts'
+import {
+  attachConnectionGuard,
+  type Connection,
+  type ConnectionGuard,
+  type ConnectionGuardOptions,
+} from './ingress/connection-guard.ts'
+import { headersError } from './ingress/header-limits.ts'
+import { mayUpgrade } from './ingress/proxy.ts'
+import { INVALID_TARGET, parseTarget, sendError, sendRawError } from './ingress/responses.ts'
+import { createIngress, type Ingress } from './ingress/server.ts'
+import { Registry, type RegistryOptions } from './registry.ts'
+import { createReverification } from './reverification.ts'
+import { TcpTunnels, type TcpTunnelsOptions } from './tcp/tunnels.ts'
+
+const HEADERS_TIMEOUT_MS = 20_000
+const IDLE_TIMEOUT_MS = 65_000
+const KEEP_ALIVE_MS = 15_000
+const SHUTDOWN_GRACE_MS = 5_000
+const DRAIN_POLL_MS = 20
+/** What is in progress when a quota is reached has so long to complete. */
+const ABORT_DELAY_MS = 1_000
+
+export interface EdgeOptions
+  extends Pick<RegistryOptions, 'onOpened' | 'onClosed' | 'onWrongPassword'>,
+    Pick<TcpTunnelsOptions, 'localPorts' | 'onPortUnavailable'>,
+    CertificateLimits,
+    ClientAddressesOptions,
+    Pick<ConnectionGuardOptions, 'onConnectionsLimited'> {
+  readonly host: string
+  readonly port: number
+  /** Scheme and port of public URLs; undefined means those of the listener. */
+  readonly publicEndpoint: { scheme: 'http' | 'https'; port: number | undefined } | undefined
+  /** Where TCP tunnels listen; empty means `host`. */
+  readonly tcpHost: string
+  /**
+   * The edge closes tunnels on a revocation, and verifies all keys again when revocations may have been
+   * missed.
+   */
+  startVerifier(
+    callbacks: Pick<
+      Required<VerifierOptions>,
+      'onRevoked' | 'onArchived' | 'onQuota' | 'onReset' | 'onTunnelsChanged'
+    >,
+  ): Verifier
+  /** Undefined without a control plane, and so is the reporter. */
+  readonly meter: Meter | undefined
+  startReporter:
+    | ((options: Pick<TunnelReporterOptions, 'verifier' | 'onClose' | 'onAccessRules'>) => TunnelReporter)
+    | undefined
+}
+
+export interface RunningEdge {
+  /** The address of the listener. */
+  readonly url: string
+  readonly metrics: Omit<EdgeSources, 'version'>
+  stop(): Promise<void>
+}
+
+export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
+  const { host, meter } = options
+  let names: NameClaims | undefined
+  const instruments = new EdgeInstruments()
+  const buffers = new SharedBufferBudget(EDGE_BUFFERED_BYTES_MAX)
+  const registry = new Registry({
+    ...options,
+    buffers,
+    transferred: instruments.transferred,
+    onClosed(tunnel, client, reason) {
+      names?.closed(tunnel, client, reason)
+      options.onClosed(tunnel, client, reason)
+    },
+  })
+  const abortIfReached = (workspace: string) => {
+    if (verifier.quotaReachedUntil(workspace) === undefined) return
+    for (const client of registry.clientsOf(workspace)) client.abortRequests()
+  }
+  const reverify = createReverification(registry, (key) => verifier.verify(key))
+  const verifier: Verifier = countVerdicts(
+    instruments,
+    options.startVerifier({
+      onRevoked(keyId, reason) {
+        registry.closeOfKey(keyId, reason)
+        names?.removeKeys((key) => key.keyId === keyId)
+      },
+      onArchived(workspace) {
+        registry.closeOfWorkspace(workspace, 'archived')
+        names?.removeKeys((key) => key.workspace.slug === workspace)
+      },
+      onQuota(workspace, { level }) {
+        const until = verifier.quotaReachedUntil(workspace)
+        for (const client of registry.clientsOf(workspace)) client.setQuotaReached(until)
+        if (level === 'reached') setTimeout(abortIfReached, ABORT_DELAY_MS, workspace).unref()
+      },
+      onReset() {
+        names?.removeClosed()
+        reverify()
+      },
+      onTunnelsChanged: () => names?.syncNow(),
+    }),
+  )
+  const server = createServer({
+    headersTimeout: HEADERS_TIMEOUT_MS,
+    keepAliveTimeout: IDLE_TIMEOUT_MS,
+    // Uploads over slow connections may take any time; the connection guard requires progress.
+    requestTimeout: 0,
+    // TCP keep-alive detects clients that are gone, also while nothing is sent.
+    keepAlive: true,
+    keepAliveInitialDelay: KEEP_ALIVE_MS,
+    shouldUpgradeCallback: (request) => guard.shouldUpgrade(request),
+    // Rejected by our own handler, in order: Node would respond before the requests ahead of it.
+    requireHostHeader: false,
+  })
+  // headersError limits the count. Beyond a limit set here, Node drops headers, which may frame the body, or
+  // closes.
+  server.maxHeadersCount = 0
+  let listener: Listener
+  try {
+    listener = await startListener(server, { host, port: options.port, keepAliveInitialDelay: KEEP_ALIVE_MS })
+  } catch (error) {
+    server.close()
+    verifier.close()
+    await meter?.stop()
+    await options.localPorts?.close()
+    throw error
+  }
+  // Only now, so that a second process on this port does not replace the running one at the control plane.
+  // Nothing is awaited until the guard is attached: the first connection finds the edge complete.
+  names = startNameClaims(options, registry, verifier)
+  const addresses = createClientAddresses(options)
+  const { port: listeningPort } = listener.address
+  const ingress = createIngress({
+    registry,
+    addresses,
+    scheme: options.publicEndpoint?.scheme ?? 'http',
+    instruments,
+    quotaReachedUntil: (workspace) => verifier.quotaReachedUntil(workspace),
+  })
+  const tcpTunnels = new TcpTunnels({
+    ...options,
+    address: options.tcpHost || host,
+    onConnection(host, socket) {
+      const release = guard.admit(socket)
+      if (!release) return
+      socket.once('close', release)
+      ingress.onTcpConnection(host, socket)
+    },
+  })
+  const openTunnel = createAdmission({
+    verifier,
+    registry,
+    meter,
+    names,
+    tcpTunnels: names || options.localPorts ? tcpTunnels : undefined,
+    urlOf(host, type, tcpPort) {
+      if (type === 'tcp') return `tcp://${host}${tcpPort === undefined ? '' : `:${tcpPort}`}`
+      const { scheme, port } = options.publicEndpoint ?? { scheme: 'http', port: listeningPort }
+      return `${scheme}://${host}${port === undefined ? '' : `:${port}`}`
+    },
+  })
+  const tlsAsk = new TlsAsk({ ...options, registry, findHost: (host) => verifier.findHost(host) })
+  const controlApi = createControlApi({ openTunnel, tlsAsk, addresses })
+  const guard: ConnectionGuard = attachConnectionGuard(server, {
+    addresses,
+    onConnectionsLimited: options.onConnectionsLimited,
+    ...createRouter(controlApi, ingress),
+  })
+  await listener.complete
+
+  return {
+    url: `http://${host.includes(':') ? `[${host}]` : host}:${listeningPort}`,
+    metrics: {
+      instruments,
+      openTunnels: () => registry.tunnels(),
+      clients: () => registry.clients(),
+      bufferedBytes: () => buffers.bytes,
+      isUpToDate: verifier.isUpToDate,
+      spoolBytes: meter && (() => meter.spoolBytes()),
+    },
+    async stop() {
+      // Drains: accepts no connections, and waits for requests in progress during the grace period.
+      const closed = listener.close()
+      tcpTunnels.drain()
+      registry.goAway()
+      const released = names?.stop()
+      await closed
+      server.close()
+      const deadline = performance.now() + SHUTDOWN_GRACE_MS
+      while (guard.busyCount() > 0 && performance.now() < deadline) await sleep(DRAIN_POLL_MS)
+      verifier.close()
+      registry.closeAll()
+      server.closeAllConnections()
+      await meter?.stop()
+      await released
+      await options.localPorts?.close()
+    },
+  }
+}
+
+const countVerdicts = ({ verdicts }: EdgeInstruments, verifier: Verifier): Verifier => ({
+  ...verifier,
+  async verify(key) {
+    try {
+      const result = await verifier.verify(key)
+      verdicts[result.valid ? 'valid' : result.reason] += 1
+      return result
+    } catch (error) {
+      verdicts.unavailable += 1
+      throw error
+    }
+  },
+})
+
+function startNameClaims(
+  { startReporter }: EdgeOptions,
+  registry: Registry,
+  verifier: Verifier,
+): NameClaims | undefined {
+  let claims: NameClaims | undefined
+  const reporter = startReporter?.({
+    verifier,
+    onClose({ id, resume, reason, message }) {
+      if (reason !== 'moved') return registry.closeForGood(id, resume, { reason, message })
+      // A client that has moved is open at another edge.
+      const client = registry.clientById(id)
+      if (client) registry.close(client, reason)
+    },
+    onAccessRules({ workspace, name, access }) {
+      registry.setNameRules(workspace, name, access)
+      claims?.setRules(workspace, name, access)
+    },
+  })
+  claims = reporter && new NameClaims(reporter)
+  return claims
+}
+
+function createRouter(
+  controlApi: ControlApi,
+  ingress: Ingress,
+): Pick<ConnectionGuardOptions, 'onRequest' | 'onUpgrade'> {
+  return {
+    onRequest(request, response) {
+      const target = parseTarget(request)
+      if (!target) sendError(response, 400, INVALID_TARGET)
+      else if (target.path.startsWith(OWN_PATHS)) controlApi.onRequest(target.path, request, response)
+      else ingress.onRequest(target.host, request, response)
+    },
+    onUpgrade(request, connection: Connection, head) {
+      const { socket } = connection
+      const limitError = headersError(request)
+      const target = parseTarget(request)
+      if (limitError) sendRawError(socket, 431, limitError)
+      else if (!target) sendRawError(socket, 400, INVALID_TARGET)
+      // Node versions with shouldUpgradeCallback emit a request instead.
+      else if (!mayUpgrade(request)) sendRawError(socket, 400, 'A request with a body cannot be upgraded.')
+      else if (target.path.startsWith(OWN_PATHS)) controlApi.onUpgrade(target.path, request, connection, head)
+      else ingress.onUpgrade(target.host, request, socket, head)
+    },
+  }
+}

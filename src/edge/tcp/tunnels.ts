@@ -1,0 +1,58 @@
+// Listeners of TCP tunnels, each on the port of its name. The control plane assigns it or, without one, this
+// edge.
+import type { Socket } from 'node:net'
+import { PORT_RENEWAL_MS } from '../../lib/net/tcp-ports.ts'
+import { NO_PORT_GRANTED, portUnavailable, type Rejection } from '../rejections.ts'
+import { type TcpListener, TcpListeners } from './listeners.ts'
+import type { LocalPorts } from './local-ports.ts'
+
+export interface TcpTunnelsOptions {
+  /** Assigns ports without a control plane. */
+  readonly localPorts: LocalPorts | undefined
+  /** The address to listen on. */
+  readonly address: string
+  onConnection(host: string, socket: Socket): void
+  /** The port of a tunnel cannot be listened on. */
+  onPortUnavailable(host: string, port: number, reason: string): void
+}
+
+export interface TcpTunnel {
+  readonly workspace: string
+  readonly name: string
+  readonly host: string
+}
+
+export class TcpTunnels {
+  readonly #options: TcpTunnelsOptions
+  readonly #listeners: TcpListeners
+  readonly #renewal: NodeJS.Timeout | undefined
+
+  constructor(options: TcpTunnelsOptions) {
+    const { localPorts, address, onConnection } = options
+    this.#options = options
+    this.#listeners = new TcpListeners(address, onConnection)
+    // Ignored: the next opening writes the same file and reports the error.
+    const renew = () => localPorts?.renew(this.#listeners.ports()).catch(() => {})
+    this.#renewal = localPorts && setInterval(renew, PORT_RENEWAL_MS).unref()
+  }
+
+  /**
+   * `granted` is the port that the control plane has assigned. Never falls back to another port: clients of
+   * the old one could reach a different service.
+   */
+  async listen({ workspace, name, host }: TcpTunnel, granted?: number): Promise<TcpListener | Rejection> {
+    const { localPorts, onPortUnavailable } = this.#options
+    const port = localPorts ? await localPorts.assign(workspace, name, this.#listeners.ports()) : granted
+    if (typeof port !== 'number') return port ?? NO_PORT_GRANTED
+    const listener = await this.#listeners.listen(host, port)
+    if (typeof listener !== 'string') return listener
+    onPortUnavailable(host, port, listener)
+    return portUnavailable(port, listener)
+  }
+
+  /** Stops accepting connections; open ones are kept. */
+  drain(): void {
+    clearInterval(this.#renewal)
+    this.#listeners.close()
+  }
+}

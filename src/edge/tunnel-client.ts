@@ -1,0 +1,167 @@
+// One connected client of a tunnel: its session, its connections to the local server, and what it carried.
+import type { SyncResult } from '../edge-sdk/index.ts'
+import { KEEP_ALIVE, type Opened, type TunnelClosure, type TunnelEvent } from '../tunnel-protocol/protocol.ts'
+import { type Connection, type MemoryPressure, Session, type YamuxStream } from '../yamux/index.ts'
+import { EventWriter } from './event-writer.ts'
+import { quotaUsedUp } from './rejections.ts'
+import { ConnectionPool } from './upstream/connection-pool.ts'
+
+/** Of the windows of all clients: otherwise responses that are read slowly could fill the memory. */
+const totalGrowth = { bytesLeft: 256 * 1024 * 1024 }
+
+/** The API key that a client has connected with. */
+export interface ClientKey {
+  readonly secret: string
+  readonly id: string
+  readonly workspace: string
+}
+
+/** Why a tunnel was closed; `disconnected` means that its client is gone. */
+export type CloseReason =
+  | 'archived'
+  | 'closed'
+  | 'disconnected'
+  | 'expired'
+  | 'replaced'
+  | 'revoked'
+  | 'stopped'
+  | ControlPlaneReason
+
+/** Why the control plane closes a tunnel. */
+type ControlPlaneReason = SyncResult['close'][number]['reason']
+
+export interface TunnelClientOptions {
+  /** The WebSocket of the client. */
+  readonly connection: Connection
+  readonly id: string
+  /** Its IP address. */
+  readonly address: string
+  readonly key: ClientKey
+  readonly resume: string | undefined
+  readonly software: string | undefined
+  /** Of its workspace. */
+  readonly pressure: MemoryPressure
+  /** The client is stopping, and its requests are complete. */
+  onDrained(): void
+  /** The connection is closed, by whichever side. */
+  onClosed(): void
+}
+
+export class TunnelClient {
+  readonly id: string
+  readonly address: string
+  readonly key: ClientKey
+  /** A later connection of the same client has the same secret. */
+  readonly resume: string | undefined
+  /** Name and version of its program. */
+  readonly software: string | undefined
+  readonly totals = { requests: 0, bytesIn: 0, bytesOut: 0 }
+  isDraining = false
+  #active = 0
+  readonly #onDrained: () => void
+  readonly #session: Session
+  readonly #eventStream: YamuxStream
+  readonly #events: EventWriter
+  #connections: ConnectionPool | undefined
+  #isQuotaReached = false
+  readonly #drainListeners = new Set<() => void>()
+
+  constructor(options: TunnelClientOptions) {
+    const { connection, key, pressure, onDrained, onClosed } = options
+    this.id = options.id
+    this.address = options.address
+    this.key = key
+    this.resume = options.resume
+    this.software = options.software
+    this.#onDrained = onDrained
+    this.#session = new Session(connection, {
+      role: 'server',
+      keepAlive: KEEP_ALIVE,
+      totalGrowth,
+      pressure,
+      // The client opens none.
+      maxStreams: 0,
+      onStream: (stream) => stream.destroy(),
+      onGoAway: () => {
+        this.isDraining = true
+        this.#connections?.drain()
+        for (const listener of this.#drainListeners) listener()
+        if (this.#active === 0) onDrained()
+      },
+      onClose: () => onClosed(),
+    })
+    this.#eventStream = this.#session.open()
+    this.#events = new EventWriter(this.#eventStream)
+  }
+
+  /** Requests and connections in progress. */
+  get active(): number {
+    return this.#active
+  }
+
+  start(): void {
+    this.#active += 1
+  }
+
+  finish(): void {
+    this.#active -= 1
+    if (this.#active === 0 && this.isDraining) this.#onDrained()
+  }
+
+  announce(opened: Opened): void {
+    this.#events.sendNow({ event: 'open', ...opened })
+  }
+
+  send(event: TunnelEvent): void {
+    this.#events.send(event)
+  }
+
+  /** Tells the client that traffic is rejected because of a quota, or accepted again. */
+  setQuotaReached(until: number | undefined): void {
+    const isReached = until !== undefined
+    if (isReached === this.#isQuotaReached) return
+    this.#isQuotaReached = isReached
+    const message = isReached
+      ? `${quotaUsedUp(this.key.workspace, until)} Until then, traffic through this tunnel is rejected.`
+      : 'The quota of the workspace was raised or renewed: traffic is accepted again.'
+    this.#events.sendNow({ event: 'notice', message })
+  }
+
+  /** Calls back when the client is stopping. Returns a function that removes the listener. */
+  onDraining(listener: () => void): () => void {
+    if (this.isDraining) listener()
+    this.#drainListeners.add(listener)
+    return () => this.#drainListeners.delete(listener)
+  }
+
+  /** Opens a stream, which the client connects to its local server. Throws if the session is closed. */
+  openStream(): YamuxStream {
+    const stream = this.#session.open()
+    // Users of the stream have their own listeners; an idle one has none.
+    stream.on('error', () => {})
+    return stream
+  }
+
+  /** To its local server. */
+  get connections(): ConnectionPool {
+    this.#connections ??= new ConnectionPool(() => this.openStream())
+    return this.#connections
+  }
+
+  /** Ends the requests and connections in progress. The client stays connected. */
+  abortRequests(): void {
+    for (const stream of this.#session.openStreams()) if (stream !== this.#eventStream) stream.destroy()
+  }
+
+  /** Tells the client to connect elsewhere; requests in progress are completed. */
+  goAway(): void {
+    this.#session.goAway()
+  }
+
+  /** Without a closure, the client may reconnect. */
+  close(closure?: TunnelClosure): void {
+    if (closure) this.#events.send({ event: 'close', ...closure })
+    this.#events.flush()
+    this.#session.close()
+  }
+}

@@ -1,0 +1,97 @@
+// An open tunnel: a host name, or a port, and the clients that serve it.
+import type { Meter, Transfer } from '../edge-sdk/index.ts'
+import { ClientLimit } from '../lib/net/client-limit.ts'
+import type { Opened, TunnelType } from '../tunnel-protocol/protocol.ts'
+import type { AccessControl } from './access/access-control.ts'
+import type { WorkspaceLoad } from './admission/workspace-load.ts'
+import { ProgressCheck } from './ingress/progress-check.ts'
+import { RequestSet } from './ingress/request-set.ts'
+import type { TcpListener } from './tcp/listeners.ts'
+import type { TunnelClient } from './tunnel-client.ts'
+
+/** Requests and connections in progress. */
+const REQUESTS_MAX = 500
+/** Below the capacity of the tunnel, so that one address cannot use all of it. */
+const REQUESTS_PER_ADDRESS = { max: REQUESTS_MAX / 2, maxPer48: (REQUESTS_MAX * 3) / 4 }
+
+export interface TunnelAddress extends Omit<Opened, 'access'> {
+  /** Undefined for HTTP tunnels. */
+  readonly listener?: TcpListener | undefined
+}
+
+/** What the traffic of a tunnel adds to. */
+export interface TransferCounts {
+  /** By workspace. */
+  readonly meter: Pick<Meter, 'transferred'> | undefined
+  /** Of the edge. */
+  readonly transferred: Required<Transfer>
+}
+
+export interface TunnelOptions {
+  readonly address: TunnelAddress
+  readonly workspace: string
+  readonly access: AccessControl
+  readonly load: WorkspaceLoad
+  readonly counts: TransferCounts
+}
+
+export class Tunnel {
+  readonly address: TunnelAddress
+  readonly workspace: string
+  readonly access: AccessControl
+  readonly clients = new Set<TunnelClient>()
+  readonly perAddress = new ClientLimit(REQUESTS_PER_ADDRESS)
+  readonly requests = new RequestSet(REQUESTS_MAX, 'tunnelPosition')
+  readonly progress = new ProgressCheck(this.requests)
+  /** Of its workspace. */
+  readonly load: WorkspaceLoad
+  readonly #counts: TransferCounts
+
+  constructor({ address, workspace, access, load, counts }: TunnelOptions) {
+    this.address = address
+    this.workspace = workspace
+    this.access = access
+    this.load = load
+    this.#counts = counts
+  }
+
+  get type(): TunnelType {
+    return this.address.type
+  }
+
+  /** Whether a client can be picked. */
+  get isAvailable(): boolean {
+    for (const { isDraining } of this.clients) if (!isDraining) return true
+    return false
+  }
+
+  /**
+   * The client with the fewest requests, in turn if several have as few; `failed` only if it is the only one.
+   */
+  pickClient(failed?: TunnelClient): TunnelClient | undefined {
+    let picked: TunnelClient | undefined
+    for (const client of this.clients)
+      if (client !== failed && !client.isDraining && (!picked || client.active < picked.active))
+        picked = client
+    picked ??= failed && this.clients.has(failed) && !failed.isDraining ? failed : undefined
+    if (picked && this.clients.size > 1) {
+      this.clients.delete(picked)
+      this.clients.add(picked)
+    }
+    return picked
+  }
+
+  /** Counts usage of the client that carries it, of the workspace and of the edge. */
+  count(client: TunnelClient, transfer: Transfer): void {
+    const { meter, transferred } = this.#counts
+    add(client.totals, transfer)
+    add(transferred, transfer)
+    meter?.transferred(this.workspace, transfer)
+  }
+}
+
+function add(totals: Required<Transfer>, transfer: Transfer): void {
+  totals.requests += transfer.requests ?? 0
+  totals.bytesIn += transfer.bytesIn ?? 0
+  totals.bytesOut += transfer.bytesOut ?? 0
+}

@@ -1,0 +1,458 @@
+// The composition root: services → directory → HTTP. Only this file and services.ts construct parts.
+import { findPackageJSON } from 'node:module'
+import { hostname } from 'node:os'
+import { dirname, join } from 'node:path'
+import { setImmediate } from 'node:timers/promises'
+import type { FastifyInstance } from 'fastify'
+import type { Logger } from 'pino'
+import { lazily } from '../lib/lazily.ts'
+import { type MetricsListener, startMetricsListener } from '../lib/metrics/listener.ts'
+import { createRegistry } from '../lib/metrics/registry.ts'
+import { serverMetrics } from '../lib/metrics/server-metrics.ts'
+import { type Listener, startListener } from '../lib/net/listener.ts'
+import { errorMessage, StartupError } from '../lib/startup-error.ts'
+import type { AuthSettings } from './auth/options.ts'
+import { type Config, removeBetterAuthVariables, version } from './config/server.ts'
+import { startChangeFollower } from './directory/change-follower.ts'
+import { createEdgeWorkspaces } from './directory/edge-workspaces.ts'
+import { createGrants } from './directory/grants.ts'
+import { startLastUsedTracker } from './directory/last-used.ts'
+import { createTopics } from './directory/topics.ts'
+import { createDirectory } from './directory/verify.ts'
+import { loadCommonPasswords } from './domain/accounts/passwords.ts'
+import type { Services } from './domain/context.ts'
+import { KeyRejections } from './domain/keys/rejections.ts'
+import { startMaintenance } from './domain/maintenance/job.ts'
+import { portUseReader, queueSizeReader } from './domain/maintenance/queue-sizes.ts'
+import { startQuotaWatch } from './domain/quotas/watch.ts'
+import type { WebhookRules } from './domain/webhooks/endpoints.ts'
+import { createWebhookSecrets } from './domain/webhooks/secrets.ts'
+import { workspaceDescriber } from './domain/workspaces/manage.ts'
+import { registerDashboardApi } from './http/api/dashboard/index.ts'
+import { registerDeviceApi } from './http/api/device.ts'
+import { registerEdgeApi } from './http/api/edge.ts'
+import { registerMcp } from './http/api/mcp.ts'
+import { registerPublicApi } from './http/api/public.ts'
+import { registerThirdPartyEdges } from './http/api/third-party-edges.ts'
+import { countersHandler, createCounters, type NodeCounters, remoteCounters } from './http/auth/counters.ts'
+import { createKnownBrowsers } from './http/auth/known-browser.ts'
+import { createRateLimit } from './http/auth/rate-limit.ts'
+import { registerApiDocs } from './http/pages/api-docs.ts'
+import { registerDashboard } from './http/pages/dashboard-spa.ts'
+import { registerHealth } from './http/pages/health.ts'
+import { ResponseCache } from './http/response-cache/cache.ts'
+import { cacheableOperations } from './http/response-cache/cacheable-operations.ts'
+import { createClientReader } from './http/server/client-address.ts'
+import { createServer } from './http/server/create.ts'
+import { drain } from './http/server/drain.ts'
+import { createMail, type SendMail } from './mail.ts'
+import { sessionSecret } from './session-secret.ts'
+import { startWebhookDelivery } from './webhooks/delivery.ts'
+import { createTargets } from './webhooks/targets.ts'
+import type { Primary } from './workers/worker.ts'
+
+const PAGE_FOLDER = join(dirname(findPackageJSON(import.meta.url) as string), 'web/dist')
+
+export interface Running {
+  url: string
+  /** Undefined if metrics are not enabled. */
+  metricsUrl: string | undefined
+  /** Loads the modules for sign-in ahead of the first one: loading blocks the event loop briefly. */
+  loadSignIn(): Promise<void>
+  /** /readyz returns 503 and responses close their connection; requests are still served. */
+  announceStop(): void
+  /** Another worker listens on the same port: /readyz does not change, and idle connections stay longer. */
+  announceReplacement(): void
+  /** Drains requests, flushes pending writes and closes the database. */
+  stop(): Promise<void>
+}
+
+export async function startServer(
+  config: Config,
+  opened: Services,
+  log: Logger,
+  primary?: Primary,
+): Promise<Running> {
+  const { store } = opened
+  const secret = await secretOrClose(config, store)
+  // Stored because a server that is closing no longer has an address.
+  let url = ''
+  const address = () => config.baseUrl ?? url
+  const sendMail = config.mail && countMails(createMail(config.mail), opened.instruments.mails)
+  const secrets = createWebhookSecrets(secret, opened.random)
+  const targets = createTargets({ privateNetworks: config.webhookPrivateNetworks })
+  const node = await startNode(config, opened, log, { sendMail, address })
+  const deliveries = startWebhookDelivery(node.services, {
+    secrets,
+    targets,
+    userAgent: `Adit/${version}`,
+    onFailure: (error) => log.warn({ reason: errorMessage(error) }, 'webhook delivery failed; will retry'),
+    onRecovery: () => log.info('webhook delivery recovered'),
+  })
+  let stopping = false
+  let isReplaced = false
+  const closing = new AbortController()
+  let metrics: MetricsListener | undefined
+  const counters = primary ? remoteCounters(primary.call) : createCounters(opened.clock)
+  let listener: Listener | undefined
+  const { server, openStreams } = createApiServer({
+    config,
+    secret,
+    node,
+    counters,
+    log,
+    isStopping: () => stopping,
+    isReady: () => !stopping || isReplaced,
+    closing: closing.signal,
+    address,
+  })
+  const auth = createLazyAuth(config.sso, () => ({
+    services: node.services,
+    secret,
+    baseUrl: address(),
+    onProblem: logAuth(log),
+  }))
+  await registerDashboardPages({
+    server,
+    config,
+    services: node.services,
+    counters,
+    secret,
+    address,
+    auth,
+    sendMail,
+    webhooks: { secrets, allowsHttp: targets.allowsHttp, isForbiddenLiteral: targets.isForbiddenLiteral },
+  })
+
+  const announceStop = () => {
+    stopping = true
+  }
+  const announceReplacement = () => {
+    stopping = true
+    isReplaced = true
+  }
+  async function stop(): Promise<void> {
+    announceStop()
+    // Ends the change streams and waiting requests, which the drain would otherwise wait for.
+    closing.abort()
+    const idle = Promise.all([node.maintenance.stop(), deliveries.stop()])
+    if (listener) await drain(server.server, listener, isReplaced ? 'replace' : 'stop')
+    await server.close()
+    await idle
+    await node.quotaWatch.stop()
+    await node.follower.deregister()
+    const { lost } = await node.lastUsed.stop()
+    if (lost > 0) log.error({ keys: lost }, 'failed to flush lastUsedAt before shutdown')
+    await store.close()
+    await metrics?.stop()
+  }
+  async function orStop<T>(address: ListenAddress, settings: string, listen: () => Promise<T>): Promise<T> {
+    try {
+      return await listen()
+    } catch (error) {
+      await stop()
+      throw listenError(address, settings, error)
+    }
+  }
+
+  const { metrics: metricsAddress } = config
+  const { host, port } = config
+  await server.ready()
+  listener = await orStop(config, 'ADIT', () =>
+    startListener(server.server, { host, port, isWorker: primary !== undefined }),
+  )
+  url = listenUrl(host, listener.address)
+  await listener.complete
+  if (metricsAddress) {
+    const registry = await createRegistry(metricsOf(node, openStreams))
+    if (primary) primary.offerMetrics(() => registry.getMetricsAsJSON())
+    else
+      metrics = await orStop(metricsAddress, 'ADIT_METRICS', () =>
+        startMetricsListener(metricsAddress, registry, logMetricsFailure(log)),
+      )
+  }
+  const loadSignIn = async () => {
+    if (stopping) return
+    await auth.open()
+    await setImmediate()
+    await loadCommonPasswords()
+  }
+  return { url, metricsUrl: metrics?.url, loadSignIn, announceStop, announceReplacement, stop }
+}
+
+type Node = Awaited<ReturnType<typeof startNode>>
+
+interface Mail {
+  sendMail: SendMail | undefined
+  /** The URL that links begin with. */
+  address: () => string
+}
+
+/** Registers this process as a node and follows the change log. */
+async function startNode(config: Config, opened: Services, log: Logger, { sendMail, address }: Mail) {
+  const { store, clock } = opened
+  const identity = { id: opened.ids('node'), host: hostname(), pid: process.pid, version }
+  const follower = await startChangeFollower(store, clock, identity, {
+    onFailure: (error) => log.warn({ reason: errorMessage(error) }, 'change log polling failed'),
+    onRecovery: () => log.info('change log polling recovered'),
+  })
+  const services: Services = {
+    ...opened,
+    afterChange: follower.receive,
+    afterReport: (counters) => quotaWatch.noteReport(counters),
+  }
+  const quotaWatch = startQuotaWatch(services, {
+    follower,
+    onFailure: (error) => log.warn({ reason: errorMessage(error) }, 'checking quotas failed; will retry'),
+    onRecovery: () => log.info('checking quotas recovered'),
+  })
+  const lastUsed = startLastUsedTracker(store, clock, (error) =>
+    log.warn({ err: error }, 'failed to flush lastUsedAt; will retry'),
+  )
+  const rejections = new KeyRejections(clock)
+  const directory = createDirectory({
+    store,
+    follower,
+    lastUsed,
+    onRejected: (hash) => rejections.record(hash),
+    keysMax: config.keysInMemory,
+  })
+  const edgeWorkspaces = createEdgeWorkspaces({
+    store,
+    follower,
+    directory,
+    pairsMax: Math.ceil(config.keysInMemory / 10),
+  })
+  const maintenance = startMaintenance(services, {
+    id: identity.id,
+    settings: { auditDays: config.auditRetentionDays },
+    events: {
+      onDeleted: (rows) => log.info({ rows }, 'deleted rows past their retention'),
+      onFailure: (error) => log.warn({ reason: errorMessage(error) }, 'maintenance failed; will retry'),
+      onRecovery: () => log.info('maintenance recovered'),
+      onSilentEdge: ({ id, name }) =>
+        log.warn({ edge: id, name }, 'edge has not reported its tunnels for 5 minutes'),
+      onScarcePorts: (use) => log.warn(use, 'most ports for TCP tunnels are assigned; extend ADIT_TCP_PORTS'),
+    },
+    rejections,
+    databaseUpForMs: follower.readableForMs,
+    mail: sendMail && {
+      send: sendMail,
+      address,
+      operator: config.operatorEmail,
+      onFailure: (error) => log.warn({ reason: errorMessage(error) }, 'failed to send a notice; will retry'),
+    },
+  })
+  return { services, follower, lastUsed, directory, edgeWorkspaces, maintenance, quotaWatch }
+}
+
+/** What the metrics of this node read. */
+const metricsOf = ({ services, directory, follower }: Node, openStreams: () => number) =>
+  serverMetrics({
+    version,
+    instruments: services.instruments,
+    keyVerdicts: directory.keyVerdicts,
+    edgeVerdicts: directory.edgeVerdicts,
+    follower,
+    openStreams,
+    poolUse: services.store.poolUse,
+    queueSizes: queueSizeReader(services),
+    portUse: portUseReader(services),
+  })
+
+interface ApiServerOptions {
+  config: Config
+  secret: string
+  node: Node
+  counters: NodeCounters
+  log: Logger
+  isStopping: () => boolean
+  isReady: () => boolean
+  /** Aborted when change streams and waiting requests have to end. */
+  closing: AbortSignal
+  address: () => string
+}
+
+/** The HTTP server with the APIs for keys and edges. */
+function createApiServer(options: ApiServerOptions) {
+  const { config, secret, node, counters, log, isStopping, isReady, closing, address } = options
+  const { services, directory, edgeWorkspaces, follower } = node
+  const { variant, baseUrl, requestsPerMinute, writesPerHour, trustedProxies } = config
+  const rateLimit = requestsPerMinute ? createRateLimit(requestsPerMinute, counters) : undefined
+  const client = createClientReader(trustedProxies)
+  const trustsProxies = trustedProxies.length > 0
+  const describeWorkspace = workspaceDescriber(services, createTopics(secret))
+  const grants = createGrants(secret)
+  const operations = cacheableOperations({
+    directory,
+    edgeWorkspaces,
+    describeWorkspace,
+    isRateLimited: rateLimit !== undefined,
+  })
+  const responseCache = new ResponseCache({
+    operations,
+    hashOf: directory.hashOf,
+    isStopping,
+    client,
+    trustsProxies,
+    log,
+  })
+  const https = isHttps(config)
+  const { requests: durations } = services.instruments
+  const server = createServer({ log, isStopping, https, client, trustsProxies, responseCache, durations })
+  registerHealth(server, { isReady, ping: services.store.ping })
+  registerPublicApi(server, {
+    services,
+    counters,
+    writesPerHour,
+    directory,
+    variant,
+    baseUrl,
+    rateLimit,
+    describeWorkspace,
+  })
+  const { openStreams } = registerEdgeApi(server, {
+    services,
+    directory,
+    edgeWorkspaces,
+    grants,
+    follower,
+    closing,
+    baseUrl,
+    describeWorkspace,
+  })
+  registerThirdPartyEdges(server, {
+    clock: services.clock,
+    directory,
+    edgeWorkspaces,
+    follower,
+    closing,
+    describeWorkspace,
+  })
+  registerMcp(server, {
+    directory,
+    rateLimit,
+    variant,
+    version,
+    address,
+    baseUrl,
+    origins: config.mcpOrigins,
+  })
+  return { server, openStreams }
+}
+
+type LazyAuth = ReturnType<typeof createLazyAuth>
+
+/** Sign-in, loaded on first use. */
+function createLazyAuth(sso: Config['sso'], settings: () => AuthSettings) {
+  const open = lazily(async () => {
+    removeBetterAuthVariables()
+    const { createAuth } = await import('./auth/better-auth.ts')
+    // Loading and setup both block: lets other requests run in between.
+    await setImmediate()
+    return createAuth(settings())
+  })
+  const openSso =
+    sso && lazily(async () => (await import('./auth/sso.ts')).createSso(settings(), await open(), sso))
+  return { open, sso: sso && openSso && { host: new URL(sso.issuer).host, open: openSso } }
+}
+
+interface DashboardPagesOptions extends Mail {
+  server: FastifyInstance
+  config: Config
+  services: Services
+  counters: NodeCounters
+  secret: string
+  auth: LazyAuth
+  webhooks: WebhookRules
+}
+
+/** The dashboard, its API, sign-in from a terminal and the API reference. */
+async function registerDashboardPages(options: DashboardPagesOptions): Promise<void> {
+  const { server, config, services, counters, secret, address, auth, sendMail, webhooks } = options
+  const { variant, baseUrl } = config
+  registerDashboardApi(server, {
+    services,
+    counters,
+    writesPerHour: config.writesPerHour,
+    variant,
+    baseUrl,
+    address,
+    auth: auth.open,
+    sso: auth.sso,
+    knownBrowsers: createKnownBrowsers({ secret, https: isHttps(config) }),
+    sendMail,
+    webhooks,
+  })
+  registerDeviceApi(server, { services, counters, baseUrl })
+  await registerApiDocs(server, PAGE_FOLDER, baseUrl)
+  await registerDashboard(server, PAGE_FOLDER, baseUrl)
+}
+
+/** For the primary: counts what the limits of all its workers need. */
+export const handleCounterCalls = () => countersHandler(createCounters(Date.now))
+
+const countMails =
+  (send: SendMail, counts: { sent: number; failed: number }): SendMail =>
+  async (email) => {
+    try {
+      await send(email)
+      counts.sent += 1
+    } catch (error) {
+      counts.failed += 1
+      throw error
+    }
+  }
+
+const isHttps = ({ baseUrl }: Config): boolean => baseUrl?.startsWith('https:') ?? false
+
+async function secretOrClose(config: Config, store: Services['store']): Promise<string> {
+  try {
+    return sessionSecret(config)
+  } catch (error) {
+    await store.close()
+    throw error
+  }
+}
+
+const logAuth = (log: Logger) => (level: string, message: string) => {
+  if (level === 'error') log.error({ from: 'better-auth' }, message)
+  else if (level === 'warn') log.warn({ from: 'better-auth' }, message)
+}
+
+export const logMetricsFailure = (log: Logger) => (error: unknown) =>
+  log.error({ err: error }, 'failed to collect metrics')
+
+/** The host as configured: the one of the address may be a wildcard. */
+export const listenUrl = (host: string, { port }: { port: number }): string =>
+  `http://${urlHost(host)}:${port}`
+
+interface ListenAddress {
+  host: string
+  port: number
+}
+
+/** `settings`: what the names of the settings of the address begin with. */
+export const listenError = (address: ListenAddress, settings: string, error: unknown): StartupError =>
+  new StartupError('address', explain(address, settings, error as NodeJS.ErrnoException), error)
+
+function explain(
+  { host, port }: ListenAddress,
+  settings: string,
+  { code, message }: NodeJS.ErrnoException,
+): string {
+  switch (code) {
+    case 'EADDRINUSE':
+      return `Another program listens on ${host}:${port}. Stop it, or set ${settings}_PORT to a free port.`
+    case 'EACCES':
+      return `This user may not listen on port ${port}. Set ${settings}_PORT to one above 1023.`
+    default:
+      return `Cannot listen on ${host}:${port}: ${message}. Check ${settings}_HOST and ${settings}_PORT.`
+  }
+}
+
+/** A host that works in a URL: loopback instead of the wildcard, IPv6 in brackets. */
+function urlHost(host: string): string {
+  if (host === '0.0.0.0' || host === '::') return '127.0.0.1'
+  return host.includes(':') ? `[${host}]` : host
+}

@@ -1,0 +1,82 @@
+// Settings of `adit edge`.
+import { resolve } from 'node:path'
+import { defaultPath } from './data-folder.ts'
+import { readMetricsAddress, readPortRules, settings } from './server.ts'
+import { createReader, requireValid, setting } from './setting.ts'
+import { readInteger, readNetworks, readPortRange, readPublicEndpoint } from './values.ts'
+
+export const edgeSettings = {
+  ADIT_EDGE_HOST: setting('address to listen on', '127.0.0.1', (text) => text),
+  ADIT_EDGE_PORT: setting('port to listen on; 0 picks a free one', '8081', (text) =>
+    readInteger(text, 0, 65_535),
+  ),
+  ADIT_EDGE_PUBLIC: setting(
+    'public scheme and port if a proxy is in front: https, or e.g. https:8443',
+    '',
+    readPublicEndpoint,
+  ),
+  ADIT_EDGE_TRUSTED_PROXIES: setting(
+    'comma-separated addresses or networks of proxies whose X-Forwarded-For is trusted',
+    '127.0.0.0/8,::1',
+    readNetworks,
+  ),
+  ADIT_EDGE_FOLDER: setting(
+    'folder for unreported usage and ports of TCP tunnels, its own for each edge; empty for one in the data folder',
+    '',
+    (text, environment) => (text === '' ? defaultPath('edge', environment) : resolve(text)),
+  ),
+  ADIT_EDGE_CERTIFICATES_PER_DAY: setting(
+    'hosts of a workspace for which a proxy may obtain certificates within 24 hours',
+    '500',
+    (text) => readInteger(text, 1, 100_000),
+  ),
+  ADIT_EDGE_CERTIFICATES_TOTAL_PER_DAY: setting(
+    'the same for all workspaces together, of which each may use a quarter of what is left',
+    '2500',
+    (text) => readInteger(text, 1, 1_000_000),
+  ),
+  ADIT_EDGE_TCP_PORTS: setting(
+    'ports of TCP tunnels of an edge with a tokens file, e.g. 20000-20999; empty for none',
+    '',
+    readPortRange,
+  ),
+  ADIT_EDGE_TCP_HOST: setting(
+    'address to listen on for TCP tunnels; empty for that of ADIT_EDGE_HOST',
+    '',
+    (text) => text,
+  ),
+}
+
+export type EdgeConfig = ReturnType<typeof parseEdgeConfig>['config']
+
+export const readEdgeConfig = (environment: NodeJS.ProcessEnv = process.env): EdgeConfig =>
+  requireValid(parseEdgeConfig(environment))
+
+export function parseEdgeConfig(environment: NodeJS.ProcessEnv = process.env) {
+  const { read, errors } = createReader(environment)
+  const config = {
+    host: read('ADIT_EDGE_HOST', edgeSettings.ADIT_EDGE_HOST),
+    port: read('ADIT_EDGE_PORT', edgeSettings.ADIT_EDGE_PORT),
+    publicEndpoint: read('ADIT_EDGE_PUBLIC', edgeSettings.ADIT_EDGE_PUBLIC),
+    trustedProxies: read('ADIT_EDGE_TRUSTED_PROXIES', edgeSettings.ADIT_EDGE_TRUSTED_PROXIES),
+    /** Not by default: loopback is trusted without any proxy there. */
+    expectsProxy: Boolean(environment.ADIT_EDGE_TRUSTED_PROXIES?.trim()),
+    folder: read('ADIT_EDGE_FOLDER', edgeSettings.ADIT_EDGE_FOLDER),
+    certificatesPerDay: read('ADIT_EDGE_CERTIFICATES_PER_DAY', edgeSettings.ADIT_EDGE_CERTIFICATES_PER_DAY),
+    certificatesTotalPerDay: read(
+      'ADIT_EDGE_CERTIFICATES_TOTAL_PER_DAY',
+      edgeSettings.ADIT_EDGE_CERTIFICATES_TOTAL_PER_DAY,
+    ),
+    tcpPorts: {
+      range: read('ADIT_EDGE_TCP_PORTS', edgeSettings.ADIT_EDGE_TCP_PORTS),
+      ...readPortRules(read),
+    },
+    tcpHost: read('ADIT_EDGE_TCP_HOST', edgeSettings.ADIT_EDGE_TCP_HOST),
+    tunnelDomain: read('ADIT_TUNNEL_DOMAIN', settings.ADIT_TUNNEL_DOMAIN),
+    metrics: readMetricsAddress(read),
+    logLevel: read('ADIT_LOG_LEVEL', settings.ADIT_LOG_LEVEL),
+    controlPlaneUrl: environment.ADIT_URL?.trim() || undefined,
+    credential: environment.ADIT_EDGE_KEY?.trim() || undefined,
+  }
+  return { config, errors }
+}

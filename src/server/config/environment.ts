@@ -1,0 +1,60 @@
+// The environment of commands, apart from the settings of servers.
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import { edgeSettings } from './edge.ts'
+import { settings } from './server.ts'
+
+/** Variables of commands other than `adit serve`. */
+const otherVariables = new Set([
+  'ADIT_URL',
+  'ADIT_API_KEY',
+  'ADIT_EDGE_KEY',
+  'ADIT_EDGE_URL',
+  'ADIT_TUNNEL_BASIC_AUTH',
+  ...Object.keys(edgeSettings),
+])
+
+/** ADIT_ variables that no command reads: most likely typos. */
+export function unknownSettings(environment: NodeJS.ProcessEnv = process.env): string[] {
+  return Object.keys(environment).filter(
+    (name) => name.startsWith('ADIT_') && !Object.hasOwn(settings, name) && !otherVariables.has(name),
+  )
+}
+
+/** The API, the key for it, an edge, and the user and password for a tunnel. */
+export function clientEnvironment(environment: NodeJS.ProcessEnv = process.env) {
+  const { ADIT_URL, ADIT_API_KEY, ADIT_EDGE_URL, ADIT_TUNNEL_BASIC_AUTH } = environment
+  return {
+    url: ADIT_URL?.trim() || undefined,
+    apiKey: ADIT_API_KEY?.trim() || undefined,
+    edgeUrl: ADIT_EDGE_URL?.trim() || undefined,
+    tunnelBasicAuth: ADIT_TUNNEL_BASIC_AUTH || undefined,
+  }
+}
+
+/** In the user's configuration folder (XDG). */
+export function profilesPath(environment: NodeJS.ProcessEnv = process.env): string {
+  const { XDG_CONFIG_HOME, HOME } = environment
+  return join(XDG_CONFIG_HOME || join(HOME || homedir(), '.config'), 'adit', 'profiles.json')
+}
+
+/** Of an edge without a control plane, in the working directory. */
+export const TOKENS_FILE = 'tokens.json'
+
+/** npm does not forward a signal that it gets itself, so a child of npm has to notice that npm is gone. */
+export const isStartedByNpm = (): boolean => process.env.npm_lifecycle_event !== undefined
+
+/** How to call this program in printed commands: started by npm in a clone, it is not on the PATH. */
+export function commandName(): string {
+  const { npm_lifecycle_event: script, npm_command: command } = process.env
+  return script === 'start' || command === 'exec' ? 'npx --no-install adit' : 'adit'
+}
+
+/** Whether a browser that this process opens is shown to its user: not over SSH, or without a display. */
+export function hasDesktop(environment: NodeJS.ProcessEnv = process.env): boolean {
+  const { SSH_CONNECTION, SSH_TTY, DISPLAY, WAYLAND_DISPLAY } = environment
+  if (SSH_CONNECTION || SSH_TTY) return false
+  return process.platform === 'darwin' || process.platform === 'win32' || Boolean(DISPLAY || WAYLAND_DISPLAY)
+}
+
+export const isDumbTerminal = (): boolean => process.env.TERM === 'dumb'

@@ -1,0 +1,18 @@
+// Files and folders with data or secrets, for commands that must not publish them.
+import { dirname } from 'node:path'
+import { dataFolder } from './data-folder.ts'
+import { parseEdgeConfig } from './edge.ts'
+import { profilesPath, TOKENS_FILE } from './environment.ts'
+import { parseConfig } from './server.ts'
+
+export function privatePaths(environment: NodeJS.ProcessEnv = process.env): string[] {
+  const { database } = parseConfig(environment).config
+  const { folder } = parseEdgeConfig(environment).config
+  return [
+    ...(database?.engine === 'sqlite' ? [database.path] : []),
+    folder,
+    dataFolder(environment),
+    dirname(profilesPath(environment)),
+    TOKENS_FILE,
+  ]
+}

@@ -1,0 +1,42 @@
+// What a node has applied of the change log: its position, and the listeners that follow it.
+import type { Change, Position } from '../store/changes/log.ts'
+
+/** Before the first entry of every change log. */
+const START: Position = { sequence: 0, checksum: '' }
+
+export interface ChangeListener {
+  onChange: (change: Change) => void
+  /** Changes were missed: everything derived from the log is stale. */
+  onReset: () => void
+}
+
+export interface AppliedChanges {
+  /** Position of the last applied change; a new object after each. */
+  position(): Position
+  /** The next change of the log. */
+  apply(change: Change): void
+  /** Continues at another position: the changes before it are unavailable, or too many. */
+  reset(position: Position): void
+  /** Calls the listener for every change after the returned position. */
+  subscribe(listener: ChangeListener): { position: Position; unsubscribe: () => void }
+}
+
+export function createAppliedChanges(): AppliedChanges {
+  const listeners = new Set<ChangeListener>()
+  let position = START
+  return {
+    position: () => position,
+    apply(change) {
+      for (const { onChange } of listeners) onChange(change)
+      position = change
+    },
+    reset(to) {
+      position = to
+      for (const { onReset } of listeners) onReset()
+    },
+    subscribe(listener) {
+      listeners.add(listener)
+      return { position, unsubscribe: () => listeners.delete(listener) }
+    },
+  }
+}

@@ -1,0 +1,242 @@
+// The reader's half of the protocol: polls the change log for this node, notifies subscribers, acknowledges
+// what it has applied and renews the lease. Correctness depends on polling; notifications only reduce
+// latency.
+import {
+  type Change,
+  follows,
+  isSamePosition,
+  type LinkedChange,
+  type Position,
+  readChanges,
+  readLatest,
+  readPosition,
+} from '../store/changes/log.ts'
+import type { Store } from '../store/engine/store.ts'
+import { parseAnnouncement } from './announcement.ts'
+import { type AppliedChanges, createAppliedChanges } from './applied-changes.ts'
+import { createLease } from './lease.ts'
+import { createRegistration, HEARTBEAT_MS, type NodeIdentity } from './nodes.ts'
+
+export type { Change, Position }
+
+/** Until announcements arrive, and again after a poll found a change that was not announced. */
+const POLL_INTERVAL_MS = 250
+/** After an announcement. The longest time until a change that is not announced is found. */
+const ANNOUNCED_INTERVAL_MS = 500
+/** Each interval is shortened by a random share up to this, so that nodes do not poll simultaneously. */
+const JITTER = 0.2
+/** The time of the database is in whole milliseconds, rounded down or to the nearest. */
+const CLOCK_RESOLUTION_MS = 1
+/** A longer time between two reads is an interruption; the event loop may be blocked for some seconds. */
+const INTERRUPTION_MS = 10_000
+/** Far more changes than are made during a lease, by which one node may be behind another. */
+const LATEST_MAX = 1_000
+
+export interface ChangeFollower extends Pick<AppliedChanges, 'position' | 'subscribe'> {
+  /** Applies a change that this process has just committed. */
+  receive(change: LinkedChange): void
+  /** Whether the lease is valid. Only then may a cache be used that is invalidated by the log. */
+  isUpToDate(): boolean
+  /** Milliseconds since the log was last read to its end. */
+  ageMs(): number
+  /** For how many milliseconds the log could be read, without a longer interruption. */
+  readableForMs(): number
+  /** Milliseconds since the lease was renewed. */
+  leaseAgeMs(): number
+  /**
+   * The time by the clock of the database, in milliseconds since 1970. Never earlier than the actual one, and
+   * later by at most the duration of a poll.
+   */
+  databaseTime(): number
+  /** Polls if the sequence is still ahead of this node. */
+  catchUpTo(sequence: number): Promise<void>
+  /** The changes after one position up to another; undefined if some are missing. */
+  backlog(after: Position, upTo: Position): Promise<Change[] | undefined>
+  /** The last thousand changes of keys up to a position, oldest first. */
+  latest(upTo: Position): Promise<Change[]>
+  /** Stops following, ends the lease and deletes the node's row, so that no revocation waits for it. */
+  deregister(): Promise<void>
+}
+
+/** Each is called once per outage, not once per poll. */
+export interface FollowerEvents {
+  onFailure(error: unknown): void
+  onRecovery(): void
+}
+
+export async function startChangeFollower(
+  store: Store,
+  clock: () => number,
+  node: NodeIdentity,
+  events: FollowerEvents,
+): Promise<ChangeFollower> {
+  const { db } = store.controlConnection
+  const registration = createRegistration(store.controlConnection, clock, node)
+  const lease = createLease(clock)
+  const { position, apply, reset, subscribe } = createAppliedChanges()
+  let readAt = performance.now()
+  let readableSince = readAt
+  let acknowledgedAt = Number.NEGATIVE_INFINITY
+  /** From the monotonic clock of this process; keys with an expiry are not valid until it is known. */
+  let databaseTimeOffset = Number.POSITIVE_INFINITY
+  let isPollDue = false
+  let intervalMs = POLL_INTERVAL_MS
+  /** Committed changes that are not applied yet. */
+  let announced: LinkedChange[] = []
+  let working: Promise<void> | undefined
+  let timer: NodeJS.Timeout | undefined
+  let stopped = false
+  let failing = false
+
+  const ageMs = () => performance.now() - readAt
+
+  function noteRead(at: number): void {
+    if (at - readAt > INTERRUPTION_MS) readableSince = at
+    readAt = at
+  }
+
+  async function catchUp(head: Position): Promise<void> {
+    if (isSamePosition(head, position())) return
+    intervalMs = POLL_INTERVAL_MS
+    const changes = await readChanges(db, position(), head)
+    // Too many, or some are missing: the node was suspended for longer than entries are kept, or the database
+    // was rolled back.
+    if (!changes) return reset(head)
+    changes.forEach(apply)
+  }
+
+  function acknowledge(): Promise<Position | undefined> {
+    acknowledgedAt = performance.now()
+    return registration.acknowledge(position())
+  }
+
+  function schedulePoll(): void {
+    clearTimeout(timer)
+    timer = setTimeout(wake, intervalMs * (1 - JITTER * Math.random())).unref()
+  }
+
+  /**
+   * A revocation waits for the node rows that it finds after its commit. So a poll renews the lease only if
+   * this node's row existed when it began and has the node's position when it ends. A revocation that waited
+   * in vain deletes the row. Then the node registers again, and the next poll renews the lease.
+   */
+  async function poll(): Promise<void> {
+    isPollDue = false
+    // Committed already, so the poll reads them.
+    announced = []
+    schedulePoll()
+    const startedAt = lease.now()
+    const { head, acknowledged, now } = await readPosition(db, node.id)
+    databaseTimeOffset = now + CLOCK_RESOLUTION_MS - startedAt.monotonic
+    await catchUp(head)
+    let registered = acknowledged !== undefined
+    const heartbeatDue = performance.now() - acknowledgedAt > HEARTBEAT_MS
+    if (acknowledged && (heartbeatDue || !isSamePosition(acknowledged, position())))
+      registered = (await acknowledge()) !== undefined
+    if (registered) lease.renew(startedAt)
+    else if (!stopped) {
+      await registration.register(position())
+      isPollDue = true
+    }
+    noteRead(startedAt.monotonic)
+  }
+
+  /**
+   * The acknowledgment renews the lease like a poll, if the log ends at this node's position: an announcement
+   * alone may be forged. A poll follows if an earlier change or this node's row is missing.
+   */
+  async function applyAnnounced(): Promise<void> {
+    // Announcements of several nodes can arrive in any order.
+    const changes = announced
+      .filter(({ sequence }) => sequence > position().sequence)
+      .sort((a, b) => a.sequence - b.sequence)
+    announced = []
+    for (const change of changes) {
+      // This process receives its own changes twice: after the commit, and by NOTIFY.
+      if (isSamePosition(change, position())) continue
+      if (!follows(change, position())) {
+        isPollDue = true
+        return
+      }
+      apply(change)
+    }
+    if (changes.length === 0) return
+    const startedAt = lease.now()
+    const head = await acknowledge()
+    if (!head) isPollDue = true
+    else if (isSamePosition(head, position())) {
+      lease.renew(startedAt)
+      noteRead(startedAt.monotonic)
+      schedulePoll()
+    }
+  }
+
+  /** One task at a time. A poll that becomes due meanwhile starts after it, and sees the caller's commit. */
+  function work(): void {
+    if (working || stopped || (!isPollDue && announced.length === 0)) return
+    working = (isPollDue ? poll() : applyAnnounced())
+      .then(
+        () => {
+          if (failing) events.onRecovery()
+          failing = false
+        },
+        (error) => {
+          if (!failing && !stopped) events.onFailure(error)
+          failing = true
+        },
+      )
+      .finally(() => {
+        working = undefined
+        work()
+      })
+  }
+
+  function wake(): void {
+    isPollDue = true
+    work()
+  }
+
+  function enqueue(changes: LinkedChange[]): void {
+    if (stopped) return
+    announced.push(...changes)
+    work()
+  }
+
+  const unsubscribe = store.onNotify((payload) => {
+    const changes = parseAnnouncement(payload)
+    if (!changes) return wake()
+    intervalMs = ANNOUNCED_INTERVAL_MS
+    enqueue(changes)
+  })
+  wake()
+  await working
+
+  return {
+    receive: (change) => enqueue([change]),
+    position,
+    subscribe,
+    isUpToDate: lease.isValid,
+    ageMs,
+    readableForMs: () => (ageMs() > INTERRUPTION_MS ? 0 : performance.now() - readableSince),
+    leaseAgeMs: lease.ageMs,
+    databaseTime: () => performance.now() + databaseTimeOffset,
+    async catchUpTo(sequence) {
+      // The poll in progress may have started too early; the one after it has not.
+      for (let attempt = 0; attempt < 2 && position().sequence < sequence; attempt++) {
+        wake()
+        await working
+      }
+    },
+    backlog: (after, upTo) => readChanges(store.db, after, upTo),
+    latest: (upTo) => readLatest(store.db, upTo, LATEST_MAX),
+    async deregister() {
+      stopped = true
+      unsubscribe()
+      clearTimeout(timer)
+      await working
+      // First, because revocations stop waiting for this node when its row is deleted.
+      lease.end()
+      await registration.deregister().catch(() => {})
+    },
+  }
+}

@@ -1,0 +1,59 @@
+// Tracks when keys were last used, in memory, and flushes it in batches: no request waits for the write.
+
+import type { Store } from '../store/engine/store.ts'
+import { updateLastUsed } from '../store/keys/rows.ts'
+
+/** Leaves time for the write within the documented 5 s. */
+const FLUSH_INTERVAL_MS = 3_000
+const BATCH_MAX = 500
+
+export interface LastUsedTracker {
+  record(keyId: string): void
+  /** Flushes and stops. Returns the number of keys that could not be written. */
+  stop(): Promise<{ lost: number }>
+}
+
+export function startLastUsedTracker(
+  store: Store,
+  clock: () => number,
+  onFailure: (error: unknown) => void,
+): LastUsedTracker {
+  let pending = new Map<string, number>()
+  let flushing: Promise<void> = Promise.resolve()
+
+  async function flush(): Promise<void> {
+    const uses = pending
+    pending = new Map()
+    // Sorted, so that nodes that write the same keys rarely deadlock; the store retries if they do.
+    const keyIds = [...uses.keys()].sort()
+    for (let start = 0; start < keyIds.length; start += BATCH_MAX) {
+      const batch = keyIds
+        .slice(start, start + BATCH_MAX)
+        .map((keyId) => [keyId, uses.get(keyId) ?? 0] as const)
+      try {
+        await store.transaction((db) => updateLastUsed(db, batch))
+      } catch (error) {
+        // Retried with the next flush, unless the key was used again meanwhile.
+        for (const keyId of keyIds.slice(start))
+          if (!pending.has(keyId)) pending.set(keyId, uses.get(keyId) ?? 0)
+        onFailure(error)
+        return
+      }
+    }
+  }
+
+  const timer = setInterval(() => {
+    flushing = flushing.then(flush)
+  }, FLUSH_INTERVAL_MS)
+  timer.unref()
+
+  return {
+    record: (keyId) => pending.set(keyId, clock()),
+    async stop() {
+      clearInterval(timer)
+      await flushing
+      await flush()
+      return { lost: pending.size }
+    },
+  }
+}

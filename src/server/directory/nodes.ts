@@ -1,0 +1,65 @@
+// Node registration: a row in the nodes table for each node that may use its cache. A revocation
+// waits for these rows.
+import { type Position, readHead } from '../store/changes/log.ts'
+import { acknowledge, deleteNode, insertNode, listNodes as listRows } from '../store/changes/nodes.ts'
+import type { Connection, Store } from '../store/engine/store.ts'
+import { LEASE_MS } from './lease.ts'
+
+/** How often a node updates its row while there are no changes to acknowledge. */
+export const HEARTBEAT_MS = 5_000
+
+export interface NodeIdentity {
+  id: string
+  host: string
+  pid: number
+  version: string
+}
+
+export interface Registration {
+  register(position: Position): Promise<void>
+  /** Also a heartbeat. Returns the head of the change log; undefined if the row is gone. */
+  acknowledge(position: Position): Promise<Position | undefined>
+  /** Revocations no longer wait for this node. */
+  deregister(): Promise<void>
+}
+
+export function createRegistration(
+  connection: Connection,
+  clock: () => number,
+  node: NodeIdentity,
+): Registration {
+  const startedAt = clock()
+  return {
+    register: (position) =>
+      connection.transaction((db) =>
+        insertNode(db, {
+          ...node,
+          position,
+          lease_ms: LEASE_MS,
+          started_at: startedAt,
+          heard_at: clock(),
+        }),
+      ),
+    acknowledge: (position) => acknowledge(connection, node.id, position, clock()),
+    deregister: () => connection.transaction((db) => deleteNode(db, node.id)),
+  }
+}
+
+/** For the operator. */
+export async function listNodes({ store, clock }: { store: Store; clock: () => number }) {
+  const rows = await listRows(store.db)
+  // Read after the nodes, so that none appears to be ahead of it.
+  const head = await readHead(store.db)
+  const now = clock()
+  return rows.map((row) => ({
+    id: row.id,
+    host: row.host,
+    pid: row.pid,
+    version: row.version,
+    startedAt: new Date(row.started_at).toISOString(),
+    lastHeartbeatAt: new Date(row.heard_at).toISOString(),
+    position: row.position.sequence,
+    behind: Math.max(0, head.sequence - row.position.sequence),
+    lease: now - row.heard_at < HEARTBEAT_MS + row.lease_ms ? ('held' as const) : ('expired' as const),
+  }))
+}

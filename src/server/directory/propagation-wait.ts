@@ -1,0 +1,126 @@
+// Waits until a change is propagated: each node has acknowledged it, or its lease has expired. All waits of a
+// process share the queries, normally one at a time.
+import { isSamePosition, type Position } from '../store/changes/log.ts'
+import { type AcknowledgedPosition, deleteNodesBehind, readAcknowledged } from '../store/changes/nodes.ts'
+import type { Store } from '../store/engine/store.ts'
+import { LEASE_MS } from './lease.ts'
+
+/** Allowance for monotonic clocks that run at different rates. */
+const DRIFT_MS = 50
+/** Timers are not exact enough for shorter pauses. Without one, a query is itself a pause. */
+const PAUSE_MIN_MS = 2
+const PAUSE_MAX_MS = 40
+/** Of a pause between queries, as shares of the oldest wait. */
+const PAUSE_SHARES = { min: 0.1, max: 0.5 }
+const CLEANUP_TIMEOUT_MS = 500
+
+export interface PropagationWait {
+  /**
+   * Call it right after the commit. A lease renewed before the commit expires within its length after the
+   * commit, so this process's clock is enough. Never rejects.
+   */
+  wait(position: Position): Promise<void>
+}
+
+interface Waiter {
+  readonly position: Position
+  readonly committedAt: number
+  timer?: NodeJS.Timeout
+  resolve(): void
+}
+
+export function createPropagationWait(store: Store): PropagationWait {
+  const waiters = new Set<Waiter>()
+  /** The longest lease of a node that was read so far: another version may have a longer one. */
+  let leaseMs = LEASE_MS
+  let isPolling = false
+
+  async function poll(): Promise<void> {
+    isPolling = true
+    // The acknowledgment of this node comes first on the control connection.
+    await sleep(0)
+    while (waiters.size > 0) {
+      // Not those that are added during the query: it may not see nodes that registered before their commit.
+      const included = [...waiters]
+      // If it takes longer, it is abandoned, and the next one may run beside it until its statement timeout.
+      const nodes = await resultWithin(LEASE_MS, readAcknowledged(store.controlConnection.db))
+      if (nodes) {
+        leaseMs = Math.max(leaseMs, ...nodes.map((node) => node.leaseMs))
+        for (const waiter of included) settle(waiter, nodes)
+      }
+      const [oldest] = waiters
+      if (oldest) await sleep(pauseMs(performance.now() - oldest.committedAt, shareOf(oldest, nodes)))
+    }
+    isPolling = false
+  }
+
+  function settle(waiter: Waiter, nodes: readonly AcknowledgedPosition[]): void {
+    const isPropagated = nodes.every((node) => hasReached(node, waiter.position))
+    if (!isPropagated || !waiters.delete(waiter)) return
+    clearTimeout(waiter.timer)
+    waiter.resolve()
+  }
+
+  /** Checks again when the timer fires: a longer lease may have been read, and timers may be early. */
+  function scheduleExpiry(waiter: Waiter): void {
+    const leftMs = waiter.committedAt + leaseMs + DRIFT_MS - performance.now()
+    if (leftMs > 0) {
+      waiter.timer = setTimeout(scheduleExpiry, leftMs, waiter)
+      return
+    }
+    waiters.delete(waiter)
+    // The next revocation need not wait for these nodes: each registers again before it uses its cache.
+    const cleanup = store.transaction((db) => deleteNodesBehind(db, waiter.position))
+    void resultWithin(CLEANUP_TIMEOUT_MS, cleanup).then(waiter.resolve)
+  }
+
+  return {
+    wait(position) {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      const waiter: Waiter = { position, committedAt: performance.now(), resolve }
+      waiters.add(waiter)
+      scheduleExpiry(waiter)
+      if (!isPolling) void poll()
+      return promise
+    },
+  }
+}
+
+/** Whether nodes that acknowledged one position have applied the change at another. */
+export const hasReached = (node: AcknowledgedPosition, position: Position): boolean =>
+  isSamePosition(node, position) || (node.isInLog && node.sequence > position.sequence)
+
+/** The share of the nodes that have applied the change. */
+function shareOf({ position }: Waiter, nodes: readonly AcknowledgedPosition[] = []): number {
+  let [reached, all] = [0, 0]
+  for (const node of nodes) {
+    all += node.count
+    if (hasReached(node, position)) reached += node.count
+  }
+  return all === 0 ? 0 : reached / all
+}
+
+/** Half of the time that the other nodes need at the rate so far. One of them may never acknowledge. */
+function pauseMs(waitedMs: number, share: number): number {
+  const leftMs = share === 0 ? Number.POSITIVE_INFINITY : waitedMs * (1 / share - 1)
+  const pause = Math.min(Math.max(leftMs / 2, PAUSE_SHARES.min * waitedMs), PAUSE_SHARES.max * waitedMs)
+  return Math.min(pause, PAUSE_MAX_MS)
+}
+
+/** Undefined if the promise rejects or takes too long. */
+export async function resultWithin<T>(ms: number, promise: Promise<T>): Promise<T | undefined> {
+  const { promise: timeout, resolve } = Promise.withResolvers<undefined>()
+  const timer = setTimeout(resolve, ms, undefined)
+  try {
+    return await Promise.race([promise.catch(() => undefined), timeout])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/** Other events are handled before it returns. */
+const sleep = (ms: number) =>
+  new Promise<void>((resolve) => {
+    if (ms < PAUSE_MIN_MS) setImmediate(resolve)
+    else setTimeout(resolve, ms)
+  })

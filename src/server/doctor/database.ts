@@ -1,0 +1,108 @@
+// Checks the database: whether it can be used, its version and settings, its schema, and what nodes.ts reads
+// from it. Opens it without migrating or creating it.
+import { existsSync } from 'node:fs'
+import { lazily } from '../../lib/lazily.ts'
+import type { Config } from '../config/server.ts'
+import { explainDatabaseError } from '../services.ts'
+import { readDatabaseClock } from '../store/engine/clock.ts'
+import { openStore, type Store } from '../store/engine/store.ts'
+import { readPostgresFacts, readSqliteVersion } from '../store/maintenance/diagnostics.ts'
+import { readSchemaState } from '../store/schema/migrate.ts'
+import { type Check, type Finding, ok, problem, skipped, warning } from './check.ts'
+import { checkClock, checkNodes } from './nodes.ts'
+import { postgresFindings } from './postgres-settings.ts'
+
+export interface DatabaseChecks {
+  checks: Check[]
+  close(): Promise<void>
+}
+
+/** A setting that is invalid is undefined. */
+export function databaseChecks(
+  { database: target, workers = 1 }: Partial<Pick<Config, 'database' | 'workers'>>,
+  clock: () => number,
+): DatabaseChecks {
+  let store: Store | undefined
+  const open = lazily(async () => {
+    if (!target) return { failure: skipped('ADIT_DATABASE_URL is invalid.') }
+    if (target.engine === 'sqlite' && !existsSync(target.path)) return { failure: noFile(target.path) }
+    try {
+      const ignore = () => {}
+      store = openStore(target, {
+        onLostConnection: ignore,
+        onStorageFault: ignore,
+        onStorageRecovered: ignore,
+      })
+      await readDatabaseClock(store)
+      return { store }
+    } catch (error) {
+      const { reason, remedy } = explainDatabaseError(target, error)
+      return { failure: problem(reason, remedy) }
+    }
+  })
+  const onStore = (name: string, check: (store: Store) => Promise<Finding | Finding[]>): Check => ({
+    name,
+    async run() {
+      const opened = await open()
+      return opened.store ? check(opened.store) : skipped('The database cannot be used.')
+    },
+  })
+  const database: Check = {
+    name: 'database',
+    async run() {
+      const opened = await open()
+      if (opened.failure) return opened.failure
+      return opened.store.engine === 'sqlite'
+        ? checkSqlite(opened.store)
+        : checkPostgres(opened.store, workers)
+    },
+  }
+  return {
+    checks: [
+      database,
+      onStore('schema', checkSchema),
+      onStore('clock', (store) => checkClock(store, clock)),
+      onStore('nodes', checkNodes),
+    ],
+    close: async () => store?.close(),
+  }
+}
+
+const noFile = (path: string) =>
+  problem(
+    `No database at ${path}.`,
+    'Check ADIT_DATABASE_URL, and the working directory if its path is relative; `adit serve` or `adit admin ' +
+      'migrate` creates a database.',
+  )
+
+/** Its settings are those of each connection, and `openStore` has asserted them. */
+const checkSqlite = async (store: Store) => ok(`SQLite ${await readSqliteVersion(store)}`)
+
+async function checkPostgres(store: Store, workers: number): Promise<Finding[]> {
+  const facts = await readPostgresFacts(store)
+  const findings = postgresFindings(facts, workers)
+  return findings.length > 0 ? findings : [ok(`PostgreSQL ${facts.version}`)]
+}
+
+async function checkSchema({ db }: Store): Promise<Finding> {
+  const { version, known, isCompatible } = await readSchemaState(db)
+  if (!isCompatible)
+    return problem(
+      `The database has schema version ${version}; this adit supports versions up to ${known}.`,
+      'Run the newer adit that migrated it, or restore a backup from before the upgrade.',
+    )
+  if (version > known)
+    return warning(
+      `The database has schema version ${version}, this adit only knows version ${known}.`,
+      'Update this node: another one already runs a newer version.',
+    )
+  if (version === 0)
+    return warning('The database has no tables yet.', 'Start `adit serve`, or run `adit admin migrate`.')
+  if (version < known)
+    return warning(
+      `${known - version} migrations are pending (schema version ${version} of ${known}).`,
+      'Make a backup (docs/operations/backup.md), then start `adit serve` of this version, or run `adit ' +
+        'admin migrate`.',
+    )
+  return ok(`Schema version ${version}, no pending migrations`)
+}

@@ -1,0 +1,229 @@
+// Members of a workspace: list, invite, change roles, remove. At least one owner always remains.
+import {
+  endInvitationsBy,
+  listInvitations,
+  revokeInvitation as revokeInvitationOf,
+} from '../../store/accounts/links.ts'
+import {
+  deleteMember,
+  findMembership,
+  listMembers,
+  listMemberships,
+  lockMembers,
+  type Role,
+  setRole as setRoleOf,
+} from '../../store/accounts/members.ts'
+import { findUserByEmail } from '../../store/accounts/users.ts'
+import type { Tx } from '../../store/engine/store.ts'
+import { isAtLeast, requireNotArchived, requireRole, requireRoleForUpdate } from '../actors.ts'
+import type { AuditAction } from '../audit/actions.ts'
+import type { Changes } from '../audit/changes.ts'
+import { writeAudit } from '../audit/entries.ts'
+import type { MemberContext, Services } from '../context.ts'
+import { eventActor, memberInEvent, recordEvent, recordInvitation } from '../events/record.ts'
+import { Fault } from '../fault.ts'
+import { isoOf } from '../timestamps.ts'
+import { requireTwoFactor } from '../two-factor.ts'
+import { requireInvitationAllowed } from './link-limits.ts'
+import { type CreatedLink, createLink, inviterOf } from './links.ts'
+
+/** Members plus open invitations of a workspace, because they are listed without pages. */
+const MEMBERS_MAX = 1_000
+
+export async function requireMembership(services: Services, slug: string, userId: string, needed: Role) {
+  const { db } = services.store
+  const found = await findMembership(db, slug, userId)
+  if (!found) throw new Fault('not_found')
+  requireRole(found.role, needed)
+  requireNotArchived({ ...found, slug }, { kind: 'person' })
+  await requireTwoFactor(db, found, userId)
+  return found
+}
+
+export const membershipsOf = (services: Services, userId: string) =>
+  listMemberships(services.store.db, userId)
+
+const order: Role[] = ['owner', 'admin', 'member']
+
+export async function listMembersAndInvitations(ctx: MemberContext) {
+  const { db } = ctx.store
+  const [members, invitations] = await Promise.all([
+    listMembers(db, ctx.workspaceId),
+    listInvitations(db, ctx.workspaceId, ctx.clock()),
+  ])
+  members.sort((a, b) => order.indexOf(a.role) - order.indexOf(b.role))
+  return {
+    people: members.map((member) => describeMember(ctx, member, members)),
+    invitations: invitations.flatMap((row) =>
+      // The setup link of a new workspace has no address and is not an invitation.
+      row.email === null
+        ? []
+        : [
+            {
+              id: row.id,
+              email: row.email,
+              role: row.role as Role,
+              invitedBy: inviterOf(row),
+              createdAt: isoOf(row.created_at),
+              expiresAt: isoOf(row.expires_at),
+            },
+          ],
+    ),
+  }
+}
+
+type MemberRow = Awaited<ReturnType<typeof listMembers>>[number]
+
+const describeMember = (ctx: MemberContext, member: MemberRow, members: MemberRow[]) => ({
+  id: member.id,
+  name: member.name,
+  email: member.email,
+  role: member.role,
+  joinedAt: isoOf(member.joinedAt),
+  isYou: member.id === ctx.actor.id,
+  isLastOwner: member.role === 'owner' && !members.some((one) => one.id !== member.id && isActiveOwner(one)),
+})
+
+/** `mails`: the link is sent to the address only, so using it proves control of the address. */
+export async function invite(
+  ctx: MemberContext,
+  given: { email: string; role: Role },
+  { mails }: { mails: boolean },
+): Promise<CreatedLink> {
+  const email = given.email.toLowerCase()
+  return ctx.store.transaction(async (db) => {
+    const role = await requireRoleForUpdate(db, ctx)
+    requireMayGrant(role, given.role)
+    const user = await findUserByEmail(db, email)
+    const members = await listMembers(db, ctx.workspaceId)
+    if (user && members.some(({ id }) => id === user.id))
+      throw new Fault('conflict', { message: `${email} is already a member of this workspace.` })
+    const open = await listInvitations(db, ctx.workspaceId, ctx.clock())
+    requireCapacity(members.length + open.filter((one) => one.email !== email).length)
+    await requireInvitationAllowed(db, ctx, {
+      workspaceId: ctx.workspaceId,
+      inviterId: ctx.actor.id,
+      email,
+    })
+    // The new invitation replaces earlier ones to the address.
+    for (const before of open)
+      if (before.email === email) {
+        requireMayGrant(role, before.role as Role)
+        const { id, role: invitedAs } = before
+        await record(db, ctx, 'invitation.revoked', { id, name: email }, { role: [invitedAs, null] })
+      }
+    const made = await createLink(db, ctx, {
+      purpose: 'join',
+      email,
+      workspaceId: ctx.workspaceId,
+      role: given.role,
+      createdBy: { id: ctx.actor.id, name: ctx.actor.name },
+      provesEmail: mails,
+    })
+    await record(db, ctx, 'person.invited', { id: made.id, name: email }, { role: [null, given.role] })
+    await recordInvitation(db, ctx, { ...ctx, invitation: { ...made, email, role: given.role } })
+    return made
+  })
+}
+
+function requireCapacity(count: number): void {
+  if (count < MEMBERS_MAX) return
+  throw new Fault('conflict', {
+    message:
+      `The workspace has ${MEMBERS_MAX} members and open invitations, which is the limit. ` +
+      'Remove members or revoke invitations, then try again.',
+  })
+}
+
+export async function revokeInvitation(ctx: MemberContext, id: string) {
+  await ctx.store.transaction(async (db) => {
+    const role = await requireRoleForUpdate(db, ctx)
+    const row = await revokeInvitationOf(db, ctx.workspaceId, id, ctx.clock())
+    if (!row || row.email === null) throw new Fault('not_found')
+    requireMayGrant(role, row.role as Role)
+    await record(db, ctx, 'invitation.revoked', { id, name: row.email }, { role: [row.role, null] })
+  })
+  return { id, revoked: true as const }
+}
+
+export async function setRole(ctx: MemberContext, id: string, wanted: Role) {
+  await ctx.store.transaction(async (db) => {
+    const role = await requireRoleForUpdate(db, ctx)
+    const member = await requireMayChange(db, ctx, role, id)
+    requireMayGrant(role, wanted)
+    if (member.role === wanted) return
+    if (member.role === 'owner') requireAnotherOwner(member.others)
+    await setRoleOf(db, ctx.workspaceId, id, wanted)
+    if (!isAtLeast(wanted, member.role)) await endInvitationsBy(db, ctx.workspaceId, id, ctx.clock())
+    await record(db, ctx, `person.made-${wanted}`, member, { role: [member.role, wanted] })
+    await recordEvent(db, ctx, {
+      workspaceId: ctx.workspaceId,
+      type: 'member.updated',
+      data: {
+        member: memberInEvent(member, wanted),
+        previousRole: member.role,
+        actor: eventActor(ctx.actor),
+      },
+    })
+  })
+  const members = await listMembers(ctx.store.db, ctx.workspaceId)
+  const member = members.find((one) => one.id === id)
+  if (!member) throw new Fault('not_found')
+  return describeMember(ctx, member, members)
+}
+
+export async function removeMember(ctx: MemberContext, id: string) {
+  await ctx.store.transaction(async (db) => {
+    const role = await requireRoleForUpdate(db, ctx)
+    const member = await requireMayChange(db, ctx, role, id)
+    if (member.role === 'owner') requireAnotherOwner(member.others)
+    await deleteMember(db, ctx.workspaceId, id)
+    // A removed member must not return with an invitation of their own.
+    await endInvitationsBy(db, ctx.workspaceId, id, ctx.clock())
+    const action = id === ctx.actor.id ? 'person.left' : 'person.removed'
+    await record(db, ctx, action, member, { role: [member.role, null] })
+    await recordEvent(db, ctx, {
+      workspaceId: ctx.workspaceId,
+      type: 'member.removed',
+      data: { member: memberInEvent(member, member.role), actor: eventActor(ctx.actor) },
+    })
+  })
+  return { id, removed: true as const }
+}
+
+/** Users may change themselves, admins also members and admins, owners everyone. Locks all members. */
+async function requireMayChange(db: Tx, ctx: MemberContext, role: Role, id: string) {
+  await lockMembers(db, ctx.workspaceId)
+  const members = await listMembers(db, ctx.workspaceId)
+  const found = members.find((one) => one.id === id)
+  if (!found) throw new Fault('not_found')
+  const isSelf = id === ctx.actor.id
+  if (!isSelf && found.role === 'owner' && role !== 'owner')
+    throw new Fault('forbidden', { message: 'Only owners of this workspace may change or remove an owner.' })
+  return { ...found, others: members.filter((one) => one.id !== id) }
+}
+
+/** Users may grant or revoke roles up to their own. */
+function requireMayGrant(own: Role, role: Role): void {
+  if (isAtLeast(own, role)) return
+  throw new Fault('forbidden', { message: 'Only owners of this workspace may grant the owner role.' })
+}
+
+/** A disabled owner cannot sign in, so does not count as the owner that a workspace needs. */
+const isActiveOwner = ({ role, disabledAt }: Pick<MemberRow, 'role' | 'disabledAt'>): boolean =>
+  role === 'owner' && disabledAt === null
+
+function requireAnotherOwner(others: Pick<MemberRow, 'role' | 'disabledAt'>[]): void {
+  if (others.some(isActiveOwner)) return
+  throw new Fault('conflict', {
+    message: 'This is the last owner of the workspace. Make another member an owner first.',
+  })
+}
+
+const record = (
+  db: Tx,
+  { workspaceId, actor, ...services }: MemberContext,
+  action: AuditAction,
+  { id, name }: { id: string; name: string },
+  changes: Changes,
+) => writeAudit(db, services, { workspaceId, actor, action, target: { id, name }, changes })

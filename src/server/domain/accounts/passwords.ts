@@ -1,0 +1,18 @@
+// Rejects common passwords, and the email address as password.
+import { lazily } from '../../../lib/lazily.ts'
+import { invalid } from '../fault.ts'
+
+/** Loaded on first use, because the list is large. */
+export const loadCommonPasswords = lazily(async () => {
+  const { dictionary } = await import('@zxcvbn-ts/language-common')
+  return new Set(dictionary['passwords-common'])
+})
+
+/** The contract checks the length. */
+export async function requireGoodPassword(password: string, email: string): Promise<void> {
+  const given = password.toLowerCase()
+  if ((await loadCommonPasswords()).has(given))
+    throw invalid('/body/password', 'must not be a common password')
+  if (given === email || given === email.split('@')[0])
+    throw invalid('/body/password', 'must not be your email address')
+}

@@ -1,0 +1,102 @@
+// Bookkeeping of sign-ins: audit entries, session limits, used codes.
+import { hashSecret } from '../../../lib/credentials/secret.ts'
+import { DAY_MS } from '../../../lib/time.ts'
+import { lockPassword } from '../../store/accounts/passwords.ts'
+import {
+  deleteChallenges,
+  deleteSessions,
+  dropSessionsBeyond,
+  useCode,
+} from '../../store/accounts/sessions.ts'
+import { findUser, type UserRow } from '../../store/accounts/users.ts'
+import type { Tx } from '../../store/engine/store.ts'
+import { type Detail, writeAuthFailure, writeUserAudit } from '../audit/entries.ts'
+import type { Services, UserActor } from '../context.ts'
+import { Fault } from '../fault.ts'
+
+export const WRONG_CREDENTIALS = 'Incorrect email address or password.'
+
+/** Per user; the oldest are deleted first. */
+const SESSIONS_MAX = 50
+/**
+ * How long used TOTP codes are stored. They are valid for less than 2 minutes; the rest is for clocks that
+ * were ahead: without it, a code that was used before would be valid again when the clock is set back.
+ */
+export const USED_CODES_MS = DAY_MS
+
+/** Method and client IP address of a sign-in. */
+export interface SignIn {
+  method: 'password' | 'code' | 'recovery-code' | 'sso'
+  address: string
+}
+
+/** Runs in the transaction that created the session. */
+export async function recordSignIn(db: Tx, services: Services, user: UserRow, signIn: SignIn): Promise<void> {
+  await dropSessionsBeyond(db, user.id, SESSIONS_MAX)
+  const { id, name } = user
+  const actor: UserActor = { kind: 'person', id, name, address: signIn.address }
+  await writeUserAudit(db, services, {
+    actor,
+    action: 'person.signed-in',
+    user,
+    detail: signIn.method,
+  })
+}
+
+/** A failed sign-in to an existing account. */
+export async function recordFailedSignIn(
+  db: Tx,
+  services: Services,
+  { user, detail, address }: { user: UserRow; detail: Detail; address: string },
+): Promise<void> {
+  const actor = { kind: 'anonymous', id: address } as const
+  const reason = user.disabled_at === null ? detail : 'disabled'
+  await writeAuthFailure(db, services, {
+    actor,
+    action: 'person.sign-in-failed',
+    user,
+    detail: reason,
+  })
+}
+
+/** A signed-in user failed to confirm an action with the password or a code. */
+export const recordFailedConfirmation = (
+  services: Services,
+  actor: UserActor,
+  detail: 'password' | 'code',
+): Promise<void> =>
+  services.store.transaction((db) =>
+    writeAuthFailure(db, services, { actor, action: 'person.confirmation-failed', user: actor, detail }),
+  )
+
+/**
+ * Called after the password was verified and a session created. If the password was changed or the user
+ * disabled in between, all sessions of the user are ended. `signIn` is absent if a two-factor code is still
+ * required.
+ */
+export async function requireSamePassword(
+  services: Services,
+  userId: string,
+  before: string | undefined,
+  signIn: SignIn | undefined,
+): Promise<void> {
+  const isSame = await services.store.transaction(async (db) => {
+    const isCurrent = before !== undefined && (await lockPassword(db, userId)) === before
+    const user = await findUser(db, userId)
+    if (isCurrent && user?.disabled_at === null) {
+      if (signIn) await recordSignIn(db, services, user, signIn)
+      return true
+    }
+    // Also ends sessions of the new password, which is safer than keeping one of the old.
+    await deleteSessions(db, userId)
+    await deleteChallenges(db, userId)
+    return false
+  })
+  if (!isSame) throw new Fault('unauthorized', { message: WRONG_CREDENTIALS })
+}
+
+/** Marks a code as used, so that an observed code cannot be replayed. Returns false if it was used before. */
+export function consumeCode(db: Tx, services: Services, userId: string, code: string): Promise<boolean> {
+  const at = services.clock()
+  return useCode(db, { userId, hash: hashSecret(code), at, deleteBefore: at - USED_CODES_MS })
+}

@@ -1,0 +1,296 @@
+// User accounts: operations of users on their own account, and of the operator on any.
+import { Email } from '../../../contract/fields.ts'
+import { endLinksFor } from '../../store/accounts/links.ts'
+import { listMemberships, listMembershipsAmong, type Role } from '../../store/accounts/members.ts'
+import {
+  findPassword,
+  findPasswordByEmail,
+  hasPassword,
+  lockPassword,
+  setPassword,
+} from '../../store/accounts/passwords.ts'
+import {
+  deleteChallenges,
+  deleteSession,
+  deleteSessions,
+  listSessions,
+} from '../../store/accounts/sessions.ts'
+import {
+  deleteTwoFactor,
+  disableUser,
+  enableUser,
+  findUser,
+  findUserByEmail,
+  hasUsers,
+  listUsers,
+  renameUser,
+  type UserRow,
+} from '../../store/accounts/users.ts'
+import type { Tx } from '../../store/engine/store.ts'
+import { requireNotArchived, requireSession, sessionEnd } from '../actors.ts'
+import type { AuditAction } from '../audit/actions.ts'
+import { type Changes, changesBetween } from '../audit/changes.ts'
+import { writeAudit, writeUserAudit } from '../audit/entries.ts'
+import type { Actor, Services, UserActor } from '../context.ts'
+import { recordInvitation } from '../events/record.ts'
+import { Fault } from '../fault.ts'
+import { SLICE_ROWS, slicesOf } from '../pagination.ts'
+import { isoOf, isoOrNull } from '../timestamps.ts'
+import { lacksTwoFactor } from '../two-factor.ts'
+import { type Checker, checker } from '../validation.ts'
+import { describeArchive, isRestorable } from '../workspaces/archive.ts'
+import { getBySlug } from '../workspaces/manage.ts'
+import { isResetAllowed } from './link-limits.ts'
+import { type CreatedLink, createLink } from './links.ts'
+import { membershipsOf } from './members.ts'
+
+const checkEmail: Checker<string> = checker(Email, 'email')
+
+/** Undefined if the user does not exist or is disabled. */
+export async function findEnabledUser(services: Services, id: string): Promise<UserRow | undefined> {
+  const user = await findUser(services.store.db, id)
+  return user?.disabled_at === null ? user : undefined
+}
+
+export async function describeSelf(services: Services, user: UserRow) {
+  const [memberships, withPassword] = await Promise.all([
+    membershipsOf(services, user.id),
+    hasPassword(services.store.db, user.id),
+  ])
+  return {
+    person: {
+      id: user.id,
+      name: user.name,
+      email: user.email,
+      hasPassword: withPassword,
+      hasSecondFactor: user.two_factor_enabled === 1,
+    },
+    canCreateWorkspaces: services.usersCreateWorkspaces,
+    workspaces: memberships
+      .filter(({ archived_at }) => archived_at === null || isRestorable(archived_at, services.clock()))
+      .map(({ slug, name, role, archived_at, two_factor_required_at }) => ({
+        slug,
+        name,
+        role,
+        needsTwoFactor: two_factor_required_at !== null && lacksTwoFactor(user, withPassword),
+        archive: describeArchive(archived_at),
+      })),
+  }
+}
+
+/** Checks the session, updates the user's own account and writes the audit entry in one transaction. */
+export const updateOwnAccount = <T>(
+  services: Services,
+  actor: UserActor,
+  action: AuditAction,
+  act: (db: Tx) => Promise<T>,
+  changesOf: (result: T) => Changes = () => ({}),
+): Promise<T> =>
+  services.store.transaction(async (db) => {
+    await requireSession(db, services, actor)
+    const result = await act(db)
+    await writeUserAudit(db, services, { actor, action, user: actor, changes: changesOf(result) })
+    return result
+  })
+
+/** The password hash of a user; undefined if the user has none. */
+export const passwordOf = (services: Services, userId: string): Promise<string | undefined> =>
+  findPassword(services.store.db, userId)
+
+/** User id and password hash of an address; undefined if there are none. */
+export async function credentialsOf(services: Services, email: string) {
+  const { userId, passwordHash } = (await findPasswordByEmail(services.store.db, email.toLowerCase())) ?? {}
+  return userId && passwordHash ? { userId, passwordHash } : undefined
+}
+
+/**
+ * `before` is the hash that the current password was verified against; it must not have changed meanwhile.
+ */
+export const changePassword = (
+  services: Services,
+  actor: UserActor,
+  user: UserRow,
+  { before, hashed }: { before: string; hashed: string },
+) =>
+  updateOwnAccount(services, actor, 'person.password-changed', async (db) => {
+    if ((await lockPassword(db, user.id)) !== before)
+      throw new Fault('conflict', { message: 'The password was changed by another request. Try again.' })
+    const at = services.clock()
+    await setPassword(db, { id: services.ids('idn'), userId: user.id, password: hashed, at })
+    await deleteSessions(db, user.id, actor.session?.id)
+    await deleteChallenges(db, user.id)
+    await endLinksFor(db, user.email, 'reset', null, at)
+  })
+
+export const rename = (services: Services, actor: UserActor, name: string) =>
+  updateOwnAccount(
+    services,
+    actor,
+    'person.renamed',
+    (db) => renameUser(db, actor.id, name, services.clock()),
+    () => changesBetween({ name: actor.name }, { name }),
+  )
+
+export async function readSessions(services: Services, actor: UserActor) {
+  const rows = await listSessions(services.store.db, actor.id, services.clock())
+  return {
+    sessions: rows.map((row) => ({
+      id: row.id,
+      isThis: row.id === actor.session?.id,
+      createdAt: isoOf(row.created_at),
+      expiresAt: isoOf(sessionEnd(row)),
+      from: row.ip_address ?? '',
+      agent: row.user_agent ?? '',
+    })),
+  }
+}
+
+export const endSession = (services: Services, actor: UserActor, id: string) =>
+  updateOwnAccount(
+    services,
+    actor,
+    'person.session-ended',
+    async (db) => {
+      const session = await deleteSession(db, actor.id, id)
+      if (!session) throw new Fault('not_found')
+      return session
+    },
+    ({ ip_address }) => ({ sessionAddress: [ip_address, null] }),
+  )
+
+export const signOutEverywhere = (services: Services, actor: UserActor) =>
+  updateOwnAccount(services, actor, 'person.signed-out-everywhere', (db) => deleteSessions(db, actor.id))
+
+/** Creates an invitation link; the operator vouches for the address. */
+export async function inviteByOperator(
+  services: Services,
+  actor: Actor,
+  given: { email: string; workspace: string; role: Role },
+): Promise<CreatedLink> {
+  checkEmail(given.email)
+  const email = given.email.toLowerCase()
+  const workspace = await getBySlug(services, given.workspace)
+  requireNotArchived(workspace, actor)
+  const { id: workspaceId } = workspace
+  return services.store.transaction(async (db) => {
+    const user = await findUserByEmail(db, email)
+    if (user && (await listMemberships(db, user.id)).some(({ slug }) => slug === given.workspace))
+      throw new Fault('conflict', {
+        message:
+          `${email} is already a member of workspace "${given.workspace}". ` +
+          'To create a password reset link, run `adit admin user reset`.',
+      })
+    const made = await createLink(db, services, {
+      purpose: 'join',
+      email,
+      workspaceId,
+      role: given.role,
+      createdBy: { id: null, name: `operator ${actor.id}` },
+      provesEmail: true,
+    })
+    await writeAudit(db, services, {
+      workspaceId,
+      actor,
+      action: 'person.invited',
+      target: { id: made.id, name: email },
+      changes: { role: [null, given.role] },
+    })
+    const invitation = { ...made, email, role: given.role }
+    await recordInvitation(db, services, { workspaceId, actor, invitation })
+    return made
+  })
+}
+
+/** Creates a password reset link, and optionally disables two-factor authentication. */
+export async function createResetLink(
+  services: Services,
+  actor: Actor,
+  user: UserRow,
+  { disablesTwoFactor = false } = {},
+): Promise<CreatedLink> {
+  if (user.disabled_at !== null)
+    throw new Fault('conflict', {
+      message: `${user.email} is disabled. Enable the account with \`adit admin user restore\` first.`,
+    })
+  return services.store.transaction(async (db) => {
+    if (disablesTwoFactor && (await deleteTwoFactor(db, user.id)))
+      await writeUserAudit(db, services, { actor, action: 'person.second-factor-cleared', user })
+    return resetLink(db, services, actor, user)
+  })
+}
+
+/**
+ * Creates a reset link to send by mail; undefined if the user is disabled or the limit of links is reached.
+ */
+export const createMailedResetLink = (
+  services: Services,
+  user: UserRow,
+  address: string,
+): Promise<CreatedLink | undefined> =>
+  services.store.transaction(async (db) => {
+    if (user.disabled_at !== null || !(await isResetAllowed(db, services, user))) return undefined
+    return resetLink(db, services, { kind: 'anonymous', id: address }, user)
+  })
+
+async function resetLink(db: Tx, services: Services, actor: Actor, user: UserRow): Promise<CreatedLink> {
+  const made = await createLink(db, services, {
+    purpose: 'reset',
+    email: user.email,
+    workspaceId: null,
+    role: null,
+    createdBy: { id: null, name: `${actor.kind} ${actor.id}` },
+    provesEmail: true,
+  })
+  await writeUserAudit(db, services, { actor, action: 'person.reset-link-made', user })
+  return made
+}
+
+export const findByEmail = (services: Services, email: string): Promise<UserRow | undefined> =>
+  findUserByEmail(services.store.db, email.toLowerCase())
+
+export async function getUserByEmail(services: Services, email: string): Promise<UserRow> {
+  const user = await findByEmail(services, email)
+  if (user) return user
+  throw new Fault('not_found', {
+    message: `No user with the address ${email}. List users with \`adit admin user list\`.`,
+  })
+}
+
+/** Whether any user account exists. */
+export const hasAnyUser = (services: Services): Promise<boolean> => hasUsers(services.store.db)
+
+/** Yields slices of users with their memberships. */
+export async function* listAllUsers(services: Services) {
+  const { db } = services.store
+  const slices = slicesOf<UserRow>((last) => listUsers(db, { after: last?.email, limit: SLICE_ROWS }))
+  for await (const users of slices) {
+    const memberships = await listMembershipsAmong(
+      db,
+      users.map(({ id }) => id),
+    )
+    const byUser = Map.groupBy(memberships, ({ user_id }) => user_id)
+    yield users.map((user) => ({
+      id: user.id,
+      name: user.name,
+      email: user.email,
+      createdAt: isoOf(user.created_at),
+      disabledAt: isoOrNull(user.disabled_at),
+      workspaces: (byUser.get(user.id) ?? []).map(({ slug, role }) => ({ slug, role })),
+    }))
+  }
+}
+
+/** Disables a user and ends their sessions, or enables the user again. */
+export async function setDisabled(services: Services, actor: Actor, email: string, disabled: boolean) {
+  const user = await getUserByEmail(services, email)
+  await services.store.transaction(async (db) => {
+    if (!disabled) await enableUser(db, user.id)
+    else if (await disableUser(db, user.id, services.clock())) {
+      await deleteSessions(db, user.id)
+      await deleteChallenges(db, user.id)
+    } else return
+    const action = disabled ? 'person.disabled' : 'person.enabled'
+    await writeUserAudit(db, services, { actor, action, user })
+  })
+  return { email: user.email, disabled }
+}

@@ -1,0 +1,27 @@
+// Audit entries of commands that concern the database as a whole. Long ones are recorded when they begin.
+import type { Tx } from '../../store/engine/store.ts'
+import type { Actor, Services } from '../context.ts'
+import type { Changes } from './changes.ts'
+import { writeAudit } from './entries.ts'
+
+export type DatabaseAction =
+  | 'database.migrated'
+  | 'database.backed-up'
+  | 'database.cleaned-up'
+  | 'database.distributed'
+
+export const databaseEntry = (actor: Actor, action: DatabaseAction, changes: Changes = {}) => ({
+  workspaceId: null,
+  actor,
+  action,
+  target: { id: 'database', name: 'database' },
+  changes,
+})
+
+export const recordDatabaseAction = (
+  services: Services,
+  actor: Actor,
+  action: DatabaseAction,
+  changes?: Changes,
+): Promise<void> =>
+  services.store.transaction((db: Tx) => writeAudit(db, services, databaseEntry(actor, action, changes)))

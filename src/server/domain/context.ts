@@ -1,0 +1,83 @@
+// The input of domain functions: the services they use and, if they act for a caller, who that is.
+
+import type { ServerInstruments } from '../../lib/metrics/server-instruments.ts'
+import type { TcpPortSettings } from '../../lib/net/tcp-ports.ts'
+import type { PropagationServices } from '../directory/propagation.ts'
+import type { Role } from '../store/accounts/members.ts'
+import type { MergeUsage } from '../store/usage/merger.ts'
+import type { Ids } from './ids.ts'
+
+/** Time, randomness and the cost of passwords are injected, so that tests can control them. */
+export interface Services extends PropagationServices {
+  ids: Ids
+  /** Replaces better-auth's scrypt. */
+  passwordHasher?: PasswordHasher
+  tunnelDomain: string
+  mergeUsage: MergeUsage
+  /** Called with the committed counters of a report. */
+  afterReport: (counters: Iterable<{ workspaceId: string }>) => void
+  /** Of workspaces that have no quotas of their own. */
+  defaultQuotas: Quotas
+  tcpPorts: TcpPortSettings
+  /** Whether a mail server is configured. */
+  hasMail: boolean
+  /** Whether users may create workspaces in the dashboard, or only the operator. */
+  usersCreateWorkspaces: boolean
+  instruments: ServerInstruments
+}
+
+export interface PasswordHasher {
+  hash(password: string): Promise<string>
+  verify(input: { hash: string; password: string }): Promise<boolean>
+}
+
+export type Actor =
+  /** With the IP address of the request. */
+  | { kind: 'key'; id: string; address?: string | undefined }
+  | OperatorActor
+  /** What no user asked for. */
+  | { kind: 'server'; id: 'adit'; address?: string }
+  /** An unauthenticated caller; the id is the IP address. */
+  | { kind: 'anonymous'; id: string }
+  | UserActor
+
+export interface OperatorActor {
+  kind: 'operator'
+  /** The user of the operating system. */
+  id: string
+  /** The name of the host that the command runs on. */
+  address?: string
+  /** May do what the policy of a workspace forbids. */
+  force?: boolean
+}
+
+export interface UserActor {
+  kind: 'person'
+  id: string
+  name: string
+  /** IP address of the request. */
+  address?: string
+  /** The session, and the lowest role that may do this; absent for users who act through a link. */
+  session?: { id: string; needs: Role }
+}
+
+/** Limits of a workspace; null: no limit. */
+export interface Quotas {
+  bytes: number | null
+  requests: number | null
+  tunnels: number | null
+  keys: number
+}
+
+/** One workspace, and the actor that the audit log names. */
+export interface Context extends Services {
+  workspaceId: string
+  actor: Actor
+}
+
+/** A user who acts in a workspace. */
+export interface MemberContext extends Context {
+  actor: UserActor
+  /** The role when the request began; writes check it again in their transaction. */
+  role: Role
+}

@@ -1,0 +1,22 @@
+// Ranges of UTC days.
+import { DAY_MS, startOfDay } from '../../lib/time.ts'
+import { isoOf } from './timestamps.ts'
+
+/** Start times of the last `days` days, including today, oldest first. */
+export function lastDays(days: number, now: number): number[] {
+  const today = startOfDay(now)
+  return Array.from({ length: days }, (_, index) => today - (days - 1 - index) * DAY_MS)
+}
+
+const DAYS_KEPT_MAX = 1_000
+const isoByDay = new Map<number, string>()
+
+/** Kept in memory: formatting the days of a year takes as long as reading their usage. */
+export function isoOfDay(day: number): string {
+  const known = isoByDay.get(day)
+  if (known !== undefined) return known
+  if (isoByDay.size >= DAYS_KEPT_MAX) isoByDay.clear()
+  const iso = isoOf(day)
+  isoByDay.set(day, iso)
+  return iso
+}

@@ -1,0 +1,94 @@
+// Events of tunnels that were opened and closed. Edges report these, so a faulty or stolen edge could send
+// any number: they are limited for each edge and workspace, and wait in no queue that is long already.
+import { type EventType, events } from '../../../contract/events.ts'
+import { HOUR_MS } from '../../../lib/time.ts'
+import type { Tx } from '../../store/engine/store.ts'
+import { countTunnelEvents } from '../../store/tunnels/edge-workspaces.ts'
+import type { ClosedTunnel } from '../../store/tunnels/rows.ts'
+import { type EventReceiver, listReceivers } from '../../store/webhooks/events.ts'
+import { isoOf } from '../timestamps.ts'
+import { type EventServices, insertEvents, type WorkspaceEvent } from './record.ts'
+
+/** Twenty times as many as if all clients of a workspace at an edge connected again. */
+export const EVENTS_PER_HOUR_MAX = 20_000
+/** No event of a tunnel is added to a longer queue. */
+export const WAITING_MAX = 10_000
+
+export const tunnelEventTypes = (Object.keys(events) as EventType[]).filter((type) =>
+  type.startsWith('tunnel.'),
+)
+
+export interface TunnelChanges {
+  closed?: readonly ClosedTunnel[]
+  opened?: readonly ClosedTunnel[]
+}
+
+/** Tunnels of any workspaces. Costs one statement if no endpoint wants the events. */
+export async function recordTunnels(
+  tx: Tx,
+  services: EventServices,
+  { closed = [], opened = [] }: TunnelChanges,
+): Promise<void> {
+  const rows = [...closed, ...opened]
+  if (rows.length === 0) return
+  const found = await listReceivers(tx, [...new Set(rows.map(({ workspace_id }) => workspace_id))])
+  const receivers = found.filter(({ waiting }) => waiting < WAITING_MAX)
+  const workspaceIds = new Set(receivers.filter(wantsTunnels).map(({ workspace_id }) => workspace_id))
+  const isWanted = ({ workspace_id }: ClosedTunnel) => workspaceIds.has(workspace_id)
+  const recorded = [
+    ...closed.filter(isWanted).map((row) => tunnelEvent('tunnel.closed', row)),
+    ...opened.filter(isWanted).map((row) => tunnelEvent('tunnel.opened', row)),
+  ]
+  if (recorded.length > 0) await insertEvents(tx, services, receivers, await limit(tx, recorded))
+}
+
+const wantsTunnels = ({ events }: EventReceiver) => events === null || events.includes(',tunnel.')
+
+type TunnelEvent = ReturnType<typeof tunnelEvent>
+
+/** Of the events of an edge and workspace beyond the limit, there is one that says so. */
+async function limit(tx: Tx, recorded: readonly TunnelEvent[]): Promise<WorkspaceEvent[]> {
+  const groups = Map.groupBy(recorded, ({ workspaceId, data }) => `${data.tunnel.edgeId} ${workspaceId}`)
+  const counts = await countTunnelEvents(
+    tx,
+    [...groups].map(([key, { length }]) => {
+      const [edge_id = '', workspace_id = ''] = key.split(' ')
+      return { edge_id, workspace_id, added: length }
+    }),
+  )
+  const excess = new Map(
+    counts.map(({ edge_id, workspace_id, events, hour }) => [`${edge_id} ${workspace_id}`, { events, hour }]),
+  )
+  return [...groups].flatMap(([key, group]): WorkspaceEvent[] => {
+    const { events = 0, hour = 0 } = excess.get(key) ?? {}
+    const left = EVENTS_PER_HOUR_MAX - (events - group.length)
+    if (group.length <= left) return group
+    const [first] = group
+    if (left < 0 || !first) return []
+    const { workspaceId, data } = first
+    const until = isoOf(hour + HOUR_MS)
+    const limited = {
+      workspaceId,
+      type: 'tunnel.limited' as const,
+      data: { edgeId: data.tunnel.edgeId, until },
+    }
+    return [...group.slice(0, left), limited]
+  })
+}
+
+const tunnelEvent = (type: 'tunnel.opened' | 'tunnel.closed', row: ClosedTunnel) => ({
+  workspaceId: row.workspace_id,
+  type,
+  data: {
+    tunnel: {
+      id: row.id,
+      name: row.name,
+      type: row.type,
+      url: row.url,
+      keyId: row.key_id,
+      edgeId: row.edge_id,
+      clientAddress: row.client_address,
+      openedAt: isoOf(row.opened_at),
+    },
+  },
+})

@@ -1,0 +1,264 @@
+// API keys: create, list, revoke. The raw key is in the response to its creation and nowhere else.
+import { Label } from '../../../contract/fields.ts'
+import { createSecret, hashSecret, lastFourOf } from '../../../lib/credentials/secret.ts'
+import { DAY_MS } from '../../../lib/time.ts'
+import { awaitPropagation, type KeyChange, publishChange } from '../../directory/propagation.ts'
+import type { Db, Tx } from '../../store/engine/store.ts'
+import { deleteResponsesBefore, storeResponse } from '../../store/keys/idempotency.ts'
+import {
+  countActiveKeys,
+  findKeyById,
+  insertKey,
+  type KeyRow,
+  listKeys,
+  revokeKey,
+} from '../../store/keys/rows.ts'
+import { stateOf } from '../../store/keys/state.ts'
+import type { WorkspaceRules } from '../../store/workspaces.ts'
+import { type AuthorizedWorkspace, reauthorize } from '../actors.ts'
+import { changesBetween } from '../audit/changes.ts'
+import { writeAudit } from '../audit/entries.ts'
+import type { Context } from '../context.ts'
+import { decrypt, deriveEncryptionKey, encrypt } from '../encryption.ts'
+import { eventActor, recordEvent } from '../events/record.ts'
+import { Fault } from '../fault.ts'
+import { pageOf, SLICE_ROWS, slicesOf } from '../pagination.ts'
+import { alertQuotas, type QuotaUse } from '../quotas/alerts.ts'
+import { quotasOf } from '../quotas/limits.ts'
+import { isoOf, isoOrNull } from '../timestamps.ts'
+import { type Checker, checker } from '../validation.ts'
+import {
+  expiryByPolicy,
+  overridesPolicy,
+  requireMayCreateKey,
+  requireMayRevokeKey,
+} from '../workspaces/policy.ts'
+import { parseExpiry } from './expiry.ts'
+
+export interface CreatedKey {
+  id: string
+  token: string
+  label: string
+  createdAt: string
+  expiresAt: string | null
+}
+
+export interface NewKey {
+  label?: string | undefined
+  /** A UTC timestamp; the key does not expire if it is undefined. */
+  expiresAt?: string | undefined
+  idempotency?: IdempotencyInput | undefined
+}
+
+/** The caller's Idempotency-Key and the raw API key that the request was sent with. */
+export interface IdempotencyInput {
+  idempotencyKey: string
+  apiKey: string
+}
+
+/** A longer list is streamed in slices. */
+const PAGE_ROWS_MAX = 1_000
+
+/** How long a response is repeated; then the same Idempotency-Key creates another key. */
+export const IDEMPOTENCY_MS = DAY_MS
+
+const checkLabel: Checker<string> = checker(Label, 'label')
+
+export const createKey = (
+  ctx: Context,
+  { label = '', expiresAt, idempotency }: NewKey = {},
+): Promise<CreatedKey> =>
+  ctx.store.transaction(async (db) => {
+    const workspace = await reauthorize(db, ctx)
+    const created = newKey(ctx, workspace, { label, expiresAt })
+    if (!idempotency) return addKey(db, ctx, workspace, created)
+    const encryptionKey = deriveEncryptionKey(idempotency.idempotencyKey, idempotency.apiKey)
+    const now = ctx.clock()
+    await deleteResponsesBefore(db, ctx.workspaceId, now - IDEMPOTENCY_MS)
+    const encrypted = encrypt(encryptionKey, created, ctx.random)
+    const stored = await storeResponse(db, ctx.workspaceId, {
+      id: encryptionKey.id,
+      encrypted,
+      createdAt: now,
+    })
+    return stored === encrypted
+      ? addKey(db, ctx, workspace, created)
+      : replayFirst(decrypt<CreatedKey>(encryptionKey, stored), label)
+  })
+
+/** Also for a repeated request, whose first response contains a raw key: so it checks the policy. */
+export function newKey(
+  ctx: Context,
+  workspace: AuthorizedWorkspace,
+  { label, expiresAt, now = ctx.clock() }: { label: string; expiresAt?: string | undefined; now?: number },
+): CreatedKey {
+  requireMayCreateKey(workspace, ctx.actor)
+  checkLabel(label)
+  const requested = expiresAt === undefined ? null : parseExpiry(expiresAt, now)
+  return {
+    id: ctx.ids('tok'),
+    token: createSecret('key', ctx.random),
+    label,
+    createdAt: isoOf(now),
+    expiresAt: isoOrNull(expiryByPolicy(workspace, ctx.actor, { createdAt: now, expiresAt: requested })),
+  }
+}
+
+/** The place of a key that continues no lineage. */
+const NO_LINEAGE = { lineage_id: null, generation: 0 }
+
+/**
+ * Inserts a key, optionally as the next of a lineage. The caller has locked the workspace exclusively, so
+ * that concurrent creations on any node cannot exceed the limit.
+ */
+export async function addKey(
+  db: Tx,
+  ctx: Context,
+  workspace: AuthorizedWorkspace,
+  created: CreatedKey,
+  lineage: Pick<KeyRow, 'lineage_id' | 'generation'> = NO_LINEAGE,
+): Promise<CreatedKey> {
+  const { workspaceId, actor } = ctx
+  const createdAt = Date.parse(created.createdAt)
+  const expiresAt = created.expiresAt === null ? null : Date.parse(created.expiresAt)
+  const quotaUse = await requireBelowQuota(db, ctx, workspace)
+  await insertKey(db, {
+    id: created.id,
+    workspace_id: workspaceId,
+    label: created.label,
+    hash: hashSecret(created.token),
+    created_at: createdAt,
+    last_used_at: null,
+    revoked_at: null,
+    expires_at: expiresAt,
+    created_by: actor.kind === 'person' ? actor.name : `${actor.kind} ${actor.id}`,
+    created_by_kind: actor.kind,
+    ...lineage,
+    lifetime: null,
+    last_four: lastFourOf(created.token),
+  })
+  await writeAudit(db, ctx, {
+    workspaceId,
+    actor,
+    action: 'key.created',
+    target: { id: created.id },
+    ...(overridesPolicy(workspace, { createdAt, expiresAt }) && { detail: 'forced' }),
+    changes: changesBetween(null, { label: created.label, expiresAt: created.expiresAt }),
+  })
+  const { token: _, ...key } = created
+  await recordEvent(db, ctx, { workspaceId, type: 'key.created', data: { key, actor: eventActor(actor) } })
+  await alertQuotas(db, ctx, [quotaUse])
+  return created
+}
+
+/** As events describe it. */
+export const keyInEvent = (row: Pick<KeyRow, 'id' | 'label' | 'created_at' | 'expires_at'>) => ({
+  id: row.id,
+  label: row.label,
+  createdAt: isoOf(row.created_at),
+  expiresAt: isoOrNull(row.expires_at),
+})
+
+/** Returns what is used with one more. */
+async function requireBelowQuota(
+  db: Tx,
+  { workspaceId, defaultQuotas }: Context,
+  workspace: WorkspaceRules,
+): Promise<QuotaUse> {
+  const { keys } = quotasOf(defaultQuotas, workspace)
+  const active = await countActiveKeys(db, workspaceId, keys)
+  if (active < keys) return { workspaceId, kind: 'keys', used: active + 1, limit: keys }
+  const message =
+    `The workspace has ${keys} active API keys, which is the limit. Revoke keys that are no longer in use; ` +
+    'the operator can raise the limit with `adit admin workspace quota`'
+  throw new Fault('invalid_request', { message: `${message}.`, details: [{ path: '', message }] })
+}
+
+/** The first response again, if the request is the same. */
+function replayFirst(first: CreatedKey, label: string): CreatedKey {
+  if (first.label === label) return first
+  throw new Fault('idempotency_mismatch', {
+    message: 'This Idempotency-Key was used with another body. Repeat that body, or send a new key.',
+  })
+}
+
+export interface KeyPage {
+  limit?: number | undefined
+  cursor?: string | undefined
+}
+
+/**
+ * A page, or without a limit the whole list: rows beyond the first page follow in `more`, slice by slice. A
+ * key that exists throughout is listed once; one created meanwhile may be missing.
+ */
+export async function listPage(ctx: Context, { limit, cursor }: KeyPage) {
+  const rows = await listKeys(ctx.store.db, ctx.workspaceId, {
+    after: cursor,
+    limit: (limit ?? PAGE_ROWS_MAX) + 1,
+  })
+  const { page, next } = pageOf(rows, limit ?? PAGE_ROWS_MAX)
+  const tokens = page.map(describeKey)
+  if (next === null) return { tokens }
+  if (limit !== undefined) return { tokens, next: { limit: String(limit), cursor: next } }
+  return { tokens, more: tokensAfter(ctx, next) }
+}
+
+async function* tokensAfter(ctx: Context, id: string) {
+  for await (const rows of keySlices(ctx.store.db, ctx.workspaceId, id))
+    yield { tokens: rows.map(describeKey) }
+}
+
+export const keySlices = (db: Db, workspaceId: string, after?: string) =>
+  slicesOf<KeyRow>((last) => listKeys(db, workspaceId, { after: last?.id ?? after, limit: SLICE_ROWS }))
+
+const describeKey = (row: KeyRow) => ({
+  id: row.id,
+  label: row.label,
+  createdAt: isoOf(row.created_at),
+  lastUsedAt: isoOrNull(row.last_used_at),
+  // An expired key is shown as revoked at its expiry.
+  revokedAt: isoOrNull(stateOf(row) === 'expired' ? row.expires_at : row.revoked_at),
+})
+
+/** With what the public API does not have. */
+export const describeLifecycle = (row: KeyRow) => ({
+  ...describeKey(row),
+  state: stateOf(row),
+  expiresAt: isoOrNull(row.expires_at),
+  lastFour: row.last_four,
+})
+
+/** A key of another workspace, an unknown one and an inactive one are the same: not found. */
+export async function revoke(ctx: Context, id: string) {
+  const position = await ctx.store.transaction(async (db) => {
+    const workspace = await reauthorize(db, ctx, { lockWorkspace: false, revokedKeyId: id })
+    requireMayRevokeKey(workspace, ctx.actor, id)
+    const change = await revokeActive(db, ctx, id)
+    return change && publishChange(db, ctx, change)
+  })
+  await awaitPropagation(ctx, position)
+  if (!position) throw await noActiveKey(ctx, id)
+  return { id, revoked: true as const }
+}
+
+/** The change to publish; undefined if the workspace has no active key with this id. */
+export async function revokeActive(db: Tx, ctx: Context, id: string): Promise<KeyChange | undefined> {
+  const { workspaceId, actor } = ctx
+  const revoked = await revokeKey(db, { workspaceId, id }, ctx.clock())
+  if (!revoked) return undefined
+  await writeAudit(db, ctx, { workspaceId, actor, action: 'key.revoked', target: { id } })
+  const data = { key: keyInEvent(revoked), actor: eventActor(actor) }
+  await recordEvent(db, ctx, { workspaceId, type: 'key.revoked', data })
+  return { kind: 'key', subjectId: id, hash: revoked.hash }
+}
+
+export const noSuchKey = (id: string) => new Fault('not_found', { message: `There is no API key ${id}.` })
+
+/** The message is for the operator only: responses do not have it. */
+export async function noActiveKey({ store, workspaceId }: Context, id: string): Promise<Fault> {
+  const row = await findKeyById(store.db, id)
+  if (row?.workspace_id !== workspaceId) return noSuchKey(id)
+  const { state, revokedAt } = describeLifecycle(row)
+  const message = `API key ${id} ${state === 'expired' ? 'expired' : 'was revoked'} at ${revokedAt}.`
+  return new Fault('not_found', { message })
+}

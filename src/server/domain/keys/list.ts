@@ -1,0 +1,124 @@
+// The list of API keys in the dashboard. Active keys of one lineage are listed together: below the newest
+// those that it replaces.
+import type { KeyState } from '../../../lib/credentials/key-state.ts'
+import { type KeyRow, listActiveOfLineages, listKeyLabels, listKeys } from '../../store/keys/rows.ts'
+import { stateOf } from '../../store/keys/state.ts'
+import type { Context } from '../context.ts'
+import { filteredPage } from '../pagination.ts'
+import { describeLifecycle, type KeyPage } from './lifecycle.ts'
+
+interface KeyFilter {
+  state?: KeyState | undefined
+  search?: string | undefined
+}
+
+/** A page of the keys that match, with who created them. */
+export async function listForMembers(
+  ctx: Context,
+  { state, search = '', limit = 50, cursor }: KeyPage & KeyFilter,
+) {
+  const { db } = ctx.store
+  const hasText = matcherOf(search.trim())
+  const matches = (row: KeyRow) => (state === undefined || stateOf(row) === state) && hasText(row)
+  const active = new ActiveLineages(ctx)
+  const { page, next } = await filteredPage({
+    limit,
+    cursor,
+    read: (slice) =>
+      listKeys(db, ctx.workspaceId, { ...slice, withRevoked: state === undefined || state === 'revoked' }),
+    filter: async (rows) => {
+      const matching = rows.filter(matches)
+      await active.load(matching)
+      return matching.filter((row) => stateOf(row) !== 'active' || !active.newerThan(row).some(matches))
+    },
+  })
+  const items = page.map((row) => ({
+    row,
+    predecessors: stateOf(row) === 'active' ? active.olderThan(row).filter(matches) : [],
+  }))
+  const creatorOf = await creators(
+    ctx,
+    items.flatMap(({ row, predecessors }) => [row, ...predecessors]),
+  )
+  const describe = (row: KeyRow) => {
+    const [successor] = active.newerThan(row)
+    return {
+      ...describeLifecycle(row),
+      createdBy: creatorOf(row),
+      successor: successor ? { id: successor.id, lastFour: successor.last_four } : null,
+    }
+  }
+  const keys = items.map(({ row, predecessors }) => ({
+    ...describe(row),
+    predecessors: predecessors.map(describe),
+  }))
+  return { keys, next }
+}
+
+/** By part of the label, the last four characters, or the beginning of the id. Empty text matches all. */
+function matcherOf(text: string): (row: KeyRow) => boolean {
+  if (text === '') return () => true
+  const lower = text.toLowerCase()
+  return ({ id, label, last_four }) =>
+    label.toLowerCase().includes(lower) ||
+    last_four === text ||
+    (text.startsWith('tok_') && id.startsWith(text))
+}
+
+/** The active keys of lineages, newest first. */
+class ActiveLineages {
+  readonly #ctx: Context
+  readonly #keys = new Map<string, KeyRow[]>()
+
+  constructor(ctx: Context) {
+    this.#ctx = ctx
+  }
+
+  async load(rows: KeyRow[]): Promise<void> {
+    const ids = new Set(rows.flatMap(({ lineage_id }) => lineage_id ?? []))
+    const unknown = [...ids].filter((id) => !this.#keys.has(id))
+    if (unknown.length === 0) return
+    for (const id of unknown) this.#keys.set(id, [])
+    const { store, workspaceId } = this.#ctx
+    for (const key of await listActiveOfLineages(store.db, workspaceId, unknown))
+      this.#keys.get(key.lineage_id as string)?.push(key)
+  }
+
+  newerThan({ lineage_id, generation }: KeyRow): KeyRow[] {
+    return this.#of(lineage_id).filter((key) => key.generation > generation)
+  }
+
+  olderThan({ lineage_id, generation }: KeyRow): KeyRow[] {
+    return this.#of(lineage_id).filter((key) => key.generation < generation)
+  }
+
+  #of(lineageId: string | null): KeyRow[] {
+    return this.#keys.get(lineageId ?? '') ?? []
+  }
+}
+
+interface Creator {
+  kind: 'person' | 'key' | 'operator'
+  name: string
+}
+
+/** Keys that were created by a key record its id; the list shows its label instead. */
+async function creators({ store, workspaceId }: Context, rows: KeyRow[]) {
+  const stored = new Map(rows.map((row) => [row.id, storedCreator(row)]))
+  const keyIds = [...stored.values()].flatMap((creator) => (creator?.kind === 'key' ? creator.name : []))
+  const ids = [...new Set(keyIds)]
+  const found = ids.length > 0 ? await listKeyLabels(store.db, workspaceId, ids) : []
+  const labels = new Map(found.map(({ id, label }) => [id, label]))
+  return ({ id }: KeyRow): Creator | null => {
+    const creator = stored.get(id) ?? null
+    return creator?.kind === 'key' ? { kind: 'key', name: labels.get(creator.name) || creator.name } : creator
+  }
+}
+
+function storedCreator({ created_by, created_by_kind }: KeyRow): Creator | null {
+  if (created_by === null) return null
+  const [, kind, name] = /^(key|operator) (.+)$/s.exec(created_by) ?? []
+  // Of keys created before the kind was stored, the text is all that tells it.
+  if (created_by_kind === 'person' || !kind || !name) return { kind: 'person', name: created_by }
+  return { kind: kind as 'key' | 'operator', name }
+}

@@ -1,0 +1,39 @@
+// Database backups.
+
+import type { Target } from '../../store/engine/store.ts'
+import { BackupError, type BackupOptions, backUpSqlite, insertEntry } from '../../store/maintenance/backup.ts'
+import { rowOf } from '../audit/entries.ts'
+import { databaseEntry } from '../audit/operator-actions.ts'
+import type { Actor } from '../context.ts'
+import type { Ids } from '../ids.ts'
+import { isoOf } from '../timestamps.ts'
+
+export { BackupError }
+
+interface Options extends Omit<BackupOptions, 'onStart'> {
+  actor: Actor
+  ids: Ids
+  /** The entry could not be written. A database that cannot be written needs a backup all the more. */
+  onAuditFailed: (error: Error) => void
+}
+
+/** SQLite only. Does not migrate the database: a backup before an upgrade must keep the old schema. */
+export async function backUp(database: Target, file: string, options: Options) {
+  if (database.engine === 'postgres')
+    throw new BackupError(
+      'Back up PostgreSQL with its own tool: pg_dump --format=custom --file=<file> "$ADIT_DATABASE_URL" ' +
+        '(see docs/operations/backup.md).',
+    )
+  const onStart = () => record(database.path, file, options)
+  const made = await backUpSqlite(database.path, file, { ...options, onStart })
+  return { ...made, asOf: isoOf(made.asOf) }
+}
+
+function record(path: string, file: string, { actor, onAuditFailed, ...services }: Options) {
+  const entry = databaseEntry(actor, 'database.backed-up', { file: [null, file] })
+  try {
+    insertEntry(path, rowOf(services, entry))
+  } catch (error) {
+    onAuditFailed(error as Error)
+  }
+}

@@ -1,0 +1,256 @@
+// What nodes do periodically. Each looks for reasons for alerts, and for emails to send. Each checks whether
+// a run of the maintenance job is due, and the one that acquires the lease runs it. If that node is killed,
+// another one acquires the lease when it has expired.
+import { setTimeout as delay } from 'node:timers/promises'
+import {
+  acquireLease,
+  type MaintenanceState,
+  readMaintenance,
+  updateLease,
+} from '../../store/maintenance/state.ts'
+import type { Services } from '../context.ts'
+import type { Run } from '../deletion-batches.ts'
+import { RECENTLY_MS, recordExpiredKeys, SINCE_MAX_MS } from '../keys/expired.ts'
+import type { KeyRejections } from '../keys/rejections.ts'
+import { alertSilentEdges } from '../notices/edge-alerts.ts'
+import { createNotices } from '../notices/key-notices.ts'
+import { type NoticeMailOptions, sendNoticeMails } from '../notices/mails.ts'
+import { isoOrNull } from '../timestamps.ts'
+import { alertScarcePorts, type PortUse } from '../tunnels/operator-ports.ts'
+import { deletePastRetention, previewRetention, type RetentionSettings } from './retention.ts'
+
+const LEASE_MS = 60_000
+const RENEW_INTERVAL_MS = 15_000
+/** From the end of a run to the next one, on any node. */
+const RUN_INTERVAL_MS = 5 * 60_000
+/** How often a node looks whether a run is due. */
+const POLL_INTERVAL_MS = 60_000
+const STOP_TIMEOUT_MS = 1_000
+/** Long runs log what they have deleted so far. */
+const LOG_INTERVAL_MS = 60_000
+
+/** Rows by table, without zeros. */
+export type Deleted = Record<string, number>
+
+export interface MaintenanceEvents {
+  onDeleted: (rows: Deleted) => void
+  /** The first failure of several in a row. */
+  onFailure: (error: unknown) => void
+  onRecovery: () => void
+  /** An edge has not reported for 5 minutes; once for each outage, on one node. */
+  onSilentEdge?: (edge: { id: string; name: string }) => void
+  /** 80 % of the ports of TCP tunnels are assigned; once a month, on one node. */
+  onScarcePorts?: (use: PortUse) => void
+}
+
+export interface MaintenanceOptions {
+  /** The unique id of the node, which is the owner in the lease. */
+  id: string
+  settings: RetentionSettings
+  events: MaintenanceEvents
+  /** Undefined if no mail server is configured: notices are then in the dashboard only. */
+  mail: NoticeMailOptions | undefined
+  /** Counted by this node. */
+  rejections?: KeyRejections | undefined
+  /** For how long the database has been available to this node. */
+  databaseUpForMs: () => number
+  pollIntervalMs?: number
+}
+
+export interface Maintenance {
+  /** Stops the run after its current batch, and releases the lease so that another node can continue. */
+  stop(): Promise<void>
+}
+
+export function startMaintenance(services: Services, options: MaintenanceOptions): Maintenance {
+  const { id, settings, events, mail, pollIntervalMs = POLL_INTERVAL_MS } = options
+  const stopping = new AbortController()
+  const { signal } = stopping
+  const alertRun = {
+    services,
+    proceed: async () => !signal.aborted,
+    sleep: (ms: number) => sleep(ms, signal),
+  }
+
+  async function runJob(): Promise<void> {
+    const log = collectDeleted(events.onDeleted)
+    const before = (run: Run) => runNotices(run, { withMail: mail !== undefined })
+    await runAsOwner(services, { id, settings, signal, onDeleted: log.add, before }).finally(log.flush)
+  }
+
+  async function pollUntilStopped(task: () => Promise<void>): Promise<void> {
+    let isFailing = false
+    while (!signal.aborted) {
+      // Random, so that nodes that were started together do not all look at the same moment.
+      await sleep(pollIntervalMs * (0.5 + Math.random() / 2), signal, false)
+      if (signal.aborted) return
+      try {
+        await task()
+        if (isFailing) events.onRecovery()
+        isFailing = false
+      } catch (error) {
+        if (!isFailing && !signal.aborted) events.onFailure(error)
+        isFailing = true
+      }
+    }
+  }
+
+  // A run of the job may take long, and must not delay alerts.
+  const ended = Promise.all([pollUntilStopped(() => runAlerts(alertRun, options)), pollUntilStopped(runJob)])
+  return {
+    async stop() {
+      stopping.abort()
+      // A database that does not respond must not delay the shutdown.
+      await Promise.race([ended, delay(STOP_TIMEOUT_MS, undefined, { ref: false })])
+    },
+  }
+}
+
+type AlertOptions = Pick<MaintenanceOptions, 'mail' | 'rejections' | 'databaseUpForMs'> & {
+  events: Pick<MaintenanceEvents, 'onSilentEdge' | 'onScarcePorts'>
+}
+
+/** What is not left to the node with the lease: each alert and each email is created or sent once anyway. */
+export const runAlerts = (
+  run: Pick<Run, 'services' | 'proceed' | 'sleep'>,
+  { mail, rejections, databaseUpForMs, events }: AlertOptions,
+): Promise<void> =>
+  runEach([
+    async () => rejections?.flush(run.services),
+    () =>
+      alertSilentEdges(run, {
+        withMail: mail?.operator !== undefined,
+        databaseUpForMs,
+        onSilent: (edge) => events.onSilentEdge?.(edge),
+      }),
+    () =>
+      alertScarcePorts(run.services, {
+        withMail: mail?.operator !== undefined,
+        onScarce: (use) => events.onScarcePorts?.(use),
+      }),
+    () => recordExpiredKeys(run, RECENTLY_MS),
+    async () => mail && sendNoticeMails(run, mail),
+  ])
+
+/** One after the other, each even if one before it fails. Throws the first failure. */
+async function runEach(tasks: readonly (() => Promise<unknown>)[]): Promise<void> {
+  const failures: unknown[] = []
+  for (const task of tasks)
+    try {
+      await task()
+    } catch (error) {
+      failures.push(error)
+    }
+  if (failures.length > 0) throw failures[0]
+}
+
+/** Returns false if the run was stopped before the end. */
+export const runNotices = async (run: Run, { withMail }: { withMail: boolean }): Promise<boolean> =>
+  (await recordExpiredKeys(run, SINCE_MAX_MS)) && (await createNotices(run, { withMail }))
+
+/** Sums up deleted rows for the log. */
+function collectDeleted(onDeleted: (rows: Deleted) => void) {
+  let rows: Deleted = {}
+  let loggedAt = performance.now()
+  function flush(): void {
+    if (Object.keys(rows).length > 0) onDeleted(rows)
+    rows = {}
+    loggedAt = performance.now()
+  }
+  return {
+    flush,
+    add(table: string, count: number): void {
+      if (count > 0) rows[table] = (rows[table] ?? 0) + count
+      if (performance.now() - loggedAt > LOG_INTERVAL_MS) flush()
+    },
+  }
+}
+
+interface RunOptions {
+  id: string
+  settings: RetentionSettings
+  signal: AbortSignal
+  onDeleted: (table: string, rows: number) => void
+  onWait?: (ms: number) => void
+  /** Called before anything is deleted. */
+  onStart?: () => Promise<void>
+  /** What else the run does, first: deletions may fail. Returns false if it was stopped. */
+  before?: (run: Run) => Promise<boolean>
+  /** Run even if no run is due. */
+  force?: boolean
+}
+
+/**
+ * Stopped: by the signal, or because another owner has the lease now. Busy: the lease was not acquired,
+ * because another owner has it or no run is due.
+ */
+type RunOutcome = 'completed' | 'stopped' | 'busy'
+
+/** Runs the job if the lease can be acquired. */
+async function runAsOwner(services: Services, options: RunOptions): Promise<RunOutcome> {
+  const { id: owner, settings, signal, onDeleted, onWait = () => {}, force = false } = options
+  const { store } = services
+  const state = await acquireLease(store, { owner, leaseMs: LEASE_MS, force })
+  if (!state) return 'busy'
+  let renewedAt = performance.now()
+  const run = {
+    services,
+    state,
+    usageCursor: state.usageCursor,
+    onDeleted,
+    onWait,
+    sleep: (ms: number) => sleep(ms, signal),
+    async proceed() {
+      if (signal.aborted) return false
+      if (performance.now() - renewedAt < RENEW_INTERVAL_MS) return true
+      renewedAt = performance.now()
+      return updateLease(store, { owner, dueInMs: LEASE_MS, usageCursor: run.usageCursor })
+    },
+  }
+  let dueInMs = 0
+  try {
+    await options.onStart?.()
+    if (options.before && !(await options.before(run))) return 'stopped'
+    if (!(await deletePastRetention(run, settings))) return 'stopped'
+    dueInMs = RUN_INTERVAL_MS
+    return 'completed'
+  } catch (error) {
+    dueInMs = POLL_INTERVAL_MS
+    throw error
+  } finally {
+    // Without a database the lease expires by itself.
+    await updateLease(store, { owner, dueInMs, release: true, usageCursor: run.usageCursor }).catch(() => {})
+  }
+}
+
+async function sleep(ms: number, signal: AbortSignal, ref = true): Promise<void> {
+  await delay(ms, undefined, { signal, ref }).catch(() => {})
+}
+
+export type RunNowResult = { outcome: 'completed' | 'stopped' } | { outcome: 'busy'; owner: string }
+
+/** Runs the job for the operator, even if no run is due. Busy: the owner is running it. */
+export async function runNow(
+  services: Services,
+  options: Omit<RunOptions, 'id' | 'force'>,
+): Promise<RunNowResult> {
+  const id = services.ids('node')
+  for (;;) {
+    const outcome = await runAsOwner(services, { ...options, id, force: true })
+    if (outcome !== 'busy') return { outcome }
+    const { owner } = await readMaintenance(services.store)
+    // Without an owner, the other run has ended in the meantime.
+    if (owner !== '') return { outcome, owner }
+  }
+}
+
+/** What a run would delete now. */
+export async function previewNow(services: Services, settings: RetentionSettings) {
+  const state: MaintenanceState = await readMaintenance(services.store)
+  const previews = await previewRetention(services, settings, state)
+  return Object.entries(previews).map(([table, { rows, oldest }]) => ({
+    table,
+    rows,
+    oldest: isoOrNull(oldest),
+  }))
+}

@@ -1,0 +1,25 @@
+// What metrics read from the database: the sizes of queues, and the use of ports.
+import { resultWithin } from '../../directory/propagation-wait.ts'
+import { type QueueSizes, readQueueSizes } from '../../store/maintenance/queue-sizes.ts'
+import type { Services } from '../context.ts'
+import { readPortUse } from '../tunnels/operator-ports.ts'
+
+/** A scrape must not wait for a database that does not respond. */
+const TIMEOUT_MS = 1_000
+
+export type { QueueSizes }
+
+export const queueSizeReader = ({ store }: Services) => shared(() => readQueueSizes(store.db))
+
+export const portUseReader = (services: Services) => shared(() => readPortUse(services))
+
+/** Calls at the same time share the queries. The result is undefined if the database does not respond. */
+function shared<T>(read: () => Promise<T>): () => Promise<T | undefined> {
+  let pending: Promise<T | undefined> | undefined
+  return () => {
+    pending ??= resultWithin(TIMEOUT_MS, read()).finally(() => {
+      pending = undefined
+    })
+    return pending
+  }
+}

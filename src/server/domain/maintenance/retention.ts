@@ -1,0 +1,162 @@
+// What the server deletes by itself, and when.
+
+import { PORT_RENEWAL_MS, portRetentionMs } from '../../../lib/net/tcp-ports.ts'
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../../lib/time.ts'
+import { CHANGES_KEPT_MS } from '../../directory/propagation.ts'
+import { countChangesBefore, deleteChangesBefore } from '../../store/changes/log.ts'
+import {
+  countExpired,
+  deleteExpired,
+  type Expired,
+  type ExpiringTable,
+} from '../../store/maintenance/retention.ts'
+import type { MaintenanceState } from '../../store/maintenance/state.ts'
+import { countAbandoned, deleteAbandoned } from '../../store/tunnels/abandoned.ts'
+import { renewNamesInUse } from '../../store/tunnels/names.ts'
+import { renewPorts } from '../../store/tunnels/tcp-ports.ts'
+import { deletePreviousSecrets } from '../../store/webhooks/endpoints.ts'
+import { LINK_WINDOW_MS } from '../accounts/link-limits.ts'
+import { USED_CODES_MS } from '../accounts/sign-ins.ts'
+import { deleteAuditBefore } from '../audit/export-all.ts'
+import type { Services } from '../context.ts'
+import { type Batch, deleteInBatches, type Run, runInBatches } from '../deletion-batches.ts'
+import { recordTunnels } from '../events/tunnel-events.ts'
+import { firstIdSince } from '../ids.ts'
+import { IDEMPOTENCY_MS } from '../keys/lifecycle.ts'
+import { NAME_RENEWAL_MS, nameExpiry } from '../tunnels/admission.ts'
+import { countOldUsage, deleteOldUsage, USAGE_TABLES } from '../usage/retention.ts'
+import { RESTORABLE_MS } from '../workspaces/archive.ts'
+
+/** A device that still polls is told that its code has expired, and not that it is unknown. */
+const DEVICES_KEPT_MS = HOUR_MS
+
+/** Longer than a month and than the earliest notice precedes its event, so that none is created twice. */
+const NOTICES_KEPT_MS = 40 * DAY_MS
+
+/** Longer than deliveries are repeated, so these were sent, or their endpoint is disabled or deleted. */
+const DELIVERIES_KEPT_MS = 30 * DAY_MS
+
+/** Tunnels of an edge that is gone do not count. They are kept for some time, because it may come back. */
+const ABANDONED_KEPT_MS = 10 * MINUTE_MS
+
+export interface RetentionSettings {
+  /** Undefined: the audit log is kept. */
+  auditDays: number | undefined
+}
+
+/** The earlier of two clocks: one that is ahead must not delete what is still needed. */
+const nowOf = ({ clock }: Services, { now }: Pick<MaintenanceState, 'now'>) => Math.min(clock(), now)
+
+/**
+ * Per table: rows before this time (or id) are deleted. Links stay for the time in which the limits on
+ * invitations count them, also when they were used.
+ */
+function expiryLimits(now: number, { auditDays }: RetentionSettings) {
+  const limits: [ExpiringTable, before: number | string][] = [
+    ['sessions', now],
+    ['verifications', now],
+    ['links', now - LINK_WINDOW_MS],
+    ['used_codes', now - USED_CODES_MS],
+    ['idempotent_answers', now - IDEMPOTENCY_MS],
+    ['device_authorizations', now - DEVICES_KEPT_MS],
+    ['notices', now - NOTICES_KEPT_MS],
+    ['notice_mails', now - NOTICES_KEPT_MS],
+    ['operator_alerts', now - NOTICES_KEPT_MS],
+    ['key_rejections', now - DAY_MS],
+    ['webhook_deliveries', now - DELIVERIES_KEPT_MS],
+    ['tunnel_names', now],
+  ]
+  if (auditDays !== undefined) limits.push(['audit_log', firstIdSince('aud', now - auditDays * DAY_MS)])
+  return limits
+}
+
+/** The tables that a run deletes from. */
+export const retentionTables = (settings: RetentionSettings): string[] => [
+  ...expiryLimits(0, settings).map(([table]) => table),
+  'tcp_ports',
+  'open_tunnels',
+  'key_feed',
+  ...USAGE_TABLES,
+]
+
+/** Deletes everything that is past its retention. Returns false if the run was stopped before the end. */
+export async function deletePastRetention(run: Run, settings: RetentionSettings): Promise<boolean> {
+  const now = nowOf(run.services, run.state)
+  if (!(await renewNames(run, now))) return false
+  if (!(await renewPortsInUse(run, now))) return false
+  if (!(await runInBatches(run, (db, size) => deletePreviousSecrets(db, now, size)))) return false
+  for (const [table, before] of expiryLimits(now, settings)) {
+    const deleteBatch: Batch =
+      table === 'audit_log'
+        ? (db, size) => deleteAuditBefore(db, run.services, String(before), size)
+        : (db, size) => deleteExpired(db, table, before, size)
+    if (!(await deleteInBatches(run, table, deleteBatch))) return false
+  }
+  const usedBefore = portLimit(run.services, now)
+  if (
+    !(await deleteInBatches(run, 'tcp_ports', (db, size) => deleteExpired(db, 'tcp_ports', usedBefore, size)))
+  )
+    return false
+  if (!(await deleteAbandonedTunnels(run))) return false
+  const changesBefore = now - CHANGES_KEPT_MS
+  if (!(await deleteInBatches(run, 'key_feed', (db, size) => deleteChangesBefore(db, changesBefore, size))))
+    return false
+  return deleteOldUsage(run, now)
+}
+
+/** A batch has the tunnels of some edges, so one that is not full need not be the last. */
+async function deleteAbandonedTunnels(run: Run): Promise<boolean> {
+  let deleted: number
+  do {
+    deleted = 0
+    const isComplete = await deleteInBatches(run, 'open_tunnels', async (db, size) => {
+      const abandoned = await deleteAbandoned(db, ABANDONED_KEPT_MS, size)
+      await recordTunnels(db, run.services, { closed: abandoned.closed })
+      deleted = abandoned.deleted
+      return deleted
+    })
+    if (!isComplete) return false
+  } while (deleted > 0)
+  return true
+}
+
+/** Names of open tunnels, which would expire otherwise. */
+const renewNames = (run: Run, now: number) =>
+  runInBatches(run, (db, size) =>
+    renewNamesInUse(db, {
+      before: nameExpiry(now) - NAME_RENEWAL_MS,
+      expiresAt: nameExpiry(now),
+      size,
+    }),
+  )
+
+/** Ports whose last use was before it have expired. */
+const portLimit = ({ tcpPorts }: Services, now: number) => now - portRetentionMs(tcpPorts)
+
+/** Before any is deleted, and before the tunnels of edges that are gone: they count as a use. */
+function renewPortsInUse(run: Run, now: number): Promise<boolean> {
+  let after = 0
+  const limits = { usedBefore: now - PORT_RENEWAL_MS, archivedSince: now - RESTORABLE_MS }
+  return runInBatches(run, async (db, size) => {
+    const { seen, last } = await renewPorts(db, { after, size, ...limits })
+    after = last
+    return seen
+  })
+}
+
+/** What a run would delete now, by table. */
+export async function previewRetention(
+  services: Services,
+  settings: RetentionSettings,
+  state: MaintenanceState,
+): Promise<Record<string, Expired>> {
+  const { db } = services.store
+  const now = nowOf(services, state)
+  const expired: Record<string, Expired> = {}
+  for (const [table, before] of expiryLimits(now, settings))
+    expired[table] = await countExpired(db, table, before)
+  expired.tcp_ports = await countExpired(db, 'tcp_ports', portLimit(services, now))
+  expired.open_tunnels = await countAbandoned(db, ABANDONED_KEPT_MS)
+  expired.key_feed = await countChangesBefore(db, now - CHANGES_KEPT_MS)
+  return { ...expired, ...(await countOldUsage(db, now, state.usageFloor)) }
+}

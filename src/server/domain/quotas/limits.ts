@@ -1,0 +1,110 @@
+// Quotas of a workspace: bytes and requests per UTC calendar month, open tunnels and active API keys. The
+// operator sets defaults in the configuration, and quotas of single workspaces with a command.
+import type { UsageQuota } from '../../../contract/edge/quotas.ts'
+import { startOfMonth } from '../../../lib/time.ts'
+import type { WorkspaceRow } from '../../store/workspaces.ts'
+import type { Quotas } from '../context.ts'
+
+export const quotaKinds = ['bytes', 'requests', 'tunnels', 'keys'] as const
+export type QuotaKind = (typeof quotaKinds)[number]
+
+export const quotaTitles: Record<QuotaKind, string> = {
+  bytes: 'bytes per month',
+  requests: 'requests per month',
+  tunnels: 'open tunnels',
+  keys: 'active API keys',
+}
+
+/** The columns of a workspace that has none of its own. */
+export const NO_QUOTA_OVERRIDES = {
+  quota_bytes: null,
+  quota_requests: null,
+  quota_tunnels: null,
+  quota_keys: null,
+  usage_level: null,
+  usage_level_until: null,
+  quota_revision: 0,
+} as const satisfies Partial<WorkspaceRow>
+
+/** What a column has if the workspace has no limit, although there is a default. */
+export const UNLIMITED = -1
+
+type QuotaColumns = Pick<WorkspaceRow, `quota_${QuotaKind}`>
+
+/** The limit by a column and the default; null: no limit. */
+export const limitOf = (column: number | null, fallback: number | null): number | null =>
+  column === UNLIMITED ? null : (column ?? fallback)
+
+/** The quotas in force. */
+export function quotasOf(defaults: Quotas, row: QuotaColumns): Quotas {
+  return {
+    bytes: limitOf(row.quota_bytes, defaults.bytes),
+    requests: limitOf(row.quota_requests, defaults.requests),
+    tunnels: limitOf(row.quota_tunnels, defaults.tunnels),
+    keys: row.quota_keys ?? defaults.keys,
+  }
+}
+
+/** In percent of a quota: owners are notified, and edges report more often. */
+export const NEAR_PERCENT = 80
+
+/** What a workspace has used in a month. */
+export interface MonthUsage {
+  bytes: bigint
+  requests: bigint
+}
+
+/** The highest threshold in percent that is reached; 0 below all of them. */
+export function thresholdOf(used: bigint | number, limit: number | null): 0 | 80 | 100 {
+  if (limit === null) return 0
+  if (BigInt(used) >= BigInt(limit)) return 100
+  return BigInt(used) * 100n >= BigInt(limit) * BigInt(NEAR_PERCENT) ? NEAR_PERCENT : 0
+}
+
+/** The level of the month's usage: null below 80 % of both quotas. */
+export function levelOf(usage: MonthUsage, quotas: Quotas): WorkspaceRow['usage_level'] {
+  const highest = Math.max(
+    thresholdOf(usage.bytes, quotas.bytes),
+    thresholdOf(usage.requests, quotas.requests),
+  )
+  if (highest === 0) return null
+  return highest === 100 ? 'reached' : 'near'
+}
+
+export const hasUsageQuota = ({ bytes, requests }: Quotas): boolean => bytes !== null || requests !== null
+
+/** Whether new tunnels and traffic are rejected. */
+export const isReached = (level: string | null | undefined, until: number, now: number): boolean =>
+  level === 'reached' && now < until
+
+export const QUOTA_REACHED =
+  'The workspace has used up its quota of bytes or requests for this month. It renews on the first day of ' +
+  'the next month (UTC); the operator can raise it.'
+
+export const isQuotaReached = (quota: UsageQuota | undefined, now: number): boolean =>
+  isReached(quota?.level, Date.parse(quota?.until ?? ''), now)
+
+/** The month of a time, and when the next one begins. */
+export const monthOf = (now: number) => ({ from: startOfMonth(now), until: startOfMonth(now, 1) })
+
+/**
+ * An edge that has carried this share of a quota since its last report reports within 5 seconds, however long
+ * the server asked it to wait. So 40 edges together have at most a fifth of the quota unreported, apart from
+ * the traffic of 5 seconds.
+ */
+const REPORT_SHARE = 200
+
+/** What edges have to know. Undefined if the traffic of the workspace is not limited. */
+export function describeForEdges(defaults: Quotas, row: WorkspaceRow): UsageQuota | undefined {
+  const quotas = quotasOf(defaults, row)
+  if (!hasUsageQuota(quotas)) return row.quota_revision === 0 ? undefined : { revision: row.quota_revision }
+  const { usage_level, usage_level_until } = row
+  const shareOf = (limit: number) => Math.max(1, Math.floor(limit / REPORT_SHARE))
+  return {
+    revision: row.quota_revision,
+    ...(usage_level !== null &&
+      usage_level_until !== null && { level: usage_level, until: new Date(usage_level_until).toISOString() }),
+    ...(quotas.bytes !== null && { reportBytes: shareOf(quotas.bytes) }),
+    ...(quotas.requests !== null && { reportRequests: shareOf(quotas.requests) }),
+  }
+}

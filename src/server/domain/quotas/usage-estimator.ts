@@ -1,0 +1,168 @@
+// Estimates how much of its quotas a workspace has used in this month, for many workspaces together and from
+// few rows: it caches their quotas and the sum of the days before today.
+
+import { createLruCache } from '../../../lib/lru-cache.ts'
+import { startOfDay } from '../../../lib/time.ts'
+import type { ChangeFollower } from '../../directory/change-follower.ts'
+import { type ApproximateUsage, estimateUsage, listQuotas } from '../../store/quotas.ts'
+import type { Quotas, Services } from '../context.ts'
+import { hasUsageQuota, monthOf, NEAR_PERCENT, quotasOf } from './limits.ts'
+
+const WORKSPACES_MAX = 200_000
+/** Late reports change days before today, whose sum is read this often. */
+const BASE_KEPT_MS = 60_000
+/** Floating point sums are at most this far off. */
+const TOLERANCE = 1e-9
+const NEAR = NEAR_PERCENT / 100
+
+/** What is cached of a workspace. */
+interface Watched {
+  /** Undefined: no quota of bytes or requests. */
+  quotas: Quotas | undefined
+  level: string | null
+  levelUntil: number | null
+  /** Those that the last computed level was based on. */
+  thresholds: string
+  /** Usage of this month before today. */
+  base?: ApproximateUsage & { day: number; readAt: number }
+}
+
+export interface Estimates {
+  /** Workspaces whose level has to be computed exactly. */
+  changed: string[]
+  /** Workspaces without an estimate, because a read failed or their quotas have changed meanwhile. */
+  missing: string[]
+  /** Of a part of the reads. */
+  failure?: unknown
+}
+
+export type UsageEstimator = ReturnType<typeof createUsageEstimator>
+
+export function createUsageEstimator(
+  { store, clock, defaultQuotas }: Services,
+  follower: Pick<ChangeFollower, 'subscribe'>,
+) {
+  const watched = createLruCache<Watched>(WORKSPACES_MAX)
+  /** Workspaces whose quotas are being read, and have not changed since the read began. */
+  let loading = new Set<string>()
+  /** The thresholds by the last estimate of those that have changed. */
+  const estimated = new Map<string, { entry: Watched; thresholds: string }>()
+
+  const { unsubscribe } = follower.subscribe({
+    onChange({ kind, subjectId }) {
+      if (kind !== 'workspace-quota') return
+      watched.delete(subjectId)
+      loading.delete(subjectId)
+    },
+    onReset() {
+      watched.clear()
+      loading.clear()
+    },
+  })
+
+  /** Returns those whose quotas have changed during the read. */
+  async function loadQuotas(ids: readonly string[]): Promise<string[]> {
+    const uncached = ids.filter((id) => watched.get(id) === undefined)
+    if (uncached.length === 0) return []
+    loading = new Set(uncached)
+    for (const row of await listQuotas(store.db, uncached)) {
+      if (!loading.has(row.id)) continue
+      const quotas = quotasOf(defaultQuotas, row)
+      watched.set(row.id, {
+        quotas: hasUsageQuota(quotas) ? quotas : undefined,
+        level: row.usage_level,
+        levelUntil: row.usage_level_until,
+        thresholds: NONE_CROSSED,
+      })
+    }
+    return uncached.filter((id) => !loading.has(id))
+  }
+
+  async function sumMonth(ids: readonly string[], now: number, onFailure: (error: unknown) => void) {
+    const { from, until } = monthOf(now)
+    const day = startOfDay(now)
+    const readAt = performance.now()
+    const read = (chosen: readonly string[], from: number, until: number) =>
+      estimateUsage(
+        store,
+        chosen.map((workspaceId) => ({ workspaceId, from, until })),
+        onFailure,
+      )
+    const stale = ids.filter((id) => {
+      const base = watched.get(id)?.base
+      return base?.day !== day || readAt - base.readAt > BASE_KEPT_MS
+    })
+    const bases = stale.length > 0 ? await read(stale, from, day) : []
+    for (const [id, sums] of bases) {
+      const entry = watched.get(id)
+      if (entry) entry.base = { ...sums, day, readAt }
+    }
+    const usage = new Map<string, ApproximateUsage>()
+    for (const [id, { bytes, requests }] of await read(ids, day, until)) {
+      const base = watched.get(id)?.base
+      if (base) usage.set(id, { bytes: base.bytes + bytes, requests: base.requests + requests })
+    }
+    return usage
+  }
+
+  return {
+    async estimate(ids: readonly string[]): Promise<Estimates> {
+      const missing = await loadQuotas(ids)
+      const limited = ids.filter((id) => watched.get(id)?.quotas !== undefined || watched.get(id)?.level)
+      const estimates: Estimates = { changed: [], missing }
+      estimated.clear()
+      if (limited.length === 0) return estimates
+      const now = clock()
+      const usage = await sumMonth(limited, now, (error) => {
+        estimates.failure = error
+      })
+      for (const id of limited) {
+        const [entry, sums] = [watched.get(id), usage.get(id)]
+        if (!entry || !sums) {
+          missing.push(id)
+          continue
+        }
+        const { isChanged, thresholds } = detectChange(entry, sums, monthOf(now).until)
+        if (!isChanged) continue
+        estimated.set(id, { entry, thresholds })
+        estimates.changed.push(id)
+      }
+      return estimates
+    },
+    /** The level of a workspace that has changed was computed, and alerts about it were created. */
+    confirm(id: string): void {
+      const found = estimated.get(id)
+      if (found) found.entry.thresholds = found.thresholds
+    },
+    /** The next estimate reads the whole month of the workspace. */
+    readAgain(id: string): void {
+      delete watched.get(id)?.base
+    },
+    stop: unsubscribe,
+  }
+}
+
+const thresholdsOf = (shares: readonly number[]) =>
+  shares.map((share) => (share >= 1 ? 'reached' : share >= NEAR ? 'near' : ''))
+
+const NONE_CROSSED = thresholdsOf([0, 0]).join()
+
+/** Whether the level has to be computed exactly, or there may be an alert about one of the quotas. */
+function detectChange(
+  { quotas, level, levelUntil, ...last }: Watched,
+  usage: ApproximateUsage,
+  until: number,
+) {
+  const shares = [
+    quotas?.bytes ? usage.bytes / quotas.bytes : 0,
+    quotas?.requests ? usage.requests / quotas.requests : 0,
+  ]
+  const crossed = thresholdsOf(shares)
+  const estimatedLevel = (['reached', 'near'] as const).find((each) => crossed.includes(each)) ?? null
+  const currentLevel = levelUntil === until ? level : null
+  const thresholds = crossed.join()
+  const isAround = (share: number) => shares.some((each) => Math.abs(each - share) <= TOLERANCE)
+  const isChanged =
+    estimatedLevel !== currentLevel || thresholds !== last.thresholds || isAround(NEAR) || isAround(1)
+  return { isChanged, thresholds }
+}

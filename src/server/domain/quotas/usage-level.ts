@@ -1,0 +1,55 @@
+// The level of a workspace's usage in this month: whether it is near a quota of bytes or requests, or has
+// reached it. It is stored with the workspace, so that each node knows it, and edges get it with each
+// verification and by the stream of changes.
+import { announce, publishChange } from '../../directory/propagation.ts'
+import type { Tx } from '../../store/engine/store.ts'
+import { readMonth, updateQuotas } from '../../store/quotas.ts'
+import { lockWorkspace, type WorkspaceRules } from '../../store/workspaces.ts'
+import type { Services } from '../context.ts'
+import { alertQuotas, type QuotaUse } from './alerts.ts'
+import { hasUsageQuota, levelOf, monthOf, quotasOf } from './limits.ts'
+
+type LevelColumns = Pick<WorkspaceRules, 'usage_level' | 'usage_level_until'>
+
+interface ComputedLevel {
+  columns: LevelColumns
+  /** How much of each quota is used. */
+  uses: QuotaUse[]
+}
+
+/** The level by what is stored now. The caller has locked the workspace. */
+export async function computeLevel(
+  db: Tx,
+  services: Services,
+  workspace: Omit<WorkspaceRules, 'usage_level'>,
+): Promise<ComputedLevel> {
+  const quotas = quotasOf(services.defaultQuotas, workspace)
+  const { from, until } = monthOf(services.clock())
+  if (!hasUsageQuota(quotas)) return { columns: { usage_level: null, usage_level_until: null }, uses: [] }
+  const usage = await readMonth(db, { workspaceId: workspace.id, from, until })
+  const level = levelOf(usage, quotas)
+  return {
+    columns: { usage_level: level, usage_level_until: level === null ? null : until },
+    uses: (['bytes', 'requests'] as const).map((kind) => ({
+      workspaceId: workspace.id,
+      kind,
+      used: usage[kind],
+      limit: quotas[kind],
+    })),
+  }
+}
+
+/** Stores the level and publishes it, if it has changed, and creates the alerts about it. */
+export async function updateLevel(services: Services, workspaceId: string): Promise<void> {
+  const change = await services.store.transaction(async (db) => {
+    const before = await lockWorkspace(db, workspaceId)
+    const { columns: after, uses } = await computeLevel(db, services, before)
+    await alertQuotas(db, services, uses)
+    const isSame =
+      before.usage_level === after.usage_level && before.usage_level_until === after.usage_level_until
+    if (isSame) return undefined
+    await updateQuotas(db, { id: workspaceId, ...after, quota_revision: before.quota_revision + 1 })
+    return publishChange(db, services, { kind: 'workspace-quota', subjectId: workspaceId })
+  })
+  if (change) announce(services, change)
+}

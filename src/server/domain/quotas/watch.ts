@@ -1,0 +1,127 @@
+// Watches the usage that edges report to this node. A report only notes its workspaces. Shortly afterwards,
+// their usage of the month is estimated for all of them together (usage-estimator.ts); where the level seems
+// to have changed, it is computed exactly and stored (usage-level.ts). The same happens after a change of
+// quotas, because a command that sets them may not know the defaults and the mail server of the nodes.
+import type { ChangeFollower } from '../../directory/change-follower.ts'
+import { listReached } from '../../store/quotas.ts'
+import type { Services } from '../context.ts'
+import { monthOf } from './limits.ts'
+import { createUsageEstimator } from './usage-estimator.ts'
+import { updateLevel } from './usage-level.ts'
+
+/** From the first report to the check, so that one check serves the reports of many edges. */
+const CHECK_DELAY_MS = 500
+/**
+ * How often some workspaces that have reached a quota are checked: they report nothing, but the default may
+ * have been raised, or their usage been deleted. Also those with a level of a later month: a clock was ahead,
+ * and the quota of this month is not enforced.
+ */
+const REACHED_INTERVAL_MS = 15_000
+const REACHED_MAX = 500
+
+export interface QuotaWatch {
+  /** Usage of these workspaces was reported. */
+  noteReport(counters: Iterable<{ workspaceId: string }>): void
+  stop(): Promise<void>
+}
+
+export interface QuotaWatchOptions {
+  follower: Pick<ChangeFollower, 'subscribe'>
+  /** The first failure of several in a row. */
+  onFailure: (error: unknown) => void
+  onRecovery: () => void
+}
+
+export function startQuotaWatch(services: Services, options: QuotaWatchOptions): QuotaWatch {
+  const { follower, onFailure, onRecovery } = options
+  const estimator = createUsageEstimator(services, follower)
+  let pendingIds = new Set<string>()
+  let timer: NodeJS.Timeout | undefined
+  let running: Promise<void> | undefined
+  let isStopped = false
+  let isFailing = false
+
+  const { unsubscribe } = follower.subscribe({
+    onChange({ kind, subjectId }) {
+      if (kind === 'workspace-quota') add([subjectId])
+    },
+    onReset() {},
+  })
+
+  function add(ids: Iterable<string>): void {
+    for (const id of ids) pendingIds.add(id)
+    if (isStopped || timer || running || pendingIds.size === 0) return
+    timer = setTimeout(() => {
+      timer = undefined
+      const checked = pendingIds
+      pendingIds = new Set()
+      running = run([...checked]).then((unchecked) => {
+        running = undefined
+        add(unchecked)
+      })
+    }, CHECK_DELAY_MS).unref()
+  }
+
+  /** Returns those that have to be checked again. */
+  async function run(ids: readonly string[]): Promise<readonly string[]> {
+    let failure: unknown
+    let unchecked = ids
+    try {
+      const estimates = await estimator.estimate(ids)
+      const failed = await updateLevels(estimates.changed, (error) => {
+        failure = error
+      })
+      failure ??= estimates.failure
+      unchecked = [...estimates.missing, ...failed]
+    } catch (error) {
+      failure = error
+    }
+    if (failure !== undefined && !isFailing && !isStopped) onFailure(failure)
+    if (failure === undefined && isFailing) onRecovery()
+    isFailing = failure !== undefined
+    return unchecked
+  }
+
+  /** Returns those that failed: one workspace must not block others. */
+  async function updateLevels(ids: readonly string[], onError: (error: unknown) => void): Promise<string[]> {
+    const failed: string[] = []
+    for (const id of ids) {
+      try {
+        await updateLevel(services, id)
+        estimator.confirm(id)
+      } catch (error) {
+        onError(error)
+        failed.push(id)
+      }
+    }
+    return failed
+  }
+
+  /** The last workspace of the previous check. */
+  let after = ''
+  async function checkReached(): Promise<void> {
+    try {
+      const now = services.clock()
+      const { until: monthEnd } = monthOf(now)
+      const ids = await listReached(services.store.db, { now, monthEnd, after, limit: REACHED_MAX })
+      after = ids.length < REACHED_MAX ? '' : (ids.at(-1) ?? '')
+      for (const id of ids) estimator.readAgain(id)
+      add(ids)
+    } catch {
+      // The database does not respond: the next time.
+    }
+  }
+  const reachedTimer = setInterval(checkReached, REACHED_INTERVAL_MS).unref()
+
+  return {
+    noteReport: (counters) => add(Iterator.from(counters).map(({ workspaceId }) => workspaceId)),
+    async stop() {
+      isStopped = true
+      clearTimeout(timer)
+      clearInterval(reachedTimer)
+      unsubscribe()
+      estimator.stop()
+      await running
+    },
+  }
+}

@@ -1,0 +1,224 @@
+// Decides which tunnels an edge may have open. The same rules apply to claims and to tunnels that a sync
+// adds.
+import type { AccessRules } from '../../../contract/edge/access-rules.ts'
+import type { ClaimedTunnel } from '../../../contract/edge/tunnel-fields.ts'
+import { type Refusal, TUNNELS_PER_EDGE_MAX } from '../../../contract/edge/tunnels.ts'
+import { DAY_MS, HOUR_MS } from '../../../lib/time.ts'
+import type { Tx } from '../../store/engine/store.ts'
+import { findOtherTunnels, type OtherTunnel, resolveKeys } from '../../store/tunnels/admission.ts'
+import { lockExpiredSessions } from '../../store/tunnels/edge-sessions.ts'
+import { keyOf, type NameId, trimNames, upsertNames } from '../../store/tunnels/names.ts'
+import { countTunnels, deleteRows, type ReportedRow } from '../../store/tunnels/rows.ts'
+import type { Services } from '../context.ts'
+import { recordTunnels } from '../events/tunnel-events.ts'
+import { isReached, limitOf, QUOTA_REACHED } from '../quotas/limits.ts'
+import { checkQuota, type LimitedTunnel, type Quotas } from './quota.ts'
+import { type ParsedTunnel, rowOf } from './reported.ts'
+import { lockPorts } from './tcp-ports.ts'
+
+/** Names that a workspace has used or reserved. */
+export const NAMES_MAX = 1_000
+/** Names are kept for a day after their last use. While a tunnel is open, they are renewed every hour. */
+export const NAME_RENEWAL_MS = HOUR_MS
+const NAME_KEPT_MS = DAY_MS + 2 * NAME_RENEWAL_MS
+
+export const nameExpiry = (now: number) => now + NAME_KEPT_MS
+
+/** An edge that claims or reports tunnels. */
+export interface ReportingEdge {
+  id: string
+  /** Ids of the keys for which it has a valid grant. */
+  verifiedKeys: ReadonlySet<string>
+}
+
+/** The edge has grants for the keys of all tunnels. */
+export interface AdmissionRequest {
+  edgeId: string
+  sequence: number
+  tunnels: readonly ParsedTunnel[]
+  /** Only a claim may take a name over from another edge to which the same client was connected. */
+  isClaim: boolean
+}
+
+export interface RefusedTunnel {
+  reason: Refusal
+  message: string
+}
+
+export interface Admission {
+  rows: ReportedRow[]
+  /** Of TCP tunnels, by tunnel id. */
+  ports: Map<string, number>
+  /** By tunnel id. */
+  refused: Map<string, RefusedTunnel>
+  /** Of the admitted tunnels, once for each name. */
+  names: { workspace: string; name: string; access: AccessRules | null }[]
+  /**
+   * Tunnels of the client of a claim, which has moved here: at other edges, or closed by a user at any edge.
+   */
+  moved: OtherTunnel[]
+  /** For `alertTunnels`. */
+  quotas: Quotas
+}
+
+interface Candidate extends NameId, LimitedTunnel {}
+
+/** Locks the names. The caller has locked the session, and stores the rows. */
+export async function admit(tx: Tx, services: Services, request: AdmissionRequest): Promise<Admission> {
+  const refused: Admission['refused'] = new Map()
+  const valid = await checkKeys(tx, services, request, refused)
+  const withinLimit = await checkLimit(tx, request, valid, refused)
+  const { admitted: candidates, quotas } = await checkQuota(tx, request.edgeId, withinLimit, refused)
+  const tcp = candidates.filter(({ parsed }) => parsed.tunnel.type === 'tcp')
+  const assignPort = await lockPorts(tx, services, tcp, request.isClaim)
+  const rules = await lockNames(tx, services, candidates)
+  const { moved, others } = await findOthers(tx, services, request, candidates)
+  const names = new Map<string, Admission['names'][number]>()
+  const rows: ReportedRow[] = []
+  const ports: Admission['ports'] = new Map()
+  for (const candidate of candidates) {
+    const { tunnel } = candidate.parsed
+    const key = keyOf(candidate)
+    const sameName = others.get(key) ?? []
+    if (!mayShare(tunnel, sameName, request.isClaim)) {
+      refused.set(tunnel.id, { reason: 'name_taken', message: takenMessage(tunnel, sameName) })
+      continue
+    }
+    const port = tunnel.type === 'tcp' ? await assignPort(candidate) : undefined
+    if (typeof port === 'object') {
+      refused.set(tunnel.id, port)
+      continue
+    }
+    if (port !== undefined) ports.set(tunnel.id, port)
+    rows.push(rowOf(services, request, { ...candidate, port }))
+    names.set(key, { workspace: tunnel.workspace, name: tunnel.name, access: rules.get(key) ?? null })
+  }
+  return { rows, ports, refused, names: [...names.values()], moved, quotas }
+}
+
+async function checkKeys(
+  tx: Tx,
+  { clock, defaultQuotas }: Services,
+  { tunnels, isClaim }: AdmissionRequest,
+  refused: Admission['refused'],
+): Promise<Candidate[]> {
+  const keyIds = new Set(tunnels.map(({ tunnel }) => tunnel.keyId))
+  const resolved = keyIds.size === 0 ? [] : await resolveKeys(tx, [...keyIds])
+  const byId = new Map(resolved.map((key) => [key.key_id, key]))
+  return tunnels.flatMap((parsed) => {
+    const { workspace, keyId, name } = parsed.tunnel
+    const key = byId.get(keyId)
+    const refuse = (reason: Refusal, message: string) => {
+      refused.set(parsed.tunnel.id, { reason, message })
+      return []
+    }
+    // Another workspace and one that does not exist are the same to the edge.
+    if (key?.slug !== workspace)
+      return refuse('invalid_key', 'The API key is not an active key of the workspace. Use another one.')
+    if (key.provisioned_at === null)
+      return refuse(
+        'not_provisioned',
+        `The workspace "${workspace}" is not provisioned. Ask the operator to provision it.`,
+      )
+    if (key.archived_at !== null)
+      return refuse(
+        'invalid_key',
+        `The workspace "${workspace}" is archived. Ask the operator to restore it.`,
+      )
+    if (!key.isActive)
+      return refuse('invalid_key', 'The API key is not an active key of the workspace. Use another one.')
+    // A tunnel that is open stays open: its edge rejects the traffic.
+    if (isClaim && isReached(key.usage_level, key.usage_level_until ?? 0, clock()))
+      return refuse('limit_reached', QUOTA_REACHED)
+    const quota = limitOf(key.quota_tunnels, defaultQuotas.tunnels)
+    return { parsed, workspace_id: key.workspace_id, name, quota }
+  })
+}
+
+async function checkLimit(
+  tx: Tx,
+  { edgeId }: AdmissionRequest,
+  candidates: Candidate[],
+  refused: Admission['refused'],
+): Promise<Candidate[]> {
+  if (candidates.length === 0) return candidates
+  const counts = await countTunnels(tx, edgeId, [...new Set(candidates.map((each) => each.workspace_id))])
+  return candidates.filter(({ workspace_id, parsed }) => {
+    const count = counts.get(workspace_id) ?? 0
+    counts.set(workspace_id, count + 1)
+    if (count < TUNNELS_PER_EDGE_MAX) return true
+    refused.set(parsed.tunnel.id, {
+      reason: 'limit_reached',
+      message: `The workspace has ${TUNNELS_PER_EDGE_MAX} open tunnels at this edge, which is the limit.`,
+    })
+    return false
+  })
+}
+
+/** Locks the names, and returns their access rules. */
+async function lockNames(tx: Tx, { clock }: Services, candidates: readonly Candidate[]) {
+  const now = clock()
+  const unique = new Map(candidates.map((each) => [keyOf(each), each]))
+  if (unique.size === 0) return new Map<string, AccessRules | null>()
+  const locked = await upsertNames(tx, [...unique.values()], { now, expiresAt: nameExpiry(now) })
+  const grown = new Set(
+    locked.filter(({ created_at }) => created_at === now).map(({ workspace_id }) => workspace_id),
+  )
+  for (const workspaceId of grown) await trimNames(tx, workspaceId, NAMES_MAX)
+  return new Map(locked.map((name) => [keyOf(name), parseRules(name.access_rules)]))
+}
+
+export const parseRules = (text: string | null): AccessRules | null =>
+  text === null ? null : (JSON.parse(text) as AccessRules)
+
+/** Tunnels with these names: those of the client of a claim, and, by name, those of others at other edges. */
+async function findOthers(
+  tx: Tx,
+  services: Services,
+  { edgeId, isClaim }: AdmissionRequest,
+  candidates: readonly Candidate[],
+) {
+  const found = candidates.length === 0 ? [] : await findOtherTunnels(tx, edgeId, candidates)
+  const resumes = new Set(isClaim ? candidates.map(({ parsed }) => parsed.tunnel.resume) : [])
+  const { moved = [], rest = [] } = Object.groupBy(found, ({ resume_hash }) =>
+    resume_hash !== null && resumes.has(resume_hash) ? 'moved' : 'rest',
+  )
+  const live = await deleteOfExpired(
+    tx,
+    services,
+    rest.filter(({ edge_id, close_reason }) => edge_id !== edgeId && close_reason !== 'ended'),
+  )
+  return { moved, others: Map.groupBy(live, keyOf) }
+}
+
+/**
+ * An edge whose lease has expired loses the name. Its session is locked first, so that it cannot renew the
+ * lease at the same time. Returns the tunnels of the other edges.
+ */
+async function deleteOfExpired(
+  tx: Tx,
+  services: Services,
+  tunnels: readonly OtherTunnel[],
+): Promise<OtherTunnel[]> {
+  const candidates = new Set(tunnels.filter(({ isLive }) => !isLive).map(({ edge_id }) => edge_id))
+  const expired = new Set(await lockExpiredSessions(tx, [...candidates]))
+  const lost = tunnels.filter(({ edge_id }) => expired.has(edge_id))
+  if (lost.length > 0) await recordTunnels(tx, services, { closed: await deleteRows(tx, lost) })
+  return tunnels.filter(({ edge_id }) => !expired.has(edge_id))
+}
+
+/**
+ * A client joins a pool by its own choice; those before it are not asked. Which one was first is not known of
+ * tunnels that a sync adds, because they were opened while the edge was away.
+ */
+const mayShare = ({ type, pool }: ClaimedTunnel, others: readonly OtherTunnel[], isClaim: boolean) =>
+  others.every((other) => other.type === type && (pool || (!isClaim && other.pool === 1)))
+
+function takenMessage({ name, type }: ClaimedTunnel, others: readonly OtherTunnel[]): string {
+  const other = others.find((each) => each.type !== type)
+  return other
+    ? `The name "${name}" is open as ${other.type} tunnel at another edge, and a name has one type. Use ` +
+        'another name.'
+    : `The name "${name}" is in use at another edge. Use another name, or --pool to share it with the client ` +
+        'that has it.'
+}

@@ -1,0 +1,33 @@
+// The session of an edge: one of its runs, and the lease under which its tunnels count.
+import { TUNNEL_LEASE_S } from '../../../contract/edge/tunnels.ts'
+import { MINUTE_MS } from '../../../lib/time.ts'
+import type { Tx } from '../../store/engine/store.ts'
+import { type LockedSession, lockSession, replaceSession } from '../../store/tunnels/edge-sessions.ts'
+import type { Services } from '../context.ts'
+import { recordTunnels } from '../events/tunnel-events.ts'
+
+export const LEASE_MS = TUNNEL_LEASE_S * 1_000
+
+/**
+ * An edge whose clock was set back has a session that sorts before its last one. So long after the lease of
+ * that has expired, no delayed request of an earlier session can arrive any more.
+ */
+const OLDER_AFTER_MS = 2 * MINUTE_MS
+
+export const isLive = ({ lease_until, now }: LockedSession): boolean => lease_until > now
+
+/** Locks the session, and starts it if it is new. Undefined if a later one exists. */
+export async function enterSession(
+  tx: Tx,
+  services: Services,
+  edgeId: string,
+  session: string,
+): Promise<LockedSession | undefined> {
+  const stored = await lockSession(tx, edgeId)
+  if (stored.session === session) return stored
+  const { now, lease_until } = stored
+  if (stored.session > session && now < lease_until + OLDER_AFTER_MS) return undefined
+  const closed = await replaceSession(tx, edgeId, session, LEASE_MS)
+  await recordTunnels(tx, services, { closed })
+  return { session, sequence: 0, now, lease_until: now + LEASE_MS }
+}

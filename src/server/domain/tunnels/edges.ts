@@ -1,0 +1,99 @@
+// Edges, the servers that carry tunnels: create, list, revoke. Each has its own credential.
+import { EdgeName } from '../../../contract/fields.ts'
+import { createSecret, hashSecret } from '../../../lib/credentials/secret.ts'
+import { awaitPropagation, publishChange } from '../../directory/propagation.ts'
+import { lockHead } from '../../store/changes/log.ts'
+import { endSession } from '../../store/tunnels/edge-sessions.ts'
+import {
+  findActiveEdge,
+  insertEdge,
+  listActiveEdges,
+  listEdges,
+  listReportedEdges,
+  type ReportedEdge,
+  revokeEdge,
+} from '../../store/tunnels/edges.ts'
+import { countByEdge } from '../../store/tunnels/lists.ts'
+import { writeAudit } from '../audit/entries.ts'
+import type { Actor, Context, Services } from '../context.ts'
+import { Fault } from '../fault.ts'
+import { isoOf, isoOrNull } from '../timestamps.ts'
+import { type Checker, checker } from '../validation.ts'
+
+const LIST_MAX = 1_000
+
+const checkName: Checker<string> = checker(EdgeName, 'name')
+
+export async function createEdge(services: Services, actor: Actor, name: string) {
+  checkName(name)
+  const now = services.clock()
+  const id = services.ids('edge')
+  const token = createSecret('edge', services.random)
+  await services.store.transaction(async (db) => {
+    // Names of revoked edges are free again, so there is no unique index that would reject a duplicate.
+    await lockHead(db)
+    const taken = (await listEdges(db)).find((edge) => edge.name === name && edge.revoked_at === null)
+    if (taken)
+      throw new Fault('conflict', {
+        message:
+          `An edge named "${name}" already exists. Choose another name, ` +
+          `or revoke it first with \`adit admin edge revoke ${taken.id}\`.`,
+      })
+    await insertEdge(db, { id, name, hash: hashSecret(token), created_at: now, revoked_at: null })
+    await writeAudit(db, services, { workspaceId: null, actor, action: 'edge.created', target: { id, name } })
+  })
+  return { id, name, token, createdAt: isoOf(now) }
+}
+
+/** For the operator, with the load that each edge has reported. */
+export async function listAll({ store }: Services) {
+  const rows = await listReportedEdges(store.db)
+  return rows.map((row) => ({
+    id: row.id,
+    name: row.name,
+    createdAt: isoOf(row.created_at),
+    revokedAt: isoOrNull(row.revoked_at),
+    ...describeReport(row),
+    tunnels: row.tunnels ?? 0,
+    streams: row.streams ?? 0,
+  }))
+}
+
+const describeReport = (row: ReportedEdge) => ({
+  version: row.version,
+  startedAt: isoOrNull(row.started_at),
+  lastSyncAt: isoOrNull(row.last_sync_at),
+  isConnected: Boolean(row.isConnected),
+})
+
+/** For members of a workspace: the active edges, with the tunnels of the workspace at each. */
+export async function listForMembers({ store, workspaceId }: Context) {
+  const rows = await listActiveEdges(store.db, LIST_MAX)
+  const open = await countByEdge(store.db, workspaceId)
+  return {
+    edges: rows.map((row) => ({
+      id: row.id,
+      name: row.name,
+      ...describeReport(row),
+      tunnels: open.get(row.id) ?? 0,
+    })),
+  }
+}
+
+/** The newest active edge, which the dashboard names when it explains how to open a tunnel. */
+export const findActiveEdgeName = async ({ store }: Services): Promise<string | null> =>
+  (await findActiveEdge(store.db))?.name ?? null
+
+export async function revoke(services: Services, actor: Actor, id: string) {
+  const position = await services.store.transaction(async (db) => {
+    const revoked = await revokeEdge(db, id, services.clock())
+    if (!revoked) return undefined
+    await endSession(db, id)
+    const target = { id, name: revoked.name }
+    await writeAudit(db, services, { workspaceId: null, actor, action: 'edge.revoked', target })
+    return publishChange(db, services, { kind: 'edge', subjectId: id, hash: revoked.hash })
+  })
+  await awaitPropagation(services, position)
+  if (!position) throw new Fault('not_found', { message: `There is no active edge ${id}.` })
+  return { id, revoked: true as const }
+}

@@ -1,0 +1,70 @@
+// The quota of open tunnels, at all edges together.
+import type { Refusal } from '../../../contract/edge/tunnels.ts'
+import type { Tx } from '../../store/engine/store.ts'
+import { countOpenTunnels } from '../../store/quotas.ts'
+import { lockWorkspaces } from '../../store/workspaces.ts'
+import type { Services } from '../context.ts'
+import { alertQuotas } from '../quotas/alerts.ts'
+import { thresholdOf } from '../quotas/limits.ts'
+import type { ParsedTunnel } from './reported.ts'
+
+export interface LimitedTunnel {
+  workspace_id: string
+  parsed: ParsedTunnel
+  /** How many tunnels the workspace may have open; null: no limit. */
+  quota: number | null
+}
+
+/** The quotas of workspaces that may need an alert. */
+export type Quotas = ReadonlyMap<string, number>
+
+/** Locks the workspaces that have a quota, so that no other edge opens a tunnel at the same time. */
+export async function checkQuota<T extends LimitedTunnel>(
+  tx: Tx,
+  edgeId: string,
+  candidates: T[],
+  refused: Map<string, { reason: Refusal; message: string }>,
+): Promise<{ admitted: T[]; quotas: Quotas }> {
+  const withQuota = candidates.filter(({ quota }) => quota !== null)
+  if (withQuota.length === 0) return { admitted: candidates, quotas: new Map() }
+  const workspaceIds = [...new Set(withQuota.map(({ workspace_id }) => workspace_id))]
+  await lockWorkspaces(tx, workspaceIds)
+  const open = await countOpenTunnels(tx, workspaceIds, {
+    edgeId,
+    ids: withQuota.map(({ parsed }) => parsed.tunnel.id),
+    // With the name: a client may have tunnels of several names open with one secret.
+    resumed: withQuota.flatMap(({ workspace_id, parsed: { tunnel } }) =>
+      tunnel.resume === undefined ? [] : { workspace_id, name: tunnel.name, resume_hash: tunnel.resume },
+    ),
+  })
+  const admitted = candidates.filter(({ workspace_id, parsed, quota }) => {
+    const count = open.get(workspace_id) ?? 0
+    if (quota === null || count < quota) {
+      open.set(workspace_id, count + 1)
+      return true
+    }
+    refused.set(parsed.tunnel.id, {
+      reason: 'limit_reached',
+      message:
+        `The workspace has ${quota} open tunnels, which is its quota. Close others, or ask the operator for ` +
+        'more.',
+    })
+    return false
+  })
+  const quotas = new Map(withQuota.map(({ workspace_id, quota }) => [workspace_id, quota as number]))
+  for (const [id, quota] of quotas) if (thresholdOf(open.get(id) ?? 0, quota) === 0) quotas.delete(id)
+  return { admitted, quotas }
+}
+
+/** Call it when the tunnels are stored: not all that were admitted are opened, and others are closed. */
+export async function alertTunnels(tx: Tx, services: Services, quotas: Quotas): Promise<void> {
+  if (quotas.size === 0) return
+  const open = await countOpenTunnels(tx, [...quotas.keys()])
+  const uses = [...quotas].map(([workspaceId, limit]) => ({
+    workspaceId,
+    kind: 'tunnels' as const,
+    used: open.get(workspaceId) ?? 0,
+    limit,
+  }))
+  await alertQuotas(tx, services, uses)
+}

@@ -1,0 +1,224 @@
+// Edges report which tunnels are open. Each sync has what changed since the last one that had a response, so
+// it may be lost, repeated or delayed; see docs/edges/own.md.
+import {
+  SYNC_INTERVAL_S,
+  SYNC_ITEMS_MAX,
+  type SyncRequest,
+  type SyncResult,
+} from '../../../contract/edge/tunnels.ts'
+import type { Tx } from '../../store/engine/store.ts'
+import {
+  renewLockedSession,
+  renewSession,
+  type SessionReport,
+  updateSession,
+} from '../../store/tunnels/edge-sessions.ts'
+import { type InstructedTunnel, lockInstructed, setInstructed } from '../../store/tunnels/instructions.ts'
+import { keyOf, readRules } from '../../store/tunnels/names.ts'
+import {
+  type ClosedTunnel,
+  deleteRows,
+  endOtherTunnels,
+  endTunnels,
+  endUnreported,
+  findTunnels,
+  writeTunnels,
+} from '../../store/tunnels/rows.ts'
+import type { Services } from '../context.ts'
+import { recordTunnels } from '../events/tunnel-events.ts'
+import { parseTimestamp } from '../timestamps.ts'
+import { admit, parseRules, type ReportingEdge } from './admission.ts'
+import { enterSession, isLive, LEASE_MS } from './edge-sessions.ts'
+import { closedBy } from './open.ts'
+import { alertTunnels } from './quota.ts'
+import { type ParsedTunnel, parseTunnel, restoreAdmitted, rowOf } from './reported.ts'
+
+/** What the response tells the edge to do. */
+type Instructions = Pick<SyncResult, 'close' | 'grantRequired' | 'names'>
+
+interface ParsedSync extends Pick<SyncRequest, 'snapshot'> {
+  edgeId: string
+  verifiedKeys: ReportingEdge['verifiedKeys']
+  session: SessionReport
+  reported: Map<string, ParsedTunnel>
+  closed: Set<string>
+}
+
+const NOTHING: Instructions = { close: [], grantRequired: [], names: [] }
+
+const resultOf = (state: Partial<SyncResult>): SyncResult => ({
+  resync: false,
+  replaced: false,
+  nextSyncInS: SYNC_INTERVAL_S,
+  ...NOTHING,
+  ...state,
+})
+
+export async function syncTunnels(
+  services: Services,
+  edge: ReportingEdge,
+  request: SyncRequest,
+): Promise<SyncResult> {
+  const sync = parseSync(edge, request)
+  const { store } = services
+  const { edgeId, session, reported, closed } = sync
+  // Most syncs change nothing, and are one statement.
+  if (reported.size === 0 && closed.size === 0 && session.previous > 0) {
+    const renewed = await renewSession(store, edgeId, session, LEASE_MS)
+    if (renewed)
+      return resultOf(renewed.hasInstructions ? await store.transaction((tx) => instruct(tx, sync)) : {})
+  }
+  return store.transaction((tx) => applySync(tx, services, sync))
+}
+
+async function applySync(tx: Tx, services: Services, sync: ParsedSync): Promise<SyncResult> {
+  const { edgeId, session, snapshot } = sync
+  const { sequence, previous } = session
+  const renewed = previous > 0 && (await renewLockedSession(tx, edgeId, session, LEASE_MS))
+  if (renewed) {
+    const added = await applyChanges(tx, services, sync)
+    return resultOf(renewed.hasInstructions ? merge(added, await instruct(tx, sync)) : added)
+  }
+  const stored = await enterSession(tx, services, edgeId, session.session)
+  if (!stored) return resultOf({ replaced: true })
+  // A repeated or delayed sync: a later one had everything that this one has.
+  if (sequence <= stored.sequence) return resultOf({})
+  if (previous > stored.sequence || (previous > 0 && !isLive(stored))) return resultOf({ resync: true })
+  await updateSession(tx, edgeId, session, LEASE_MS)
+  const replaced =
+    previous === 0 && !snapshot
+      ? await endOtherTunnels(tx, edgeId, { ids: sync.reported, sequence, previous })
+      : []
+  const added = await applyChanges(tx, services, sync, replaced)
+  return resultOf(merge(added, await instruct(tx, sync)))
+}
+
+const merge = (a: Instructions, b: Instructions): Instructions => ({
+  close: [...a.close, ...b.close],
+  grantRequired: [...a.grantRequired, ...b.grantRequired],
+  names: [...a.names, ...b.names],
+})
+
+/**
+ * Only tunnels that are not stored need a grant and have to be admitted. Also after the lease has expired: a
+ * claim of another edge deletes the tunnels that it takes the name from. A tunnel that is being claimed is
+ * decided by its claim.
+ */
+async function applyChanges(
+  tx: Tx,
+  services: Services,
+  { edgeId, verifiedKeys, session, snapshot, reported, closed }: ParsedSync,
+  replaced: readonly ClosedTunnel[] = [],
+): Promise<Instructions> {
+  const { sequence, previous } = session
+  const stored = reported.size === 0 ? [] : await findTunnels(tx, edgeId, [...reported.keys()])
+  const known = new Set(stored.map(({ id }) => id))
+  const added = [...reported.values()].filter(
+    ({ tunnel, isClaiming }) => !isClaiming && !known.has(tunnel.id),
+  )
+  const { granted = [], ungranted = [] } = Object.groupBy(added, ({ tunnel }) =>
+    verifiedKeys.has(tunnel.keyId) ? 'granted' : 'ungranted',
+  )
+  const {
+    rows: opened,
+    refused,
+    names,
+    quotas,
+  } = await admit(tx, services, {
+    edgeId,
+    sequence,
+    tunnels: granted,
+    isClaim: false,
+  })
+  const updated = stored.map((tunnel) => {
+    const parsed = restoreAdmitted(reported.get(tunnel.id) as ParsedTunnel, tunnel)
+    return rowOf(services, { edgeId, sequence }, { parsed, workspace_id: tunnel.workspace_id })
+  })
+  const ended = [...replaced]
+  if (closed.size > 0) ended.push(...(await endTunnels(tx, edgeId, { ids: [...closed], previous })))
+  if (opened.length + updated.length > 0) await writeTunnels(tx, [...opened, ...updated])
+  if (snapshot?.isLast) ended.push(...(await endUnreported(tx, edgeId, snapshot.first)))
+  await recordTunnels(tx, services, { closed: ended, opened })
+  await alertTunnels(tx, services, quotas)
+  const close = [...refused].map(([id, { reason, message }]) => ({ id, reason, message }))
+  return { close, grantRequired: ungranted.map(({ tunnel }) => tunnel.id), names }
+}
+
+/**
+ * What the edge has to do about tunnels that are stored already. It is repeated until a sync confirms a
+ * response with it, and closing until the tunnel is reported as closed.
+ */
+async function instruct(tx: Tx, { edgeId, session }: ParsedSync): Promise<Instructions> {
+  const { sequence, previous } = session
+  const instructed = await lockInstructed(tx, edgeId, SYNC_ITEMS_MAX)
+  if (instructed.length === 0) return NOTHING
+  const { confirmed = [], pending = [] } = Object.groupBy(instructed, (tunnel) =>
+    isConfirmed(tunnel, previous) ? 'confirmed' : 'pending',
+  )
+  const { ended = [], open = [] } = Object.groupBy(confirmed, ({ close_reason }) =>
+    close_reason === 'ended' ? 'ended' : 'open',
+  )
+  if (ended.length > 0)
+    await deleteRows(
+      tx,
+      ended.map(({ id }) => ({ edge_id: edgeId, id })),
+    )
+  await setInstructed(tx, edgeId, idsOf(open), null)
+  await setInstructed(tx, edgeId, idsOf(pending), sequence)
+  const { close = [], rules = [] } = Object.groupBy(pending, ({ close_reason }) =>
+    close_reason === null ? 'rules' : 'close',
+  )
+  return { ...NOTHING, close: close.map(closeInstruction), names: await rulesOfNames(tx, rules) }
+}
+
+async function rulesOfNames(tx: Tx, tunnels: readonly InstructedTunnel[]): Promise<Instructions['names']> {
+  const names = new Map(
+    tunnels.map(({ workspace_id, name }) => [keyOf({ workspace_id, name }), { workspace_id, name }]),
+  )
+  const found = names.size === 0 ? [] : await readRules(tx, [...names.values()])
+  return found.map(({ slug, name, access_rules }) => ({
+    workspace: slug,
+    name,
+    access: parseRules(access_rules),
+  }))
+}
+
+/** An open tunnel has to be closed however often the edge was told. */
+const isConfirmed = ({ close_reason, notice }: InstructedTunnel, previous: number) =>
+  (close_reason === null || close_reason === 'ended') && notice !== null && notice > 0 && notice <= previous
+
+const idsOf = (tunnels: readonly InstructedTunnel[]) => tunnels.map(({ id }) => id)
+
+function closeInstruction({ id, resume_hash, close_reason, close_requested_by }: InstructedTunnel) {
+  if (close_reason === 'moved')
+    return { id, reason: 'moved' as const, message: 'The tunnel client connected to another edge.' }
+  return {
+    id,
+    reason: 'requested' as const,
+    message: closedBy(close_requested_by),
+    ...(resume_hash !== null && { resume: resume_hash }),
+  }
+}
+
+/**
+ * A tunnel that is in the list twice counts as it is the last time, and one that is also closed as closed.
+ */
+function parseSync({ id: edgeId, verifiedKeys }: ReportingEdge, request: SyncRequest): ParsedSync {
+  const { session, sequence, previous, version, load, snapshot } = request
+  const closed = new Set(request.closed)
+  const reported = new Map<string, ParsedTunnel>()
+  for (const [index, item] of request.changed.entries()) {
+    const parsed = parseTunnel(item, `/body/changed/${index}`)
+    if (!closed.has(item.id)) reported.set(item.id, parsed)
+  }
+  const startedAt = parseTimestamp(request.startedAt, () => '/body/startedAt')
+  const { tunnels, streams } = load
+  return {
+    edgeId,
+    verifiedKeys,
+    session: { session, sequence, previous, version, startedAt, tunnels, streams },
+    reported,
+    closed,
+    ...(snapshot && { snapshot }),
+  }
+}

@@ -1,0 +1,28 @@
+// Two-factor authentication that a workspace requires of its members.
+import { hasPassword } from '../store/accounts/passwords.ts'
+import { findUser, type UserRow } from '../store/accounts/users.ts'
+import type { Db } from '../store/engine/store.ts'
+import type { PolicyColumns } from '../store/workspaces.ts'
+import { Fault } from './fault.ts'
+
+/** Users who sign in only with an identity provider are exempt: it has its own two-factor authentication. */
+export const lacksTwoFactor = (user: Pick<UserRow, 'two_factor_enabled'>, withPassword: boolean): boolean =>
+  withPassword && user.two_factor_enabled !== 1
+
+export async function usesTwoFactor(db: Db, userId: string): Promise<boolean> {
+  const user = await findUser(db, userId)
+  return user !== undefined && !lacksTwoFactor(user, await hasPassword(db, userId))
+}
+
+/** A member who does not use it, though the workspace requires it, can only set it up. */
+export async function requireTwoFactor(
+  db: Db,
+  { two_factor_required_at }: Pick<PolicyColumns, 'two_factor_required_at'>,
+  userId: string,
+): Promise<void> {
+  if (two_factor_required_at === null || (await usesTwoFactor(db, userId))) return
+  throw new Fault('forbidden', {
+    message:
+      'This workspace requires two-factor authentication. Set it up in the settings of your account first.',
+  })
+}

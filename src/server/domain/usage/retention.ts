@@ -1,0 +1,141 @@
+// Deletion of usage that is closed for reports. The totals of days stay.
+
+import { DAY_MS, startOfDay } from '../../../lib/time.ts'
+import { groupByShard, withCurrentShards } from '../../store/engine/postgres/usage-shards.ts'
+import type { Db } from '../../store/engine/store.ts'
+import {
+  countExpired,
+  countUsage,
+  deleteExpired,
+  deleteUsage,
+  type Expired,
+  listOldHours,
+  listWorkspaceIds,
+  type UsageBatch,
+} from '../../store/maintenance/retention.ts'
+import { convertMinutes } from '../../store/usage/conversion.ts'
+import { raiseUsageFloor } from '../../store/usage/floor.ts'
+import { BATCH_MAX, deleteInBatches, pauseAfter, type Run } from '../deletion-batches.ts'
+import { DAYS_BACK_MAX } from './reports.ts'
+
+/** The margin covers nodes of an earlier version, which do not know the floor (see `deleteOldCounters`). */
+const DAYS_KEPT = DAYS_BACK_MAX + 5
+/**
+ * From raising the floor until counters are deleted: longer than a transaction that read the old floor can
+ * last. `insertMissing` runs 7 statements from that read to the commit, of at most 8 s each, with 6 pauses of
+ * at most 1.5 s: 65 s in all. On SQLite there is only one writer, so such a transaction has ended.
+ */
+const FLOOR_GRACE_MS = { sqlite: 0, postgres: 120_000 }
+const WORKSPACES_PER_BATCH = 100
+const MINUTES_PER_BATCH = 500
+
+/** Rows of a workspace and day, which a report may add to. */
+const COUNTER_TABLES = ['usage_counters', 'usage_minutes'] as const
+export const USAGE_TABLES = [...COUNTER_TABLES, 'usage_hours']
+
+/** Usage of days before this one is deleted. */
+const oldestDay = (now: number) => startOfDay(now) - DAYS_KEPT * DAY_MS
+
+/** Returns false if the run was stopped before the end. */
+export async function deleteOldUsage(run: Run, now: number): Promise<boolean> {
+  const before = oldestDay(now)
+  return (
+    (await deleteOldHours(run, before)) &&
+    (await deleteOldCounters(run, before)) &&
+    (await convertAllMinutes(run))
+  )
+}
+
+/**
+ * A report that comes after its counter was deleted would insert the counter again and add it to the day's
+ * total, which has it already. This order prevents that, whatever the clock of the node that gets the report:
+ * first the floor is raised, then all transactions that have read the old one end, then the rows before the
+ * floor are deleted. A transaction that inserts a counter reads the floor.
+ */
+async function deleteOldCounters(run: Run, oldest: number): Promise<boolean> {
+  const { services, state } = run
+  const { store } = services
+  let waitMs = state.usageFloorAt + FLOOR_GRACE_MS[store.engine] - state.now
+  if (oldest > state.usageFloor) {
+    await raiseUsageFloor(store, oldest)
+    run.usageCursor = ''
+    waitMs = FLOOR_GRACE_MS[store.engine]
+  }
+  if (run.usageCursor === null) return true
+  if (!(await wait(run, waitMs))) return false
+  const before = Math.max(oldest, state.usageFloor)
+  for (;;) {
+    const workspaceIds = await listWorkspaceIds(store.db, run.usageCursor, WORKSPACES_PER_BATCH)
+    for (const table of COUNTER_TABLES)
+      if (!(await deleteByShard(run, { table, workspaceIds, before }))) return false
+    run.usageCursor = workspaceIds.at(-1) ?? null
+    if (run.usageCursor === null) return true
+  }
+}
+
+function deleteByShard(run: Run, { table, workspaceIds, before }: UsageBatch): Promise<boolean> {
+  const { usageShards, engine } = run.services.store
+  return withCurrentShards(usageShards, async () => {
+    for (const group of await groupByShard(usageShards, workspaceIds)) {
+      const batch = { table, workspaceIds: group.workspaceIds, before }
+      const isDone = await deleteInBatches(run, table, (db, size) => deleteUsage(db, engine, batch, size))
+      if (!isDone) return false
+    }
+    return true
+  })
+}
+
+/**
+ * Hours need no floor: one that is inserted again has at most the tunnels it had, and the day's peak is never
+ * lowered.
+ */
+async function deleteOldHours(run: Run, before: number): Promise<boolean> {
+  const { store } = run.services
+  if (!(await store.usageShards.isDistributed()))
+    return deleteInBatches(run, 'usage_hours', (db, size) => deleteExpired(db, 'usage_hours', before, size))
+  for (;;) {
+    const oldest = await listOldHours(store.db, before, BATCH_MAX)
+    const last = oldest.at(-1)
+    if (!last) return true
+    const workspaceIds = [...new Set(oldest.map((row) => row.workspaceId))]
+    const batch = { table: 'usage_hours', workspaceIds, before: last.hour + 1 } as const
+    if (!(await deleteByShard(run, batch))) return false
+  }
+}
+
+/** The tunnel minutes that earlier versions wrote. */
+async function convertAllMinutes(run: Run): Promise<boolean> {
+  while (await run.proceed()) {
+    const startedAt = performance.now()
+    if ((await convertMinutes(run.services.store, MINUTES_PER_BATCH)) === 0) return true
+    await pauseAfter(run, performance.now() - startedAt)
+  }
+  return false
+}
+
+async function wait(run: Run, ms: number): Promise<boolean> {
+  if (ms > 0) run.onWait(ms)
+  for (let left = ms; left > 0; left -= 1_000) {
+    if (!(await run.proceed())) return false
+    await run.sleep(Math.min(left, 1_000))
+  }
+  return true
+}
+
+/** What `deleteOldUsage` would delete now. */
+export async function countOldUsage(db: Db, now: number, floor: number) {
+  const before = Math.max(oldestDay(now), floor)
+  const counted: Record<string, Expired> = {}
+  for (const table of COUNTER_TABLES) {
+    const found: Expired = { rows: 0, oldest: null }
+    let workspaceIds = await listWorkspaceIds(db, '', WORKSPACES_PER_BATCH)
+    while (workspaceIds.length > 0) {
+      const { rows, oldest } = await countUsage(db, { table, workspaceIds, before })
+      found.rows += rows
+      if (oldest !== null) found.oldest = Math.min(oldest, found.oldest ?? oldest)
+      workspaceIds = await listWorkspaceIds(db, workspaceIds.at(-1) as string, WORKSPACES_PER_BATCH)
+    }
+    counted[table] = found
+  }
+  return { ...counted, usage_hours: await countExpired(db, 'usage_hours', oldestDay(now)) }
+}

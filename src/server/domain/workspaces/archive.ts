@@ -1,0 +1,90 @@
+// Archived workspaces: their keys are rejected on every node and edge, their tunnels are closed, and members
+// cannot use them. All data is kept. The operator can restore them for some time.
+import { RESTORABLE_DAYS } from '../../../lib/credentials/archive.ts'
+import { DAY_MS } from '../../../lib/time.ts'
+import { awaitPropagation, publishChange } from '../../directory/propagation.ts'
+import type { Tx } from '../../store/engine/store.ts'
+import { lockWorkspace, setArchived, type WorkspaceRow } from '../../store/workspaces.ts'
+import { reauthorize } from '../actors.ts'
+import { writeAudit } from '../audit/entries.ts'
+import type { Actor, MemberContext, Services } from '../context.ts'
+import { recordUpdate } from '../events/record.ts'
+import { Fault, invalid } from '../fault.ts'
+import { isoOf } from '../timestamps.ts'
+import { getBySlug } from './manage.ts'
+
+export const RESTORABLE_MS = RESTORABLE_DAYS * DAY_MS
+
+export const isRestorable = (archivedAt: number, now: number): boolean => now <= archivedAt + RESTORABLE_MS
+
+const describe = (archivedAt: number) => ({
+  archivedAt: isoOf(archivedAt),
+  restorableUntil: isoOf(archivedAt + RESTORABLE_MS),
+})
+
+export const describeArchive = (archivedAt: number | null) =>
+  archivedAt === null ? null : describe(archivedAt)
+
+/** `confirm` is the slug, which the user has typed. */
+export function archiveAsOwner(ctx: MemberContext, slug: string, confirm: string) {
+  if (confirm !== slug) throw invalid('/body/confirm', `must be "${slug}", the slug of the workspace`)
+  return archive(ctx, ctx.actor, { id: ctx.workspaceId, slug }, (db) => reauthorize(db, ctx))
+}
+
+export async function archiveAsOperator(services: Services, actor: Actor, slug: string) {
+  const { id } = await getBySlug(services, slug)
+  return archive(services, actor, { id, slug }, (db) => lockWorkspace(db, id))
+}
+
+/** `lock` authorizes the actor and locks the workspace. */
+async function archive(
+  services: Services,
+  actor: Actor,
+  { id: workspaceId, slug }: Pick<WorkspaceRow, 'id' | 'slug'>,
+  lock: (db: Tx) => Promise<Pick<WorkspaceRow, 'name' | 'archived_at'>>,
+) {
+  const at = services.clock()
+  const change = await services.store.transaction(async (db) => {
+    const { name, archived_at } = await lock(db)
+    if (archived_at !== null) return undefined
+    await setArchived(db, workspaceId, at)
+    await writeAudit(db, services, {
+      workspaceId,
+      actor,
+      action: 'workspace.archived',
+      target: { id: workspaceId, name },
+    })
+    await recordUpdate(db, services, { workspaceId, actor, changes: { archived: [false, true] } })
+    return publishChange(db, services, { kind: 'workspace-archived', subjectId: workspaceId })
+  })
+  // Also if it was archived before: the caller may be retrying an archiving whose response was lost.
+  await awaitPropagation(services, change)
+  if (!change) throw new Fault('conflict', { message: `The workspace "${slug}" is archived already.` })
+  return describe(at)
+}
+
+export async function restore(services: Services, actor: Actor, slug: string): Promise<WorkspaceRow> {
+  const { id, name } = await getBySlug(services, slug)
+  const change = await services.store.transaction(async (db) => {
+    const { archived_at } = await lockWorkspace(db, id)
+    if (archived_at === null) return undefined
+    if (!isRestorable(archived_at, services.clock()))
+      throw new Fault('conflict', {
+        message:
+          `The workspace "${slug}" could be restored until ${describe(archived_at).restorableUntil}. ` +
+          'Create another one.',
+      })
+    await setArchived(db, id, null)
+    await writeAudit(db, services, {
+      workspaceId: id,
+      actor,
+      action: 'workspace.restored',
+      target: { id, name },
+    })
+    await recordUpdate(db, services, { workspaceId: id, actor, changes: { archived: [true, false] } })
+    return publishChange(db, services, { kind: 'workspace-restored', subjectId: id })
+  })
+  await awaitPropagation(services, change)
+  if (!change) throw new Fault('conflict', { message: `The workspace "${slug}" is not archived.` })
+  return getBySlug(services, slug)
+}

@@ -1,0 +1,149 @@
+// Workspaces: create and provision (operator), read (API keys).
+
+import type { UsageQuota } from '../../../contract/edge/quotas.ts'
+import { Slug, WorkspaceName } from '../../../contract/fields.ts'
+import { awaitPropagation, publishChange } from '../../directory/propagation.ts'
+import type { Db, Tx } from '../../store/engine/store.ts'
+import {
+  findWorkspaceBySlug,
+  getWorkspace,
+  insertWorkspace,
+  listWorkspaces,
+  provisionWorkspace,
+  type WorkspaceRow,
+} from '../../store/workspaces.ts'
+import { changesBetween } from '../audit/changes.ts'
+import { writeAudit } from '../audit/entries.ts'
+import type { Actor, Context, Services } from '../context.ts'
+import { recordUpdate } from '../events/record.ts'
+import { Fault } from '../fault.ts'
+import { SLICE_ROWS, slicesOf } from '../pagination.ts'
+import { describeForEdges, NO_QUOTA_OVERRIDES } from '../quotas/limits.ts'
+import { isoOf, isoOrNull } from '../timestamps.ts'
+import { type Checker, checker } from '../validation.ts'
+import { type Policy, policyOf } from './policy.ts'
+
+const checkSlug: Checker<string> = checker(Slug, 'slug')
+const checkName: Checker<string> = checker(WorkspaceName, 'name')
+
+export async function readWorkspace(
+  ctx: Context,
+): Promise<ReturnType<typeof describeWorkspace> & { policy: Policy }> {
+  const row = await getWorkspace(ctx.store.db, ctx.workspaceId)
+  return { ...describeWorkspace(ctx, row), policy: policyOf(row) }
+}
+
+export const describeWorkspace = (services: Services, row: WorkspaceRow) => ({
+  slug: row.slug,
+  name: row.name,
+  provisioned: row.provisioned_at !== null,
+  tunnelBase: `${row.slug}.${services.tunnelDomain}`,
+  exampleUrl: `my-app.${row.slug}.${services.tunnelDomain}`,
+  createdAt: isoOf(row.created_at),
+})
+
+/** With what edges need. Caches the view of each row object, for callers on the request path. */
+export function workspaceDescriber(
+  services: Services,
+  topicOf: (workspaceId: string) => string,
+): (row: WorkspaceRow) => WorkspaceView {
+  const views = new WeakMap<WorkspaceRow, WorkspaceView>()
+  return (row) => {
+    const cached = views.get(row)
+    if (cached) return cached
+    const quota = describeForEdges(services.defaultQuotas, row)
+    const view = { ...describeWorkspace(services, row), topic: topicOf(row.id), ...(quota && { quota }) }
+    views.set(row, view)
+    return view
+  }
+}
+
+export type { WorkspaceRow }
+
+export type WorkspaceView = ReturnType<typeof describeWorkspace> & { topic: string; quota?: UsageQuota }
+
+export interface NewWorkspace {
+  slug: string
+  name?: string | undefined
+  provisioned?: boolean | undefined
+}
+
+export const createWorkspace = (
+  services: Services,
+  actor: Actor,
+  workspace: NewWorkspace,
+): Promise<WorkspaceRow> => services.store.transaction((db) => addWorkspace(db, services, actor, workspace))
+
+/** Runs in the caller's transaction. */
+export async function addWorkspace(
+  db: Tx,
+  services: Services,
+  actor: Actor,
+  { slug, name = slug, provisioned = false }: NewWorkspace,
+): Promise<WorkspaceRow> {
+  checkSlug(slug)
+  checkName(name)
+  const now = services.clock()
+  const row = {
+    id: services.ids('ws'),
+    slug,
+    name,
+    created_at: now,
+    provisioned_at: provisioned ? now : null,
+    key_days_max: null,
+    keys_read_only_at: null,
+    key_creator_role: null,
+    two_factor_required_at: null,
+    archived_at: null,
+    creator_id: actor.kind === 'person' ? actor.id : null,
+    ...NO_QUOTA_OVERRIDES,
+  }
+  if (!(await insertWorkspace(db, row)))
+    throw new Fault('conflict', { message: `Workspace "${slug}" already exists.` })
+  await writeAudit(db, services, {
+    workspaceId: row.id,
+    actor,
+    action: 'workspace.created',
+    target: { id: row.id, name },
+    changes: changesBetween(null, { slug, name, provisioned }),
+  })
+  return row
+}
+
+export const workspaceSlices = (db: Db) =>
+  slicesOf<WorkspaceRow>((last) => listWorkspaces(db, { after: last?.slug, limit: SLICE_ROWS }))
+
+/** For the operator, in slices. */
+export async function* listAll(services: Services) {
+  for await (const rows of workspaceSlices(services.store.db))
+    yield rows.map((row) => ({
+      ...describeWorkspace(services, row),
+      archivedAt: isoOrNull(row.archived_at),
+    }))
+}
+
+export async function getBySlug(services: Services, slug: string): Promise<WorkspaceRow> {
+  const row = await findWorkspaceBySlug(services.store.db, slug)
+  if (row) return row
+  throw new Fault('not_found', {
+    message: `There is no workspace "${slug}". Run \`adit admin workspace list\` to see all workspaces.`,
+  })
+}
+
+/** Idempotent. */
+export async function provision(services: Services, actor: Actor, slug: string): Promise<WorkspaceRow> {
+  const { id, name } = await getBySlug(services, slug)
+  const position = await services.store.transaction(async (db) => {
+    if (!(await provisionWorkspace(db, id, services.clock()))) return undefined
+    await writeAudit(db, services, {
+      workspaceId: id,
+      actor,
+      action: 'workspace.provisioned',
+      target: { id, name },
+    })
+    await recordUpdate(db, services, { workspaceId: id, actor, changes: { provisioned: [false, true] } })
+    return publishChange(db, services, { kind: 'workspace', subjectId: id })
+  })
+  await awaitPropagation(services, position)
+  return getBySlug(services, slug)
+}

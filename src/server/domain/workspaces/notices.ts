@@ -1,0 +1,45 @@
+// The notices of a workspace in the dashboard: what needs attention now.
+
+import { DAY_MS } from '../../../lib/time.ts'
+import { listNoticedKeys, listRejected, listSilent } from '../../store/notices/key-notices.ts'
+import { listDisabledByServer } from '../../store/webhooks/endpoints.ts'
+import type { Context } from '../context.ts'
+import { thresholdOf } from '../quotas/limits.ts'
+import { isoOf } from '../timestamps.ts'
+import { redactUrl } from '../webhooks/url.ts'
+import { readQuotas } from './quotas.ts'
+
+const LISTED_MAX = 100
+/** Nothing ends the reason for such a notice, so it is shown for some time. */
+const REJECTED_SHOWN_MS = 7 * DAY_MS
+
+export async function listNotices(ctx: Context) {
+  const { store, workspaceId, clock } = ctx
+  const expiring = await listNoticedKeys(store.db, workspaceId, LISTED_MAX)
+  const rejected = await listRejected(store.db, workspaceId, clock() - REJECTED_SHOWN_MS, LISTED_MAX)
+  const silent = await listSilent(store.db, workspaceId, LISTED_MAX)
+  const webhooks = await listDisabledByServer(store.db, workspaceId)
+  const { quotas, renewsAt } = await readQuotas(ctx)
+  const used = quotas.flatMap(({ kind, used, limit }) => {
+    const percent = thresholdOf(used, limit)
+    return percent === 0 || limit === null ? [] : { kind, percent, limit, renewsAt }
+  })
+  return {
+    notices: [
+      ...used.map((quota) => ({ kind: 'quota' as const, quota })),
+      ...silent.map(({ id, name, lastSyncAt }) => ({
+        kind: 'edge-silent' as const,
+        edge: { id, name, lastReportAt: isoOf(lastSyncAt) },
+      })),
+      ...webhooks.map(({ id, url, disabledAt }) => ({
+        kind: 'webhook-disabled' as const,
+        webhook: { id, url: redactUrl(url), disabledAt: isoOf(disabledAt) },
+      })),
+      ...rejected.map((key) => ({ kind: 'key-rejected' as const, key: { ...key, expiresAt: null } })),
+      ...expiring.map(({ expiresAt, ...key }) => ({
+        kind: 'key-expiry' as const,
+        key: { ...key, expiresAt: isoOf(expiresAt) },
+      })),
+    ].slice(0, LISTED_MAX),
+  }
+}

@@ -1,0 +1,94 @@
+// The policy of a workspace, which its owners set: what members and API keys may do in it. It is read and
+// enforced in the transaction that writes, from the locked row of the workspace, so that no request that
+// started earlier can violate a new policy.
+import type { Static } from 'typebox'
+import type { Policy as PolicySchema } from '../../../contract/dashboard/settings.ts'
+import { DAY_MS, SECOND_MS } from '../../../lib/time.ts'
+import type { PolicyColumns, WorkspaceRules } from '../../store/workspaces.ts'
+import { type AuthorizedWorkspace, requireNotArchived } from '../actors.ts'
+import type { Actor } from '../context.ts'
+import { Fault } from '../fault.ts'
+
+export type Policy = Static<typeof PolicySchema>
+
+export const policyOf = (row: PolicyColumns): Policy => ({
+  keyDaysMax: row.key_days_max,
+  keysManageKeys: row.keys_read_only_at === null,
+  keyCreators: row.key_creator_role ?? 'admin',
+  twoFactorRequired: row.two_factor_required_at !== null,
+})
+
+/** Covers dates chosen in another time zone and browser clocks that are ahead. */
+const EXPIRY_TOLERANCE_MS = DAY_MS
+
+/** The longest life of a key in days; null if it is unlimited, or if the operator overrides the policy. */
+export const keyDaysMaxFor = (workspace: WorkspaceRules, actor: Actor): number | null =>
+  actor.kind === 'operator' && actor.force ? null : policyOf(workspace).keyDaysMax
+
+const latestExpiry = (keyDaysMax: number, createdAt: number): number =>
+  Math.floor((createdAt + keyDaysMax * DAY_MS) / SECOND_MS) * SECOND_MS
+
+interface KeyLifetime {
+  createdAt: number
+  expiresAt: number | null
+}
+
+/**
+ * The expiry of a new key. Without one it gets the longest life that the policy allows: the public API has no
+ * field for it.
+ */
+export function expiryByPolicy(
+  workspace: WorkspaceRules,
+  actor: Actor,
+  { createdAt, expiresAt }: KeyLifetime,
+): number | null {
+  const keyDaysMax = keyDaysMaxFor(workspace, actor)
+  if (keyDaysMax === null) return expiresAt
+  const latest = latestExpiry(keyDaysMax, createdAt)
+  if (expiresAt === null) return latest
+  if (expiresAt <= latest + EXPIRY_TOLERANCE_MS) return Math.min(expiresAt, latest)
+  const limit = days(keyDaysMax)
+  const remedy = actor.kind === 'operator' ? ' Override the policy with --force.' : ''
+  throw new Fault('invalid_request', {
+    message: `The policy of this workspace limits API keys to ${limit}.${remedy}`,
+    details: [
+      {
+        path: '/expiresAt',
+        message: `must not be more than ${limit} from now, by the policy of the workspace`,
+      },
+    ],
+  })
+}
+
+/** Whether the key lives longer than the policy allows: an operator has overridden it. */
+export function overridesPolicy(workspace: WorkspaceRules, { createdAt, expiresAt }: KeyLifetime): boolean {
+  const { keyDaysMax } = policyOf(workspace)
+  if (keyDaysMax === null) return false
+  return expiresAt === null || expiresAt > latestExpiry(keyDaysMax, createdAt)
+}
+
+export function requireMayCreateKey(workspace: AuthorizedWorkspace, actor: Actor): void {
+  const { keysManageKeys, keyCreators } = policyOf(workspace)
+  requireNotArchived(workspace, actor)
+  if (actor.kind === 'key' && !keysManageKeys) throw managedByUsers('create')
+  if (actor.kind === 'person' && keyCreators === 'owner' && workspace.role !== 'owner')
+    throw new Fault('forbidden', {
+      message: 'The policy of this workspace lets only owners create API keys.',
+    })
+}
+
+/** A key may always revoke itself, so that anyone who finds a leaked key can revoke it. */
+export function requireMayRevokeKey(workspace: WorkspaceRules, actor: Actor, id: string): void {
+  if (actor.kind === 'key' && actor.id !== id && !policyOf(workspace).keysManageKeys)
+    throw managedByUsers('revoke')
+}
+
+/** 400, because the public API does not return 403. */
+function managedByUsers(verb: 'create' | 'revoke'): Fault {
+  const message =
+    `The policy of this workspace does not let API keys ${verb} API keys. ` +
+    `An admin or owner can ${verb} them in the dashboard`
+  return new Fault('invalid_request', { message: `${message}.`, details: [{ path: '', message }] })
+}
+
+const days = (count: number) => `${count} ${count === 1 ? 'day' : 'days'}`

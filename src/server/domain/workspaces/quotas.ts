@@ -1,0 +1,104 @@
+// Shows the quotas of a workspace, and sets them for the operator.
+import { awaitPropagation, publishChange } from '../../directory/propagation.ts'
+import { onShardOf } from '../../store/engine/postgres/usage-shards.ts'
+import { countActiveKeys } from '../../store/keys/rows.ts'
+import { countOpenTunnels, readMonth, updateQuotas } from '../../store/quotas.ts'
+import { getWorkspace, lockWorkspace } from '../../store/workspaces.ts'
+import { changesBetween } from '../audit/changes.ts'
+import { writeAudit } from '../audit/entries.ts'
+import type { Actor, Context, Services } from '../context.ts'
+import { invalid } from '../fault.ts'
+import { monthOf, type QuotaKind, quotaKinds, quotasOf, UNLIMITED } from '../quotas/limits.ts'
+import { computeLevel } from '../quotas/usage-level.ts'
+import { isoOf } from '../timestamps.ts'
+import { getBySlug } from './manage.ts'
+
+const KEYS_MAX = 1_000_000
+const TUNNELS_MAX = 1_000_000
+
+/** Each quota that is in force or not, with what is used of it. */
+export async function readQuotas({
+  store,
+  clock,
+  defaultQuotas,
+  workspaceId,
+}: Services & Pick<Context, 'workspaceId'>) {
+  const row = await getWorkspace(store.db, workspaceId)
+  const quotas = quotasOf(defaultQuotas, row)
+  const { from, until } = monthOf(clock())
+  const usage = await onShardOf(store.usageShards, workspaceId, () =>
+    readMonth(store.db, { workspaceId, from, until }),
+  )
+  const tunnels = (await countOpenTunnels(store.db, [workspaceId])).get(workspaceId) ?? 0
+  // As many as the list can have: a lowered quota leaves more than it allows.
+  const keys = await countActiveKeys(store.db, workspaceId, KEYS_MAX)
+  const used: Record<QuotaKind, bigint> = { ...usage, tunnels: BigInt(tunnels), keys: BigInt(keys) }
+  return {
+    renewsAt: isoOf(until),
+    quotas: quotaKinds.map((kind) => ({
+      kind,
+      limit: quotas[kind],
+      used: used[kind],
+      isDefault: row[`quota_${kind}`] === null,
+    })),
+  }
+}
+
+export const readQuotasOf = async (services: Services, slug: string) =>
+  readQuotas({ ...services, workspaceId: (await getBySlug(services, slug)).id })
+
+/** Null: no limit. `default`: that of the configuration. */
+export type QuotaSetting = number | 'default' | null
+
+export type QuotaSettings = Partial<Record<QuotaKind, QuotaSetting>>
+
+const columnOf = (setting: QuotaSetting): number | null =>
+  setting === 'default' ? null : (setting ?? UNLIMITED)
+
+const settingOf = (column: number | null): QuotaSetting =>
+  column === null ? 'default' : column === UNLIMITED ? null : column
+
+function checkSettings({ tunnels, keys }: QuotaSettings): void {
+  const exceeds = (setting: QuotaSetting | undefined, max: number) =>
+    typeof setting === 'number' && setting > max
+  if (keys === null) throw invalid('keys', 'must have a limit')
+  if (exceeds(keys, KEYS_MAX)) throw invalid('keys', `must not be more than ${KEYS_MAX}`)
+  if (exceeds(tunnels, TUNNELS_MAX)) throw invalid('tunnels', `must not be more than ${TUNNELS_MAX}`)
+}
+
+/** For the operator. Edges that have a stream of changes know it when this returns. */
+export async function setQuotas(
+  services: Services,
+  actor: Actor,
+  slug: string,
+  settings: QuotaSettings,
+): Promise<void> {
+  checkSettings(settings)
+  const { id, name } = await getBySlug(services, slug)
+  const position = await services.store.transaction(async (db) => {
+    const before = await lockWorkspace(db, id)
+    const given = quotaKinds.filter((kind) => settings[kind] !== undefined)
+    const shown = (row: typeof before) =>
+      Object.fromEntries(given.map((kind) => [kind, settingOf(row[`quota_${kind}`]) ?? 'none']))
+    const after = { ...before }
+    for (const kind of given) after[`quota_${kind}`] = columnOf(settings[kind] as QuotaSetting)
+    const changes = changesBetween(shown(before), shown(after))
+    if (Object.keys(changes).length === 0) return undefined
+    await updateQuotas(db, {
+      id,
+      ...Object.fromEntries(given.map((kind) => [`quota_${kind}`, after[`quota_${kind}`]])),
+      // Nodes check it again when they apply the change (domain/quotas/watch.ts).
+      ...(await computeLevel(db, services, after)).columns,
+      quota_revision: before.quota_revision + 1,
+    })
+    await writeAudit(db, services, {
+      workspaceId: id,
+      actor,
+      action: 'workspace.quota-changed',
+      target: { id, name },
+      changes,
+    })
+    return publishChange(db, services, { kind: 'workspace-quota', subjectId: id })
+  })
+  await awaitPropagation(services, position)
+}

@@ -1,0 +1,114 @@
+// Creating a workspace, and the settings that its owners change: name and policy.
+import { awaitPropagation, publishChange } from '../../directory/propagation.ts'
+import { insertMember } from '../../store/accounts/members.ts'
+import { lockUser } from '../../store/accounts/users.ts'
+import { countWorkspacesCreatedBy, renameWorkspace, setPolicy } from '../../store/workspaces.ts'
+import { reauthorize, requireSession } from '../actors.ts'
+import { changesBetween } from '../audit/changes.ts'
+import { writeAudit } from '../audit/entries.ts'
+import type { MemberContext, Services, UserActor } from '../context.ts'
+import { recordUpdate } from '../events/record.ts'
+import { Fault } from '../fault.ts'
+import { usesTwoFactor } from '../two-factor.ts'
+import { addWorkspace } from './manage.ts'
+import { type Policy, policyOf } from './policy.ts'
+
+/** Also archived ones count, so that archiving does not make room for others. */
+const CREATED_MAX = 10
+
+/** Hosts under the tunnel domain that an operator may use, and that visitors trust. */
+const OPERATOR_SLUGS: ReadonlySet<string> = new Set(
+  'account adit admin api app auth billing console dashboard docs edge help login mail status support www'.split(
+    ' ',
+  ),
+)
+
+/** Browsers show such a name as other characters, which may look like another workspace or a brand. */
+const PUNYCODE = 'xn--'
+
+/** For a user, who becomes its owner. */
+export async function createAsUser(
+  services: Services,
+  actor: UserActor,
+  given: { slug: string; name: string },
+) {
+  if (!services.usersCreateWorkspaces)
+    throw new Fault('forbidden', { message: 'Only the operator of this server creates workspaces.' })
+  if (OPERATOR_SLUGS.has(given.slug) || given.slug.startsWith(PUNYCODE))
+    throw new Fault('conflict', {
+      message: `Only the operator of this server creates a workspace "${given.slug}". Choose another slug.`,
+    })
+  return services.store.transaction(async (db) => {
+    await requireSession(db, services, actor)
+    // Serializes the creations of a user, which are counted.
+    await lockUser(db, actor.id)
+    if ((await countWorkspacesCreatedBy(db, actor.id)) >= CREATED_MAX)
+      throw new Fault('conflict', {
+        message: `You have created ${CREATED_MAX} workspaces, which is the limit. Ask the operator for more.`,
+      })
+    const { id, slug, name } = await addWorkspace(db, services, actor, { ...given, provisioned: true })
+    await insertMember(db, {
+      workspace_id: id,
+      user_id: actor.id,
+      role: 'owner',
+      created_at: services.clock(),
+    })
+    return { slug, name }
+  })
+}
+
+export async function rename(ctx: MemberContext, name: string): Promise<{ name: string }> {
+  const { workspaceId, actor } = ctx
+  const position = await ctx.store.transaction(async (db) => {
+    const before = await reauthorize(db, ctx)
+    if (before.name === name) return undefined
+    await renameWorkspace(db, workspaceId, name)
+    const changes = changesBetween({ name: before.name }, { name })
+    await writeAudit(db, ctx, {
+      workspaceId,
+      actor,
+      action: 'workspace.renamed',
+      target: { id: workspaceId, name },
+      changes,
+    })
+    await recordUpdate(db, ctx, { workspaceId, actor, changes })
+    return publishChange(db, ctx, { kind: 'workspace', subjectId: workspaceId })
+  })
+  await awaitPropagation(ctx, position)
+  return { name }
+}
+
+/** Nodes read the policy in each writing transaction, so nothing has to be propagated. */
+export async function changePolicy(ctx: MemberContext, given: Partial<Policy>): Promise<Policy> {
+  const { workspaceId, actor } = ctx
+  return ctx.store.transaction(async (db) => {
+    const workspace = await reauthorize(db, ctx)
+    const before = policyOf(workspace)
+    const policy = { ...before, ...given }
+    const changes = changesBetween({ ...before }, { ...policy })
+    if (Object.keys(changes).length === 0) return policy
+    if (policy.twoFactorRequired && !before.twoFactorRequired && !(await usesTwoFactor(db, actor.id)))
+      throw new Fault('conflict', {
+        message:
+          'Set up two-factor authentication for your own account first. Otherwise you would lose access to ' +
+          'this workspace.',
+      })
+    await setPolicy(db, workspaceId, columnsOf(policy, ctx.clock()))
+    await writeAudit(db, ctx, {
+      workspaceId,
+      actor,
+      action: 'workspace.policy-changed',
+      target: { id: workspaceId, name: workspace.name },
+      changes,
+    })
+    await recordUpdate(db, ctx, { workspaceId, actor, changes })
+    return policy
+  })
+}
+
+const columnsOf = (policy: Policy, now: number) => ({
+  key_days_max: policy.keyDaysMax,
+  keys_read_only_at: policy.keysManageKeys ? null : now,
+  key_creator_role: policy.keyCreators === 'owner' ? ('owner' as const) : null,
+  two_factor_required_at: policy.twoFactorRequired ? now : null,
+})

@@ -1,0 +1,54 @@
+// The user's own account: its session, name, password and other sessions.
+
+import { requireGoodPassword } from '../../../domain/accounts/passwords.ts'
+import * as accounts from '../../../domain/accounts/users.ts'
+import { perAccount } from '../../auth/sign-in-limits.ts'
+import type { Confirmations } from './confirmation.ts'
+import { type Dependencies, DONE, type HandlerGroup } from './handlers.ts'
+
+export function accountHandlers({
+  services,
+  auth,
+  throttle,
+  enqueue,
+  confirm,
+}: Dependencies & Confirmations): HandlerGroup<'session' | 'account'> {
+  return {
+    'session.read': ({ user }) => accounts.describeSelf(services, user),
+    'session.end': async ({ actor, browser, respond }) => {
+      const { signOut } = await auth()
+      const cookies = await accounts.updateOwnAccount(services, actor, 'person.signed-out', (db) =>
+        signOut(db, browser),
+      )
+      return respond({ result: DONE, cookies })
+    },
+    'session.end-all': async ({ actor }) => {
+      await accounts.signOutEverywhere(services, actor)
+      return DONE
+    },
+    'account.rename': async ({ actor }, { name }) => {
+      await accounts.rename(services, actor, name)
+      return DONE
+    },
+    'account.password': async (caller, { current, password }) => {
+      const { user, actor, browser } = caller
+      await throttle.consume(perAccount(user.id))
+      await requireGoodPassword(password, user.email)
+      const { requirePassword, hashPassword } = await auth()
+      const hash = await accounts.passwordOf(services, user.id)
+      const hashes = await confirm(caller, 'password', () =>
+        enqueue(browser.address, async () => ({
+          before: await requirePassword(hash, current),
+          hashed: await hashPassword(password),
+        })),
+      )
+      await accounts.changePassword(services, actor, user, hashes)
+      return DONE
+    },
+    'account.sessions': ({ actor }) => accounts.readSessions(services, actor),
+    'account.end-session': async ({ actor }, { id }) => {
+      await accounts.endSession(services, actor, id)
+      return DONE
+    },
+  }
+}

@@ -1,0 +1,48 @@
+// A workspace as its members see it: its keys, usage and audit log.
+
+import { readAudit } from '../../../domain/audit/entries.ts'
+import { exportWorkspaceAudit } from '../../../domain/audit/export-workspace.ts'
+import * as keys from '../../../domain/keys/lifecycle.ts'
+import { listForMembers } from '../../../domain/keys/list.ts'
+import { rotate } from '../../../domain/keys/rotation.ts'
+import { findActiveEdgeName } from '../../../domain/tunnels/edges.ts'
+import { readUsage } from '../../../domain/usage/read.ts'
+import { archiveAsOwner } from '../../../domain/workspaces/archive.ts'
+import { readWorkspace } from '../../../domain/workspaces/manage.ts'
+import { listNotices } from '../../../domain/workspaces/notices.ts'
+import { readQuotas } from '../../../domain/workspaces/quotas.ts'
+import * as settings from '../../../domain/workspaces/settings.ts'
+import { LongLists } from '../../operations/long-lists.ts'
+import type { Dependencies, HandlerGroup } from './handlers.ts'
+
+const exports = new LongLists('Too many exports are running at the same time. Try again shortly.')
+
+export const workspaceHandlers = ({
+  services,
+  variant,
+}: Dependencies): HandlerGroup<
+  'workspace' | 'workspaces' | 'settings' | 'keys' | 'notices' | 'usage' | 'quotas' | 'audit'
+> => ({
+  'workspace.read': async (ctx) => ({
+    ...(await readWorkspace(ctx)),
+    role: ctx.role,
+    edgeName: await findActiveEdgeName(services),
+    keysCanManageKeys: variant === 'A',
+  }),
+  'keys.list': (ctx, page) => listForMembers(ctx, page),
+  'keys.create': (ctx, { label, expiresAt }) => keys.createKey(ctx, { label, expiresAt }),
+  'keys.revoke': (ctx, { id }) => keys.revoke(ctx, id),
+  'keys.rotate': (ctx, { id, overlap }) => rotate(ctx, id, overlap),
+  'notices.list': (ctx) => listNotices(ctx),
+  'usage.read': (ctx, { days }) => readUsage(ctx, days),
+  'quotas.read': (ctx) => readQuotas(ctx),
+  'workspaces.create': ({ actor }, given) => settings.createAsUser(services, actor, given),
+  'settings.rename': (ctx, { name }) => settings.rename(ctx, name),
+  'settings.policy': (ctx, { workspace: _, ...changes }) => settings.changePolicy(ctx, changes),
+  'settings.archive': (ctx, { workspace, confirm }) => archiveAsOwner(ctx, workspace, confirm),
+  'audit.list': (ctx, page) => readAudit(ctx, page),
+  'audit.export': (ctx, { workspace: _, ...input }) => {
+    const { type, name, chunks, authorize } = exportWorkspaceAudit(ctx, input)
+    return { type, name, chunks: exports.open(ctx.workspaceId, chunks, authorize) }
+  },
+})

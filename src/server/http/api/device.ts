@@ -1,0 +1,108 @@
+// Device authorization for `adit login`, /device/authorize and /device/token: see
+// domain/device-authorizations.ts. The callers have no credentials yet, so starting is limited per network,
+// and polling per device.
+
+import type { FastifyInstance } from 'fastify'
+import { deviceInfo } from '../../../contract/description.ts'
+import { DEVICE_GRANT, DEVICE_PREFIX, deviceOperations, type GrantError } from '../../../contract/device.ts'
+import { isBlank } from '../../../contract/text.ts'
+import type { Services } from '../../domain/context.ts'
+import { startDevice } from '../../domain/devices/authorizations.ts'
+import { type GrantedKey, type PollResult, pollDevice } from '../../domain/devices/device-keys.ts'
+import type { NodeCounters } from '../auth/counters.ts'
+import { rejectCrossSite, requestOrigin } from '../auth/csrf.ts'
+import { createLoginThrottle } from '../auth/login-throttle.ts'
+import { POLL_INTERVAL_S } from '../auth/poll-times.ts'
+import { perNetwork } from '../auth/sign-in-limits.ts'
+import { type Handlers, registerOperations } from '../operations/routes.ts'
+import { createOpenApiDocument } from './openapi-document.ts'
+
+interface DeviceCaller {
+  address: string
+  /** The public URL of the server. */
+  url: string
+}
+
+export interface DeviceApiOptions {
+  services: Services
+  counters: NodeCounters
+  /** The configured public URL; undefined if the server is reached where it listens. */
+  baseUrl: string | undefined
+}
+
+const STARTS_PER_NETWORK = 30
+const UNNAMED = 'unnamed device'
+
+export function registerDeviceApi(
+  server: FastifyInstance,
+  { services, counters, baseUrl }: DeviceApiOptions,
+): void {
+  const throttle = createLoginThrottle(counters)
+  const handlers: Handlers<{ anyone: undefined; device: DeviceCaller }, (typeof deviceOperations)[number]> = {
+    'device.authorize': async ({ address, url }, { device_name: name }) => {
+      await throttle.consume(perNetwork('device', address, STARTS_PER_NETWORK))
+      const deviceName = name === undefined || isBlank(name) ? UNNAMED : name.trim()
+      const { deviceCode, userCode, expiresInS } = await startDevice(services, { deviceName, address })
+      return {
+        device_code: deviceCode,
+        user_code: userCode,
+        verification_uri: `${url}/device`,
+        verification_uri_complete: `${url}/device?code=${userCode}`,
+        expires_in: expiresInS,
+        interval: POLL_INTERVAL_S,
+      }
+    },
+    'device.token': async ({ address }, { grant_type: grantType, device_code: deviceCode }) => {
+      if (grantType !== DEVICE_GRANT)
+        return rejected('unsupported_grant_type', `grant_type must be ${DEVICE_GRANT}.`)
+      if (await counters.isPollTooSoon(deviceCode))
+        return rejected('slow_down', 'Polled too soon. Wait 5 seconds longer between polls.')
+      return describeResult(await pollDevice(services, { deviceCode, address }), services.clock())
+    },
+    'description.read': createOpenApiDocument({
+      ...deviceInfo,
+      serverUrl: (baseUrl ?? '') + DEVICE_PREFIX,
+      operations: deviceOperations,
+    }),
+  }
+  registerOperations(server, deviceOperations, handlers, {
+    prefix: DEVICE_PREFIX,
+    baseUrl,
+    authenticate: (request) => {
+      // Other sites could otherwise use up the limits of a visitor's network.
+      rejectCrossSite(request, baseUrl)
+      return {
+        address: request.clientAddress ?? '',
+        url: baseUrl ?? requestOrigin(request, undefined) ?? '',
+      }
+    },
+  })
+}
+
+const rejected = (error: GrantError, description: string) => ({ error, error_description: description })
+
+function describeResult(result: PollResult, now: number) {
+  switch (result.state) {
+    case 'granted':
+      return describeKey(result.key, now)
+    case 'pending':
+      return rejected('authorization_pending', 'Not approved yet. Poll again after the interval.')
+    case 'denied':
+    case 'failed':
+      return rejected('access_denied', result.reason)
+    case 'expired':
+      return rejected('expired_token', 'The code has expired. Start again.')
+    case 'unknown':
+      return rejected('invalid_grant', 'Unknown or already used device code. Start again.')
+  }
+}
+
+const describeKey = ({ id, token, label, expiresAt, workspace, approvedBy }: GrantedKey, now: number) => ({
+  access_token: token,
+  token_type: 'Bearer' as const,
+  ...(expiresAt !== null && { expires_in: Math.max(0, Math.floor((Date.parse(expiresAt) - now) / 1000)) }),
+  key_id: id,
+  label,
+  workspace,
+  approved_by: approvedBy,
+})

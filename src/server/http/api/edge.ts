@@ -1,0 +1,146 @@
+// The edge API: /edge/v1. Only for edges, so without CORS headers.
+
+import type { FastifyInstance } from 'fastify'
+import type { Static } from 'typebox'
+import { edgeInfo } from '../../../contract/description.ts'
+import { EDGE_PREFIX, edgeOperations, type verifyKey } from '../../../contract/edge/operations.ts'
+import type { ChangeFollower } from '../../directory/change-follower.ts'
+import type { EdgeWorkspaces } from '../../directory/edge-workspaces.ts'
+import type { Grants } from '../../directory/grants.ts'
+import {
+  type Directory,
+  type InvalidCredential,
+  type MaybePromise,
+  thenMaybe,
+  type ValidKey,
+} from '../../directory/verify.ts'
+import type { Services } from '../../domain/context.ts'
+import { Fault } from '../../domain/fault.ts'
+import { isQuotaReached, QUOTA_REACHED } from '../../domain/quotas/limits.ts'
+import { claimTunnel } from '../../domain/tunnels/claims.ts'
+import { findHost } from '../../domain/tunnels/hosts.ts'
+import { syncTunnels } from '../../domain/tunnels/sync.ts'
+import { ingestReport } from '../../domain/usage/reports.ts'
+import type { WorkspaceRow, WorkspaceView } from '../../domain/workspaces/manage.ts'
+import { bearerToken, createAuthenticator, edgeMessages, keyMessages } from '../auth/authenticator.ts'
+import { type Handlers, registerOperations } from '../operations/routes.ts'
+import { keyChanges, parseEventId } from './change-events.ts'
+import { ChangeStreams } from './change-streams.ts'
+import { createOpenApiDocument } from './openapi-document.ts'
+import { describeValidKey } from './valid-key.ts'
+
+export interface EdgeOptions {
+  services: Services
+  directory: Directory
+  edgeWorkspaces: EdgeWorkspaces
+  grants: Grants
+  follower: ChangeFollower
+  /** Aborted to end the streams. */
+  closing: AbortSignal
+  baseUrl: string | undefined
+  describeWorkspace: (row: WorkspaceRow) => WorkspaceView
+}
+
+interface EdgeCaller {
+  actor: { kind: 'edge'; id: string }
+  credential: string
+  /** Authenticates the client of a forwarded request by its key. */
+  authenticateClient: () => MaybePromise<ValidKey>
+}
+
+type VerifyResult = Static<typeof verifyKey.response.schema>
+
+/** Edges need not know why a key cannot exist. */
+const reasonsForEdges: Record<
+  InvalidCredential['reason'],
+  Extract<VerifyResult, { valid: false }>['reason']
+> = {
+  malformed: 'unknown',
+  other_kind: 'unknown',
+  unknown: 'unknown',
+  revoked: 'revoked',
+  expired: 'expired',
+  archived: 'archived',
+}
+
+export function registerEdgeApi(
+  server: FastifyInstance,
+  options: EdgeOptions,
+): { openStreams: () => number } {
+  const { services, directory, edgeWorkspaces, grants, follower, closing, baseUrl = '' } = options
+  const { describeWorkspace } = options
+  const authenticateEdge = createAuthenticator(directory.verifyEdge, edgeMessages)
+  const authenticateKey = createAuthenticator(directory.verifyKey, keyMessages)
+  const streams = new ChangeStreams({
+    closing,
+    onReplaced: (edge) => server.log.warn({ edge }, 'edge has too many change streams; closed its oldest'),
+  })
+  const issueGrant = (edgeId: string, keyId: string) => grants.issue(edgeId, keyId, follower.databaseTime())
+  const describeResult = (
+    result: ValidKey | InvalidCredential,
+    { edgeId, withGrant }: { edgeId: string; withGrant: boolean },
+  ): MaybePromise<VerifyResult> =>
+    result.valid
+      ? thenMaybe(edgeWorkspaces.getVerified(edgeId, result.workspaceId), (row) => ({
+          ...describeValidKey(directory, result),
+          ...(withGrant && { grant: issueGrant(edgeId, result.keyId) }),
+          workspace: describeWorkspace(row),
+        }))
+      : { valid: false as const, reason: reasonsForEdges[result.reason] }
+  const workspaces = { findIds: edgeWorkspaces.findIds, getWorkspace: directory.getWorkspace }
+  /** What the edge may open tunnels with. */
+  const findGranted = ({ id }: EdgeCaller['actor'], given: readonly string[]) => ({
+    id,
+    verifiedKeys: grants.findKeys(id, given, follower.databaseTime()),
+  })
+
+  const handlers: Handlers<{ anyone: undefined; edge: EdgeCaller }, (typeof edgeOperations)[number]> = {
+    'keys.verify': ({ actor }, { key, grant: withGrant = false }) =>
+      thenMaybe(directory.verifyKey(key), (result) =>
+        describeResult(result, { edgeId: actor.id, withGrant }),
+      ),
+    'requests.authorize': async ({ actor, authenticateClient }) => {
+      const { keyId, workspaceId } = await authenticateClient()
+      const { slug, quota } = describeWorkspace(await edgeWorkspaces.getVerified(actor.id, workspaceId))
+      // Not 429, which nginx would turn into 500.
+      if (isQuotaReached(quota, services.clock())) throw new Fault('forbidden', { message: QUOTA_REACHED })
+      return { 'x-adit-workspace': slug, 'x-adit-key-id': keyId }
+    },
+    'keys.changes': ({ actor, credential }, { 'last-event-id': after }) =>
+      streams.open(actor.id, (closing) =>
+        keyChanges(follower, {
+          id: actor.id,
+          workspaceOf: async (id) => describeWorkspace(await directory.getWorkspace(id)),
+          isStillValid: async () => (await directory.verifyEdge(credential)).valid,
+          after: after === undefined ? undefined : parseEventId(after),
+          closing,
+        }),
+      ),
+    'tunnels.claim': ({ actor }, claim) => claimTunnel(services, findGranted(actor, [claim.grant]), claim),
+    'tunnels.sync': ({ actor }, sync) => syncTunnels(services, findGranted(actor, sync.grants ?? []), sync),
+    'usage.report': ({ actor }, report) => ingestReport(services, edgeWorkspaces.findIds, actor.id, report),
+    'hosts.find': ({ actor }, { host }) => findHost(services, workspaces, { edgeId: actor.id, host }),
+    'description.read': createOpenApiDocument({
+      ...edgeInfo,
+      serverUrl: baseUrl + EDGE_PREFIX,
+      operations: edgeOperations,
+    }),
+  }
+
+  registerOperations(server, edgeOperations, handlers, {
+    prefix: EDGE_PREFIX,
+    baseUrl,
+    authenticate(request) {
+      const own = request.headers['x-adit-edge'] as string | undefined
+      const bearer = bearerToken(request)
+      const credential = own ?? bearer
+      return thenMaybe(authenticateEdge(request, credential), ({ edgeId }) => ({
+        actor: { kind: 'edge' as const, id: edgeId },
+        credential: credential as string,
+        authenticateClient: () => authenticateKey(request, own === undefined ? undefined : bearer),
+      }))
+    },
+    reauthenticate: (request) => authenticateEdge(request, (request.caller as EdgeCaller).credential),
+  })
+  return { openStreams: () => streams.count }
+}

@@ -1,0 +1,44 @@
+// OAuth metadata for MCP clients: of the protected resource (RFC 9728), and of the server that issues API
+// keys for it by the device authorization grant (RFC 8414).
+import type { FastifyInstance } from 'fastify'
+import { DEVICE_GRANT, DEVICE_PREFIX } from '../../../contract/device.ts'
+
+const RESOURCE_PATH = '/.well-known/oauth-protected-resource'
+const SERVER_PATH = '/.well-known/oauth-authorization-server'
+const CACHE_S = 300
+
+/** WWW-Authenticate of a 401 for this path, which names its metadata. */
+export const challengeFor = (address: string, path: string): string =>
+  `Bearer resource_metadata="${address}${RESOURCE_PATH}${path}"`
+
+/**
+ * `paths` are the protected resources. The form without a path is that of the whole server, which clients try
+ * if they do not know the other one.
+ */
+export function registerOAuthMetadata(
+  server: FastifyInstance,
+  { address, paths }: { address: () => string; paths: readonly string[] },
+): void {
+  const serve = (url: string, describe: () => object) =>
+    server.get(url, (_request, reply) =>
+      reply
+        .header('access-control-allow-origin', '*')
+        .header('cache-control', `public, max-age=${CACHE_S}`)
+        .send(describe()),
+    )
+  for (const path of ['', ...paths])
+    serve(RESOURCE_PATH + path, () => ({
+      resource: address() + path,
+      resource_name: 'Adit',
+      authorization_servers: [address()],
+      bearer_methods_supported: ['header'],
+    }))
+  serve(SERVER_PATH, () => ({
+    issuer: address(),
+    device_authorization_endpoint: `${address()}${DEVICE_PREFIX}/authorize`,
+    token_endpoint: `${address()}${DEVICE_PREFIX}/token`,
+    token_endpoint_auth_methods_supported: ['none'],
+    grant_types_supported: [DEVICE_GRANT],
+    response_types_supported: [],
+  }))
+}

@@ -1,0 +1,126 @@
+// The public API: /api/v1 in the variant that the deployment runs.
+
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { publicInfo } from '../../../contract/description.ts'
+import type { Operation } from '../../../contract/operation.ts'
+import { PUBLIC_PREFIX, type Variant, variants } from '../../../contract/variants.ts'
+import {
+  type Directory,
+  type InvalidCredential,
+  type MaybePromise,
+  thenMaybe,
+  type ValidKey,
+} from '../../directory/verify.ts'
+import type { Context, Services } from '../../domain/context.ts'
+import { Fault } from '../../domain/fault.ts'
+import * as keys from '../../domain/keys/lifecycle.ts'
+import { readUsage } from '../../domain/usage/read.ts'
+import type { WorkspaceRow, WorkspaceView } from '../../domain/workspaces/manage.ts'
+import { bearerToken, createAuthenticator, keyMessages } from '../auth/authenticator.ts'
+import type { NodeCounters } from '../auth/counters.ts'
+import type { RateLimit } from '../auth/rate-limit.ts'
+import { createWriteLimits } from '../auth/write-limits.ts'
+import { LongLists } from '../operations/long-lists.ts'
+import { type Handlers, registerOperations } from '../operations/routes.ts'
+import { createOpenApiDocument } from './openapi-document.ts'
+
+export interface PublicOptions {
+  services: Services
+  counters: NodeCounters
+  /** Of a key. */
+  writesPerHour: number
+  directory: Directory
+  variant: Variant
+  /** Public URL of the server; undefined if it is not configured. */
+  baseUrl: string | undefined
+  rateLimit: RateLimit | undefined
+  describeWorkspace: (row: WorkspaceRow) => WorkspaceView
+}
+
+/** The context of an authenticated request, and the raw key that it came with. */
+interface KeyContext extends Context {
+  apiKey: string
+}
+
+type Callers = { anyone: undefined; key: KeyContext }
+
+export function registerPublicApi(server: FastifyInstance, options: PublicOptions): void {
+  const { services, counters, writesPerHour, directory, variant, baseUrl, rateLimit, describeWorkspace } =
+    options
+  const authenticateKey = createAuthenticator(directory.verifyKey, keyMessages)
+  const writes = createWriteLimits(writesPerHour, counters)
+  const longLists = new LongLists(
+    'Too many long lists are being read at the same time. Try again shortly, or read pages with ?limit=1000.',
+  )
+
+  const handlers: Handlers<Callers, (typeof variants)[Variant][number]> = {
+    'workspace.read': ({ workspaceId }) => thenMaybe(directory.getWorkspace(workspaceId), describeWorkspace),
+    'tokens.list': async (ctx, page) => {
+      const list = await keys.listPage(ctx, page)
+      if (!list.more) return list
+      // A key that is revoked while it reads gets no further slice.
+      const authorize = async () => requireValid(await directory.verifyKey(ctx.apiKey))
+      return { ...list, more: longLists.open(ctx.workspaceId, list.more, authorize) }
+    },
+    'tokens.create': (ctx, { label, 'idempotency-key': idempotencyKey }) =>
+      keys.createKey(ctx, {
+        label,
+        idempotency: idempotencyKey ? { idempotencyKey, apiKey: ctx.apiKey } : undefined,
+      }),
+    'tokens.revoke': (ctx, { id }) => keys.revoke(ctx, id),
+    'usage.read': (ctx, { days }) => readUsage(ctx, days),
+    // Of the running variant only.
+    'description.read': createOpenApiDocument({
+      ...publicInfo(variant),
+      serverUrl: (baseUrl ?? '') + PUBLIC_PREFIX,
+      operations: variants[variant],
+    }),
+  }
+
+  /** A key may always revoke itself, so that anyone who finds a leaked key can revoke it. */
+  function spendWrite({ routeOptions, params }: FastifyRequest, ctx: KeyContext): MaybePromise<KeyContext> {
+    const { method } = routeOptions.config.operation as Operation
+    const { id } = ctx.actor
+    if (method === 'GET' || (params as { id?: string }).id === id) return ctx
+    const spent = method === 'POST' ? writes.spendForKeyCreation(id, ctx.workspaceId) : writes.spendByKey(id)
+    return thenMaybe(spent, () => ctx)
+  }
+
+  mountPreflight(server, variants[variant])
+  registerOperations<Callers, (typeof variants)[Variant]>(server, variants[variant], handlers, {
+    prefix: PUBLIC_PREFIX,
+    baseUrl,
+    authenticate(request, reply) {
+      const apiKey = bearerToken(request)
+      return thenMaybe(authenticateKey(request, apiKey), ({ keyId, workspaceId }) => {
+        const actor = { kind: 'key' as const, id: keyId, address: request.clientAddress }
+        const ctx: KeyContext = { ...services, workspaceId, actor, apiKey: apiKey as string }
+        // Known from here on, so that the log names it whatever happens next.
+        request.caller = ctx
+        if (rateLimit) return thenMaybe(rateLimit(keyId, reply), () => spendWrite(request, ctx))
+        return spendWrite(request, ctx)
+      })
+    },
+    // Revocations never wait.
+    queue: {
+      isQueued: ({ method }) => method === 'POST',
+      run: (caller, handle) => writes.queue.run((caller as KeyContext).actor.id, handle),
+    },
+  })
+}
+
+/** Preflight succeeds for every path, so that a page can read the 404 of one that does not exist. */
+function mountPreflight(server: FastifyInstance, operations: readonly Operation[]): void {
+  const methods = new Set(operations.flatMap(({ method }) => (method === 'GET' ? ['GET', 'HEAD'] : [method])))
+  const allowed = {
+    'access-control-allow-methods': [...methods, 'OPTIONS'].join(', '),
+    'access-control-allow-headers':
+      'Authorization, Content-Type, Idempotency-Key, If-None-Match, Traceparent, Tracestate',
+    'access-control-max-age': '86400',
+  }
+  server.options('/api/*', (_request, reply) => reply.code(204).headers(allowed).send())
+}
+
+function requireValid(result: ValidKey | InvalidCredential): void {
+  if (!result.valid) throw new Fault('unauthorized', { message: keyMessages[result.reason] })
+}

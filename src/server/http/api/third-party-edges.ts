@@ -1,0 +1,121 @@
+// Third-party edges with their own protocols: frp as a server plugin, sish by its authentication webhook.
+// Neither can send headers, so the edge credential is in the path; the access log has only the pattern of the
+// route.
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import Type from 'typebox'
+import { faults } from '../../../contract/faults.ts'
+import type { ChangeFollower } from '../../directory/change-follower.ts'
+import type { EdgeWorkspaces } from '../../directory/edge-workspaces.ts'
+import { type Directory, type MaybePromise, thenMaybe } from '../../directory/verify.ts'
+import { Fault } from '../../domain/fault.ts'
+import { isQuotaReached, QUOTA_REACHED } from '../../domain/quotas/limits.ts'
+import { type Checker, checker } from '../../domain/validation.ts'
+import type { WorkspaceRow, WorkspaceView } from '../../domain/workspaces/manage.ts'
+import { createAuthenticator, edgeMessages, keyMessages } from '../auth/authenticator.ts'
+import { errorBody, faultFor } from '../server/errors.ts'
+import { createDatabaseWait } from './database-wait.ts'
+import { asObject, type FrpResponse, handleFrp, rejected } from './frp.ts'
+
+export interface ThirdPartyEdgesOptions {
+  clock: () => number
+  directory: Directory
+  edgeWorkspaces: EdgeWorkspaces
+  follower: ChangeFollower
+  /** Aborted when requests must not wait any longer. */
+  closing: AbortSignal
+  describeWorkspace: (row: WorkspaceRow) => WorkspaceView
+}
+
+interface EdgeCaller {
+  actor: { kind: 'edge'; id: string }
+}
+
+/**
+ * frpc closes its tunnels at a failed Ping. frps closes them 30 seconds after the last successful one, of
+ * which up to 11 pass before the next is sent.
+ */
+const PING_WAIT_MS = 10_000
+
+const SshLogin = Type.Object({
+  password: Type.String({ maxLength: 200 }),
+  user: Type.String({ maxLength: 256 }),
+  remote_addr: Type.Optional(Type.String({ maxLength: 256 })),
+})
+
+export function registerThirdPartyEdges(
+  server: FastifyInstance,
+  { clock, directory, edgeWorkspaces, follower, closing, describeWorkspace }: ThirdPartyEdgesOptions,
+): void {
+  const authenticateEdge = createAuthenticator(directory.verifyEdge, edgeMessages)
+  const authenticateKey = createAuthenticator(directory.verifyKey, keyMessages)
+  const checkSshLogin: Checker<Type.Static<typeof SshLogin>> = checker(SshLogin, '/body')
+  const waitForDatabase = createDatabaseWait({ isUpToDate: follower.isUpToDate, closing })
+  /** The workspace of a valid key that the edge of the request has presented. */
+  const workspaceOf = async ({ caller }: FastifyRequest, id: string) =>
+    describeWorkspace(await edgeWorkspaces.getVerified((caller as EdgeCaller).actor.id, id))
+
+  /** Runs before the body is read, and again afterwards: the edge may have been revoked meanwhile. */
+  const authenticate = async (request: FastifyRequest) => {
+    const { credential } = request.params as { credential: string }
+    request.caller = await thenMaybe(authenticateEdge(request, credential), ({ edgeId }) => ({
+      actor: { kind: 'edge', id: edgeId },
+    }))
+  }
+
+  /** frps names the operation in the query, too. */
+  const attempt = <T>(request: FastifyRequest, reply: FastifyReply, run: () => MaybePromise<T>) =>
+    (request.query as { op?: unknown }).op === 'Ping'
+      ? waitForDatabase(run, () => reply.elapsedTime < PING_WAIT_MS)
+      : run()
+
+  const authenticateFrp = async (request: FastifyRequest, reply: FastifyReply) =>
+    attempt(request, reply, () => authenticate(request))
+
+  server.route({
+    method: 'POST',
+    url: '/edge/frp/:credential',
+    config: { takesBody: true },
+    onRequest: authenticateFrp,
+    preValidation: authenticateFrp,
+    errorHandler: (error, request, reply) => {
+      const fault = faultFor(error, request)
+      const { status } = faults[fault.code]
+      // Not a decision: a proxy in front can ask another node.
+      if (status >= 500) return reply.code(status).send(errorBody(fault))
+      reply.code(200).send(rejected(fault.message))
+    },
+    handler: async (request, reply): Promise<FrpResponse> => {
+      const { op, content } = asObject(request.body)
+      return attempt(request, reply, () =>
+        handleFrp(op, content, {
+          clock,
+          verifyKey: directory.verifyKey,
+          describeWorkspace: (id) => workspaceOf(request, id),
+        }),
+      )
+    },
+  })
+
+  server.route({
+    method: 'POST',
+    url: '/edge/sish/:credential',
+    config: { takesBody: true },
+    onRequest: authenticate,
+    preValidation: authenticate,
+    handler: async (request) => {
+      checkSshLogin(request.body)
+      const { password, user } = request.body as Type.Static<typeof SshLogin>
+      const { workspaceId } = await authenticateKey(request, password)
+      const { slug, provisioned, quota } = await workspaceOf(request, workspaceId)
+      if (!provisioned)
+        throw new Fault('forbidden', { message: `The workspace "${slug}" is not provisioned yet.` })
+      if (isQuotaReached(quota, clock())) throw new Fault('forbidden', { message: QUOTA_REACHED })
+      // sish puts the user name into host names, in lower case.
+      if (user.toLowerCase() !== slug)
+        throw new Fault('forbidden', {
+          message: `The user name must be "${slug}", the slug of the API key's workspace.`,
+        })
+      return { workspace: slug }
+    },
+  })
+}

@@ -1,0 +1,62 @@
+// Throttles attempts to guess passwords and codes. Each node counts failures in memory, in tables of fixed
+// size.
+//
+// For each account, browsers that never signed in to it are delayed, not locked out: after a few failures
+// each further one increases the delay, up to 60 s. This allows about 1,500 guesses a day per account on each
+// node. A browser that has signed in before (known-browser.ts) has its own budget, which others cannot use
+// up.
+import { type MaybePromise, thenMaybe } from '../../directory/verify.ts'
+import { formatDuration } from '../../domain/duration.ts'
+import { Fault } from '../../domain/fault.ts'
+import type { Limits } from './attempt-counts.ts'
+import type { NodeCounters } from './counters.ts'
+
+export type { Limit, Limits } from './attempt-counts.ts'
+
+export type LoginThrottle = ReturnType<typeof createLoginThrottle>
+
+type Refund = () => MaybePromise<void>
+
+export function createLoginThrottle({
+  takeAttempt,
+  refundAttempts,
+  extendWindow,
+}: Pick<NodeCounters, 'takeAttempt' | 'refundAttempts' | 'extendWindow'>) {
+  /** Counts an attempt, whatever its outcome. Returns a function that refunds it. */
+  const consume = (limits: Limits): MaybePromise<Refund> =>
+    thenMaybe(takeAttempt(limits), ({ waitMs, counted }) => {
+      if (waitMs > 0) throw tooManyAttempts(Math.ceil(waitMs / 1000))
+      return () => refundAttempts(counted)
+    })
+
+  /**
+   * Counts the attempt before it runs, so that parallel ones count, and refunds it if no secret was wrong.
+   * `successes` count it if it succeeds.
+   */
+  async function attempt<T>(limits: Limits, act: () => Promise<T>, successes: Limits = []): Promise<T> {
+    const refundSuccess = await consume(successes)
+    try {
+      const refundAttempt = await consume(limits)
+      const result = await act().catch(async (error) => {
+        await (isWrongSecret(error) ? extendWindow(limits) : refundAttempt())
+        throw error
+      })
+      await refundAttempt()
+      return result
+    } catch (error) {
+      await refundSuccess()
+      throw error
+    }
+  }
+
+  return { attempt, consume }
+}
+
+const isWrongSecret = (error: unknown) =>
+  error instanceof Fault && (error.code === 'unauthorized' || error.code === 'forbidden')
+
+const tooManyAttempts = (retryAfterS: number) =>
+  new Fault('rate_limited', {
+    message: `Too many attempts. Try again in ${formatDuration(retryAfterS)}.`,
+    retryAfterS,
+  })

@@ -1,0 +1,96 @@
+// The limits of sign-in attempts: per account, network and known browser.
+
+import { ipPrefix } from '../../../lib/net/ip-address.ts'
+import type { Auth, WithCookies } from '../../auth/better-auth.ts'
+import type { Browser } from '../../auth/browser.ts'
+import { credentialsOf, passwordOf } from '../../domain/accounts/users.ts'
+import type { Services } from '../../domain/context.ts'
+import type { Account, KnownBrowsers } from './known-browser.ts'
+import type { Limits } from './login-throttle.ts'
+
+const NO_ACCOUNT: Account = { userId: '', passwordHash: '' }
+
+export type SignInLimits = ReturnType<typeof createSignInLimits>
+
+export function createSignInLimits(services: Services, known: KnownBrowsers, auth: () => Promise<Auth>) {
+  async function accountOf(userId: string): Promise<Account | undefined> {
+    const passwordHash = await passwordOf(services, userId)
+    return passwordHash === undefined ? undefined : { userId, passwordHash }
+  }
+
+  /** The id of the browser, if it has signed in to the account before. */
+  async function findKnown({ cookie }: Browser, email: string): Promise<string | undefined> {
+    if (!known.hasEntries(cookie)) return undefined
+    const account = await credentialsOf(services, email)
+    // The same work for an unknown address, so that the response time does not reveal accounts.
+    const found = known.find(cookie, account ?? NO_ACCOUNT)
+    return account && found
+  }
+
+  return {
+    // A known browser has one counter of its own. Others are counted by account and by network: attackers
+    // guess one account from many networks, or many accounts from one.
+    async limitsOf(browser: Browser, address: string): Promise<Limits> {
+      const email = address.toLowerCase()
+      const name = await findKnown(browser, email)
+      if (name !== undefined) return [{ kind: 'known-browser', name, max: 10, onExceed: 'delay' }]
+      return [
+        {
+          kind: 'sign-in-account-from-network',
+          name: `${email} ${ipPrefix(browser.address, 64)}`,
+          max: 5,
+          onExceed: 'delay',
+        },
+        { kind: 'sign-in-account', name: email, max: 10, onExceed: 'delay' },
+        ...perNetwork('sign-in', browser.address, 50),
+      ]
+    },
+
+    /** Adds the cookie that makes this a known browser, if the cookies belong to a session. */
+    async markKnown<T>(browser: Browser, signedIn: WithCookies<T>): Promise<WithCookies<T>> {
+      const cookie = signedIn.cookies.map((one) => one.split(';', 1)[0]).join('; ')
+      const session = await (await auth()).readSession({ ...browser, cookie })
+      const account = session && (await accountOf(session.result.userId))
+      if (!account || known.find(browser.cookie, account)) return signedIn
+      return { ...signedIn, cookies: [...signedIn.cookies, known.cookieFor(browser.cookie, account)] }
+    },
+  }
+}
+
+/**
+ * Limits by network. A /48 may be one subscriber or one site, so it is allowed four times as much as a /64. A
+ * /32 is usually a provider: it is allowed 64 times as much.
+ */
+export function perNetwork(
+  action: 'sign-in' | 'code' | 'sso' | 'sso-return' | 'mail' | 'device' | 'user-code',
+  address: string,
+  max: number,
+): Limits {
+  const kind = `${action}-network` as const
+  const limit = (name: string, factor: number) =>
+    ({ kind, name, max: max * factor, onExceed: 'reject' }) as const
+  const own = limit(ipPrefix(address, 64), 1)
+  if (own.name === address) return [own]
+  return [own, limit(ipPrefix(address, 48), 4), limit(ipPrefix(address, 32), 64)]
+}
+
+/** Each successful sign-in is an audit entry in every workspace of the user. */
+export const perSignedIn = (email: string): Limits => [
+  { kind: 'signed-in-account', name: email.toLowerCase(), max: 100, onExceed: 'reject' },
+]
+
+/** For operations that ask for the password again: a stolen session must not be enough to guess it. */
+export const perAccount = (userId: string): Limits => [
+  { kind: 'own-account', name: userId, max: 10, onExceed: 'reject' },
+]
+
+/** For codes of terminals that wait for an approval. */
+export const perUserCode = (userId: string, address: string): Limits => [
+  { kind: 'user-code-account', name: userId, max: 10, onExceed: 'reject' },
+  ...perNetwork('user-code', address, 30),
+]
+
+export const perMail = (email: string, address: string): Limits => [
+  { kind: 'mail-account', name: email.toLowerCase(), max: 3, onExceed: 'reject' },
+  ...perNetwork('mail', address, 20),
+]

@@ -1,0 +1,106 @@
+// Limits what one user, one key and the keys of one workspace write. Each write adds rows that are kept for
+// long (audit log, keys), so the sustained rate bounds how fast a single caller can fill the disk.
+
+import { HOUR_MS } from '../../../lib/time.ts'
+import { type MaybePromise, thenMaybe } from '../../directory/verify.ts'
+import { formatDuration } from '../../domain/duration.ts'
+import { Fault } from '../../domain/fault.ts'
+import { createCallerQueue } from './caller-queue.ts'
+
+/** `burst` writes at once, then one every `refillMs`. */
+export interface Bucket {
+  name: string
+  burst: number
+  refillMs: number
+}
+
+/**
+ * Key creation is also limited per workspace: each key that a key creates has a limit of its own. The factor
+ * multiplies the burst, not the rate.
+ */
+const WORKSPACE_FACTOR = 3
+
+/** Writes of a caller in progress. Each needs a connection to the database, of which a node has 10. */
+const RUNNING_MAX = 4
+/** As long as a write waits for a lock of the database: while that is blocked, others would fail as well. */
+const WAIT_MS = 5_000
+
+export type WriteLimits = ReturnType<typeof createWriteLimits>
+
+interface Buckets {
+  spendTokens: (buckets: readonly Bucket[]) => MaybePromise<number>
+}
+
+/** All writes of an hour may come at once: scripts do that. */
+export function createWriteLimits(perHour: number, { spendTokens }: Buckets) {
+  const refillMs = HOUR_MS / perHour
+  const perCaller = (name: string): Bucket => ({ name, burst: perHour, refillMs })
+  const spendOrReject = (...buckets: Bucket[]): MaybePromise<void> =>
+    thenMaybe(spendTokens(buckets), rejectIfLimited)
+  return {
+    /** Writes of one caller beyond a few wait for each other, so that those of others need not. */
+    queue: createCallerQueue(RUNNING_MAX, { ms: WAIT_MS, error: waitedTooLong }),
+    spendByUser: (userId: string) => spendOrReject(perCaller(`user ${userId}`)),
+    spendByKey: (keyId: string) => spendOrReject(perCaller(`key ${keyId}`)),
+    spendForKeyCreation: (keyId: string, workspaceId: string) =>
+      spendOrReject(perCaller(`key ${keyId}`), {
+        name: `creations ${workspaceId}`,
+        burst: WORKSPACE_FACTOR * perHour,
+        refillMs,
+      }),
+  }
+}
+
+const waitedTooLong = () =>
+  new Fault('unavailable', {
+    message: 'Your earlier changes are still in progress. Try again shortly.',
+    retryAfterS: 1,
+  })
+
+function rejectIfLimited(waitMs: number): void {
+  if (waitMs === 0) return
+  const retryAfterS = Math.ceil(waitMs / 1000)
+  throw new Fault('rate_limited', {
+    message: `Too many changes. Try again in ${formatDuration(retryAfterS)}.`,
+    retryAfterS,
+  })
+}
+
+const PRUNE_MIN = 1_000
+
+/**
+ * Token buckets, each as the time at which it is full again. Only authenticated callers have one, and full
+ * buckets are removed, so the map has the callers of the last hours only.
+ */
+export function createBuckets(clock: () => number) {
+  const fullAt = new Map<string, number>()
+  let pruneSize = PRUNE_MIN
+
+  function prune(now: number): void {
+    if (fullAt.size < pruneSize) return
+    for (const [name, at] of fullAt) if (at <= now) fullAt.delete(name)
+    pruneSize = Math.max(PRUNE_MIN, 2 * fullAt.size)
+  }
+
+  /** How long the bucket needs to be full again. */
+  function refillTime({ name, burst, refillMs }: Bucket, now: number): number {
+    const left = Math.max((fullAt.get(name) ?? now) - now, 0)
+    if (left <= burst * refillMs) return left
+    // The clock was set back.
+    fullAt.set(name, now + burst * refillMs)
+    return burst * refillMs
+  }
+
+  return {
+    /** Takes one from each bucket and returns 0; or takes none, and returns the time to wait. */
+    spendTokens(buckets: readonly Bucket[]): number {
+      const now = clock()
+      const waits = buckets.map((bucket) => refillTime(bucket, now) - (bucket.burst - 1) * bucket.refillMs)
+      const waitMs = Math.max(0, ...waits)
+      if (waitMs > 0) return waitMs
+      for (const bucket of buckets) fullAt.set(bucket.name, now + refillTime(bucket, now) + bucket.refillMs)
+      prune(now)
+      return 0
+    },
+  }
+}

@@ -1,0 +1,134 @@
+// Responses that are lists of any length, streamed in slices with backpressure: a slice is read when the one
+// before was sent. If a slice fails, the connection is aborted, so that the client sees truncated JSON and
+// not a short list. If a node has too many lists, the workspace with the most loses its oldest one.
+import { addAbortSignal, Readable } from 'node:stream'
+import { SharedSlots } from '../../../lib/shared-slots.ts'
+import { Fault } from '../../domain/fault.ts'
+import type { Serialize } from './serialize.ts'
+
+/** Lists in progress. A slow client occupies about 1 MiB of memory and the socket. */
+const PER_WORKSPACE_MAX = 4
+const PER_NODE_MAX = 64
+/** A client that has not read the list by then is disconnected. */
+const LIST_MS_MAX = 120_000
+const RETRY_AFTER_S = 2
+
+/** A list that is being sent. */
+export interface OpenList<T> extends AsyncIterableIterator<T> {
+  /** Aborted if the list has to make room for one of another workspace. */
+  readonly displaced: AbortSignal
+}
+
+export class LongLists {
+  /** By workspace. */
+  readonly #open = new SharedSlots<AbortController>()
+  readonly #tooManyMessage: string
+
+  constructor(tooManyMessage: string) {
+    this.#tooManyMessage = tooManyMessage
+  }
+
+  /**
+   * Returns the same slices. The list counts against its workspace until it ends, fails or is returned.
+   * `authorize` is called before each slice, and throws if the caller may not read on.
+   */
+  open<T>(workspaceId: string, slices: AsyncIterator<T>, authorize: () => Promise<unknown>): OpenList<T> {
+    const list = this.#acquire(workspaceId)
+    const release = () => this.#open.delete(workspaceId, list)
+    return {
+      displaced: list.signal,
+      [Symbol.asyncIterator]() {
+        return this
+      },
+      async next() {
+        await authorize()
+        const result = await slices.next()
+        if (result.done) release()
+        return result
+      },
+      async return() {
+        release()
+        await slices.return?.()
+        return { value: undefined, done: true }
+      },
+    }
+  }
+
+  #acquire(workspaceId: string): AbortController {
+    const isFull = this.#open.size >= PER_NODE_MAX
+    const isLimited = this.#open.count(workspaceId) >= PER_WORKSPACE_MAX
+    const displaced = isFull && !isLimited ? this.#open.displace(workspaceId, 'oldest') : undefined
+    if (isLimited || (isFull && !displaced))
+      throw new Fault('rate_limited', { message: this.#tooManyMessage, retryAfterS: RETRY_AFTER_S })
+    displaced?.abort()
+    const list = new AbortController()
+    this.#open.add(workspaceId, list)
+    return list
+  }
+}
+
+/** `first` and each of `more` have the shape of the response: an object with one nonempty list. */
+export function streamList(serialize: Serialize, first: object, more: AsyncIterable<object>): Readable {
+  const text = serialize(first)
+  const slices = more[Symbol.asyncIterator]()
+  const itemsAt = text.indexOf('[') + 1
+  const itemsOf = (slice: object) => serialize(slice).slice(itemsAt, -']}'.length)
+  return toStream(textsOf([text.slice(0, -']}'.length)], slices, itemsOf), slices)
+}
+
+/** The chunks of a file of any length. */
+export function streamFile(chunks: AsyncIterable<string>): Readable {
+  const slices = chunks[Symbol.asyncIterator]()
+  async function* texts() {
+    for (;;) {
+      const { done, value } = await serially(() => slices.next())
+      if (done) return
+      yield value
+    }
+  }
+  return toStream(texts(), slices)
+}
+
+function toStream(texts: AsyncIterable<string>, slices: AsyncIterator<unknown>): Readable {
+  const stream = Readable.from(texts)
+  if ('displaced' in slices) addAbortSignal((slices as OpenList<unknown>).displaced, stream)
+  const timeout = setTimeout(
+    () => stream.destroy(new Error('the client reads the list too slowly')),
+    LIST_MS_MAX,
+  )
+  // Also when it is destroyed before anything was read.
+  stream.once('close', () => {
+    clearTimeout(timeout)
+    void slices.return?.()
+  })
+  return stream
+}
+
+/** `opening` is emptied, so that the first page is not kept in memory while the rest is read. */
+async function* textsOf(
+  opening: string[],
+  slices: AsyncIterator<object>,
+  itemsOf: (slice: object) => string,
+): AsyncGenerator<string> {
+  yield opening.pop() as string
+  for (;;) {
+    const items = await serially(async () => {
+      const { done, value } = await slices.next()
+      return done ? undefined : itemsOf(value)
+    })
+    if (items === undefined) break
+    yield `,${items}`
+  }
+  yield ']}'
+}
+
+/** Slices are produced one at a time in this process, and other events are handled before the next. */
+let queue: Promise<unknown> = Promise.resolve()
+
+function serially<T>(produce: () => Promise<T>): Promise<T> {
+  const produced = queue.then(produce)
+  queue = produced.then(yieldToEventLoop, yieldToEventLoop)
+  return produced
+}
+
+const yieldToEventLoop = () => new Promise((resolve) => setImmediate(resolve))

@@ -1,0 +1,144 @@
+// The table of operations that the response cache serves, one row each. A row either stores whole responses
+// with a validator that decides how long they are fresh, or stores the response head and renders the body for
+// each request.
+import type { IncomingHttpHeaders } from 'node:http'
+import { verifyKey } from '../../../contract/edge/operations.ts'
+import { startOfDay, startOfSecond } from '../../../lib/time.ts'
+import type { EdgeWorkspaces } from '../../directory/edge-workspaces.ts'
+import type { Directory, ValidKey } from '../../directory/verify.ts'
+import type { Context } from '../../domain/context.ts'
+import type { WorkspaceRow, WorkspaceView } from '../../domain/workspaces/manage.ts'
+import { describeValidKey } from '../api/valid-key.ts'
+import { serializerFor } from '../operations/serialize.ts'
+
+/** `isFresh`: whether the operation would still return what it returned when the validator was created. */
+export type Validator = () => boolean
+
+export type CacheableOperation = StoredResponse | RenderedResponse
+
+interface Cacheable {
+  /** The operation's id in the contract. */
+  readonly id: string
+  /** Whether the headers are those of an ordinary request to this operation. */
+  hasOrdinaryHeaders(headers: IncomingHttpHeaders): boolean
+  /** Called for each response: counts the credentials that `authenticate` and `render` have found valid. */
+  countVerified(): void
+}
+
+export interface StoredResponse extends Cacheable {
+  /** Finds the caller in the directory's cache, by the hash of the secret; undefined is a miss. */
+  authenticate(hash: string): { id: string; workspaceId: string } | undefined
+  cacheKey(workspaceId: string, url: string): string
+  /** Called before the operation reads anything. Undefined if a change could go unnoticed: do not store. */
+  createValidator(ctx: Context): Validator | undefined
+}
+
+export interface RenderedResponse extends Cacheable {
+  authenticate(hash: string): { id: string } | undefined
+  /** The response body for the caller, from caches alone; undefined is a miss. */
+  render(requestBody: string, callerId: string): string | undefined
+}
+
+export interface CacheableOperationsOptions {
+  readonly directory: Directory
+  readonly edgeWorkspaces: Pick<EdgeWorkspaces, 'isKnown'>
+  readonly describeWorkspace: (row: WorkspaceRow) => WorkspaceView
+  /** Requests with a key count against a rate limit, and its headers differ from response to response. */
+  readonly isRateLimited: boolean
+}
+
+export function cacheableOperations(options: CacheableOperationsOptions): CacheableOperation[] {
+  const { directory, isRateLimited } = options
+  const read = {
+    hasOrdinaryHeaders: (headers: IncomingHttpHeaders) => headers['content-length'] === undefined,
+    authenticate(hash: string) {
+      const key = directory.cachedKey(hash)
+      return key && { id: key.keyId, workspaceId: key.workspaceId }
+    },
+    countVerified() {
+      directory.keyVerdicts.hit.valid += 1
+    },
+    cacheKey: (workspaceId: string, url: string) => `${workspaceId} ${url}`,
+  }
+  const reads: StoredResponse[] = [
+    { id: 'workspace.read', ...read, createValidator: (ctx) => sameWorkspaceRow(directory, ctx) },
+    { id: 'tokens.list', ...read, createValidator: (ctx) => sameDataVersionAnd(startOfSecond, ctx) },
+    { id: 'usage.read', ...read, createValidator: (ctx) => sameDataVersionAnd(startOfDay, ctx) },
+  ]
+  return [...(isRateLimited ? [] : reads), verification(options)]
+}
+
+/** The directory evicts the row of a workspace that changes, and caches another one. */
+function sameWorkspaceRow(directory: Directory, { workspaceId }: Context): Validator | undefined {
+  const row = directory.cachedWorkspace(workspaceId)
+  return row && (() => directory.cachedWorkspace(workspaceId) === row)
+}
+
+/** Fresh until the next commit to the database. Not on PostgreSQL, which has no cheap data version. */
+function sameDataVersion({ store }: Context): Validator | undefined {
+  const version = store.dataVersion()
+  return version === undefined ? undefined : () => store.dataVersion() === version
+}
+
+/** For responses that also change with the time: usage is of the days up to today, and keys expire. */
+function sameDataVersionAnd(startOf: (ms: number) => number, ctx: Context): Validator | undefined {
+  const isUnchanged = sameDataVersion(ctx)
+  const period = startOf(ctx.clock())
+  return isUnchanged && (() => isUnchanged() && startOf(ctx.clock()) === period)
+}
+
+/** The body as client libraries write it; any other spelling is parsed by Fastify. */
+const BODY_START = '{"key":"'
+const BODY_END = '"}'
+const VERIFY_BODY_BYTES_MAX = 220
+
+/** In place of the id of a key; it comes before anything that a user can name. */
+const KEY_ID = '{keyId}'
+
+/** Rendered for each request: a stored response for each key would take more memory than the keys. */
+function verification(options: CacheableOperationsOptions): RenderedResponse {
+  const { directory, edgeWorkspaces, describeWorkspace } = options
+  const serialize = serializerFor(verifyKey.response.schema)
+  const describe = (key: ValidKey, row: WorkspaceRow) =>
+    serialize({ ...describeValidKey(directory, key), workspace: describeWorkspace(row) })
+  /** Responses differ only by the id of the key, unless it expires. Before it, all are the same. */
+  let start = ''
+  const ends = new WeakMap<WorkspaceRow, string>()
+  function endOf(key: ValidKey, row: WorkspaceRow): string {
+    const known = ends.get(row)
+    if (known !== undefined) return known
+    const text = describe({ ...key, keyId: KEY_ID }, row)
+    const at = text.indexOf(KEY_ID)
+    const end = text.slice(at + KEY_ID.length)
+    start = text.slice(0, at)
+    ends.set(row, end)
+    return end
+  }
+  return {
+    id: verifyKey.id,
+    hasOrdinaryHeaders: (headers) =>
+      headers['x-adit-edge'] === undefined &&
+      headers['content-type'] === 'application/json' &&
+      Number(headers['content-length']) > 0 &&
+      Number(headers['content-length']) <= VERIFY_BODY_BYTES_MAX,
+    authenticate(hash) {
+      const edge = directory.cachedEdge(hash)
+      return edge && { id: edge.edgeId }
+    },
+    countVerified() {
+      directory.edgeVerdicts.hit.valid += 1
+      directory.keyVerdicts.hit.valid += 1
+    },
+    render(requestBody, edgeId) {
+      if (!requestBody.startsWith(BODY_START) || !requestBody.endsWith(BODY_END)) return undefined
+      // Whatever it contains: if its hash is in the cache, it is a key, which needs no escaping in JSON.
+      const secret = requestBody.slice(BODY_START.length, -BODY_END.length)
+      const key = directory.cachedKey(directory.hashOf(secret))
+      const row = key && directory.cachedWorkspace(key.workspaceId)
+      if (!row || !edgeWorkspaces.isKnown(edgeId, row)) return undefined
+      if (key.expiresAt !== null) return describe(key, row)
+      const end = endOf(key, row)
+      return start + key.keyId + end
+    },
+  }
+}

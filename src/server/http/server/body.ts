@@ -1,0 +1,89 @@
+// Request bodies. All content types are parsed here, so that no spelling of one can bypass validation.
+import { isUtf8 } from 'node:buffer'
+import type { FastifyRequest } from 'fastify'
+import { FORM_TYPE } from '../../../contract/operation.ts'
+import { invalid } from '../../domain/fault.ts'
+
+const QUOTE = 0x22
+const BACKSLASH = 0x5c
+
+/** Kinds of bytes outside of strings. */
+const OTHER = 0
+const OPEN = 1
+const CLOSE = 2
+const COMMA = 3
+const kinds = new Uint8Array(256)
+for (const [characters, kind] of [
+  ['[{', OPEN],
+  [']}', CLOSE],
+  [',', COMMA],
+  ['"', QUOTE],
+] as const)
+  for (const byte of Buffer.from(characters)) kinds[byte] = kind
+
+/** Smaller bodies are parsed within two milliseconds, whatever they contain. */
+const UNCHECKED_BYTES_MAX = 16 * 1024
+/** Nesting is the slowest to parse: 4 MiB of brackets block the event loop for most of a second. */
+const DEPTH_MAX = 16
+/** The largest valid usage report has 40,000. */
+const VALUES_MAX = 50_000
+
+/** An operation without a body ignores one. If it has a body, a missing one is the empty object. */
+export function parseBody(request: FastifyRequest, bytes: Buffer): unknown {
+  const { operation, takesBody } = request.routeOptions.config
+  if (!(operation?.body || takesBody) || bytes.length === 0) return {}
+  requireType(request.headers['content-type'], operation?.form ? FORM_TYPE : 'application/json')
+  if (!isUtf8(bytes)) throw invalid('/body', 'must be UTF-8')
+  if (operation?.form) return parseForm(bytes.toString('utf8'))
+  if (bytes.length > UNCHECKED_BYTES_MAX) requireSimple(bytes)
+  try {
+    return JSON.parse(bytes.toString('utf8'))
+  } catch {
+    throw invalid('/body', 'must be valid JSON')
+  }
+}
+
+/** As OAuth demands (RFC 6749, section 3.2): a parameter is given once, and one without a value is absent. */
+function parseForm(text: string): Record<string, string> {
+  const parameters = [...new URLSearchParams(text)].filter(([, value]) => value !== '')
+  const form = new Map(parameters)
+  if (form.size < parameters.length) throw invalid('/body', 'must not repeat a parameter')
+  return Object.fromEntries(form)
+}
+
+function requireType(contentType: string | undefined, expected: string): void {
+  if (contentType === expected) return
+  const [type = '', ...parameters] = (contentType ?? '').split(';').map((part) => part.trim().toLowerCase())
+  if (type !== expected) throw invalid('/headers/content-type', `must be ${expected}`)
+  const charset = parameters.find((parameter) => parameter.startsWith('charset='))
+  if (charset && !/^charset="?utf-?8"?$/.test(charset))
+    throw invalid('/headers/content-type', 'must not name a charset other than utf-8')
+}
+
+/**
+ * Limits the structure of a large body before it is parsed, in one pass over its bytes outside of strings.
+ * The table saves comparing each byte with each of the characters.
+ */
+function requireSimple(bytes: Buffer): void {
+  let depth = 0
+  let values = 0
+  for (let at = 0; at < bytes.length; at++) {
+    const kind = kinds[bytes[at] as number]
+    if (kind === OTHER) continue
+    if (kind === QUOTE) at = endOfString(bytes, at)
+    else if (kind === CLOSE) depth -= 1
+    else {
+      values += 1
+      if (kind === OPEN) depth += 1
+      if (depth > DEPTH_MAX) throw invalid('/body', `must not be nested more than ${DEPTH_MAX} levels deep`)
+      if (values > VALUES_MAX) throw invalid('/body', `must not hold more than ${VALUES_MAX} values`)
+    }
+  }
+}
+
+function endOfString(bytes: Buffer, start: number): number {
+  let at = start + 1
+  for (let byte = bytes[at]; byte !== undefined && byte !== QUOTE; byte = bytes[at])
+    at += byte === BACKSLASH ? 2 : 1
+  return at
+}

@@ -1,0 +1,120 @@
+// Opens the database and constructs the services of domain functions. Separate from app.ts, so that admin
+// commands do not load a web server.
+import { randomBytes } from 'node:crypto'
+import type { Logger } from 'pino'
+import { ServerInstruments } from '../lib/metrics/server-instruments.ts'
+import { errorMessage, StartupError } from '../lib/startup-error.ts'
+import type { Config } from './config/server.ts'
+import { createPropagation } from './directory/propagation.ts'
+import { writeAudit } from './domain/audit/entries.ts'
+import { databaseEntry } from './domain/audit/operator-actions.ts'
+import type { Services } from './domain/context.ts'
+import { createIds } from './domain/ids.ts'
+import { dailyMaxOf } from './domain/usage/reports.ts'
+import { operatorActor } from './operator.ts'
+import type { Siblings } from './store/engine/siblings.ts'
+import { StorageFault } from './store/engine/storage-fault.ts'
+import { openStore, type Store, type Target } from './store/engine/store.ts'
+import { migrate, SchemaTooNew } from './store/schema/migrate.ts'
+import { createUsageLanes } from './store/usage/lanes.ts'
+import { mergeReports } from './store/usage/read.ts'
+
+const WARN_INTERVAL_MS = 5_000
+
+/**
+ * Opens the database and migrates its schema. Retries until the timeout while the database is unreachable.
+ */
+export async function openServices(
+  config: Config,
+  log: Logger,
+  timeoutMs: number,
+  siblings?: Siblings,
+): Promise<Services> {
+  let store: Store | undefined
+  try {
+    const events = {
+      onLostConnection: (error: Error) =>
+        log.warn({ reason: errorMessage(error) }, 'database connection lost'),
+      onStorageFault: (fault: StorageFault) =>
+        log.error({ reason: fault.message }, 'database storage fault: not ready'),
+      onStorageRecovered: () => log.info('database storage recovered: ready'),
+    }
+    store = openStore(config.database, events, siblings)
+    const services = servicesOn(store, config)
+    const newer = await migrate(store, {
+      timeoutMs,
+      onRetry: warnWhileWaiting(log, timeoutMs),
+      onUpgrade: (db, { from, to }) =>
+        writeAudit(db, services, databaseEntry(operatorActor(), 'database.migrated', { schema: [from, to] })),
+    })
+    if (newer)
+      log.warn(newer, 'database schema is newer than this version of adit but compatible; update soon')
+    return services
+  } catch (error) {
+    await store?.close()
+    const { reason, remedy } = explainDatabaseError(config.database, error)
+    throw new StartupError('database', `${reason} ${remedy}`.trimEnd(), error)
+  }
+}
+
+function servicesOn(store: Store, config: Config): Services {
+  const { tunnelDomain, defaultQuotas, tcpPorts, usersCreateWorkspaces, usageLinkGbps } = config
+  const clock = Date.now
+  const random = (bytes: number) => randomBytes(bytes)
+  const edgeDayMax = dailyMaxOf(usageLinkGbps)
+  const instruments = new ServerInstruments()
+  const { usageMerge, propagationWait } = instruments
+  const propagation = createPropagation(store)
+  return {
+    store,
+    clock,
+    random,
+    ids: createIds(clock, random),
+    tunnelDomain,
+    defaultQuotas,
+    tcpPorts,
+    usersCreateWorkspaces,
+    hasMail: config.mail !== undefined,
+    mergeUsage: createUsageLanes(store, (reports) =>
+      usageMerge.time(mergeReports(store, reports, edgeDayMax)),
+    ),
+    propagation: { ...propagation, wait: (position) => propagationWait.time(propagation.wait(position)) },
+    afterChange: () => {},
+    instruments,
+    afterReport: () => {},
+  }
+}
+
+function warnWhileWaiting(log: Logger, timeoutMs: number) {
+  const startedAt = performance.now()
+  let warnedAt = Number.NEGATIVE_INFINITY
+  return (error: unknown) => {
+    const now = performance.now()
+    if (now - warnedAt < WARN_INTERVAL_MS) return
+    warnedAt = now
+    const secondsLeft = Math.round((startedAt + timeoutMs - now) / 1000)
+    log.warn({ reason: errorMessage(error), secondsLeft }, 'waiting for the database')
+  }
+}
+
+/** For the operator. */
+export function explainDatabaseError(target: Target, error: unknown): { reason: string; remedy: string } {
+  if (error instanceof SchemaTooNew) return { reason: error.message, remedy: '' }
+  if (error instanceof StorageFault && error.isDamage && target.engine === 'sqlite')
+    return { reason: `${target.path}: ${error.message}`, remedy: '' }
+  const reason = errorMessage(error).replace(/\.$/, '')
+  if (target.engine === 'sqlite')
+    return {
+      reason: `Cannot use the SQLite database ${target.path}: ${reason}.`,
+      remedy: 'ADIT_DATABASE_URL must name a file on a local disk that this user can write.',
+    }
+  if ((error as { code?: string }).code === '3D000')
+    return {
+      reason: `PostgreSQL: ${reason}.`,
+      remedy: 'Create it with createdb, or correct ADIT_DATABASE_URL.',
+    }
+  return {
+    reason: `Cannot use the PostgreSQL database: ${reason}.`,
+    remedy: 'Check ADIT_DATABASE_URL, and whether the server runs and accepts its user.',
+  }
+}

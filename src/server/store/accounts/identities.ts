@@ -1,0 +1,46 @@
+// Links between users and accounts at identity providers, by issuer and subject.
+import type { Db, Tx } from '../engine/store.ts'
+import type { UserRow } from './users.ts'
+
+/** Includes the issuer: a subject is unique per issuer only. */
+const providerOf = (issuer: string) => `oidc:${issuer}`
+
+export const findUserByIdentity = (db: Db, issuer: string, subject: string): Promise<UserRow | undefined> =>
+  db
+    .selectFrom('identities')
+    .innerJoin('users', 'users.id', 'identities.user_id')
+    .selectAll('users')
+    .where('identities.provider_id', '=', providerOf(issuer))
+    .where('identities.account_id', '=', subject)
+    .executeTakeFirst()
+
+/** Whether the user is linked to any subject of the issuer. */
+export async function hasIdentity(db: Db, issuer: string, userId: string): Promise<boolean> {
+  const row = await db
+    .selectFrom('identities')
+    .select('id')
+    .where('user_id', '=', userId)
+    .where('provider_id', '=', providerOf(issuer))
+    .executeTakeFirst()
+  return row !== undefined
+}
+
+/** Returns false if the subject is linked already. */
+export async function insertIdentity(
+  db: Tx,
+  given: { id: string; userId: string; issuer: string; subject: string; at: number },
+): Promise<boolean> {
+  const { numInsertedOrUpdatedRows } = await db
+    .insertInto('identities')
+    .values({
+      id: given.id,
+      user_id: given.userId,
+      provider_id: providerOf(given.issuer),
+      account_id: given.subject,
+      created_at: given.at,
+      updated_at: given.at,
+    })
+    .onConflict((conflict) => conflict.columns(['provider_id', 'account_id']).doNothing())
+    .executeTakeFirstOrThrow()
+  return numInsertedOrUpdatedRows === 1n
+}

@@ -1,0 +1,153 @@
+// Invitation and password reset links, stored by the hash of their secret.
+import type { Selectable } from 'kysely'
+import type { Db, Tx } from '../engine/store.ts'
+import type { Tables } from '../engine/tables.ts'
+
+export type LinkRow = Selectable<Tables['links']>
+
+export async function insertLink(db: Tx, row: LinkRow): Promise<void> {
+  await db.insertInto('links').values(row).execute()
+}
+
+/** Only an open link: neither ended nor expired. */
+export const findLink = (db: Db, hash: string, now: number): Promise<LinkRow | undefined> =>
+  db
+    .selectFrom('links')
+    .selectAll()
+    .where('hash', '=', hash)
+    .where('ended_at', 'is', null)
+    .where('expires_at', '>', now)
+    .executeTakeFirst()
+
+/** Ends an open link; undefined if there is none. Only one of several concurrent callers succeeds. */
+export const endLink = (db: Tx, hash: string, now: number): Promise<LinkRow | undefined> =>
+  db
+    .updateTable('links')
+    .set({ ended_at: now })
+    .where('hash', '=', hash)
+    .where('ended_at', 'is', null)
+    .where('expires_at', '>', now)
+    .returningAll()
+    .executeTakeFirst()
+
+/** Open invitations to a workspace, newest first. */
+export const listInvitations = (db: Db, workspaceId: string, now: number): Promise<LinkRow[]> =>
+  db
+    .selectFrom('links')
+    .selectAll()
+    .where('workspace_id', '=', workspaceId)
+    .where('ended_at', 'is', null)
+    .where('expires_at', '>', now)
+    .orderBy('id', 'desc')
+    .execute()
+
+/** Open invitations of an address to workspaces that are not archived, in the order of locks. */
+export const listOpenInvitationsTo = (db: Db, email: string, now: number): Promise<LinkRow[]> =>
+  db
+    .selectFrom('links')
+    .innerJoin('workspaces', 'workspaces.id', 'links.workspace_id')
+    .selectAll('links')
+    .where('links.purpose', '=', 'join')
+    .where('links.email', '=', email)
+    .where('links.ended_at', 'is', null)
+    .where('links.expires_at', '>', now)
+    .where('workspaces.archived_at', 'is', null)
+    .orderBy('links.workspace_id')
+    .execute()
+
+/** Returns the invitation; undefined if the workspace has no such open invitation. */
+export const revokeInvitation = (
+  db: Tx,
+  workspaceId: string,
+  id: string,
+  now: number,
+): Promise<LinkRow | undefined> =>
+  db
+    .updateTable('links')
+    .set({ ended_at: now })
+    .where('workspace_id', '=', workspaceId)
+    .where('id', '=', id)
+    .where('ended_at', 'is', null)
+    .where('expires_at', '>', now)
+    .returningAll()
+    .executeTakeFirst()
+
+/** Ends all open invitations that a user has created in a workspace. */
+export async function endInvitationsBy(
+  db: Tx,
+  workspaceId: string,
+  creatorId: string,
+  now: number,
+): Promise<void> {
+  await db
+    .updateTable('links')
+    .set({ ended_at: now })
+    .where('workspace_id', '=', workspaceId)
+    .where('creator_id', '=', creatorId)
+    .where('ended_at', 'is', null)
+    .execute()
+}
+
+/** Ends the setup links of a workspace, which have no address and create its first owner. */
+export async function endSetUpLinks(db: Tx, workspaceId: string, now: number): Promise<void> {
+  await db
+    .updateTable('links')
+    .set({ ended_at: now })
+    .where('workspace_id', '=', workspaceId)
+    .where('email', 'is', null)
+    .where('ended_at', 'is', null)
+    .execute()
+}
+
+/** Ends earlier links of the same purpose to the address. */
+export async function endLinksFor(
+  db: Tx,
+  email: string,
+  purpose: LinkRow['purpose'],
+  workspaceId: string | null,
+  now: number,
+): Promise<void> {
+  await db
+    .updateTable('links')
+    .set({ ended_at: now })
+    .where('email', '=', email)
+    .where('purpose', '=', purpose)
+    .where('workspace_id', workspaceId === null ? 'is' : '=', workspaceId)
+    .where('ended_at', 'is', null)
+    .execute()
+}
+
+interface LinkCount {
+  purpose: LinkRow['purpose']
+  of: Partial<Record<'workspace_id' | 'creator_id' | 'email', string>>
+  since: number
+  most: number
+}
+
+/**
+ * Creation times of the latest links, open or ended, at most `most`. Invitations by operators are not
+ * counted.
+ */
+export async function recentLinkTimes(db: Db, { purpose, of, since, most }: LinkCount): Promise<number[]> {
+  const rows = await db
+    .selectFrom('links')
+    .select('created_at')
+    .where((row) => row.and(of))
+    .where('purpose', '=', purpose)
+    .where('created_at', '>', since)
+    .$if(purpose === 'join', (query) => query.where('creator_id', 'is not', null))
+    .orderBy('created_at', 'desc')
+    .limit(most)
+    .execute()
+  return rows.map((row) => row.created_at)
+}
+
+/** Locks the rows; an update without change does so on both engines. */
+export async function lockRecentLinksTo(db: Tx, email: string, since: number): Promise<void> {
+  await db
+    .updateTable('links')
+    .set((row) => ({ hash: row.ref('hash') }))
+    .where('email', '=', email)
+    .where('created_at', '>', since)
+    .execute()
+}

@@ -1,0 +1,117 @@
+// Workspace memberships and roles.
+import type { Selectable } from 'kysely'
+import type { Db, Tx } from '../engine/store.ts'
+import type { Tables } from '../engine/tables.ts'
+
+export type Role = Tables['members']['role']
+
+/** Reads and locks the role; an update without change locks the row on both engines. */
+export async function lockRole(db: Tx, workspaceId: string, userId: string): Promise<Role | undefined> {
+  const row = await db
+    .updateTable('members')
+    .set((member) => ({ role: member.ref('role') }))
+    .where('workspace_id', '=', workspaceId)
+    .where('user_id', '=', userId)
+    .returning('role')
+    .executeTakeFirst()
+  return row?.role
+}
+
+/** The membership of a user, by the workspace's slug. */
+export const findMembership = (db: Db, slug: string, userId: string) =>
+  db
+    .selectFrom('members')
+    .innerJoin('workspaces', 'workspaces.id', 'members.workspace_id')
+    .select([
+      'workspaces.id as workspaceId',
+      'workspaces.two_factor_required_at',
+      'workspaces.archived_at',
+      'members.role',
+    ])
+    .where('workspaces.slug', '=', slug)
+    .where('members.user_id', '=', userId)
+    .executeTakeFirst()
+
+const policyColumns = [
+  'workspaces.key_days_max',
+  'workspaces.keys_read_only_at',
+  'workspaces.key_creator_role',
+  'workspaces.two_factor_required_at',
+] as const
+
+export const listMemberships = (db: Db, userId: string) =>
+  db
+    .selectFrom('members')
+    .innerJoin('workspaces', 'workspaces.id', 'members.workspace_id')
+    .select(['workspaces.slug', 'workspaces.name', 'workspaces.archived_at', 'members.role'])
+    .select(policyColumns)
+    .where('members.user_id', '=', userId)
+    .orderBy('workspaces.name')
+    .execute()
+
+export async function listWorkspaceIdsOf(db: Db, userId: string): Promise<string[]> {
+  const rows = await db.selectFrom('members').select('workspace_id').where('user_id', '=', userId).execute()
+  return rows.map((row) => row.workspace_id)
+}
+
+export const listMembers = (db: Db, workspaceId: string) =>
+  db
+    .selectFrom('members')
+    .innerJoin('users', 'users.id', 'members.user_id')
+    .select([
+      'users.id',
+      'users.name',
+      'users.email',
+      'users.disabled_at as disabledAt',
+      'members.role',
+      'members.created_at as joinedAt',
+    ])
+    .where('members.workspace_id', '=', workspaceId)
+    .orderBy('users.name')
+    .orderBy('users.id')
+    .execute()
+
+/** Returns false if the user is a member already. */
+export async function insertMember(db: Tx, row: Selectable<Tables['members']>): Promise<boolean> {
+  const { numInsertedOrUpdatedRows } = await db
+    .insertInto('members')
+    .values(row)
+    .onConflict((conflict) => conflict.columns(['workspace_id', 'user_id']).doNothing())
+    .executeTakeFirstOrThrow()
+  return numInsertedOrUpdatedRows === 1n
+}
+
+export async function setRole(db: Tx, workspaceId: string, userId: string, role: Role): Promise<void> {
+  await db
+    .updateTable('members')
+    .set({ role })
+    .where('workspace_id', '=', workspaceId)
+    .where('user_id', '=', userId)
+    .execute()
+}
+
+export async function deleteMember(db: Tx, workspaceId: string, userId: string): Promise<void> {
+  await db
+    .deleteFrom('members')
+    .where('workspace_id', '=', workspaceId)
+    .where('user_id', '=', userId)
+    .execute()
+}
+
+/** Locks all members, so that two owners who leave simultaneously are serialized. */
+export async function lockMembers(db: Tx, workspaceId: string): Promise<void> {
+  await db
+    .updateTable('members')
+    .set((row) => ({ role: row.ref('role') }))
+    .where('workspace_id', '=', workspaceId)
+    .execute()
+}
+
+export const listMembershipsAmong = (db: Db, userIds: readonly string[]) =>
+  db
+    .selectFrom('members')
+    .innerJoin('workspaces', 'workspaces.id', 'members.workspace_id')
+    .select(['members.user_id', 'workspaces.slug', 'members.role'])
+    .where('members.user_id', 'in', userIds)
+    .orderBy('workspaces.slug')
+    .execute()

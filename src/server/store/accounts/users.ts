@@ -1,0 +1,73 @@
+// User accounts.
+import type { Selectable } from 'kysely'
+import type { Page } from '../engine/page.ts'
+import type { Db, Tx } from '../engine/store.ts'
+import type { Tables } from '../engine/tables.ts'
+
+export type UserRow = Selectable<Tables['users']>
+
+/** Returns false if the address has an account already. */
+export async function insertUser(db: Tx, row: UserRow): Promise<boolean> {
+  const { numInsertedOrUpdatedRows } = await db
+    .insertInto('users')
+    .values(row)
+    .onConflict((conflict) => conflict.column('email').doNothing())
+    .executeTakeFirstOrThrow()
+  return numInsertedOrUpdatedRows === 1n
+}
+
+export const findUser = (db: Db, id: string): Promise<UserRow | undefined> =>
+  db.selectFrom('users').selectAll().where('id', '=', id).executeTakeFirst()
+
+/** Locks the row; an update without change does so on both engines. */
+export const lockUser = (db: Tx, id: string): Promise<UserRow | undefined> =>
+  db
+    .updateTable('users')
+    .set((user) => ({ email: user.ref('email') }))
+    .where('id', '=', id)
+    .returningAll()
+    .executeTakeFirst()
+
+/** `email` must be lower case. */
+export const findUserByEmail = (db: Db, email: string): Promise<UserRow | undefined> =>
+  db.selectFrom('users').selectAll().where('email', '=', email).executeTakeFirst()
+
+export async function hasUsers(db: Db): Promise<boolean> {
+  return (await db.selectFrom('users').select('id').limit(1).executeTakeFirst()) !== undefined
+}
+
+/** Sorted by email address. */
+export function listUsers(db: Db, { after, limit }: Page): Promise<UserRow[]> {
+  const query = db.selectFrom('users').selectAll().orderBy('email').limit(limit)
+  return (after === undefined ? query : query.where('email', '>', after)).execute()
+}
+
+export async function renameUser(db: Tx, id: string, name: string, at: number): Promise<void> {
+  await db.updateTable('users').set({ name, updated_at: at }).where('id', '=', id).execute()
+}
+
+export async function verifyEmail(db: Tx, id: string): Promise<void> {
+  await db.updateTable('users').set({ email_verified: 1 }).where('id', '=', id).execute()
+}
+
+/** Returns false if the user is disabled already. */
+export async function disableUser(db: Tx, id: string, at: number): Promise<boolean> {
+  const { numUpdatedRows } = await db
+    .updateTable('users')
+    .set({ disabled_at: at })
+    .where('id', '=', id)
+    .where('disabled_at', 'is', null)
+    .executeTakeFirst()
+  return numUpdatedRows === 1n
+}
+
+/** Disables two-factor authentication. Returns false if it was not set up. */
+export async function deleteTwoFactor(db: Tx, id: string): Promise<boolean> {
+  const { numDeletedRows } = await db.deleteFrom('two_factors').where('user_id', '=', id).executeTakeFirst()
+  await db.updateTable('users').set({ two_factor_enabled: 0 }).where('id', '=', id).execute()
+  return numDeletedRows === 1n
+}
+
+export async function enableUser(db: Tx, id: string): Promise<void> {
+  await db.updateTable('users').set({ disabled_at: null }).where('id', '=', id).execute()
+}

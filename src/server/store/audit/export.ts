@@ -1,0 +1,93 @@
+// Export positions of audit log entries. Ids and times are assigned before the commit, so an entry may
+// become visible after a later one was exported. Positions are assigned by the export, to entries that are
+// committed, under a lock of one row: whatever becomes visible later gets a higher position.
+import { sql } from 'kysely'
+import { deleteBulk, executeBulk, isPostgres } from '../engine/bulk.ts'
+import type { Db, Tx } from '../engine/store.ts'
+import { type AuditRow, selectEntries } from './entries.ts'
+
+export interface ExportState {
+  /** The last one assigned. */
+  exportPosition: number
+  /** The last one of an entry that retention has deleted. */
+  deletedExportPosition: number
+}
+
+/** Locks the state with an update without change, which both engines have. */
+export async function lockExport(db: Tx): Promise<ExportState> {
+  const row = await db
+    .updateTable('audit_export')
+    .set((state) => ({ position: state.ref('position') }))
+    .where('id', '=', 1)
+    .returning(['position', 'deleted_position'])
+    .executeTakeFirstOrThrow()
+  return { exportPosition: row.position, deletedExportPosition: row.deleted_position }
+}
+
+export async function setExport(db: Tx, state: ExportState): Promise<void> {
+  await db
+    .updateTable('audit_export')
+    .set({ position: state.exportPosition, deleted_position: state.deletedExportPosition })
+    .where('id', '=', 1)
+    .execute()
+}
+
+/** Numbers entries without an export position, at most `size`, from `after` + 1 on. Returns how many. */
+export async function assignExportPositions(db: Tx, after: number, size: number): Promise<number> {
+  const rows = await db
+    .selectFrom('audit_log')
+    .select('id')
+    .where('position', 'is', null)
+    .orderBy('id')
+    .limit(size)
+    .execute()
+  // The planner would rather scan a table of some 10,000 entries, once for each batch.
+  if (isPostgres(db)) await sql`select set_config('enable_seqscan', 'off', true)`.execute(db)
+  if (rows.length > 0)
+    await executeBulk(
+      db,
+      { id: 'text', position: 'bigint' },
+      rows.map(({ id }, index) => [id, after + 1 + index]),
+      'update audit_log set position = input.position from input where audit_log.id = input.id',
+    )
+  return rows.length
+}
+
+/** In the order of export positions, with the slug of the workspace. */
+export const listExported = (db: Db, { after, through }: { after: number; through: number }, limit: number) =>
+  selectEntries(db)
+    .leftJoin('workspaces', 'workspaces.id', 'audit_log.workspace_id')
+    .select('workspaces.slug')
+    .where('position', '>', after)
+    .where('position', '<=', through)
+    .orderBy('position')
+    .limit(limit)
+    .execute()
+
+/** Whether an entry with another action follows the export position, or has none yet. */
+export async function hasEntriesAfter(db: Db, after: number, exceptAction: string): Promise<boolean> {
+  const others = db.selectFrom('audit_log').select('id').where('action', '!=', exceptAction).limit(1)
+  const found =
+    (await others.where('position', 'is', null).executeTakeFirst()) ??
+    (await others.where('position', '>', after).executeTakeFirst())
+  return found !== undefined
+}
+
+/** Deletes the oldest entries before an id, at most `size`. Returns their export positions. */
+export async function deleteEntriesBefore(db: Tx, id: string, size: number): Promise<AuditRow['position'][]> {
+  const rows = await db
+    .selectFrom('audit_log')
+    .select(['id', 'position'])
+    .where('id', '<', id)
+    .orderBy('id')
+    .limit(size)
+    .execute()
+  if (rows.length > 0)
+    await deleteBulk(
+      { db, isDistributed: false },
+      'audit_log',
+      { id: 'text' },
+      rows.map((row) => [row.id]),
+    )
+  return rows.map(({ position }) => position)
+}

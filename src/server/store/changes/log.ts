@@ -1,0 +1,207 @@
+// SQL of the change log (tables key_feed and key_feed_head): entries in commit order, kept for a limited
+// time. The columns `number` and `mark` are a position's sequence and checksum; the names are mapped here.
+import { sql } from 'kysely'
+import { isPostgres } from '../engine/bulk.ts'
+import { nowIn } from '../engine/clock.ts'
+import { type Placeholders, statement } from '../engine/statement.ts'
+import type { Db, Tx } from '../engine/store.ts'
+import type { ChangeKind } from '../engine/tables.ts'
+
+/**
+ * Identifies an entry of the change log. Sequences alone do not: after a restore or a failover that lost
+ * entries they are assigned a second time, with another checksum.
+ */
+export interface Position {
+  readonly sequence: number
+  readonly checksum: string
+}
+
+export interface Change extends Position {
+  readonly kind: ChangeKind
+  readonly subjectId: string
+  /** Hash of the secret that was revoked or gets another expiry; empty if none is concerned. */
+  readonly hash: string
+  /** The new expiry of a key, if that has changed. */
+  readonly expiresAt: number | null
+}
+
+/** A change, and the checksum of the one that it follows. */
+export interface LinkedChange extends Change {
+  readonly previousChecksum: string
+}
+
+export const isSamePosition = (a: Position, b: Position): boolean =>
+  a.sequence === b.sequence && a.checksum === b.checksum
+
+export const follows = ({ sequence, previousChecksum }: LinkedChange, position: Position): boolean =>
+  sequence === position.sequence + 1 && previousChecksum === position.checksum
+
+/** A node that is further behind drops its cache instead, which costs less. */
+const CATCH_UP_MAX = 10_000
+const COUNTED_MAX = 100_000
+
+const changeColumns = [
+  'number as sequence',
+  'mark as checksum',
+  'kind',
+  'subject_id as subjectId',
+  'hash',
+  'expires_at as expiresAt',
+] as const
+
+export type NewChange = Omit<Change, 'sequence'> & { at: number }
+
+interface Appended {
+  sequence: number
+  previousChecksum: string
+}
+
+/** Call it last in the transaction: every change locks the same row, until its commit. */
+export async function appendChange(db: Tx, { at, ...change }: NewChange): Promise<LinkedChange> {
+  const appended = await (isPostgres(db) ? appendAtOnce : appendOnSqlite)(db, { at, ...change })
+  return { ...change, ...appended }
+}
+
+/** In one statement, so that the row is locked for one round trip and the commit. */
+const appendEntry = statement(
+  (_: Tx, { kind, subjectId, hash, expiresAt, at, checksum }: Placeholders<NewChange>) => sql<Appended>`
+    with head as (
+      update key_feed_head set number = previous.number + 1, mark = ${checksum}
+      from (select number, mark from key_feed_head where id = 1 for update) as previous
+      where id = 1
+      returning key_feed_head.number, previous.mark as before
+    )
+    insert into key_feed (number, mark, before, kind, subject_id, hash, expires_at, at)
+    select number, ${checksum}, before, ${kind}, ${subjectId}, ${hash}, cast(${expiresAt} as bigint),
+      cast(${at} as bigint) from head
+    returning number as sequence, before as "previousChecksum"`,
+)
+
+const appendAtOnce = async (db: Tx, change: NewChange) => (await appendEntry(db, change))[0] as Appended
+
+/** SQLite has no such statement. A transaction there is the only writer. */
+async function appendOnSqlite(db: Tx, change: NewChange): Promise<Appended> {
+  const { kind, subjectId, hash, expiresAt, at, checksum } = change
+  const previous = await readHead(db)
+  const sequence = previous.sequence + 1
+  await db
+    .updateTable('key_feed_head')
+    .set({ number: sequence, mark: checksum })
+    .where('id', '=', 1)
+    .execute()
+  await db
+    .insertInto('key_feed')
+    .values({
+      number: sequence,
+      mark: checksum,
+      before: previous.checksum,
+      kind,
+      subject_id: subjectId,
+      hash,
+      expires_at: expiresAt,
+      at,
+    })
+    .execute()
+  return { sequence, previousChecksum: previous.checksum }
+}
+
+/** Serializes with all changes. An update that changes nothing locks the row on both engines. */
+export async function lockHead(db: Tx): Promise<void> {
+  await db
+    .updateTable('key_feed_head')
+    .set((row) => ({ number: row.ref('number') }))
+    .where('id', '=', 1)
+    .execute()
+}
+
+/**
+ * Deletes from the start of the log only, so that clock differences between nodes cannot leave a gap. Looks
+ * at the `size` oldest entries. Returns how many it deleted.
+ */
+export async function deleteChangesBefore(db: Tx, before: number, size: number): Promise<number> {
+  const oldest = await readOldest(db, size)
+  const last = oldest.findLast(({ at }) => at < before)
+  if (!last) return 0
+  const { numDeletedRows } = await db
+    .deleteFrom('key_feed')
+    .where('number', '<=', last.number)
+    .executeTakeFirst()
+  return Number(numDeletedRows)
+}
+
+const readOldest = (db: Db, size: number) =>
+  db.selectFrom('key_feed').select(['number', 'at']).orderBy('number').limit(size).execute()
+
+/** How many entries would be deleted, up to a limit, and the time of the oldest. */
+export async function countChangesBefore(db: Db, before: number) {
+  const oldest = await readOldest(db, COUNTED_MAX)
+  const rows = oldest.findLastIndex(({ at }) => at < before) + 1
+  return { rows, oldest: rows === 0 ? null : (oldest[0]?.at ?? null) }
+}
+
+/** The changes after one position up to another; undefined if some are missing or there are too many. */
+export async function readChanges(db: Db, after: Position, upTo: Position): Promise<Change[] | undefined> {
+  if (after.sequence > upTo.sequence || upTo.sequence - after.sequence > CATCH_UP_MAX) return undefined
+  const changes = await db
+    .selectFrom('key_feed')
+    .select([...changeColumns, 'before as previousChecksum'])
+    .where('number', '>', after.sequence)
+    .where('number', '<=', upTo.sequence)
+    .orderBy('number')
+    .execute()
+  let position = after
+  for (const change of changes) {
+    if (!follows(change, position)) return undefined
+    position = change
+  }
+  return isSamePosition(position, upTo) ? changes : undefined
+}
+
+/** The last `count` changes of keys up to a position, oldest first. Other changes cannot displace them. */
+export async function readLatest(db: Db, upTo: Position, count: number): Promise<Change[]> {
+  const latest = await db
+    .selectFrom('key_feed')
+    .select(changeColumns)
+    .where('number', '<=', upTo.sequence)
+    .where('kind', 'in', ['key', 'key-expiry', 'workspace-archived', 'workspace-restored'])
+    .orderBy('number', 'desc')
+    .limit(count)
+    .execute()
+  return latest.reverse()
+}
+
+/** The position of the latest change. */
+export const readHead = (db: Db): Promise<Position> =>
+  db
+    .selectFrom('key_feed_head')
+    .select(['number as sequence', 'mark as checksum'])
+    .where('id', '=', 1)
+    .executeTakeFirstOrThrow()
+
+/**
+ * The head, and the position that a node has acknowledged: undefined without a row. One snapshot, and its
+ * time. The entries are read separately: nodes poll several times a second and rarely find any, and joining
+ * them here would double the cost.
+ */
+export async function readPosition(
+  db: Db,
+  nodeId: string,
+): Promise<{ head: Position; acknowledged: Position | undefined; now: number }> {
+  const [row] = await selectPosition(db, { nodeId })
+  if (!row) throw new Error('the change log has no head')
+  const { number, mark, seen, seenMark, now } = row
+  return {
+    head: { sequence: number, checksum: mark },
+    acknowledged: seen === null || seenMark === null ? undefined : { sequence: seen, checksum: seenMark },
+    now,
+  }
+}
+
+const selectPosition = statement((db: Db, { nodeId }: Placeholders<{ nodeId: string }>) =>
+  db
+    .selectFrom('key_feed_head as head')
+    .leftJoin('nodes', (join) => join.on('nodes.id', '=', nodeId))
+    .select(['head.number', 'head.mark', 'nodes.seen', 'nodes.mark as seenMark'])
+    .select(nowIn(db).as('now'))
+    .where('head.id', '=', 1),
+)

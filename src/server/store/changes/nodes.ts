@@ -1,0 +1,110 @@
+// SQL of the nodes that may use their cache, and the position of the change log that each has
+// acknowledged (columns seen and mark).
+import type { Selectable } from 'kysely'
+import { type Placeholders, statement, unflushedUpdate } from '../engine/statement.ts'
+import type { Connection, Db, Tx } from '../engine/store.ts'
+import type { Tables } from '../engine/tables.ts'
+import type { Position } from './log.ts'
+
+type Columns = Selectable<Tables['nodes']>
+
+export type NodeRow = Omit<Columns, 'seen' | 'mark'> & { position: Position }
+
+export async function insertNode(db: Tx, { position, ...row }: NodeRow): Promise<void> {
+  await db
+    .insertInto('nodes')
+    .values({ ...row, ...columnsOf(position) })
+    .execute()
+}
+
+/**
+ * Returns the head of the change log, from the same snapshot. Undefined if the node's row was deleted,
+ * because a revocation waited for it until its lease expired. A crash of the database may undo the
+ * acknowledgment: then a revocation waits for this node although it need not.
+ */
+export const acknowledge = (
+  connection: Connection,
+  id: string,
+  position: Position,
+  at: number,
+): Promise<Position | undefined> => connection.updateUnflushed(acknowledgment, { id, at, ...position })
+
+interface Acknowledgment extends Position {
+  id: string
+  at: number
+}
+
+const acknowledgment = unflushedUpdate((db, { id, sequence, checksum, at }: Placeholders<Acknowledgment>) =>
+  db
+    .updateTable('nodes')
+    .set({ seen: sequence, mark: checksum, heard_at: at })
+    .where('id', '=', id)
+    .returning(({ selectFrom }) => {
+      const head = selectFrom('key_feed_head as head').where('head.id', '=', 1)
+      return [
+        head.select('head.number').$asScalar().$notNull().as('sequence'),
+        head.select('head.mark').$asScalar().$notNull().as('checksum'),
+      ]
+    }),
+)
+
+const columnsOf = ({ sequence, checksum }: Position) => ({ seen: sequence, mark: checksum })
+
+export async function deleteNode(db: Tx, id: string): Promise<void> {
+  await db.deleteFrom('nodes').where('id', '=', id).execute()
+}
+
+/** The nodes that have acknowledged the same position. */
+export interface AcknowledgedPosition extends Position {
+  /** False after a restore or a failover that lost the entry: the nodes there have not read the log yet. */
+  isInLog: boolean
+  /** The longest lease among these nodes. */
+  leaseMs: number
+  /** How many nodes these are. */
+  count: number
+}
+
+/** A row per position, not per node: usually all nodes are at the same one, or at the last few. */
+export async function readAcknowledged(db: Db): Promise<AcknowledgedPosition[]> {
+  const rows = await selectAcknowledged(db, {})
+  return rows.map(({ entry, ...row }) => ({ ...row, isInLog: entry !== null }))
+}
+
+const selectAcknowledged = statement((db: Db) => {
+  // Grouped first, so that an entry is looked up for each position and not for each node.
+  const positions = db
+    .selectFrom('nodes')
+    .select((row) => [
+      'seen as sequence',
+      'mark as checksum',
+      row.fn.max('lease_ms').as('leaseMs'),
+      row.cast<number>(row.fn.countAll(), 'integer').as('count'),
+    ])
+    .groupBy(['seen', 'mark'])
+  return db
+    .selectFrom(positions.as('position'))
+    .leftJoin('key_feed as entry', (join) =>
+      join.onRef('entry.number', '=', 'position.sequence').onRef('entry.mark', '=', 'position.checksum'),
+    )
+    .selectAll('position')
+    .select('entry.number as entry')
+})
+
+/**
+ * A node that acknowledges the position first keeps its row, because the condition is evaluated again. It
+ * reads no other table: that one's snapshot could be older than the row. A row at a higher sequence that is
+ * not in the log is kept: its node may have a valid lease, and have applied a forged announcement.
+ */
+export async function deleteNodesBehind(db: Tx, { sequence, checksum }: Position): Promise<void> {
+  await db
+    .deleteFrom('nodes')
+    .where(({ and, eb, or }) =>
+      or([eb('seen', '<', sequence), and([eb('seen', '=', sequence), eb('mark', '!=', checksum)])]),
+    )
+    .execute()
+}
+
+export async function listNodes(db: Db): Promise<NodeRow[]> {
+  const rows = await db.selectFrom('nodes').selectAll().orderBy('started_at').orderBy('id').execute()
+  return rows.map(({ seen, mark, ...row }) => ({ ...row, position: { sequence: seen, checksum: mark } }))
+}

@@ -1,0 +1,153 @@
+// Classifies database errors: unavailable, connection lost, conflict to retry.
+import { isShardMoved, isWorkerError } from './postgres/citus-errors.ts'
+import { storageFaultOf } from './storage-fault.ts'
+
+/** PostgreSQL SQLSTATE codes; two characters stand for the whole class. */
+const POSTGRES_LOST = [
+  '08', // connection exceptions
+  '57P01', // admin shutdown
+  '57P02', // crash shutdown
+  '57P03', // starting up
+  '57P05', // idle session timeout
+  '25006', // read-only transaction: a standby during a failover
+]
+const POSTGRES_UNAVAILABLE = [
+  '53', // out of connections, memory or disk
+  '57014', // statement timeout
+  '55P03', // lock timeout
+  '25P03', // idle-in-transaction timeout
+  '40001', // serialization failure after the last attempt
+  '40P01', // deadlock
+]
+/** Of a Citus worker: its connection closed without a response, or its commit failed. */
+const INTERNAL_ERROR = 'XX000'
+const SOCKET_LOST = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'EPIPE',
+  'ETIMEDOUT',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+])
+/** node-postgres errors without a code. */
+const DRIVER_LOST = new RegExp(
+  '^(Connection terminated|timeout exceeded when trying to connect|Query read timeout|' +
+    'Client (has encountered a connection error|was closed)|Cannot use a pool after)',
+)
+
+const SQLITE_BUSY = 5
+const SQLITE_LOCKED = 6
+/** The type of a value is not that of the column: a sum of more than 63 bits is a floating-point number. */
+const SQLITE_CONSTRAINT_DATATYPE = 3091
+
+interface DatabaseError extends Error {
+  code?: string
+  /** The function of PostgreSQL that failed. */
+  routine?: string
+  /** SQLite's result code; its low byte is the primary one. */
+  errcode?: number
+}
+
+/** No connection could be established, so no query was sent. */
+export class DatabaseUnreachable extends Error {
+  override name = 'DatabaseUnreachable'
+  readonly code: string | undefined
+
+  constructor(cause: DatabaseError) {
+    super(cause.message || cause.code, { cause })
+    this.code = cause.code
+  }
+
+  /** Wrong user, password or database name: retrying does not help. */
+  get isMisconfigured(): boolean {
+    return /^(28|3D)/.test(this.code ?? '')
+  }
+}
+
+/** The database cannot keep up, so the work was not queued. */
+export class Overloaded extends Error {
+  override name = 'Overloaded'
+}
+
+export function isUnavailable(error: unknown): boolean {
+  if (error instanceof DatabaseUnreachable || error instanceof Overloaded || storageFaultOf(error))
+    return true
+  if (!(error instanceof Error)) return false
+  const { code, errcode } = error as DatabaseError
+  if (errcode !== undefined) return [SQLITE_BUSY, SQLITE_LOCKED].includes(errcode & 0xff)
+  return (
+    isConnectionLost(error) ||
+    isWorkerLost(error) ||
+    isShardMoved(error) ||
+    POSTGRES_UNAVAILABLE.some((state) => code?.startsWith(state))
+  )
+}
+
+/** A worker of Citus cannot be reached, or its commit failed. */
+export function isWorkerLost(error: unknown): boolean {
+  const { code = '' } = error as DatabaseError
+  return isWorkerError(error) && [INTERNAL_ERROR, ...POSTGRES_LOST].some((state) => code.startsWith(state))
+}
+
+/** On Citus, a statement that must run on one shard involves several: they were distributed or split. */
+export const isMultiShard = (error: unknown): boolean => isUnsupported(error)
+
+/** Whether the connection that threw this is unusable. */
+export function isConnectionLost(error: unknown): boolean {
+  if (!(error instanceof Error) || isWorkerError(error)) return false
+  if (error instanceof AggregateError) return error.errors.some(isConnectionLost)
+  const { code, message } = error as DatabaseError
+  if (code === undefined) return DRIVER_LOST.test(message)
+  return SOCKET_LOST.has(code) || POSTGRES_LOST.some((state) => code.startsWith(state))
+}
+
+/**
+ * Serialization failure, deadlock, moved shard or lost prepared statement: the transaction was rolled back
+ * and can be retried.
+ */
+export function isConflict(error: unknown): boolean {
+  const { code } = error as DatabaseError
+  return code === '40001' || code === '40P01' || isShardMoved(error) || isNotPrepared(error)
+}
+
+/**
+ * The session has no prepared statement of that name, or another client's: behind a pooler, each transaction
+ * may run on another session, and some poolers do not prepare on it. Or its columns were changed by a
+ * migration.
+ */
+export function isNotPrepared(error: unknown): boolean {
+  const { code = '', routine } = error as DatabaseError
+  return ['26000', '42P05'].includes(code) || routine === 'RevalidateCachedQuery'
+}
+
+const SQLITE_ERROR = 1
+
+export function isMissingTable(error: unknown): boolean {
+  const { code, errcode, message } = error as DatabaseError
+  return code === '42P01' || (errcode === SQLITE_ERROR && message.startsWith('no such table'))
+}
+
+/** A statement exceeded its timeout. */
+export const isCanceled = (error: unknown): boolean => (error as DatabaseError).code === '57014'
+
+/** The server does not support such a statement here. */
+export const isUnsupported = (error: unknown): boolean => (error as DatabaseError).code === '0A000'
+
+/** Two processes created the same table: PostgreSQL reports that to the slower one with several codes. */
+export function isRace(error: unknown): boolean {
+  const { code } = error as DatabaseError
+  return code === '23505' || code === '42P07' || code === '42710' || code === 'XX000'
+}
+
+export function isBusy(error: unknown): boolean {
+  const { errcode } = error as DatabaseError
+  return errcode !== undefined && (errcode & 0xff) === SQLITE_BUSY
+}
+
+/** A value or a sum exceeds 63 bits; the driver of SQLite rejects such a parameter itself. */
+export function isOutOfRange(error: unknown): boolean {
+  const { code, errcode } = error as DatabaseError
+  return code === '22003' || code === 'ERR_INVALID_ARG_VALUE' || errcode === SQLITE_CONSTRAINT_DATATYPE
+}

@@ -1,0 +1,244 @@
+// Kysely on node-postgres. Every wait has a timeout, and no connection error can crash the process.
+import { createHash, randomBytes } from 'node:crypto'
+import {
+  CompiledQuery,
+  PostgresDialect,
+  type PostgresPool,
+  type PostgresPoolClient,
+  type SqlBool,
+  sql,
+} from 'kysely'
+import pg from 'pg'
+import type { Dialects, Engine } from '../dialects.ts'
+import { DatabaseUnreachable, isConnectionLost, isNotPrepared } from '../errors.ts'
+import type { StorageHealth } from '../storage-fault.ts'
+import { type ClientPool, createReplaceablePool } from './replaceable-pool.ts'
+
+/** For requests. */
+export const POOL_OPTIONS = {
+  max: 10,
+  connectionTimeoutMillis: 3_000,
+  statement_timeout: 8_000,
+  /** Longer than the server's own timeout: it applies only if the server does not respond at all. */
+  query_timeout: 10_000,
+  lock_timeout: 5_000,
+  /** A client that disappears or stalls in a transaction would block others on its locks. */
+  idle_in_transaction_session_timeout: 1_500,
+}
+
+/**
+ * For the control connection: its queries take a millisecond, and an outage must be detected within a lease.
+ */
+const CONTROL_OPTIONS = {
+  application_name: 'adit control',
+  max: 1,
+  idleTimeoutMillis: 0,
+  connectionTimeoutMillis: 1_000,
+  statement_timeout: 800,
+  lock_timeout: 500,
+  idle_in_transaction_session_timeout: 1_000,
+}
+
+/** Longer than the server's own statement timeout. */
+const CONTROL_QUERY_TIMEOUT_MS = 1_000
+
+/**
+ * The guarantee of revocation needs durable commits, although the role or the database may have turned them
+ * off. Other values are the operator's choice. Compiling a statement takes longer than any of ours runs.
+ */
+const ON_CONNECT = {
+  text: `select pg_is_in_recovery() as standby,
+    case current_setting('synchronous_commit') when 'off'
+      then set_config('synchronous_commit', 'on', false) end, set_config('jit', 'off', false)`,
+  query_timeout: 1_000,
+}
+/**
+ * Idle sessions and those that wait for a lock. Working ones are spared: their clients may still be
+ * connected.
+ */
+const END_SESSIONS = `
+  select pg_terminate_backend(pid) from pg_stat_activity
+  where application_name = any($1) and (state like 'idle%' or wait_event_type = 'Lock')
+    and state_change < now() - interval '500 milliseconds'`
+const CHANNEL = 'adit_feed'
+const INT8_OID = 20
+
+/**
+ * A condition that is always true. In the only statement of a transaction it lets the commit return before it
+ * is on disk. Until the end of the transaction only: a pooler may give the session to another client then.
+ */
+const withoutFlush = `set_config('synchronous_commit', 'off', true) = 'off'`
+export const WITHOUT_FLUSH = sql.raw<SqlBool>(withoutFlush)
+
+/** Names of prepared statements by their text. */
+const preparedNames = new Map<string, string>()
+
+/**
+ * Statements with this text are prepared, once per connection. The name is derived from the text, so that
+ * versions of Adit that share a connection through a pooler agree on it.
+ */
+export function prepareOnPostgres(text: string): void {
+  preparedNames.set(text, `adit ${createHash('sha256').update(text).digest('base64url')}`)
+}
+
+const NOTIFY = `select pg_notify('${CHANNEL}', $1) where ${withoutFlush}`
+prepareOnPostgres(NOTIFY)
+
+export interface PostgresEvents {
+  onLostConnection: (error: Error) => void
+  /** A process called `notify`, this one or another. */
+  onNotify: (payload: string) => void
+}
+
+/**
+ * A pool for requests, and a separate control connection. The control connection is queried several times a
+ * second, so it is the first to detect an outage. Then even pool connections that look healthy may be dead,
+ * which a request would only find out by timing out. So the pool is replaced when the control connection is
+ * lost, and again when it is back.
+ */
+export function openPostgres(url: string, events: PostgresEvents, health: StorageHealth): Engine {
+  /** Application names of the current pool and of replaced pools whose sessions may still exist. */
+  let names: string[] = []
+  const pool = createReplaceablePool(() => {
+    const name = `adit ${randomBytes(6).toString('hex')}`
+    names.push(name)
+    return openPool(url, { ...POOL_OPTIONS, application_name: name }, events)
+  })
+  const control = openPool(url, CONTROL_OPTIONS, events)
+  control.on('connect', (client) => {
+    client.on('notification', ({ payload = '' }) => events.onNotify(payload))
+    // Queued before any other query, so that no notification is missed. Not every database and pooler
+    // supports LISTEN; without it, polling suffices.
+    client.query(`listen ${CHANNEL}`).catch(() => {})
+  })
+
+  let isLost = false
+  function onControlResult(lost: boolean): void {
+    if (lost === isLost) return
+    isLost = lost
+    pool.replace()
+    if (lost) return
+    // The server does not know that connections of the replaced pool are dead. Their transactions would hold
+    // locks until the server's timeout.
+    control.query(END_SESSIONS, [names.slice(0, -1)]).catch(() => {})
+    names = names.slice(-1)
+  }
+
+  const dialectsOn = (pool: PostgresPool): Dialects => {
+    const dialect = new PostgresDialect({ pool })
+    return { reader: dialect, writer: dialect }
+  }
+  return {
+    main: dialectsOn(discardBroken(pool, health)),
+    control: dialectsOn(
+      discardBroken(control, health, {
+        onResult: onControlResult,
+        queryTimeoutMs: CONTROL_QUERY_TIMEOUT_MS,
+      }),
+    ),
+    poolUse: pool.use,
+    notification: (payload) => CompiledQuery.raw(NOTIFY, [payload]),
+  }
+}
+
+function openPool(url: string, options: pg.PoolConfig, { onLostConnection }: PostgresEvents): pg.Pool {
+  const pool = new pg.Pool({
+    connectionString: url,
+    ...options,
+    keepAlive: true,
+    onConnect: prepareSession,
+    types: {
+      // Times fit a number; counters may not, and are read as text.
+      getTypeParser: (oid: number, format?: 'text' | 'binary') =>
+        oid === INT8_OID ? Number : pg.types.getTypeParser(oid, format as 'text'),
+    },
+  })
+  pool.on('error', onLostConnection)
+  // The pool handles errors of idle clients only; an unhandled error of a checked-out client would crash the
+  // process.
+  pool.on('connect', (client) => client.on('error', onLostConnection))
+  return pool
+}
+
+/** Rejects a standby. It lags behind: it would accept a key that was revoked on the primary. */
+async function prepareSession(client: pg.ClientBase): Promise<void> {
+  // Not covered by the connection timeout, so it has its own.
+  const { rows } = await client.query(ON_CONNECT)
+  if (rows[0]?.standby) throw new Error('the server is a standby that has not been promoted')
+}
+
+interface DiscardOptions {
+  /** Called after each query: whether the connection was lost. */
+  onResult?: (lost: boolean) => void
+  /**
+   * Replaces the driver's timeout, which also fires while this process is too busy to read a response that
+   * arrived.
+   */
+  queryTimeoutMs?: number
+}
+
+/**
+ * Closes a connection after a query without a response instead of returning it to the pool: a late response
+ * could be taken for that of the next query.
+ */
+function discardBroken(
+  pool: ClientPool,
+  health: StorageHealth,
+  { onResult, queryTimeoutMs }: DiscardOptions = {},
+): PostgresPool {
+  let isPreparing = true
+  async function send(client: pg.PoolClient, text: string, values: unknown[]): Promise<pg.QueryResult> {
+    const name = isPreparing ? preparedNames.get(text) : undefined
+    const pending = name ? client.query({ name, text, values }) : client.query(text, values)
+    try {
+      return await (queryTimeoutMs ? withTimeout(queryTimeoutMs, pending) : pending)
+    } catch (error) {
+      if (!isNotPrepared(error)) throw error
+      isPreparing = false
+      // Fails again in a transaction, which the error has ended. Then the error is a conflict, and it is
+      // retried.
+      return send(client, text, values).catch(() => {
+        throw error
+      })
+    }
+  }
+  return {
+    options: pool.options,
+    end: () => pool.end(),
+    async connect() {
+      const client = await pool.connect().catch((error: Error) => {
+        onResult?.(true)
+        throw new DatabaseUnreachable(error)
+      })
+      let lost: Error | undefined
+      const query = async (text: string, parameters: unknown[]) => {
+        if (lost) throw lost
+        try {
+          const result = await send(client, text, parameters)
+          onResult?.(false)
+          return result
+        } catch (error) {
+          if (isConnectionLost(error)) {
+            lost = error as Error
+            onResult?.(true)
+          }
+          throw health.record(error)
+        }
+      }
+      // Kysely's type also includes cursors, which need a package that is not installed.
+      return { query: query as unknown as PostgresPoolClient['query'], release: () => client.release(lost) }
+    },
+  }
+}
+
+/** On timeout, data that is already in the socket is read first: an immediate runs after that. */
+async function withTimeout<T>(ms: number, pending: Promise<T>): Promise<T> {
+  const { promise: timeout, reject } = Promise.withResolvers<never>()
+  const timer = setTimeout(() => setImmediate(reject, new Error('Query read timeout')), ms)
+  try {
+    return await Promise.race([pending, timeout])
+  } finally {
+    clearTimeout(timer)
+    pending.catch(() => {})
+  }
+}

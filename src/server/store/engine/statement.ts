@@ -1,0 +1,62 @@
+// Statements that run often. Each is built and compiled once instead of for each execution, which takes
+// longer than sending it. PostgreSQL also parses and plans it only once per connection.
+import { type CompiledQuery, type RawBuilder, type SqlBool, sql } from 'kysely'
+import { isPostgres } from './bulk.ts'
+import { prepareOnPostgres, WITHOUT_FLUSH } from './postgres/connection.ts'
+import type { Db, Tx, UnflushedUpdate } from './store.ts'
+
+/** A value of each execution. */
+class Placeholder {
+  readonly name: string
+
+  constructor(name: string) {
+    this.name = name
+  }
+}
+
+/** Read its members by name: it does not list them, so there is no rest of them. */
+export type Placeholders<V> = { readonly [K in keyof V]: RawBuilder<V[K]> }
+
+interface Query<D, R> {
+  compile(db: D): CompiledQuery<R>
+}
+
+type Builder<D, V, Q> = (db: D, values: Placeholders<V>) => Q
+
+/**
+ * Select columns by name, not all of them: PostgreSQL rejects a prepared statement whose columns have changed
+ * since.
+ */
+export function statement<D extends Db, V extends object, R>(
+  build: Builder<D, V, Query<D, R>>,
+): (db: D, values: V) => Promise<R[]> {
+  /** By engine. */
+  const compiled = new Map<boolean, CompiledQuery<R>>()
+  function compile(db: D): CompiledQuery<R> {
+    const query = build(db, placeholders as Placeholders<V>).compile(db)
+    if (isPostgres(db)) prepareOnPostgres(query.sql)
+    compiled.set(isPostgres(db), query)
+    return query
+  }
+  return async (db, values) => {
+    const query = compiled.get(isPostgres(db)) ?? compile(db)
+    const parameters = query.parameters.map((each) =>
+      each instanceof Placeholder ? values[each.name as keyof V] : each,
+    )
+    return (await db.executeQuery<R>({ ...query, parameters })).rows
+  }
+}
+
+const placeholders = new Proxy({}, { get: (_, name) => sql.val(new Placeholder(String(name))) })
+
+interface Update<R> extends Query<Tx, R> {
+  where(condition: RawBuilder<SqlBool>): Update<R>
+}
+
+/** For `Connection.updateUnflushed`. */
+export const unflushedUpdate = <V extends object, R>(
+  build: Builder<Tx, V, Update<R>>,
+): UnflushedUpdate<V, R> => ({
+  unflushed: statement((db: Tx, values: Placeholders<V>) => build(db, values).where(WITHOUT_FLUSH)),
+  flushed: statement(build),
+})

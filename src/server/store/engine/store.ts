@@ -1,0 +1,173 @@
+// All SQL lives in this folder: tables, migrations and queries, written once for two engines. It imports
+// neither the domain nor HTTP. Query functions take the database, then the workspace. `find` may return
+// undefined, `get` throws.
+import { type Dialect, Kysely, type RawBuilder, sql, type Transaction } from 'kysely'
+import type { Dialects } from './dialects.ts'
+import { isConflict, isUnsupported } from './errors.ts'
+import { openPostgres } from './postgres/connection.ts'
+import type { PoolUse } from './postgres/replaceable-pool.ts'
+import { createUsageShards, type UsageShards, undistributed } from './postgres/usage-shards.ts'
+import type { Siblings } from './siblings.ts'
+import { openSqlite } from './sqlite/connection.ts'
+import type { CounterCache } from './sqlite/counter-cache.ts'
+import { type StorageEvents, StorageHealth } from './storage-fault.ts'
+import type { Tables } from './tables.ts'
+import { guardConnections, runInTransactionScope } from './transaction-guard.ts'
+import { probeWrites } from './write-probe.ts'
+
+/** For reads, inside a transaction or outside. */
+export type Db = Pick<Kysely<Tables>, 'selectFrom' | 'executeQuery' | 'getExecutor'>
+
+/** A transaction. Functions that write or lock require one, and only `transaction` creates it. */
+export type Tx = Transaction<Tables>
+
+export interface Connection {
+  /** For reads. Writes go through `transaction`; SQLite enforces that. */
+  readonly db: Db
+  /**
+   * Runs the work in one transaction and retries it from the start on a serialization conflict. Inside, every
+   * query must use the given `Tx`; any other throws.
+   */
+  transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T>
+  /**
+   * Runs an update of one row as a transaction of its own, and returns what its RETURNING clause selects:
+   * undefined if there is no such row. On PostgreSQL it is one round trip and does not wait for the disk: a
+   * crash of the server may undo it.
+   */
+  updateUnflushed<V extends object, R>(update: UnflushedUpdate<V, R>, values: V): Promise<R | undefined>
+}
+
+/** Made by `unflushedUpdate`. */
+export interface UnflushedUpdate<V, R> {
+  unflushed(db: Tx, values: V): Promise<R[]>
+  flushed(db: Tx, values: V): Promise<R[]>
+}
+
+export interface Store extends Connection {
+  readonly engine: 'sqlite' | 'postgres'
+  /** A separate connection with short timeouts, for work that must not queue behind requests. */
+  readonly controlConnection: Connection
+  readonly usageShards: UsageShards
+  /** On SQLite. */
+  readonly counterCache: CounterCache | undefined
+  /** Sends up to 8,000 bytes to the processes that listen with `onNotify`; on SQLite to the other workers. */
+  notify(payload: string): Promise<void>
+  /** Returns a function that removes the listener. */
+  onNotify(listener: (payload: string) => void): () => void
+  /**
+   * Changes with every commit by any process; undefined on PostgreSQL, which has no cheap equivalent.
+   */
+  dataVersion(): number | undefined
+  /** The pool of requests; undefined on SQLite. */
+  poolUse(): PoolUse | undefined
+  /**
+   * Rejects if the database does not respond or, after a storage fault, cannot be written. Uses the control
+   * connection, so that a busy pool does not count as an outage.
+   */
+  ping(): Promise<void>
+  close(): Promise<void>
+}
+
+export type Target = { engine: 'sqlite'; path: string } | { engine: 'postgres'; url: string }
+
+const ATTEMPTS_MAX = 10
+const BACKOFF_MS = 10
+const BACKOFF_MAX_MS = 300
+const CLOSE_TIMEOUT_MS = 2_000
+
+export interface StoreEvents extends StorageEvents {
+  onLostConnection: (error: Error) => void
+}
+
+/** `siblings`: if this process is one of several workers. */
+export function openStore(
+  target: Target,
+  { onLostConnection, ...storage }: StoreEvents,
+  siblings?: Siblings,
+): Store {
+  const health = new StorageHealth(storage)
+  const listeners = new Set<(payload: string) => void>()
+  const onNotify = (payload: string) => {
+    for (const listener of listeners) listener(payload)
+  }
+  const engine =
+    target.engine === 'sqlite'
+      ? openSqlite(target.path, health)
+      : openPostgres(target.url, { onLostConnection, onNotify }, health)
+  if (target.engine === 'sqlite') siblings?.onBroadcast(onNotify)
+  const databases = new Map<Dialect, Kysely<Tables>>()
+  const databaseOn = (dialect: Dialect): Kysely<Tables> => {
+    const db = databases.get(dialect) ?? new Kysely<Tables>({ dialect: guardConnections(dialect) })
+    databases.set(dialect, db)
+    return db
+  }
+  const connectionOn = ({ reader, writer }: Dialects): Connection => {
+    const transaction = transactionsOn(databaseOn(writer))
+    const updateUnflushed = unflushedUpdatesOn(target.engine, databaseOn(writer), transaction)
+    return { db: databaseOn(reader), transaction, updateUnflushed }
+  }
+  const main = connectionOn(engine.main)
+  const control = connectionOn(engine.control)
+  return {
+    ...main,
+    engine: target.engine,
+    controlConnection: control,
+    usageShards: target.engine === 'sqlite' ? undistributed : createUsageShards(main.db),
+    counterCache: engine.counterCache,
+    async notify(payload) {
+      if (engine.notification) await main.db.executeQuery(engine.notification(payload))
+      else siblings?.broadcast(payload)
+    },
+    onNotify(listener) {
+      listeners.add(listener)
+      return () => listeners.delete(listener)
+    },
+    dataVersion: engine.dataVersion ?? (() => undefined),
+    poolUse: () => engine.poolUse?.(),
+    async ping() {
+      await sql`select 1`.execute(control.db)
+      await health.requireHealthy(() => probeWrites(control.transaction))
+    },
+    async close() {
+      const closed = Promise.all([...databases.values()].map((each) => each.destroy()))
+      // A server that does not respond must not block shutdown.
+      const timeout = new Promise((resolve) => setTimeout(resolve, CLOSE_TIMEOUT_MS).unref())
+      await Promise.race([closed, timeout])
+      engine.close?.()
+    },
+  }
+}
+
+const transactionsOn = (db: Kysely<Tables>): Connection['transaction'] => {
+  return async (work) => {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await db.transaction().execute((tx) => runInTransactionScope(() => work(tx)))
+      } catch (error) {
+        if (!isConflict(error) || attempt === ATTEMPTS_MAX) throw error
+        const backoffMs = Math.min(BACKOFF_MS * 2 ** attempt, BACKOFF_MAX_MS) * Math.random()
+        await new Promise((resolve) => setTimeout(resolve, backoffMs))
+      }
+    }
+  }
+}
+
+const unflushedUpdatesOn = (
+  engine: Store['engine'],
+  db: Kysely<Tables>,
+  transaction: Connection['transaction'],
+): Connection['updateUnflushed'] => {
+  return async (update, values) => {
+    try {
+      // A statement outside a transaction is one of its own.
+      if (engine === 'postgres') return (await update.unflushed(db as Tx, values))[0]
+    } catch (error) {
+      // Citus accepts no volatile function in the update of a table that it has distributed.
+      if (!isUnsupported(error)) throw error
+    }
+    return (await transaction((tx) => update.flushed(tx, values)))[0]
+  }
+}
+
+/** Selects a 64-bit column as text, because drivers round it or reject it as a number. */
+export const asText = (column: string): RawBuilder<string> => sql<string>`cast(${sql.ref(column)} as text)`

@@ -1,0 +1,478 @@
+// Table types. Times are integer milliseconds since 1970 in UTC on both engines, independent of time zones
+// and driver conversions. A flag is a nullable time: when it was set.
+import type { ColumnType, Generated } from 'kysely'
+
+/** A 64-bit counter: written as a bigint, read through `asText`, because drivers round above 2^53. */
+type Counter = ColumnType<never, bigint, bigint>
+type RolledUp = ColumnType<never, undefined, bigint>
+
+/**
+ * What an entry of the change log is about: `key` and `edge` were revoked, `tunnels` are those of one edge.
+ */
+export type ChangeKind =
+  | 'key'
+  | 'key-expiry'
+  | 'edge'
+  | 'workspace'
+  | 'workspace-archived'
+  | 'workspace-restored'
+  | 'workspace-quota'
+  | 'tunnels'
+
+/** `near`: at least 80 % of a quota are used. `reached`: all of it. */
+export type UsageLevel = 'near' | 'reached'
+
+export interface Tables {
+  schema_version: {
+    id: number
+    version: number
+    /** The lowest schema version a program must know to run on this one. */
+    oldest_program: Generated<number>
+  }
+  workspaces: {
+    id: string
+    slug: string
+    name: string
+    created_at: number
+    provisioned_at: number | null
+    /** The policy: see domain/policy.ts. Null restricts nothing. */
+    key_days_max: number | null
+    /** Since when API keys may not create or revoke keys. */
+    keys_read_only_at: number | null
+    /** The lowest role that may create keys; null for admins. */
+    key_creator_role: 'owner' | null
+    two_factor_required_at: number | null
+    /** See domain/archive.ts. */
+    archived_at: number | null
+    /** The user who created it in the dashboard. */
+    creator_id: string | null
+    /** See domain/quotas.ts. Null: the default of the server. -1: no limit. */
+    quota_bytes: number | null
+    quota_requests: number | null
+    quota_tunnels: number | null
+    quota_keys: number | null
+    /** How much of a quota of bytes or requests is used, in the month that ends at `usage_level_until`. */
+    usage_level: UsageLevel | null
+    usage_level_until: number | null
+    /** Incremented with each change of quotas or the level: edges ignore earlier ones. */
+    quota_revision: Generated<number>
+  }
+  api_keys: {
+    id: string
+    workspace_id: string
+    label: string
+    hash: string
+    created_at: number
+    last_used_at: number | null
+    revoked_at: number | null
+    /** Whole seconds, in milliseconds like all times; null for keys that do not expire. */
+    expires_at: number | null
+    /** Name of the user, or `key` or `operator` with an id; null for keys created before it was stored. */
+    created_by: string | null
+    /** Tells a user named like an id of the others from those; null for keys created before it was stored. */
+    created_by_kind: string | null
+    /** The first key of its lineage, itself included; null for keys that no rotation concerned. */
+    lineage_id: string | null
+    /** In its lineage: a rotation creates the next one. */
+    generation: Generated<number>
+    /** How long a rotated key was created for, in milliseconds; 0 if without an expiry. */
+    lifetime: number | null
+    /** Last characters of the raw key; null for keys created before they were stored. */
+    last_four: string | null
+  }
+  users: {
+    id: string
+    name: string
+    email: string
+    /** 0 or 1, as better-auth expects; so are `two_factor_enabled` and `verified`. */
+    email_verified: number
+    image: string | null
+    two_factor_enabled: number | null
+    created_at: number
+    updated_at: number
+    disabled_at: number | null
+  }
+  /** Sign-in methods of a user: a password (`credential`) or an identity provider. */
+  identities: {
+    id: string
+    user_id: string
+    provider_id: string
+    account_id: string
+    password: string | null
+    access_token: string | null
+    refresh_token: string | null
+    id_token: string | null
+    access_token_expires_at: number | null
+    refresh_token_expires_at: number | null
+    scope: string | null
+    created_at: number
+    updated_at: number
+  }
+  sessions: {
+    id: string
+    user_id: string
+    /** SHA-256 of the session token in the cookie. */
+    token: string
+    ip_address: string | null
+    user_agent: string | null
+    created_at: number
+    updated_at: number
+    expires_at: number
+  }
+  verifications: {
+    id: string
+    identifier: string
+    value: string
+    created_at: number
+    updated_at: number
+    expires_at: number
+  }
+  two_factors: {
+    id: string
+    user_id: string
+    secret: string
+    backup_codes: string
+    verified: number | null
+    failed_verification_count: number | null
+    locked_until: number | null
+  }
+  used_codes: { user_id: string; hash: string; at: number }
+  members: {
+    workspace_id: string
+    user_id: string
+    role: 'member' | 'admin' | 'owner'
+    created_at: number
+  }
+  /** Invitation and password reset links. */
+  links: {
+    id: string
+    hash: string
+    purpose: 'join' | 'reset'
+    /** Null for a setup link, whose recipient enters an address. */
+    email: string | null
+    /** 1 if the link proves control of the address: it was mailed there, or the operator created it. */
+    proves_email: number
+    workspace_id: string | null
+    role: 'member' | 'admin' | 'owner' | null
+    /** Display name of the creator; `creator_id` is set if it was a user. */
+    created_by: string
+    creator_id: string | null
+    created_at: number
+    expires_at: number
+    /** Used or revoked. */
+    ended_at: number | null
+  }
+  /** Sign-ins from a terminal: see domain/device-authorizations.ts. */
+  device_authorizations: {
+    /** SHA-256 of the device code. */
+    hash: string
+    /** Eight letters, without the hyphen. */
+    user_code: string
+    /** Host name that the device has sent. */
+    device_name: string
+    /** Client IP address of the device. */
+    address: string
+    created_at: number
+    expires_at: number
+    state: 'pending' | 'approved' | 'denied' | 'consumed' | 'failed'
+    /** Set by the approval: what the key will be, and who has approved it in which session. */
+    workspace_id: string | null
+    user_id: string | null
+    session_id: string | null
+    key_expires_at: number | null
+    consumed_at: number | null
+    /** The response with the key, encrypted with the device code. */
+    encrypted_response: string | null
+    /** Why an approved device got no key. */
+    failure: string | null
+  }
+  edges: {
+    id: string
+    name: string
+    hash: string
+    created_at: number
+    revoked_at: number | null
+  }
+  /** Workspaces of which an edge has verified an API key. */
+  edge_workspaces: {
+    edge_id: string
+    workspace_id: string
+    verified_at: number
+    /** Events of the edge's tunnels of the workspace, in the hour that begins at `events_hour`. */
+    events_hour: Generated<number>
+    events: Generated<number>
+  }
+  audit_log: {
+    id: string
+    /** Null for entries of the whole deployment, such as edges. */
+    workspace_id: string | null
+    at: number
+    actor_kind: string
+    actor_id: string
+    action: string
+    subject_id: string
+    /** Names at the time of the action, where they are not stored elsewhere. */
+    actor_name: string | null
+    subject_name: string | null
+    /** Client IP address, or host name of an operator's command, if known. */
+    address: string | null
+    /** Sign-in method, or the reason of a failure. */
+    detail: string | null
+    /** Number of repetitions within a minute that share the row; null means one. */
+    count: number | null
+    /** JSON of the fields that the action has changed, with their values before and after. */
+    changes: string | null
+    /** Position in exports; null before the first export that finds it. */
+    position: number | null
+  }
+  /** One row: the last export position, and the last one that retention has deleted. */
+  audit_export: {
+    id: number
+    position: number
+    deleted_position: number
+  }
+  idempotent_answers: {
+    workspace_id: string
+    id: string
+    sealed: string
+    created_at: number
+  }
+  /** Position of the latest change log entry: sequence and checksum. */
+  key_feed_head: { id: number; number: number; mark: string }
+  /** The change log. */
+  key_feed: {
+    number: number
+    kind: ChangeKind
+    subject_id: string
+    hash: string
+    at: number
+    mark: string
+    /** Checksum of the previous entry. */
+    before: string
+    /** The new expiry of a key, if that has changed. */
+    expires_at: number | null
+  }
+  nodes: {
+    id: string
+    host: string
+    pid: number
+    version: string
+    lease_ms: number
+    seen: number
+    mark: string
+    started_at: number
+    heard_at: number
+  }
+  /** The current run of each edge: see store/edge-sessions.ts. */
+  edge_sessions: {
+    edge_id: string
+    session: string
+    /** Of the last sync that was applied; 0 before the first. */
+    sequence: number
+    /** By the database's clock. The tunnels of the edge count only until then. */
+    lease_until: number
+    last_sync_at: number | null
+    started_at: number | null
+    version: string | null
+    /** The load that the edge has reported. */
+    tunnels: number
+    streams: number
+  }
+  /** One row for each connected tunnel client. */
+  open_tunnels: {
+    edge_id: string
+    /** Chosen by the edge. */
+    id: string
+    /** Of the sync that has reported it last, or the first one after the claim. */
+    sequence: number
+    workspace_id: string
+    name: string
+    type: 'http' | 'tcp'
+    /** 0 or 1. */
+    pool: number
+    url: string
+    key_id: string
+    client_address: string
+    client_version: string | null
+    opened_at: number
+    /** JSON of the access rules that its client asked for, without the password; null if there are none. */
+    client_access: string | null
+    /** SHA-256 of a secret that a client keeps when it connects to another edge. */
+    resume_hash: string | null
+    /** At most 2^53 - 1, so drivers do not round them. */
+    requests: number
+    bytes_in: number
+    bytes_out: number
+    streams: number
+    close_requested_at: number | null
+    /**
+     * Why the edge has to close it. `ended`: requested, and not open any more, but the edge has not been
+     * told. Once it has ended, or its client has moved to another edge, the tunnel does not count.
+     */
+    close_reason: 'requested' | 'ended' | 'moved' | null
+    /** Name of the user who closed it. */
+    close_requested_by: string | null
+    /**
+     * Not null if the edge has to close the tunnel or to apply other access rules: the sequence of the sync
+     * whose response said so, or 0 before that.
+     */
+    notice: number | null
+  }
+  tunnel_names: {
+    workspace_id: string
+    name: string
+    created_at: number
+    last_used_at: number | null
+    /** Null: reserved. */
+    expires_at: number | null
+    /** JSON. A name with rules is reserved. */
+    access_rules: string | null
+  }
+  /** A port belongs to its name until the row is deleted. */
+  tcp_ports: {
+    port: number
+    workspace_id: string
+    name: string
+    assigned_at: number
+    /** By the database's clock. While the tunnel is open or the name is reserved, it is renewed. */
+    last_used_at: number
+  }
+  notices: {
+    kind: string
+    /** What it is about, e.g. the id of a key. */
+    subject_id: string
+    /** There is one notice of a kind and subject with it: e.g. how far from the event, `7d`. */
+    dedup_key: string
+    workspace_id: string
+    created_at: number
+    /** Of the emails about it; null if there are none. */
+    digest_id: string | null
+    /** What it says, as JSON; null for keys that expire. */
+    detail: string | null
+  }
+  /** Like notices, for the operator, with the state of the one email. */
+  operator_alerts: {
+    kind: string
+    subject_id: string
+    dedup_key: string
+    created_at: number
+    detail: string
+    attempts: number
+    due_at: number | null
+  }
+  /** Uses of an inactive key that were rejected in an hour. */
+  key_rejections: {
+    key_id: string
+    hour: number
+    attempts: number
+  }
+  notice_mails: {
+    digest_id: string
+    user_id: string
+    workspace_id: string
+    created_at: number
+    attempts: number
+    /** When it is to be sent; null if it was, or will not be. */
+    due_at: number | null
+  }
+  webhook_endpoints: {
+    id: string
+    workspace_id: string
+    url: string
+    description: string
+    /** The event types that it wants, each with a comma before and after; null for all. */
+    events: string | null
+    /** Encrypted: see domain/webhooks/secrets.ts. */
+    secret: string
+    /** Signs too until the time, after a rotation. */
+    previous_secret: string | null
+    previous_secret_until: number | null
+    created_at: number
+    created_by: string | null
+    disabled_at: number | null
+    disabled_reason: string | null
+    /** Of the last delivery in its queue; 0 if there was none. */
+    last_position: number
+    /** Of the delivery to send next. */
+    next_position: number
+    /** The last position when an owner has last enabled it: what waited then does not count as a backlog. */
+    enabled_position: Generated<number>
+    /** When to send the next delivery; if it is claimed, when the claim expires. Null: nothing to send. */
+    due_at: number | null
+    /** Identifies the claim of the node that sends now. */
+    claim: string | null
+    /** When the next delivery has failed first. */
+    failing_since: number | null
+  }
+  /** An event for one endpoint: queue and log of deliveries. */
+  webhook_deliveries: {
+    endpoint_id: string
+    id: string
+    /** Consecutive. Assigned after the commit: see store/webhooks/positions.ts. */
+    position: number | null
+    /** Orders deliveries that are assigned positions at the same time. */
+    sequence: number
+    event_id: string
+    type: string
+    /** JSON, as it is sent. */
+    body: string
+    created_at: number
+    attempts: number
+    /** The rest is about the last attempt. */
+    attempted_at: number | null
+    delivered_at: number | null
+    url: string | null
+    status: number | null
+    duration_ms: number | null
+    error: string | null
+    response: string | null
+  }
+  /** One row: see store/maintenance/state.ts. */
+  maintenance: {
+    id: number
+    /** The node that runs the job; empty between runs. */
+    owner: string
+    /** When the lease expires, or the next run is due. */
+    due_at: number
+    usage_floor: number
+    usage_floor_at: number
+    usage_cursor: string | null
+  }
+  usage_counters: {
+    workspace_id: string
+    day: number
+    edge_id: string
+    epoch: string
+    requests: Counter
+    bytes_in: Counter
+    bytes_out: Counter
+    events: Counter
+    last_seen: number | null
+  }
+  /** Written by earlier versions; its rows are converted to `usage_hours`. */
+  usage_minutes: {
+    workspace_id: string
+    minute: number
+    edge_id: string
+    open: number
+  }
+  usage_hours: {
+    workspace_id: string
+    /** Start of the UTC hour. */
+    hour: number
+    /** Empty for the total of all edges. */
+    edge_id: string
+    /** The peaks of the minutes, encoded by `store/usage/hours.ts`. */
+    open: string
+  }
+  usage_days: {
+    workspace_id: string
+    day: number
+    requests: RolledUp
+    bytes_in: RolledUp
+    bytes_out: RolledUp
+    events: RolledUp
+    peak_tunnels: Generated<number>
+    last_seen: number | null
+  }
+}

@@ -1,0 +1,162 @@
+// SQL of API keys.
+import type { Selectable } from 'kysely'
+import type { KeyState } from '../../../lib/credentials/key-state.ts'
+import { executeBulk, isOneOf, isPostgres, listParameter } from '../engine/bulk.ts'
+import { nowIn } from '../engine/clock.ts'
+import type { Page } from '../engine/page.ts'
+import { type Placeholders, statement } from '../engine/statement.ts'
+import type { Db, Tx } from '../engine/store.ts'
+import type { Tables } from '../engine/tables.ts'
+import { inState, stateColumns, stateOf } from './state.ts'
+
+/** `now` is the time of the read by the clock of the database. */
+export type KeyRow = Selectable<Tables['api_keys']> & { now: number }
+
+export async function insertKey(db: Tx, row: Omit<KeyRow, 'now'>): Promise<void> {
+  await db.insertInto('api_keys').values(row).execute()
+}
+
+const selectKeys = (db: Db) => db.selectFrom('api_keys').selectAll().select(nowIn(db).as('now'))
+
+export const findKeyByHash = async (db: Db, hash: string) => (await findKeysToVerify(db, [hash]))[0]
+
+/** What a verification needs, without keys that do not exist. */
+export const findKeysToVerify = (db: Db, hashes: readonly string[]) =>
+  selectByHash(db, { hashes: listParameter(db, hashes) })
+
+const selectByHash = statement((db: Db, { hashes }: Placeholders<{ hashes: string }>) =>
+  db
+    .selectFrom('api_keys')
+    .innerJoin('workspaces', 'workspaces.id', 'api_keys.workspace_id')
+    .select(['api_keys.hash', 'api_keys.id', 'api_keys.workspace_id', 'workspaces.archived_at'])
+    .select(stateColumns)
+    .select(nowIn(db).as('now'))
+    .where(isOneOf(db, 'api_keys.hash', hashes)),
+)
+
+/** Across workspaces: for the operator only. */
+export const findKeyById = (db: Db, id: string): Promise<KeyRow | undefined> =>
+  selectKeys(db).where('id', '=', id).executeTakeFirst()
+
+/**
+ * Newest first: ids sort by time of creation. Without revoked keys it stays quick if nearly all keys are
+ * revoked.
+ */
+export function listKeys(
+  db: Db,
+  workspaceId: string,
+  { after, limit, withRevoked = true }: Page & { withRevoked?: boolean },
+): Promise<KeyRow[]> {
+  let query = selectKeys(db).where('workspace_id', '=', workspaceId).orderBy('id', 'desc').limit(limit)
+  if (after !== undefined) query = query.where('id', '<', after)
+  if (!withRevoked) query = query.where('revoked_at', 'is', null)
+  return query.execute()
+}
+
+export const listKeyLabels = (db: Db, workspaceId: string, ids: readonly string[]) =>
+  db
+    .selectFrom('api_keys')
+    .select(['id', 'label'])
+    .where('workspace_id', '=', workspaceId)
+    .where('id', 'in', ids)
+    .execute()
+
+/** The active keys of the lineages, newest first. A rotation limits how many a lineage has. */
+export const listActiveOfLineages = (
+  db: Db,
+  workspaceId: string,
+  lineageIds: readonly string[],
+): Promise<KeyRow[]> =>
+  selectKeys(db)
+    .where('workspace_id', '=', workspaceId)
+    .where('lineage_id', 'in', lineageIds)
+    .where(inState(db, 'active'))
+    .orderBy('generation', 'desc')
+    .execute()
+
+/** Counts up to `max`. */
+export async function countActiveKeys(db: Db, workspaceId: string, max: number): Promise<number> {
+  const active = db
+    .selectFrom('api_keys')
+    .select('id')
+    .where('workspace_id', '=', workspaceId)
+    .where(inState(db, 'active'))
+    .limit(max)
+  const { count } = await db
+    .selectFrom(active.as('active'))
+    .select((row) => row.fn.countAll().as('count'))
+    .executeTakeFirstOrThrow()
+  return Number(count)
+}
+
+/** The key; undefined if the workspace has no active key with this id. */
+export const revokeKey = async (db: Tx, name: KeyName, at: number) =>
+  (await updateRevoked(db, { ...name, at }))[0]
+
+interface KeyName {
+  workspaceId: string
+  id: string
+}
+
+const updateRevoked = statement((db: Tx, { workspaceId, id, at }: Placeholders<KeyName & { at: number }>) =>
+  db
+    .updateTable('api_keys')
+    .set({ revoked_at: at })
+    .where('workspace_id', '=', workspaceId)
+    .where('id', '=', id)
+    .where(inState(db, 'active'))
+    .returning(['id', 'label', 'hash', 'created_at', 'expires_at']),
+)
+
+type LockMode = 'shared' | 'exclusive'
+
+/**
+ * The state of a key, which no other transaction can change until this one ends; undefined if there is no
+ * such key. A shared lock lets others lock it too. To change the key later, take an exclusive one: two
+ * transactions that share it would wait for each other.
+ */
+export async function lockKey(db: Tx, name: KeyName, mode: LockMode): Promise<KeyState | undefined> {
+  const [row] = await selectLocked[mode](db, name)
+  return row && stateOf(row)
+}
+
+const selectLocked = { shared: selectState('shared'), exclusive: selectState('exclusive') }
+
+function selectState(mode: LockMode) {
+  return statement((db: Tx, { workspaceId, id }: Placeholders<KeyName>) => {
+    const query = db
+      .selectFrom('api_keys')
+      .select(stateColumns)
+      .select(nowIn(db).as('now'))
+      .where('workspace_id', '=', workspaceId)
+      .where('id', '=', id)
+    // On SQLite a transaction is the only writer anyway.
+    return isPostgres(db) ? (mode === 'shared' ? query.forShare() : query.forUpdate()) : query
+  })
+}
+
+/** The key, locked exclusively like by `lockKey`. */
+export function lockKeyRow(db: Tx, { workspaceId, id }: KeyName): Promise<KeyRow | undefined> {
+  const query = selectKeys(db).where('workspace_id', '=', workspaceId).where('id', '=', id)
+  return (isPostgres(db) ? query.forUpdate() : query).executeTakeFirst()
+}
+
+export async function updateKey(
+  db: Tx,
+  { workspaceId, id }: KeyName,
+  changes: Partial<Pick<KeyRow, 'expires_at' | 'lineage_id' | 'lifetime'>>,
+): Promise<void> {
+  await db
+    .updateTable('api_keys')
+    .set(changes)
+    .where('workspace_id', '=', workspaceId)
+    .where('id', '=', id)
+    .execute()
+}
+
+/** Idempotent, in any order: the latest use is kept. */
+export async function updateLastUsed(db: Tx, uses: readonly (readonly [id: string, at: number])[]) {
+  const update = `update api_keys set last_used_at = input.at from input
+    where api_keys.id = input.id and (api_keys.last_used_at is null or api_keys.last_used_at < input.at)`
+  await executeBulk(db, { id: 'text', at: 'bigint' }, uses, update)
+}

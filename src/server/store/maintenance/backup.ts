@@ -1,0 +1,202 @@
+// Online backup of an SQLite database. The backup appears under its name only when complete: it is written to
+// a temporary file, checked, and then renamed.
+import {
+  closeSync,
+  existsSync,
+  fdatasyncSync,
+  fsyncSync,
+  linkSync,
+  openSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from 'node:fs'
+import { dirname } from 'node:path'
+import { backup, DatabaseSync } from 'node:sqlite'
+import { pathToFileURL } from 'node:url'
+import type { AuditRow } from '../audit/entries.ts'
+
+/** Pages of 4 KiB; progress and cancellation are handled between steps. */
+const PAGES_PER_STEP = 1_000
+const BUSY_TIMEOUT_MS = 5_000
+/** More than the number of changes between any backup and its restore. */
+const SEQUENCE_GAP = 1_000_000_000
+
+export interface BackupOptions {
+  clock: () => number
+  /** Called before the snapshot, if there is an Adit database. */
+  onStart: () => void
+  signal: AbortSignal
+  onProgress: (percent: number) => void
+  onCheck: () => void
+}
+
+export interface BackupResult {
+  /** Just before the snapshot: everything committed before this time is in the backup. */
+  asOf: number
+  bytes: number
+  /** Schema version of the backup. */
+  schema: number
+}
+
+/**
+ * Writes an audit log entry without the store, which would migrate the database. The columns are those of the
+ * schema that the database has.
+ */
+export function insertEntry(path: string, row: AuditRow): void {
+  const database = openExisting(path)
+  try {
+    database.exec('pragma query_only = 0')
+    const existing = database.prepare("select name from pragma_table_info('audit_log')").all()
+    const columns = existing.map(({ name }) => String(name) as keyof AuditRow).filter((name) => name in row)
+    const placeholders = columns.map(() => '?').join(', ')
+    database
+      .prepare(`insert into audit_log (${columns.join(', ')}) values (${placeholders})`)
+      .run(...columns.map((name) => row[name]))
+  } finally {
+    database.close()
+  }
+}
+
+/** No backup was written; the message has the reason. */
+export class BackupError extends Error {
+  override name = 'BackupError'
+}
+
+export async function backUpSqlite(
+  path: string,
+  file: string,
+  options: BackupOptions,
+): Promise<BackupResult> {
+  checkTarget(file)
+  const source = openExisting(path)
+  try {
+    return await copy(source, file, options)
+  } finally {
+    source.close()
+  }
+}
+
+function checkTarget(file: string): void {
+  const directory = dirname(file)
+  if (!existsSync(directory)) throw new BackupError(`The directory ${directory} does not exist.`)
+  if (!existsSync(file)) return
+  if (statSync(file).isDirectory()) throw new BackupError(`${file} is a directory; specify a file.`)
+  throw new BackupError(`${file} already exists. Choose another file name.`)
+}
+
+/** Opens without creating. Read-write, so that SQLite removes its -wal and -shm files on close. */
+function openExisting(path: string): DatabaseSync {
+  if (!existsSync(path)) throw new BackupError(`Database ${path} does not exist. Check ADIT_DATABASE_URL.`)
+  const url = pathToFileURL(path)
+  url.searchParams.set('mode', 'rw')
+  const source = new DatabaseSync(url, { timeout: BUSY_TIMEOUT_MS })
+  source.exec('pragma query_only = 1')
+  return source
+}
+
+async function copy(source: DatabaseSync, file: string, options: BackupOptions): Promise<BackupResult> {
+  const draft = `${file}.${process.pid}.part`
+  // Readable by its owner only from the start: it contains hashes and email addresses.
+  const written = openSync(draft, 'wx', 0o600)
+  try {
+    schemaOf(source)
+    options.onStart()
+    const asOf = options.clock()
+    // A read transaction pins one snapshot for the whole copy. Without it SQLite would restart the copy after
+    // every write of a server, and might never finish.
+    source.exec('begin')
+    const schema = schemaOf(source)
+    await copyPages(source, draft, written, options)
+    // As early as possible: while the read transaction is open, the server's write-ahead log cannot be
+    // truncated.
+    source.exec('rollback')
+    options.onCheck()
+    finish(draft, schema)
+    options.signal.throwIfAborted()
+    publish(draft, file)
+    return { asOf, bytes: statSync(file).size, schema }
+  } finally {
+    for (const suffix of ['', '-journal', '-wal', '-shm']) rmSync(`${draft}${suffix}`, { force: true })
+  }
+}
+
+async function copyPages(source: DatabaseSync, draft: string, written: number, options: BackupOptions) {
+  try {
+    await backup(source, draft, {
+      rate: PAGES_PER_STEP,
+      progress({ totalPages, remainingPages }) {
+        // Throwing here aborts the copy.
+        options.signal.throwIfAborted()
+        // Sync in steps: one large sync at the end would delay the commits of a running server.
+        fdatasyncSync(written)
+        options.onProgress(Math.floor((100 * (totalPages - remainingPages)) / totalPages))
+      },
+    })
+  } finally {
+    // Not earlier: closing the file drops the POSIX locks that SQLite holds on it in this process.
+    closeSync(written)
+  }
+}
+
+function schemaOf(database: DatabaseSync): number {
+  try {
+    const row = database.prepare('select version from schema_version where id = 1').get()
+    return (row as { version: number }).version
+  } catch (error) {
+    throw new BackupError(`Not an Adit database: ${(error as Error).message}.`)
+  }
+}
+
+function finish(draft: string, schema: number): void {
+  const copied = new DatabaseSync(draft)
+  try {
+    // A single file without a -wal file next to it; the server re-enables WAL mode.
+    copied.exec('pragma journal_mode = delete')
+    resetChangeLog(copied)
+    const found = copied.prepare('pragma integrity_check(1)').get() ?? {}
+    const [result] = Object.values(found)
+    if (result !== 'ok')
+      throw new BackupError(`The copy failed the integrity check; the database may be damaged: ${result}`)
+    if (schemaOf(copied) !== schema)
+      throw new BackupError('The copy has a different schema version than the database.')
+  } finally {
+    copied.close()
+  }
+}
+
+/**
+ * Edges may have cached keys that a restored database does not have, and would skip changes whose sequence
+ * they have already seen. An empty change log with a sequence far ahead makes every edge drop its cache. The
+ * nodes that run now will not exist then, so revocations must not wait for them.
+ */
+function resetChangeLog(database: DatabaseSync): void {
+  const has = (table: string) => database.prepare('select 1 from sqlite_schema where name = ?').get(table)
+  if (has('key_feed_head'))
+    database.exec(`delete from key_feed; update key_feed_head set number = number + ${SEQUENCE_GAP}`)
+  if (has('nodes')) database.exec('delete from nodes')
+}
+
+/**
+ * Hard link, because rename would overwrite a file created meanwhile; rename where hard links are not
+ * supported.
+ */
+function publish(draft: string, file: string): void {
+  try {
+    linkSync(draft, file)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST' || existsSync(file))
+      throw new BackupError(`${file} was created meanwhile. Choose another file name.`)
+    renameSync(draft, file)
+  }
+  syncDirectory(dirname(file))
+}
+
+/** Makes the new name survive a power failure, where the platform supports it. */
+function syncDirectory(path: string): void {
+  try {
+    const directory = openSync(path, 'r')
+    fsyncSync(directory)
+    closeSync(directory)
+  } catch {}
+}

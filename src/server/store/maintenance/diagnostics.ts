@@ -1,0 +1,42 @@
+// Reads version, settings and clock of the database, for `adit admin doctor`.
+import { sql } from 'kysely'
+import { POOL_OPTIONS } from '../engine/postgres/connection.ts'
+import type { Store } from '../engine/store.ts'
+
+/** Connections of a node: its pool and the control connection. */
+export const CONNECTIONS_PER_NODE = POOL_OPTIONS.max + 1
+
+/** Null: the server has no such setting, as databases that only speak the protocol of PostgreSQL. */
+export interface PostgresFacts {
+  version: string
+  versionNumber: number
+  encoding: string | null
+  fsync: string | null
+  fullPageWrites: string | null
+  autovacuum: string | null
+  canCreateTables: boolean
+  maxConnections: number | null
+  reservedConnections: number | null
+  usedConnections: number
+}
+
+export async function readPostgresFacts({ db }: Store): Promise<PostgresFacts> {
+  const { rows } = await sql<PostgresFacts>`select
+    current_setting('server_version') as "version",
+    cast(current_setting('server_version_num') as integer) as "versionNumber",
+    current_setting('server_encoding', true) as "encoding",
+    current_setting('fsync', true) as "fsync",
+    current_setting('full_page_writes', true) as "fullPageWrites",
+    current_setting('autovacuum', true) as "autovacuum",
+    coalesce(has_schema_privilege(current_schema(), 'create'), false) as "canCreateTables",
+    cast(current_setting('max_connections', true) as integer) as "maxConnections",
+    cast(current_setting('superuser_reserved_connections', true) as integer) as "reservedConnections",
+    (select cast(count(*) as integer) from pg_stat_activity where backend_type = 'client backend')
+      as "usedConnections"`.execute(db)
+  return rows[0] as PostgresFacts
+}
+
+export async function readSqliteVersion({ db }: Store): Promise<string> {
+  const { rows } = await sql<{ version: string }>`select sqlite_version() as version`.execute(db)
+  return rows[0]?.version ?? ''
+}

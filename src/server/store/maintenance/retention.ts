@@ -1,0 +1,161 @@
+// SQL that finds and deletes rows past their retention, in batches of a given size.
+import { type RawBuilder, sql } from 'kysely'
+import { isPostgres } from '../engine/bulk.ts'
+import type { Db, Store, Tx } from '../engine/store.ts'
+
+interface Expiry {
+  /** The indexed column that decides. */
+  by: string
+  /** The rest of a unique order, so that a batch has an exact end. */
+  ties: readonly string[]
+  /** The column with the row's time. */
+  time: string
+  /** Rows with a value in this column are kept. */
+  unless?: string
+}
+
+const expiring = {
+  sessions: { by: 'expires_at', ties: ['id'], time: 'expires_at' },
+  verifications: { by: 'expires_at', ties: ['id'], time: 'expires_at' },
+  links: { by: 'expires_at', ties: ['id'], time: 'expires_at' },
+  used_codes: { by: 'at', ties: ['user_id', 'hash'], time: 'at' },
+  idempotent_answers: { by: 'created_at', ties: ['workspace_id', 'id'], time: 'created_at' },
+  notices: { by: 'created_at', ties: ['kind', 'subject_id', 'dedup_key'], time: 'created_at' },
+  notice_mails: { by: 'created_at', ties: ['digest_id', 'user_id'], time: 'created_at' },
+  operator_alerts: { by: 'created_at', ties: ['kind', 'subject_id', 'dedup_key'], time: 'created_at' },
+  key_rejections: { by: 'hour', ties: ['key_id'], time: 'hour' },
+  webhook_deliveries: { by: 'created_at', ties: ['endpoint_id', 'id'], time: 'created_at' },
+  device_authorizations: { by: 'expires_at', ties: ['hash'], time: 'expires_at' },
+  tunnel_names: {
+    by: 'expires_at',
+    ties: ['workspace_id', 'name'],
+    time: 'expires_at',
+    unless: 'access_rules',
+  },
+  tcp_ports: { by: 'last_used_at', ties: ['port'], time: 'last_used_at' },
+  // The primary key begins with the hour.
+  usage_hours: { by: 'hour', ties: ['workspace_id', 'edge_id'], time: 'hour' },
+  // Ids sort by time, so the primary key is enough.
+  audit_log: { by: 'id', ties: [], time: 'at' },
+} as const satisfies Record<string, Expiry>
+
+export type ExpiringTable = keyof typeof expiring
+
+/** Usage tables, with the column of the time. */
+const usage = { usage_counters: 'day', usage_minutes: 'minute', usage_hours: 'hour' } as const
+
+/**
+ * What identifies a row for the time of a statement. A `ctid` is unique within a shard, and Citus rejects a
+ * deletion by it that would involve several.
+ */
+const rowId: Record<Store['engine'], string> = { sqlite: 'rowid', postgres: 'ctid' }
+
+export interface Expired {
+  rows: number
+  oldest: number | null
+}
+
+const withoutValue = ({ unless }: Expiry) =>
+  unless === undefined ? sql`` : sql` and ${sql.ref(unless)} is null`
+
+const expiredBefore = (expiry: Expiry, before: number | string) =>
+  sql`${sql.ref(expiry.by)} < ${before}${withoutValue(expiry)}`
+
+/** Deletes the oldest rows before the limit, at most `size`. Returns how many. */
+export async function deleteExpired(
+  db: Tx,
+  table: ExpiringTable,
+  before: number | string,
+  size: number,
+): Promise<number> {
+  const expiry: Expiry = expiring[table]
+  const { by, ties } = expiry
+  const order = [by, ...ties]
+  const columns = sql.join(order.map((column) => sql.ref(column)))
+  const isExpired = expiredBefore(expiry, before)
+  const oldest = sql`from ${sql.table(table)} where ${isExpired} order by ${columns}`
+  if (isPostgres(db)) {
+    // By the row's address: a range would be estimated, and the planner may read all expired rows for it. The
+    // condition is repeated for a row that was renewed meanwhile; with `is true`, no index is used for it.
+    const ids = sql`select ctid ${oldest} limit ${size}`
+    return count(
+      db,
+      sql`delete from ${sql.table(table)} where ctid = any(array(${ids})) and (${isExpired}) is true`,
+    )
+  }
+  const { rows } = await sql<Record<string, string | number>>`
+    select ${columns} ${oldest} limit 1 offset ${size - 1}`.execute(db)
+  const [last] = rows
+  const within = last
+    ? sql`${sql.ref(by)} <= ${last[by]} and (${columns}) <= (${sql.join(order.map((column) => last[column]))})`
+    : isExpired
+  return count(db, sql`delete from ${sql.table(table)} where ${within}${withoutValue(expiry)}`)
+}
+
+const count = async (db: Tx, statement: RawBuilder<unknown>) =>
+  Number((await statement.execute(db)).numAffectedRows ?? 0)
+
+export async function countExpired(db: Db, table: ExpiringTable, before: number | string): Promise<Expired> {
+  const expiry = expiring[table]
+  const { rows } = await sql<Expired>`
+    select count(*) as rows, min(${sql.ref(expiry.time)}) as oldest from ${sql.table(table)}
+    where ${expiredBefore(expiry, before)}`.execute(db)
+  return rows[0] as Expired
+}
+
+export interface UsageBatch {
+  table: keyof typeof usage
+  workspaceIds: readonly string[]
+  before: number
+}
+
+/**
+ * Deletes rows of some workspaces, at most `size`, along the primary key. If the table is distributed, all
+ * are of one shard. Not for hours on SQLite.
+ */
+export async function deleteUsage(
+  db: Tx,
+  engine: Store['engine'],
+  { table, workspaceIds, before }: UsageBatch,
+  size: number,
+): Promise<number> {
+  const id = sql.ref(rowId[engine])
+  const among = sql`workspace_id in (${sql.join(workspaceIds)})`
+  const oldest = sql`select ${id} from ${sql.table(table)}
+    where ${among} and ${sql.ref(usage[table])} < ${before} limit ${size}`
+  const isOldest = engine === 'postgres' ? sql`${id} = any(array(${oldest}))` : sql`${id} in (${oldest})`
+  const { numAffectedRows } = await sql`
+    delete from ${sql.table(table)} where ${among} and ${isOldest}`.execute(db)
+  return Number(numAffectedRows ?? 0)
+}
+
+export async function countUsage(db: Db, { table, workspaceIds, before }: UsageBatch): Promise<Expired> {
+  const time = sql.ref(usage[table])
+  const { rows } = await sql<Expired>`
+    select count(*) as rows, min(${time}) as oldest from ${sql.table(table)}
+    where workspace_id in (${sql.join(workspaceIds)}) and ${time} < ${before}`.execute(db)
+  return rows[0] as Expired
+}
+
+/** The oldest hours, and their workspaces. */
+export const listOldHours = (db: Db, before: number, limit: number) =>
+  db
+    .selectFrom('usage_hours')
+    .select(['hour', 'workspace_id as workspaceId'])
+    .where('hour', '<', before)
+    .orderBy('hour')
+    .orderBy('workspace_id')
+    .limit(limit)
+    .execute()
+
+/** In the order of their ids. */
+export async function listWorkspaceIds(db: Db, after: string, limit: number): Promise<string[]> {
+  const rows = await db
+    .selectFrom('workspaces')
+    .select('id')
+    .where('id', '>', after)
+    .orderBy('id')
+    .limit(limit)
+    .execute()
+  return rows.map(({ id }) => id)
+}

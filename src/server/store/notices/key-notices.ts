@@ -1,0 +1,207 @@
+// SQL of notices: what owners and admins of a workspace are notified of once, and the emails about it. A
+// digest is one email for the notices of a workspace that arise at the same time.
+import { type Selectable, sql } from 'kysely'
+import { executeBulk } from '../engine/bulk.ts'
+import type { Db, Tx } from '../engine/store.ts'
+import type { Tables } from '../engine/tables.ts'
+import { inState } from '../keys/state.ts'
+
+export type NoticeRow = Selectable<Tables['notices']>
+export type NoticeMailRow = Selectable<Tables['notice_mails']>
+
+/** Its users have a successor already. The condition is on `api_keys`. */
+const hasSuccessor = (db: Db) => sql<boolean>`exists (select 1 from api_keys as successor
+  where successor.workspace_id = api_keys.workspace_id and successor.lineage_id = api_keys.lineage_id
+    and successor.generation > api_keys.generation
+    and ${inState(db, 'active')})`
+
+export interface ExpiringKey {
+  id: string
+  label: string
+  workspaceId: string
+  createdAt: number
+  expiresAt: number
+}
+
+/** Where a slice begins: after this key. */
+export type ExpiryCursor = Pick<ExpiringKey, 'expiresAt' | 'id'>
+
+/**
+ * Keys without an active successor that are not revoked, the next to expire first. The times are values,
+ * because PostgreSQL uses no index for a comparison with its clock.
+ */
+export const listExpiringKeys = (
+  db: Db,
+  { after, until, limit }: { after: ExpiryCursor; until: number; limit: number },
+): Promise<ExpiringKey[]> =>
+  db
+    .selectFrom('api_keys')
+    .select(['id', 'label', 'workspace_id as workspaceId', 'created_at as createdAt'])
+    .select(sql<number>`expires_at`.as('expiresAt'))
+    .where('revoked_at', 'is', null)
+    .where('expires_at', '>=', after.expiresAt)
+    .where('expires_at', '<=', until)
+    .where(sql<boolean>`(expires_at, id) > (${after.expiresAt}, ${after.id})`)
+    .where((key) => key.not(hasSuccessor(db)))
+    .where(
+      sql<boolean>`(select archived_at from workspaces where workspaces.id = api_keys.workspace_id) is null`,
+    )
+    .orderBy('expires_at')
+    .orderBy('id')
+    .limit(limit)
+    .execute()
+
+/**
+ * Keys that have expired in workspaces which had a webhook endpoint then, and that have no notice of this
+ * kind; the first to expire first.
+ */
+export const listExpiredKeys = (
+  db: Db,
+  { kind, after, until, limit }: { kind: string; after: number; until: number; limit: number },
+) =>
+  db
+    .selectFrom('api_keys')
+    .select(['id', 'workspace_id', 'label', 'created_at', 'expires_at'])
+    .where('revoked_at', 'is', null)
+    .where('expires_at', '>', after)
+    .where('expires_at', '<=', until)
+    .where(
+      sql<boolean>`exists (select 1 from webhook_endpoints as endpoint
+        where endpoint.workspace_id = api_keys.workspace_id and endpoint.disabled_at is null
+          and endpoint.created_at <= api_keys.expires_at)`,
+    )
+    .where(
+      sql<boolean>`not exists (select 1 from notices
+        where notices.kind = ${kind} and notices.subject_id = api_keys.id)`,
+    )
+    .orderBy('expires_at')
+    .orderBy('id')
+    .limit(limit)
+    .execute()
+
+/** Returns the subjects of the notices that did not exist. */
+export async function insertNotices(
+  db: Tx,
+  rows: readonly (Omit<NoticeRow, 'detail'> & Partial<Pick<NoticeRow, 'detail'>>)[],
+): Promise<Set<string>> {
+  const inserted = await db
+    .insertInto('notices')
+    .values(rows)
+    .onConflict((conflict) => conflict.columns(['kind', 'subject_id', 'dedup_key']).doNothing())
+    .returning('subject_id')
+    .execute()
+  return new Set(inserted.map((row) => row.subject_id))
+}
+
+export type NoticeId = Pick<NoticeRow, 'kind' | 'subject_id' | 'dedup_key'>
+
+/** Those of the notices that exist. */
+export const listNoticed = (db: Db, ids: readonly NoticeId[]): Promise<NoticeId[]> =>
+  executeBulk<NoticeId>(
+    db,
+    { kind: 'text', subject_id: 'text', dedup_key: 'text' },
+    ids.map(({ kind, subject_id, dedup_key }) => [kind, subject_id, dedup_key]),
+    `select notices.kind, notices.subject_id, notices.dedup_key from input join notices
+     on notices.kind = input.kind and notices.subject_id = input.subject_id
+       and notices.dedup_key = input.dedup_key`,
+  )
+
+export async function insertMails(db: Tx, rows: readonly NoticeMailRow[]): Promise<void> {
+  await db.insertInto('notice_mails').values(rows).execute()
+}
+
+/** How many digests the workspace was sent since then. */
+export async function countDigests(db: Db, workspaceId: string, since: number): Promise<number> {
+  const { count } = await db
+    .selectFrom('notice_mails')
+    .select((mail) => mail.fn.count('digest_id').distinct().as('count'))
+    .where('workspace_id', '=', workspaceId)
+    .where('created_at', '>=', since)
+    .executeTakeFirstOrThrow()
+  return Number(count)
+}
+
+const selectNoticedKeys = (db: Db) =>
+  db
+    .selectFrom('notices')
+    .innerJoin('api_keys', 'api_keys.id', 'notices.subject_id')
+    .select(['api_keys.id', 'api_keys.label', 'api_keys.last_four as lastFour'])
+    .select(sql<number>`api_keys.expires_at`.as('expiresAt'))
+    .where('notices.kind', '=', 'key-expiry')
+    .where(inState(db, 'active'))
+    .where((key) => key.not(hasSuccessor(db)))
+
+/** Keys with a notice that are still about to expire, the next one first. */
+export const listNoticedKeys = (db: Db, workspaceId: string, limit: number) =>
+  selectNoticedKeys(db)
+    .distinct()
+    .where('notices.workspace_id', '=', workspaceId)
+    .orderBy('expiresAt')
+    .orderBy('api_keys.id')
+    .limit(limit)
+    .execute()
+
+/** The same of a digest. */
+export const listKeysOfDigest = (db: Db, digestId: string, limit: number) =>
+  selectNoticedKeys(db)
+    .where('notices.digest_id', '=', digestId)
+    .orderBy('expiresAt')
+    .orderBy('api_keys.id')
+    .limit(limit)
+    .execute()
+
+/** What the alert of a digest says; undefined if it is about keys that expire. */
+export async function findDetail(db: Db, digestId: string): Promise<string | undefined> {
+  const row = await db
+    .selectFrom('notices')
+    .select('detail')
+    .where('digest_id', '=', digestId)
+    .where('detail', 'is not', null)
+    .limit(1)
+    .executeTakeFirst()
+  return row?.detail ?? undefined
+}
+
+/** Edges that have not reported since the alert about them. */
+export const listSilent = (db: Db, workspaceId: string, limit: number) =>
+  db
+    .selectFrom('notices')
+    .innerJoin('edges', 'edges.id', 'notices.subject_id')
+    .innerJoin('edge_sessions as session', 'session.edge_id', 'edges.id')
+    .select(['edges.id', 'edges.name', sql<number>`session.last_sync_at`.as('lastSyncAt')])
+    .where('notices.workspace_id', '=', workspaceId)
+    .where('notices.kind', '=', 'edge-silent')
+    .where('edges.revoked_at', 'is', null)
+    .where(
+      sql<boolean>`notices.dedup_key = cast(session.last_sync_at as text) || ' ' || notices.workspace_id`,
+    )
+    .orderBy('edges.name')
+    .limit(limit)
+    .execute()
+
+/** Keys that were used a lot although they are not active. */
+export const listRejected = (db: Db, workspaceId: string, since: number, limit: number) =>
+  db
+    .selectFrom('notices')
+    .innerJoin('api_keys', 'api_keys.id', 'notices.subject_id')
+    .select(['api_keys.id', 'api_keys.label', 'api_keys.last_four as lastFour'])
+    .where('notices.workspace_id', '=', workspaceId)
+    .where('notices.kind', '=', 'key-rejected')
+    .where('notices.created_at', '>=', since)
+    .orderBy('notices.created_at', 'desc')
+    .limit(limit)
+    .execute()
+
+/** The recipient of a mail, if it is still an enabled owner or admin. */
+export const findRecipient = (db: Db, { workspace_id, user_id }: NoticeMailRow) =>
+  db
+    .selectFrom('members')
+    .innerJoin('users', 'users.id', 'members.user_id')
+    .innerJoin('workspaces', 'workspaces.id', 'members.workspace_id')
+    .select(['users.email', 'workspaces.slug', 'workspaces.name'])
+    .where('members.workspace_id', '=', workspace_id)
+    .where('members.user_id', '=', user_id)
+    .where('members.role', 'in', ['owner', 'admin'])
+    .where('users.disabled_at', 'is', null)
+    .where('workspaces.archived_at', 'is', null)
+    .executeTakeFirst()

@@ -1,0 +1,148 @@
+// SQL of quotas: the columns of workspaces, and how much a workspace has used of them.
+import { sql } from 'kysely'
+import { executeBulk, inWorkspaces } from './engine/bulk.ts'
+import { groupByShard, withCurrentShards } from './engine/postgres/usage-shards.ts'
+import type { Db, Store, Tx } from './engine/store.ts'
+import { openTunnels } from './tunnels/lists.ts'
+import type { TunnelRow } from './tunnels/rows.ts'
+import { readDays } from './usage/read.ts'
+import { quotaColumns, type WorkspaceRow } from './workspaces.ts'
+
+export type QuotaRow = Pick<WorkspaceRow, 'id' | (typeof quotaColumns)[number]>
+
+export async function updateQuotas(db: Tx, { id, ...columns }: Partial<QuotaRow> & { id: string }) {
+  await db.updateTable('workspaces').set(columns).where('id', '=', id).execute()
+}
+
+export const listQuotas = (db: Db, workspaceIds: readonly string[]): Promise<QuotaRow[]> =>
+  executeBulk(
+    db,
+    { id: 'text' },
+    workspaceIds.map((id) => [id]),
+    `select ${['id', ...quotaColumns].map((column) => `workspaces.${column}`).join(', ')}
+     from input join workspaces on workspaces.id = input.id`,
+  )
+
+/**
+ * Workspaces that have reached a quota of a month that has not ended, and those with a level of a later month
+ * than the one that ends at `monthEnd`, in the order of their ids.
+ */
+export async function listReached(
+  db: Db,
+  { now, monthEnd, after, limit }: { now: number; monthEnd: number; after: string; limit: number },
+): Promise<string[]> {
+  const rows = await db
+    .selectFrom('workspaces')
+    .select('id')
+    .where('usage_level', 'is not', null)
+    .where('usage_level_until', '>', now)
+    .where((row) => row.or([row('usage_level', '=', 'reached'), row('usage_level_until', '>', monthEnd)]))
+    .where('id', '>', after)
+    .orderBy('id')
+    .limit(limit)
+    .execute()
+  return rows.map(({ id }) => id)
+}
+
+export interface UsageRange {
+  workspaceId: string
+  /** Starts of days: from the first to before the last. */
+  from: number
+  until: number
+}
+
+export interface ApproximateUsage {
+  bytes: number
+  requests: number
+}
+
+/**
+ * Sums of many workspaces, as floating point numbers. Those of shards that fail are missing, and `onFailure`
+ * gets the error.
+ */
+export const estimateUsage = (
+  { db, usageShards }: Store,
+  ranges: readonly UsageRange[],
+  onFailure: (error: unknown) => void,
+): Promise<Map<string, ApproximateUsage>> =>
+  withCurrentShards(usageShards, async () => {
+    const isDistributed = await usageShards.isDistributed()
+    const byId = new Map(ranges.map((range) => [range.workspaceId, range]))
+    const sums = new Map<string, ApproximateUsage>()
+    const groups = await groupByShard(usageShards, byId.keys())
+    const results = await Promise.allSettled(
+      groups.map(async ({ shard, workspaceIds }) => {
+        const chosen = workspaceIds.map((id) => byId.get(id) as UsageRange)
+        const rows = await usageShards.run(shard, () => sumDays(db, isDistributed, chosen))
+        for (const id of workspaceIds) sums.set(id, { bytes: 0, requests: 0 })
+        for (const { id, bytes, requests } of rows) sums.set(id, { bytes, requests })
+      }),
+    )
+    for (const result of results) if (result.status === 'rejected') onFailure(result.reason)
+    return sums
+  })
+
+/** All workspaces are of one shard. Floating point sums cannot overflow. */
+const sumDays = (db: Db, isDistributed: boolean, ranges: readonly UsageRange[]) =>
+  executeBulk<ApproximateUsage & { id: string }>(
+    db,
+    { workspace_id: 'text', first: 'bigint', last: 'bigint' },
+    ranges.map(({ workspaceId, from, until }) => [workspaceId, from, until]),
+    `select d.workspace_id as id, sum(cast(d.requests as double precision)) as requests,
+       sum(cast(d.bytes_in as double precision) + d.bytes_out) as bytes
+     from input cross join usage_days as d
+     where d.workspace_id = input.workspace_id and d.day >= input.first and d.day < input.last
+       ${inWorkspaces({ isDistributed }, 'd')}
+     group by d.workspace_id`,
+  )
+
+/** The exact sums of one workspace; at most 31 rows are read. */
+export async function readMonth(
+  db: Db,
+  { workspaceId, from, until }: UsageRange,
+): Promise<{ bytes: bigint; requests: bigint }> {
+  const sums = { bytes: 0n, requests: 0n }
+  for (const { bytesIn, bytesOut, requests } of await readDays(db, workspaceId, from, until - 1)) {
+    sums.bytes += bytesIn + bytesOut
+    sums.requests += requests
+  }
+  return sums
+}
+
+type ResumedTunnel = Pick<TunnelRow, 'workspace_id' | 'name' | 'resume_hash'>
+
+/** Open tunnels of each workspace, at all edges. */
+export async function countOpenTunnels(
+  db: Db,
+  workspaceIds: readonly string[],
+  /** Not counted: claims that are repeated, and clients that connect again with the same name. */
+  except: { edgeId: string; ids: readonly string[]; resumed: readonly ResumedTunnel[] } = {
+    edgeId: '',
+    ids: [],
+    resumed: [],
+  },
+): Promise<Map<string, number>> {
+  const { edgeId, ids, resumed } = except
+  let query = openTunnels(db)
+    .select((row) => ['tunnel.workspace_id', row.fn.countAll().as('count')])
+    .where('tunnel.workspace_id', 'in', workspaceIds)
+  // Another edge may have a tunnel with the same id, which counts.
+  if (ids.length > 0)
+    query = query.where(({ or, eb }) =>
+      or([eb('tunnel.edge_id', '<>', edgeId), eb('tunnel.id', 'not in', ids)]),
+    )
+  if (resumed.length > 0)
+    query = query.where(({ or, eb }) =>
+      or([
+        eb('tunnel.resume_hash', 'is', null),
+        // As one text, because SQLite has no lists of tuples.
+        eb(
+          sql<string>`tunnel.workspace_id || ' ' || tunnel.name || ' ' || tunnel.resume_hash`,
+          'not in',
+          resumed.map((each) => `${each.workspace_id} ${each.name} ${each.resume_hash}`),
+        ),
+      ]),
+    )
+  const rows = await query.groupBy('tunnel.workspace_id').execute()
+  return new Map(rows.map((row) => [row.workspace_id, Number(row.count)]))
+}

@@ -1,0 +1,61 @@
+// SQL of tunnels that are left of edges which are gone.
+import { sql } from 'kysely'
+import { statementTimeIn } from '../engine/clock.ts'
+import type { Db, Tx } from '../engine/store.ts'
+import { lockExpiredSessions } from './edge-sessions.ts'
+import { deleteRows } from './rows.ts'
+
+const ABANDONED_EDGES_MAX = 20
+
+/** Edges with tunnels whose lease has expired so long ago. There is one session for each edge. */
+async function findAbandonedEdges(db: Db, graceMs: number): Promise<string[]> {
+  const rows = await db
+    .selectFrom('edge_sessions as session')
+    .select('session.edge_id')
+    .where('session.lease_until', '<', sql<number>`${statementTimeIn(db)} - ${sql.lit(graceMs)}`)
+    // With a limit, so that the planner cannot turn the lookups into a join that scans the table.
+    .where(({ eb, selectFrom }) =>
+      eb(
+        selectFrom('open_tunnels as tunnel')
+          .select('tunnel.id')
+          .whereRef('tunnel.edge_id', '=', 'session.edge_id')
+          .limit(1),
+        'is not',
+        null,
+      ),
+    )
+    .limit(ABANDONED_EDGES_MAX)
+    .execute()
+  return rows.map((row) => row.edge_id)
+}
+
+/**
+ * At most `size`. Returns how many, and those that were open. An edge that is back in this moment keeps its
+ * tunnels.
+ */
+export async function deleteAbandoned(tx: Tx, graceMs: number, size: number) {
+  const expired = await lockExpiredSessions(tx, await findAbandonedEdges(tx, graceMs))
+  if (expired.length === 0) return { deleted: 0, closed: [] }
+  const abandoned = await tx
+    .selectFrom('open_tunnels')
+    .select(['edge_id', 'id'])
+    .where('edge_id', 'in', expired)
+    .orderBy('edge_id')
+    .orderBy('id')
+    .limit(size)
+    .execute()
+  const closed = abandoned.length > 0 ? await deleteRows(tx, abandoned) : []
+  return { deleted: abandoned.length, closed }
+}
+
+/** Of the first edges that are found. */
+export async function countAbandoned(db: Db, graceMs: number) {
+  const edgeIds = await findAbandonedEdges(db, graceMs)
+  if (edgeIds.length === 0) return { rows: 0, oldest: null }
+  const { rows, oldest } = await db
+    .selectFrom('open_tunnels')
+    .select((row) => [row.fn.countAll().as('rows'), row.fn.min('opened_at').as('oldest')])
+    .where('edge_id', 'in', edgeIds)
+    .executeTakeFirstOrThrow()
+  return { rows: Number(rows), oldest: oldest as number | null }
+}

@@ -1,0 +1,61 @@
+// SQL of edges and their credentials.
+import { type Selectable, sql } from 'kysely'
+import { nowIn } from '../engine/clock.ts'
+import { type Placeholders, statement } from '../engine/statement.ts'
+import type { Db, Tx } from '../engine/store.ts'
+import type { Tables } from '../engine/tables.ts'
+import { isActiveEdge } from '../keys/state.ts'
+
+export type EdgeRow = Selectable<Tables['edges']>
+
+export async function insertEdge(db: Tx, row: EdgeRow): Promise<void> {
+  await db.insertInto('edges').values(row).execute()
+}
+
+/** What a verification needs. */
+export const findEdgeByHash = async (db: Db, hash: string) => (await selectByHash(db, { hash }))[0]
+
+const selectByHash = statement((db: Db, { hash }: Placeholders<{ hash: string }>) =>
+  db.selectFrom('edges').select(['id', 'revoked_at']).where('hash', '=', hash),
+)
+
+export const getEdge = (db: Db, id: string): Promise<EdgeRow> =>
+  db.selectFrom('edges').selectAll().where('id', '=', id).executeTakeFirstOrThrow()
+
+export const listEdges = (db: Db): Promise<EdgeRow[]> =>
+  db.selectFrom('edges').selectAll().orderBy('id', 'desc').execute()
+
+const reportedEdges = (db: Db) =>
+  db
+    .selectFrom('edges')
+    .leftJoin('edge_sessions as session', 'session.edge_id', 'edges.id')
+    .select(['edges.id', 'edges.name', 'edges.created_at', 'edges.revoked_at'])
+    .select(['session.version', 'session.started_at', 'session.last_sync_at'])
+    .select(['session.tunnels', 'session.streams'])
+    .select(sql<boolean>`coalesce(session.lease_until > ${nowIn(db)}, false)`.as('isConnected'))
+
+export type ReportedEdge = Awaited<ReturnType<typeof listReportedEdges>>[number]
+
+/** With the last sync of each. Newest first. */
+export const listReportedEdges = (db: Db) => reportedEdges(db).orderBy('edges.id', 'desc').execute()
+
+/** By name. */
+export const listActiveEdges = (db: Db, limit: number) =>
+  reportedEdges(db).where(isActiveEdge).orderBy('edges.name').limit(limit).execute()
+
+export const findActiveEdge = (db: Db): Promise<Pick<EdgeRow, 'name'> | undefined> =>
+  db.selectFrom('edges').select('name').where(isActiveEdge).orderBy('id', 'desc').limit(1).executeTakeFirst()
+
+/** Its name and the hash of its credential; undefined if there is no active edge with this id. */
+export const revokeEdge = (
+  db: Tx,
+  id: string,
+  at: number,
+): Promise<Pick<EdgeRow, 'name' | 'hash'> | undefined> =>
+  db
+    .updateTable('edges')
+    .set({ revoked_at: at })
+    .where('id', '=', id)
+    .where(isActiveEdge)
+    .returning(['name', 'hash'])
+    .executeTakeFirst()

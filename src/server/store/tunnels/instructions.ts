@@ -1,0 +1,107 @@
+// SQL of what edges have to do about their open tunnels: close them, or apply other access rules. The column
+// `notice` is null if there is nothing to do, 0 if the edge has not been told, and otherwise the sequence of
+// the sync whose response has told it.
+import { sql } from 'kysely'
+import { isPostgres } from '../engine/bulk.ts'
+import type { Tx } from '../engine/store.ts'
+import { openTunnels } from './lists.ts'
+import type { TunnelPosition, TunnelRow } from './rows.ts'
+
+export type InstructedTunnel = Pick<
+  TunnelRow,
+  'id' | 'workspace_id' | 'name' | 'resume_hash' | 'notice' | 'close_reason' | 'close_requested_by'
+>
+
+/** Locked in the order of their ids. */
+export function lockInstructed(tx: Tx, edgeId: string, limit: number): Promise<InstructedTunnel[]> {
+  const instructed = tx
+    .selectFrom('open_tunnels')
+    .select(['id', 'workspace_id', 'name', 'resume_hash', 'notice', 'close_reason', 'close_requested_by'])
+    .where('edge_id', '=', edgeId)
+    .where('notice', 'is not', null)
+    .orderBy('id')
+    .limit(limit)
+  return (isPostgres(tx) ? instructed.forUpdate() : instructed).execute()
+}
+
+/** `sequence` is that of the sync whose response has the instruction; null if the edge has followed it. */
+export async function setInstructed(
+  tx: Tx,
+  edgeId: string,
+  ids: readonly string[],
+  sequence: number | null,
+): Promise<void> {
+  if (ids.length === 0) return
+  await tx
+    .updateTable('open_tunnels')
+    .set({ notice: sequence })
+    .where('edge_id', '=', edgeId)
+    .where('id', 'in', ids)
+    .execute()
+}
+
+/**
+ * The rules of the name have changed. Returns the edges of its open tunnels, whose next sync will have them.
+ */
+export async function instructOfName(tx: Tx, workspaceId: string, name: string): Promise<string[]> {
+  const open = tx
+    .selectFrom('open_tunnels')
+    .select(['edge_id', 'id'])
+    .where('workspace_id', '=', workspaceId)
+    .where('name', '=', name)
+    .orderBy('edge_id')
+    .orderBy('id')
+  const rows = await (isPostgres(tx) ? open.forUpdate() : open).execute()
+  if (rows.length === 0) return []
+  await tx
+    .updateTable('open_tunnels')
+    .set({ notice: 0 })
+    .where('workspace_id', '=', workspaceId)
+    .where('name', '=', name)
+    .execute()
+  return [...new Set(rows.map((row) => row.edge_id))]
+}
+
+/**
+ * Marks the open tunnel as to be closed. `isNew`: nobody has done so before. Undefined if the workspace has
+ * no such tunnel, or its client moves to another edge at the same time.
+ */
+export async function requestClose(
+  tx: Tx,
+  workspaceId: string,
+  id: string,
+  { at, by }: { at: number; by: string },
+): Promise<{ edgeId: string; name: string; isNew: boolean } | undefined> {
+  const find = () =>
+    openTunnels(tx)
+      .select(['tunnel.edge_id as edgeId', 'tunnel.name', 'tunnel.close_reason'])
+      .where('tunnel.workspace_id', '=', workspaceId)
+      .where('tunnel.id', '=', id)
+      .executeTakeFirst()
+  const found = await find()
+  if (!found) return undefined
+  const { edgeId, name } = found
+  const updated = await tx
+    .updateTable('open_tunnels')
+    .set({ close_requested_at: at, close_requested_by: by, close_reason: 'requested', notice: 0 })
+    .where('edge_id', '=', edgeId)
+    .where('id', '=', id)
+    .where('close_reason', 'is', null)
+    .executeTakeFirst()
+  if (updated.numUpdatedRows === 1n) return { edgeId, name, isNew: true }
+  return (await find()) && { edgeId, name, isNew: false }
+}
+
+/** The client of the tunnel is at another edge now. A tunnel that a user has closed stays as it is. */
+export const markMoved = (tx: Tx, { edge_id, id }: TunnelPosition, at: number) =>
+  tx
+    .updateTable('open_tunnels')
+    .set({
+      close_requested_at: sql<number>`coalesce(close_requested_at, ${at})`,
+      close_reason: sql<NonNullable<TunnelRow['close_reason']>>`coalesce(close_reason, 'moved')`,
+      notice: 0,
+    })
+    .where('edge_id', '=', edge_id)
+    .where('id', '=', id)
+    .returning(['close_reason', 'close_requested_by'])
+    .executeTakeFirst()

@@ -1,0 +1,87 @@
+// SQL that lists and counts open tunnels. A row counts only while the lease of its edge is valid: every query
+// here joins its session.
+import { sql } from 'kysely'
+import { nowIn } from '../engine/clock.ts'
+import type { Db } from '../engine/store.ts'
+import type { TunnelRow } from './rows.ts'
+
+const isOpen = sql<boolean>`(close_reason is null or close_reason = 'requested')`
+
+export const openTunnels = (db: Db) =>
+  db
+    .selectFrom('open_tunnels as tunnel')
+    .innerJoin('edge_sessions as session', 'session.edge_id', 'tunnel.edge_id')
+    .where('session.lease_until', '>', nowIn(db))
+    .where(isOpen)
+
+/** With what a list shows of the key, the edge and the workspace. */
+const describedTunnels = (db: Db) =>
+  openTunnels(db)
+    .innerJoin('edges', 'edges.id', 'tunnel.edge_id')
+    .innerJoin('workspaces', 'workspaces.id', 'tunnel.workspace_id')
+    .leftJoin('api_keys', 'api_keys.id', 'tunnel.key_id')
+    .selectAll('tunnel')
+    .select(['edges.name as edgeName', 'workspaces.slug', 'api_keys.label as keyLabel'])
+
+/** By name. */
+export const listTunnels = (db: Db, workspaceId: string, limit: number) =>
+  describedTunnels(db)
+    .where('tunnel.workspace_id', '=', workspaceId)
+    .orderBy('tunnel.name')
+    .orderBy('tunnel.id')
+    .limit(limit)
+    .execute()
+
+export type DescribedTunnel = Awaited<ReturnType<typeof listTunnels>>[number]
+
+export type ListPosition = Pick<TunnelRow, 'workspace_id' | 'name' | 'edge_id' | 'id'>
+
+/** Across workspaces: for the operator only. By workspace and name. */
+export function listAllTunnels(
+  db: Db,
+  { after, limit }: { after: ListPosition | undefined; limit: number },
+): Promise<DescribedTunnel[]> {
+  const query = describedTunnels(db)
+    .orderBy('tunnel.workspace_id')
+    .orderBy('tunnel.name')
+    .orderBy('tunnel.edge_id')
+    .orderBy('tunnel.id')
+    .limit(limit)
+  return (
+    after
+      ? query.where(({ eb, refTuple, tuple }) =>
+          eb(
+            refTuple('tunnel.workspace_id', 'tunnel.name', 'tunnel.edge_id', 'tunnel.id'),
+            '>',
+            tuple(after.workspace_id, after.name, after.edge_id, after.id),
+          ),
+        )
+      : query
+  ).execute()
+}
+
+/** Of a workspace, by edge. */
+export async function countByEdge(db: Db, workspaceId: string): Promise<Map<string, number>> {
+  const rows = await openTunnels(db)
+    .select((row) => ['tunnel.edge_id', row.fn.countAll().as('count')])
+    .where('tunnel.workspace_id', '=', workspaceId)
+    .groupBy('tunnel.edge_id')
+    .execute()
+  return new Map(rows.map((row) => [row.edge_id, Number(row.count)]))
+}
+
+export interface OpenName {
+  count: number
+  /** Of one of them. */
+  url: string
+}
+
+/** Names of open tunnels of a workspace. */
+export async function listOpenNames(db: Db, workspaceId: string): Promise<Map<string, OpenName>> {
+  const rows = await openTunnels(db)
+    .select((row) => ['tunnel.name', row.fn.countAll().as('count'), row.fn.min('tunnel.url').as('url')])
+    .where('tunnel.workspace_id', '=', workspaceId)
+    .groupBy('tunnel.name')
+    .execute()
+  return new Map(rows.map(({ name, count, url }) => [name, { count: Number(count), url }]))
+}

@@ -1,0 +1,213 @@
+// SQL of open tunnels as their edges report them.
+import { type Selectable, sql } from 'kysely'
+import { executeBulk, insertBulk } from '../engine/bulk.ts'
+import type { Tx } from '../engine/store.ts'
+import type { Tables } from '../engine/tables.ts'
+
+export type TunnelRow = Selectable<Tables['open_tunnels']>
+export type TunnelPosition = Pick<TunnelRow, 'edge_id' | 'id'>
+
+/** What is known of a tunnel that is not open any more. */
+const closedColumns = [
+  'workspace_id',
+  'edge_id',
+  'id',
+  'name',
+  'type',
+  'url',
+  'key_id',
+  'client_address',
+  'opened_at',
+] as const
+export type ClosedTunnel = Pick<TunnelRow, (typeof closedColumns)[number]>
+const closedList = closedColumns.join(', ')
+
+/** What an edge reports. */
+export type ReportedRow = Omit<
+  TunnelRow,
+  'close_requested_at' | 'close_reason' | 'close_requested_by' | 'notice'
+>
+
+const columns = {
+  edge_id: 'text',
+  id: 'text',
+  sequence: 'bigint',
+  workspace_id: 'text',
+  name: 'text',
+  type: 'text',
+  pool: 'bigint',
+  url: 'text',
+  key_id: 'text',
+  client_address: 'text',
+  client_version: 'text',
+  opened_at: 'bigint',
+  client_access: 'text',
+  resume_hash: 'text',
+  requests: 'bigint',
+  bytes_in: 'bigint',
+  bytes_out: 'bigint',
+  streams: 'bigint',
+} as const satisfies Record<keyof ReportedRow, 'text' | 'bigint'>
+
+const columnNames = Object.keys(columns) as (keyof ReportedRow)[]
+
+/** False if the edge has a tunnel with this id. */
+export async function insertTunnel(tx: Tx, row: ReportedRow): Promise<boolean> {
+  const { numInsertedOrUpdatedRows } = await tx
+    .insertInto('open_tunnels')
+    .values(row)
+    .onConflict((conflict) => conflict.columns(['edge_id', 'id']).doNothing())
+    .executeTakeFirstOrThrow()
+  return numInsertedOrUpdatedRows === 1n
+}
+
+/**
+ * Inserts rows, or updates their sequences, URLs and counters. The URL of a TCP tunnel has its assigned port,
+ * whatever is reported. Sorted, so that two transactions lock rows in the same order.
+ */
+export async function writeTunnels(tx: Tx, rows: readonly ReportedRow[]): Promise<void> {
+  const values = rows
+    .toSorted((a, b) => (a.id < b.id ? -1 : 1))
+    .map((row) => columnNames.map((column) => row[column]))
+  await insertBulk(
+    { db: tx, isDistributed: false },
+    'open_tunnels',
+    columns,
+    values,
+    `(edge_id, id) do update set sequence = excluded.sequence,
+       url = case when open_tunnels.type = 'tcp' then open_tunnels.url else excluded.url end,
+       requests = excluded.requests, bytes_in = excluded.bytes_in, bytes_out = excluded.bytes_out,
+       streams = excluded.streams`,
+  )
+}
+
+/** What never changes of a tunnel, with the slug of its workspace. */
+export type StoredTunnel = Pick<TunnelRow, 'id' | 'workspace_id' | 'name' | 'type' | 'key_id'> & {
+  slug: string
+}
+
+/** Those of the tunnels that are stored for the edge. */
+export const findTunnels = (tx: Tx, edgeId: string, ids: readonly string[]): Promise<StoredTunnel[]> =>
+  executeBulk(
+    tx,
+    { edge_id: 'text', id: 'text' },
+    ids.map((id) => [edgeId, id]),
+    `select stored.id, stored.workspace_id, stored.name, stored.type, stored.key_id, workspaces.slug
+     from input
+     join open_tunnels as stored on stored.edge_id = input.edge_id and stored.id = input.id
+     join workspaces on workspaces.id = stored.workspace_id`,
+  )
+
+/**
+ * Deletes tunnels that the edge has closed. Those that a user has closed are kept until the edge is told,
+ * because their client may be back already. Returns the tunnels that were open.
+ */
+export async function endTunnels(
+  tx: Tx,
+  edgeId: string,
+  { ids, previous }: { ids: readonly string[]; previous: number },
+): Promise<ClosedTunnel[]> {
+  const columns = { edge_id: 'text', id: 'text', previous: 'bigint' } as const
+  const rows = ids.map((id) => [edgeId, id, previous])
+  const deleted = await executeBulk<ClosedTunnel & { close_reason: string | null }>(
+    tx,
+    columns,
+    rows,
+    `delete from open_tunnels where (edge_id, id) in (select edge_id, id from input)
+       and (${isNotClosedByUser} or (notice > 0 and notice <= (select max(previous) from input)))
+     returning ${closedList}, close_reason`,
+  )
+  const closed = deleted.filter(({ close_reason }) => close_reason !== 'ended')
+  if (deleted.length === ids.length) return closed
+  const kept = await executeBulk<ClosedTunnel>(
+    tx,
+    columns,
+    rows,
+    `update open_tunnels set close_reason = 'ended', notice = 0
+     where (edge_id, id) in (select edge_id, id from input) and close_reason = 'requested'
+     returning ${closedList}`,
+  )
+  return [...closed, ...kept]
+}
+
+/** Returns those that were open. */
+export async function deleteRows(tx: Tx, tunnels: readonly TunnelPosition[]): Promise<ClosedTunnel[]> {
+  const deleted = await executeBulk<ClosedTunnel & { close_reason: string | null }>(
+    tx,
+    { edge_id: 'text', id: 'text' },
+    tunnels.map(({ edge_id, id }) => [edge_id, id]),
+    `delete from open_tunnels where (edge_id, id) in (select * from input)
+     returning ${closedList}, close_reason`,
+  )
+  return deleted.filter(({ close_reason }) => close_reason !== 'ended')
+}
+
+/** Null for most rows, so `not in` alone would not do. */
+const isNotClosedByUser = "(close_reason is null or close_reason not in ('requested', 'ended'))"
+
+/**
+ * For a snapshot in one sync: ends all tunnels of the edge except these, and those that were claimed after
+ * it.
+ */
+export async function endOtherTunnels(
+  tx: Tx,
+  edgeId: string,
+  { ids, sequence, previous }: { ids: { has(id: string): boolean }; sequence: number; previous: number },
+): Promise<ClosedTunnel[]> {
+  const stored = await tx
+    .selectFrom('open_tunnels')
+    .select('id')
+    .where('edge_id', '=', edgeId)
+    .where('sequence', '<=', sequence)
+    .execute()
+  const others = stored.filter(({ id }) => !ids.has(id)).map(({ id }) => id)
+  return others.length > 0 ? endTunnels(tx, edgeId, { ids: others, previous }) : []
+}
+
+/**
+ * For the last sync of a snapshot that began with `sequence`, and for all tunnels of a session that is
+ * replaced. Returns the tunnels that were open.
+ */
+export async function endUnreported(
+  tx: Tx,
+  edgeId: string,
+  sequence = Number.MAX_SAFE_INTEGER,
+): Promise<ClosedTunnel[]> {
+  const deleted = await tx
+    .deleteFrom('open_tunnels')
+    .where('edge_id', '=', edgeId)
+    .where('sequence', '<', sequence)
+    .where(sql<boolean>`${sql.raw(isNotClosedByUser)}`)
+    .returning(closedColumns)
+    .execute()
+  const requested = await tx
+    .selectFrom('open_tunnels')
+    .select(closedColumns)
+    .where('edge_id', '=', edgeId)
+    .where('sequence', '<', sequence)
+    .where('close_reason', '=', 'requested')
+    .execute()
+  await tx
+    .updateTable('open_tunnels')
+    .set({ close_reason: 'ended', sequence: 0, notice: 0 })
+    .where('edge_id', '=', edgeId)
+    .where('sequence', '<', sequence)
+    .execute()
+  return [...deleted, ...requested]
+}
+
+/** Of each workspace, at one edge. */
+export async function countTunnels(
+  tx: Tx,
+  edgeId: string,
+  workspaceIds: readonly string[],
+): Promise<Map<string, number>> {
+  const rows = await tx
+    .selectFrom('open_tunnels')
+    .select((row) => ['workspace_id', row.fn.countAll().as('count')])
+    .where('edge_id', '=', edgeId)
+    .where('workspace_id', 'in', workspaceIds)
+    .groupBy('workspace_id')
+    .execute()
+  return new Map(rows.map((row) => [row.workspace_id, Number(row.count)]))
+}

@@ -1,0 +1,84 @@
+// Which addresses requests may be sent to: public ones, and those of the configured private networks. A host
+// name is resolved once for each request, and the connection is made to an address that was checked, so an
+// answer of DNS that changes afterwards (DNS rebinding) has no effect.
+import { Resolver } from 'node:dns/promises'
+import { isIP, type LookupFunction } from 'node:net'
+import { normalizeAddress } from '../../lib/net/ip-address.ts'
+import { createNetworkMatcher } from '../../lib/net/ip-network.ts'
+import { isPublicAddress } from '../../lib/net/public-address.ts'
+
+const DNS_TIMEOUT_MS = 2_000
+const DNS_TRIES = 2
+const LOOPBACK = ['127.0.0.1', '::1']
+
+/** The message is shown to owners of a workspace. It does not say what internal names resolve to. */
+export class TargetError extends Error {
+  override name = 'TargetError'
+}
+
+export interface TargetOptions {
+  /** In the form of `parseNetwork`. */
+  privateNetworks: readonly string[]
+  /** Instead of those of the system. */
+  dnsServers?: readonly string[]
+}
+
+export type Targets = ReturnType<typeof createTargets>
+
+export function createTargets({ privateNetworks, dnsServers }: TargetOptions) {
+  const isAllowedPrivate = createNetworkMatcher(privateNetworks)
+
+  const areAllowed = (addresses: readonly string[]) =>
+    addresses.length > 0 && addresses.every((each) => isAllowedPrivate(each) || isPublicAddress(each))
+
+  /** Undefined if DNS has to resolve the host. */
+  function literalAddresses(host: string): string[] | undefined {
+    if (isIP(host)) return [normalizeAddress(host) ?? host]
+    return isLocalhost(host) ? LOOPBACK.filter(isAllowedPrivate) : undefined
+  }
+
+  function isForbiddenLiteral(url: URL): boolean {
+    const addresses = literalAddresses(hostOf(url))
+    return addresses !== undefined && !areAllowed(addresses)
+  }
+
+  /** The addresses of the host, all of which are allowed. */
+  async function resolve(url: URL): Promise<string[]> {
+    const host = hostOf(url)
+    const found = literalAddresses(host) ?? (await query(host))
+    const addresses = found.map((text) => normalizeAddress(text) ?? text)
+    if (!areAllowed(addresses))
+      throw new TargetError(
+        `${isIP(host) ? 'The address is not public.' : 'The host name did not resolve to public addresses.'} ` +
+          'The operator allows private networks with ADIT_WEBHOOK_PRIVATE_NETWORKS.',
+      )
+    if (url.protocol !== 'https:' && !addresses.every(isAllowedPrivate))
+      throw new TargetError('Requests to public addresses need https.')
+    return addresses
+  }
+
+  /** Not by the system's resolver: getaddrinfo blocks a libuv thread until DNS responds. */
+  async function query(host: string): Promise<string[]> {
+    const resolver = new Resolver({ timeout: DNS_TIMEOUT_MS, tries: DNS_TRIES })
+    if (dnsServers) resolver.setServers(dnsServers)
+    const answers = await Promise.allSettled([resolver.resolve4(host), resolver.resolve6(host)])
+    return answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []))
+  }
+
+  return { resolve, isForbiddenLiteral, allowsHttp: privateNetworks.length > 0 }
+}
+
+/** An IPv6 address without its brackets. */
+export const hostOf = ({ hostname }: URL) => hostname.replace(/^\[|\]$/g, '')
+
+const isLocalhost = (host: string) => /^(.+\.)?localhost\.?$/.test(host)
+
+/** For `net.connect`: returns the addresses that were checked, whatever the host name. */
+export function pinnedLookup(addresses: readonly string[]): LookupFunction {
+  const all = addresses.map((address) => ({ address, family: isIP(address) }))
+  return (_hostname, { all: isList }, callback) => {
+    const [first] = all
+    if (isList) callback(null, all)
+    else callback(null, first?.address ?? '', first?.family)
+  }
+}

@@ -1,0 +1,41 @@
+// Asks the workers for their metrics at each scrape.
+import cluster, { type Worker } from 'node:cluster'
+import { createCombinedMetrics } from '../../lib/metrics/combined.ts'
+import type { MetricsSource } from '../../lib/metrics/listener.ts'
+import { isMessage, sendTo } from './messages.ts'
+
+/** A busy worker has that long; scrapes time out after 10 s by default. */
+const TIMEOUT_MS = 3_000
+
+export async function combinedMetrics(listening: () => Worker[]): Promise<MetricsSource> {
+  const pending = new Set<Worker>()
+  let done = () => {}
+  /** The listener makes one request at a time. */
+  async function request(): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    done = resolve
+    const timer = setTimeout(resolve, TIMEOUT_MS)
+    for (const worker of listening()) {
+      pending.add(worker)
+      sendTo(worker, { kind: 'adit:metrics-request' })
+    }
+    if (pending.size > 0) await promise
+    clearTimeout(timer)
+    pending.clear()
+  }
+  const metrics = await createCombinedMetrics<Worker>(request)
+  function settle(worker: Worker): void {
+    if (pending.delete(worker) && pending.size === 0) done()
+  }
+  cluster.on('message', (worker, message: unknown) => {
+    // A message may arrive after the exit; its counts were taken over by then.
+    if (!isMessage(message) || message.kind !== 'adit:metrics' || worker.isDead()) return
+    metrics.receive(worker, message.metrics)
+    settle(worker)
+  })
+  cluster.on('exit', (worker) => {
+    metrics.remove(worker)
+    settle(worker)
+  })
+  return metrics
+}

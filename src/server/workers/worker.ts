@@ -1,0 +1,69 @@
+// A worker's connection to its primary.
+import cluster from 'node:cluster'
+import type { Siblings } from '../store/engine/siblings.ts'
+import { isMessage, type Message } from './messages.ts'
+
+export interface Primary extends Siblings {
+  /** Calls a function of the primary. Arguments and results are JSON. */
+  call(name: string, args: unknown[]): Promise<unknown>
+  /** The metrics that the primary combines with those of the other workers. */
+  offerMetrics(read: () => Promise<unknown[]>): void
+  /** Resolves when another worker listens in place of this one. */
+  readonly replaced: Promise<'replaced'>
+  /** The connection no longer keeps this process running. */
+  release(): void
+}
+
+/** Undefined if this process is not a worker. */
+export function connectToPrimary(): Primary | undefined {
+  if (!cluster.isWorker) return undefined
+  // The primary may have ended; then this process ends too.
+  const send = (message: Message) => process.send?.(message, undefined, {}, () => {})
+  let onBroadcast: (payload: string) => void = () => {}
+  const replaced = Promise.withResolvers<'replaced'>()
+  let readMetrics = async (): Promise<unknown[]> => []
+
+  const calls = new Map<number, (result: unknown) => void>()
+  let lastCall = 0
+
+  function call(name: string, args: unknown[]): Promise<unknown> {
+    const { promise, resolve } = Promise.withResolvers<unknown>()
+    lastCall += 1
+    calls.set(lastCall, resolve)
+    send({ kind: 'adit:call', id: lastCall, name, args })
+    return promise
+  }
+
+  async function receive(message: Message): Promise<void> {
+    switch (message.kind) {
+      case 'adit:broadcast':
+        return onBroadcast(message.payload)
+      case 'adit:result':
+        calls.get(message.id)?.(message.result)
+        calls.delete(message.id)
+        return
+      case 'adit:replaced':
+        return replaced.resolve('replaced')
+      case 'adit:metrics-request':
+        send({ kind: 'adit:metrics', metrics: await readMetrics() })
+    }
+  }
+  process.on('message', (message) => {
+    // Metrics that cannot be read are missing at this scrape.
+    if (isMessage(message)) receive(message).catch(() => {})
+  })
+  // A terminal sends them to every process. The primary decides, and sends SIGTERM.
+  for (const name of ['SIGHUP', 'SIGINT'] as const) process.on(name, () => {})
+  return {
+    broadcast: (payload) => send({ kind: 'adit:broadcast', payload }),
+    onBroadcast(listener) {
+      onBroadcast = listener
+    },
+    call,
+    offerMetrics(read) {
+      readMetrics = read
+    },
+    replaced: replaced.promise,
+    release: () => process.channel?.unref(),
+  }
+}

@@ -1,0 +1,146 @@
+// Opens a connection to the edge: an HTTP request that is upgraded to a WebSocket.
+import { randomBytes } from 'node:crypto'
+import { request as httpRequest, type IncomingMessage } from 'node:http'
+import { messageLine } from '../lib/net/untrusted-text.ts'
+import { CONNECT_PATH, SUBPROTOCOL, TUNNEL_HEADER, type TunnelRequest } from '../tunnel-protocol/protocol.ts'
+import { acceptOf, WebSocketConnection } from '../tunnel-protocol/websocket.ts'
+
+const CONNECT_TIMEOUT_MS = 10_000
+const BODY_BYTES_MAX = 64 * 1024
+const ERROR_CODE = /^[a-z_]{1,40}$/
+
+/** The edge rejected or closed the tunnel; a retry would not help. */
+export class TunnelRejected extends Error {
+  override name = 'TunnelRejected'
+  readonly code: string
+
+  constructor(code: string, message: string) {
+    super(message)
+    this.code = code
+  }
+}
+
+export interface ConnectOptions {
+  /** Base URL of the edge. */
+  readonly edge: string
+  readonly key: string
+  readonly request: TunnelRequest
+  /** The tunnel was open before. */
+  readonly isReconnect: boolean
+  readonly signal: AbortSignal
+}
+
+/** Rejects with TunnelRejected, or with another error if a retry may help. */
+export async function connect(options: ConnectOptions): Promise<WebSocketConnection> {
+  const { edge, key, request, signal } = options
+  const url = new URL(edge + CONNECT_PATH)
+  const send = url.protocol === 'https:' ? (await import('node:https')).request : httpRequest
+  const nonce = randomBytes(16).toString('base64')
+  const upgrade = send(url, {
+    agent: false,
+    headers: {
+      connection: 'Upgrade',
+      upgrade: 'websocket',
+      'sec-websocket-version': '13',
+      'sec-websocket-key': nonce,
+      'sec-websocket-protocol': SUBPROTOCOL,
+      authorization: `Bearer ${key}`,
+      [TUNNEL_HEADER]: toAscii(JSON.stringify(request)),
+    },
+  })
+  const { promise, resolve, reject } = Promise.withResolvers<WebSocketConnection>()
+  upgrade.on('upgrade', (response, socket, head) => {
+    if (isAccepted(response, nonce)) resolve(new WebSocketConnection(socket, { role: 'client', head }))
+    else {
+      socket.destroy()
+      reject(notAnEdge(edge, response))
+    }
+  })
+  upgrade.on('response', (response) => {
+    readBody(response).then((body) => reject(toError(options, response, body)), reject)
+  })
+  upgrade.on('error', (error: NodeJS.ErrnoException) =>
+    reject(
+      new Error(`The edge at ${edge} cannot be reached: ${messageLine(error.message || `${error.code}`)}.`),
+    ),
+  )
+  const abort = () => upgrade.destroy(new Error('canceled'))
+  const timer = setTimeout(
+    () => upgrade.destroy(new Error(`no response within ${CONNECT_TIMEOUT_MS / 1000} seconds`)),
+    CONNECT_TIMEOUT_MS,
+  )
+  upgrade.setNoDelay(true)
+  signal.addEventListener('abort', abort)
+  if (signal.aborted) abort()
+  upgrade.end()
+  try {
+    return await promise
+  } finally {
+    clearTimeout(timer)
+    signal.removeEventListener('abort', abort)
+    // A response that is not read to its end, or never arrived.
+    upgrade.destroy()
+  }
+}
+
+const isAccepted = ({ headers }: IncomingMessage, nonce: string) =>
+  headers.upgrade?.toLowerCase() === 'websocket' &&
+  headers['sec-websocket-accept'] === acceptOf(nonce) &&
+  headers['sec-websocket-protocol'] === SUBPROTOCOL
+
+/** Headers are ASCII; JSON can escape everything else. */
+const toAscii = (json: string) =>
+  json.replace(/[\u007f-\uffff]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`)
+
+interface ErrorBody {
+  readonly error: string
+  readonly message: string
+}
+
+function toError(
+  { edge, isReconnect }: ConnectOptions,
+  response: IncomingMessage,
+  body: ErrorBody | undefined,
+): Error {
+  const { statusCode = 0 } = response
+  // The message of the close event says everything.
+  if (body?.error === 'closed') return new TunnelRejected(body.error, body.message)
+  const isEdge = body !== undefined && statusCode !== 404
+  const message = isEdge
+    ? `The edge at ${edge} ${isReconnect ? 'closed' : 'rejected'} the tunnel: ${lowerFirst(body.message)}`
+    : `The edge at ${edge} is not available (HTTP ${statusCode}).`
+  // Retried: a proxy in front of the edge responds with 5xx while the edge restarts.
+  if (statusCode >= 500) return new Error(message)
+  return isEdge ? new TunnelRejected(body.error, message) : notAnEdge(edge, response)
+}
+
+function notAnEdge(edge: string, { statusCode, headers: { location } }: IncomingMessage): TunnelRejected {
+  const redirect = location === undefined ? '' : `, redirect to ${messageLine(location)}`
+  return new TunnelRejected(
+    'no_edge',
+    `${edge} is not an Adit edge (HTTP ${statusCode}${redirect}). Check --edge.`,
+  )
+}
+
+/** For a sentence after a colon; an acronym stays as it is. */
+const lowerFirst = (sentence: string) =>
+  sentence.replace(/^[A-Z](?=[a-z ])/, (letter) => letter.toLowerCase())
+
+/** Limited and made printable, because the URL may belong to any server. */
+async function readBody(response: IncomingMessage): Promise<ErrorBody | undefined> {
+  const chunks: Buffer[] = []
+  let length = 0
+  for await (const chunk of response as AsyncIterable<Buffer>) {
+    length += chunk.length
+    if (length > BODY_BYTES_MAX) return undefined
+    chunks.push(chunk)
+  }
+  try {
+    const { error, message } = JSON.parse(String(Buffer.concat(chunks)))
+    if (typeof error !== 'string' || typeof message !== 'string') return undefined
+    if (!ERROR_CODE.test(error)) return undefined
+    return { error, message: messageLine(message) }
+  } catch {
+    return undefined
+  }
+}

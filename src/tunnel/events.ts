@@ -1,0 +1,88 @@
+// Parses the events of the edge: JSON objects, one per line.
+import type { Readable } from 'node:stream'
+import {
+  EVENT_BYTES_MAX,
+  type Opened,
+  type ProxiedConnection,
+  type ProxiedRequest,
+  type TunnelClosure,
+} from '../tunnel-protocol/protocol.ts'
+
+const LF = 0x0a
+const EMPTY = Buffer.alloc(0)
+
+export interface EventHandlers {
+  onOpen(opened: Opened): void
+  onRequest(request: ProxiedRequest): void
+  onConnection(connection: ProxiedConnection): void
+  onNotice(message: string): void
+  onClose(closure: TunnelClosure): void
+}
+
+/** Events that are unknown, malformed or too long are ignored. */
+export function readEvents(stream: Readable, handlers: EventHandlers): void {
+  let line: Buffer = EMPTY
+  stream.on('data', (chunk: Buffer) => {
+    let start = 0
+    for (let end = chunk.indexOf(LF); end >= 0; end = chunk.indexOf(LF, start)) {
+      line = append(line, chunk.subarray(start, end))
+      if (line.length <= EVENT_BYTES_MAX) handle(line, handlers)
+      line = EMPTY
+      start = end + 1
+    }
+    line = append(line, chunk.subarray(start))
+  })
+}
+
+/** One byte more than the limit is kept, so that the line is known to be too long. */
+function append(line: Buffer, more: Buffer): Buffer {
+  if (line.length === 0) return more.subarray(0, EVENT_BYTES_MAX + 1)
+  if (line.length > EVENT_BYTES_MAX) return line
+  return Buffer.concat([line, more.subarray(0, EVENT_BYTES_MAX + 1 - line.length)])
+}
+
+type Fields = Readonly<Record<string, unknown>>
+
+function handle(line: Buffer, handlers: EventHandlers): void {
+  const { onOpen, onRequest, onConnection, onNotice, onClose } = handlers
+  const fields = parse(line)
+  if (fields?.event === 'open') {
+    const { type, url, host, name, access } = fields as unknown as Opened
+    if (type !== 'http' && type !== 'tcp') return
+    if (areStrings(url, host, name) && isAddress(url))
+      onOpen({ type, url, host, name, ...(access && { access: toAccess(access) }) })
+  } else if (fields?.event === 'request') {
+    const { method, path, status, ms } = fields as unknown as ProxiedRequest
+    if (areStrings(method, path) && areNumbers(status, ms)) onRequest({ method, path, status, ms })
+  } else if (fields?.event === 'connection') {
+    const { bytesIn, bytesOut, ms } = fields as unknown as ProxiedConnection
+    if (areNumbers(bytesIn, bytesOut, ms)) onConnection({ bytesIn, bytesOut, ms })
+  } else if (fields?.event === 'notice') {
+    const { message } = fields as { message: string }
+    if (areStrings(message)) onNotice(message)
+  } else if (fields?.event === 'close') {
+    const { reason, message } = fields as unknown as TunnelClosure
+    if (areStrings(reason, message)) onClose({ reason, message })
+  }
+}
+
+const toAccess = ({ basicAuth, allowIp }: NonNullable<Opened['access']>) => ({
+  basicAuth: basicAuth === true,
+  allowIp: allowIp === true,
+})
+
+function parse(line: Buffer): Fields | undefined {
+  try {
+    const value: unknown = JSON.parse(line.toString())
+    return typeof value === 'object' && value !== null ? (value as Fields) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** They are shown to the user, so they must not contain line breaks or other control characters. */
+const areStrings = (...values: unknown[]) =>
+  values.every((value) => typeof value === 'string' && !/[\p{Cc}\p{Zl}\p{Zp}]/u.test(value))
+/** It is printed for scripts, which may open it. Its scheme is that of a web page or of a TCP tunnel. */
+const isAddress = (url: string) => /^(https?|tcp):\/\/[a-z0-9.-]{1,253}(:\d{1,5})?\/?$/i.test(url)
+const areNumbers = (...values: unknown[]) => values.every((value) => typeof value === 'number')

@@ -1,0 +1,93 @@
+// Audit entries of the operator's commands, and `adit admin audit export`.
+import assert from 'node:assert/strict'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { hostname, userInfo } from 'node:os'
+import { dirname, join } from 'node:path'
+import { test } from 'node:test'
+import { createMigratedDatabase, engines } from '../../support/databases/create.ts'
+import { run } from '../../support/processes/process.ts'
+
+interface Entry {
+  cursor: string
+  action: string
+  actor: object
+  address: string
+  target: { kind: string }
+  workspace: { slug: string } | null
+}
+
+const parse = (lines: string): Entry[] =>
+  lines
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line))
+
+for (const engine of engines)
+  test(`${engine}: commands of the operator are in the audit log, with user and host`, async (t) => {
+    const env = { ADIT_DATABASE_URL: await createMigratedDatabase(t, engine) }
+    const adit = async (...args: string[]) => {
+      const { code, stdout, stderr } = await run(t, ['admin', ...args], env)
+      return { code, stdout, stderr }
+    }
+    await adit('workspace', 'create', 'acme', '--provisioned')
+    await adit('edge', 'create', 'fra-1')
+    await adit('demo', '--workspace', 'acme')
+    // On PostgreSQL it waits a minute for reports in progress.
+    if (engine === 'sqlite') await adit('retention')
+    const { code, stdout, stderr } = await adit('audit', 'export')
+    assert.equal(code, 0)
+    const entries = parse(stdout)
+    assert.deepEqual(
+      entries.map(({ action, target, workspace }) => [action, target.kind, workspace?.slug]),
+      [
+        ['workspace.created', 'workspace', 'acme'],
+        ['edge.created', 'edge', undefined],
+        ['usage.demo-added', 'usage', 'acme'],
+        ...(engine === 'sqlite' ? [['database.cleaned-up', 'database', undefined]] : []),
+        ['audit.exported', 'audit', undefined],
+      ],
+    )
+    for (const { actor, address } of entries)
+      assert.deepEqual(
+        [actor, address],
+        [{ kind: 'operator', id: userInfo().username, name: null }, hostname()],
+      )
+    const last = entries.at(-1)?.cursor as string
+    assert.match(
+      stderr,
+      new RegExp(`^Exported ${entries.length} entries. Continue with --since ${last}.$`, 'm'),
+    )
+    assert.deepEqual(await adit('audit', 'export', '--since', last, '--json'), {
+      code: 0,
+      stdout: '',
+      stderr: '',
+    })
+    for (const since of ['yesterday', '2026-11-16', '3', '0', '99999999999999999']) {
+      const wrong = await adit('audit', 'export', '--since', since, '--json')
+      assert.deepEqual([wrong.code, JSON.parse(wrong.stderr).error], [2, 'usage'], since)
+    }
+  })
+
+test('an export continues after the last entry of its output, or at the cursor of a file', async (t) => {
+  const env = { ADIT_DATABASE_URL: await createMigratedDatabase(t, 'sqlite') }
+  const folder = dirname(env.ADIT_DATABASE_URL.slice('sqlite:'.length))
+  const [output, cursor] = [join(folder, 'audit.ndjson'), join(folder, 'cursor')]
+  const adit = (...args: string[]) => run(t, ['admin', ...args], env)
+  const actions = (text: string) => parse(text).map(({ action }) => action)
+  await adit('edge', 'create', 'fra-1')
+  await adit('audit', 'export', '--output', output, '--cursor-file', cursor)
+  assert.deepEqual(actions(readFileSync(output, 'utf8')), ['edge.created', 'audit.exported'])
+  await adit('backup', join(folder, 'backup.db'))
+  await adit('audit', 'export', '--output', output, '--cursor-file', cursor)
+  const exported = ['edge.created', 'audit.exported', 'database.backed-up', 'audit.exported']
+  assert.deepEqual(actions(readFileSync(output, 'utf8')), exported)
+  // Rotated.
+  writeFileSync(output, '')
+  await adit('edge', 'create', 'fra-2')
+  await adit('audit', 'export', '--output', output, '--cursor-file', cursor)
+  assert.deepEqual(actions(readFileSync(output, 'utf8')), ['edge.created', 'audit.exported'])
+  writeFileSync(output, 'another file\n')
+  const wrong = await adit('audit', 'export', '--output', output)
+  assert.deepEqual([wrong.code, readFileSync(output, 'utf8')], [1, 'another file\n'])
+  assert.match(wrong.stderr, /does not end with an exported entry/)
+})

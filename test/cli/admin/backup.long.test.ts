@@ -1,0 +1,324 @@
+// `adit admin backup`, and restoring as docs/operations/backup.md describes: real processes.
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { basename, join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { test } from 'node:test'
+import { caller } from '../../support/api/server.ts'
+import type { Test } from '../../support/cleanup.ts'
+import { createDatabase, createFolder } from '../../support/databases/create.ts'
+import { root, run, startProcess, startServing } from '../../support/processes/process.ts'
+import { until } from '../../support/until.ts'
+
+/** A folder for the database and its backup, and commands that act on the database. */
+function setUp(t: Test) {
+  const folder = createFolder(t)
+  const path = join(folder, 'data', 'adit.db')
+  const env = { ADIT_DATABASE_URL: `sqlite:${path}`, ADIT_LOG_LEVEL: 'silent' }
+  const json = async (...args: string[]) => {
+    const { code, stdout, stderr } = await run(t, [...args, '--json'], env)
+    assert.equal(code, 0, stderr)
+    return JSON.parse(stdout)
+  }
+  return { folder, path, env, json, backup: join(folder, 'backup.db') }
+}
+
+async function createWorkspace({ json }: ReturnType<typeof setUp>): Promise<void> {
+  await json('admin', 'migrate')
+  await json('admin', 'workspace', 'create', 'acme')
+}
+
+function addBallast(path: string, megabytes: number): void {
+  const database = new DatabaseSync(path, { timeout: 5_000 })
+  database.exec('create table ballast (bytes blob)')
+  const insert = database.prepare('insert into ballast values (randomblob(1000000))')
+  for (let count = 0; count < megabytes; count++) insert.run()
+  database.close()
+}
+
+async function stop(server: Awaited<ReturnType<typeof startServing>>): Promise<void> {
+  server.child.kill('SIGTERM')
+  assert.equal((await server.ended).code, 0)
+}
+
+/**
+ * As docs/operations/backup.md describes: SQLite's other files move with the old database, the secret stays.
+ */
+function restore({ folder, path, backup }: ReturnType<typeof setUp>): string {
+  const old = join(folder, 'old')
+  mkdirSync(old)
+  for (const name of readdirSync(join(folder, 'data')))
+    if (/^adit\.db(-.*)?$/.test(name)) renameSync(join(folder, 'data', name), join(old, name))
+  copyFileSync(backup, path)
+  return join(old, 'adit.db')
+}
+
+test('a backup during writes is consistent, with everything acknowledged before', async (t) => {
+  const place = setUp(t)
+  const server = await startServing(t, place.env)
+  const call = caller(server.api, server.token as string)
+  // Large enough that the copy takes many steps, with many writes between them.
+  addBallast(place.path, 50)
+  const ids: string[] = []
+  const createKey = async () => {
+    const made = await call('POST', '/tokens')
+    assert.equal(made.status, 201)
+    ids.push(made.json.id)
+  }
+  for (let count = 0; count < 20; count++) await createKey()
+  const before = ids.length
+  let backedUp = false
+  const creating = (async () => {
+    while (!backedUp) await createKey()
+  })()
+  const began = new Date().toISOString()
+  const made = await place.json('admin', 'backup', place.backup)
+  backedUp = true
+  const ended = new Date().toISOString()
+  await creating
+
+  assert.deepEqual(Object.keys(made), ['file', 'asOf', 'bytes', 'schema'])
+  assert.equal(made.file, place.backup)
+  assert.match(made.asOf, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
+  assert.ok(began <= made.asOf && made.asOf < ended, `${began} ≤ ${made.asOf} < ${ended}`)
+  assert.equal(made.bytes, statSync(place.backup).size)
+  assert.equal(statSync(place.backup).mode & 0o777, 0o600)
+  assert.deepEqual(readdirSync(place.folder).sort(), ['backup.db', 'data'], 'other files are left')
+  const copy = new DatabaseSync(place.backup, { readOnly: true })
+  const kept = copy.prepare("select id from api_keys where label = '' order by id").all()
+  copy.close()
+  assert.ok(kept.length >= before && kept.length < ids.length, `${before} ≤ ${kept.length} < ${ids.length}`)
+  assert.deepEqual(
+    kept.map(({ id }) => id),
+    ids.slice(0, kept.length),
+  )
+})
+
+test('a restored backup is complete, its keys work, and edges clear their caches', async (t) => {
+  const place = setUp(t)
+  const first = await startServing(t, { ...place.env, ADIT_SECRET: '' })
+  const key = first.token as string
+  const call = caller(first.api, key)
+  const kept = (await call('POST', '/tokens')).json
+  const gone = (await call('POST', '/tokens')).json
+  await call('DELETE', `/tokens/${gone.id}`)
+  const edge = await place.json('admin', 'edge', 'create', 'fra-1')
+  const secret = readFileSync(`${place.path}.secret`, 'utf8')
+  const list = (await call('GET', '/tokens')).json
+  const backup = await run(t, ['admin', 'backup', place.backup], place.env)
+  assert.equal(backup.code, 0, backup.stderr)
+  assert.match(backup.stdout, /^Wrote \S+backup\.db with everything that was committed by \S+Z\.\n$/)
+  assert.match(backup.stderr, /Not included: .*adit\.db\.secret, .*Keep a copy/)
+
+  const late = (await call('POST', '/tokens')).json
+  for (let count = 0; count < 3; count++)
+    await call('DELETE', `/tokens/${(await call('POST', '/tokens')).json.id}`)
+  const seen = await positionOf(first.url, edge.token)
+  assert.match(seen, /^4-/)
+  await stop(first)
+  restore(place)
+
+  const second = await startServing(t, { ...place.env, ADIT_SECRET: '' })
+  const again = caller(second.api, key)
+  assert.equal(second.token, undefined, 'the database is not new')
+  const now = (await again('GET', '/tokens')).json
+  assert.deepEqual(
+    now.tokens.map(({ id, revokedAt }: { id: string; revokedAt: string }) => [id, revokedAt]),
+    list.tokens.map(({ id, revokedAt }: { id: string; revokedAt: string }) => [id, revokedAt]),
+  )
+  for (const [token, status] of [
+    [kept.token, 200],
+    [gone.token, 401],
+    [late.token, 401],
+  ])
+    assert.equal((await again('GET', '/workspace', { key: token })).status, status)
+  assert.equal((await again('POST', '/tokens')).status, 201)
+  assert.equal(readFileSync(`${place.path}.secret`, 'utf8'), secret)
+  // Enough to pass the old sequence again, had it been restored.
+  for (let count = 0; count < 4; count++)
+    await again('DELETE', `/tokens/${(await again('POST', '/tokens')).json.id}`)
+  const stream = await openStream(second.url, edge.token, { 'last-event-id': seen })
+  assert.match(await stream.next(/\n\n.*\n\n/s), /^event: reset\n/)
+})
+
+test('the script of docs/operations/backup.md repeats the revocations after a backup', async (t) => {
+  if (spawnSync('jq', ['--version']).status !== 0) return t.skip('jq is not installed')
+  const place = setUp(t)
+  const first = await startServing(t, place.env)
+  const call = caller(first.api, first.token as string)
+  const createKey = async () => (await call('POST', '/tokens')).json
+  const [leaked, earlier, kept] = [await createKey(), await createKey(), await createKey()]
+  const [lost, valid] = [
+    await place.json('admin', 'edge', 'create', 'fra-1'),
+    await place.json('admin', 'edge', 'create', 'fra-2'),
+  ]
+  await call('DELETE', `/tokens/${earlier.id}`)
+  await place.json('admin', 'backup', place.backup)
+  const late = await createKey()
+  for (const { id } of [leaked, late]) await call('DELETE', `/tokens/${id}`)
+  await place.json('admin', 'edge', 'revoke', lost.id)
+  await stop(first)
+  const old = restore(place)
+  const ended = async (kind: string) => {
+    const list = await place.json('admin', kind, 'list')
+    return list.flatMap(({ id, revokedAt }: { id: string; revokedAt: string | null }) =>
+      revokedAt ? [id] : [],
+    )
+  }
+  assert.deepEqual(
+    [await ended('key'), await ended('edge')],
+    [[earlier.id], []],
+    'the restored database has them active',
+  )
+
+  const script = scriptOf(old, place.path)
+  const { PATH, HOME } = process.env
+  const env = { PATH, HOME } as NodeJS.ProcessEnv
+  const done = spawnSync('sh', ['-c', script], { cwd: root, encoding: 'utf8', env })
+  assert.deepEqual(
+    [done.stdout, done.stderr, done.status],
+    [`Revoked ${leaked.id}.\nRevoked ${lost.id}.\n`, '', 0],
+  )
+  assert.deepEqual(await ended('key'), [earlier.id, leaked.id].sort().reverse())
+  assert.deepEqual(await ended('edge'), [lost.id])
+
+  const second = await startServing(t, place.env)
+  for (const [{ token }, status] of [
+    [leaked, 401],
+    [kept, 200],
+  ] as const)
+    assert.equal((await caller(second.api, token)('GET', '/workspace')).status, status)
+  await (await openStream(second.url, valid.token)).next(/id: /)
+})
+
+/** The script of the document, with these databases, and the Node that runs the tests. */
+function scriptOf(old: string, restored: string): string {
+  const text = readFileSync(join(root, 'docs/operations/backup.md'), 'utf8')
+  const script = /^\(\n {2}OLD=.*?^\)$/ms.exec(text)?.[0] as string
+  return script
+    .replace('node_modules/.bin/node', () => `'${process.execPath}'`)
+    .replace(/(?<=OLD=).*/, () => `'sqlite:${old}'`)
+    .replace(/(?<=NEW=).*/, () => `'sqlite:${restored}'`)
+}
+
+test('a backup overwrites no file and creates no database, and its errors are one line', async (t) => {
+  const place = setUp(t)
+  const attempt = async (file: string, env: Record<string, string> = place.env) => {
+    const { code, stdout, stderr } = await run(t, ['admin', 'backup', file, '--json'], env)
+    assert.deepEqual([code, stdout], [1, ''])
+    const { error, message } = JSON.parse(stderr)
+    assert.equal(error, 'backup')
+    return message as string
+  }
+  assert.match(
+    await attempt(place.backup),
+    /^Database .*adit\.db does not exist\. Check ADIT_DATABASE_URL\.$/,
+  )
+  assert.deepEqual(readdirSync(place.folder), [])
+
+  await createWorkspace(place)
+  writeFileSync(place.backup, 'mine')
+  assert.match(await attempt(place.backup), /backup\.db already exists/)
+  assert.equal(readFileSync(place.backup, 'utf8'), 'mine')
+  const [none, data] = [join(place.folder, 'none'), join(place.folder, 'data')]
+  assert.equal(await attempt(join(none, 'backup.db')), `The directory ${none} does not exist.`)
+  assert.equal(await attempt(data), `${data} is a directory; specify a file.`)
+  const notes = { ADIT_DATABASE_URL: `sqlite:${place.backup}` }
+  assert.match(await attempt(join(place.folder, 'other.db'), notes), /^Not an Adit database/)
+  const usage = await run(t, ['admin', 'backup'], place.env)
+  assert.equal(usage.code, 2)
+  assert.match(usage.stderr, /Missing argument <file>/)
+  assert.deepEqual(readdirSync(place.folder).sort(), ['backup.db', 'data'])
+
+  const postgres = { ADIT_DATABASE_URL: await createDatabase(t, 'postgres') }
+  assert.match(
+    await attempt(join(place.folder, 'other.db'), postgres),
+    /pg_dump --format=custom --file=<file>/,
+  )
+})
+
+test('a backup does not migrate the schema, older or newer', async (t) => {
+  const place = setUp(t)
+  await createWorkspace(place)
+  for (const version of [1, 999]) {
+    const database = new DatabaseSync(place.path)
+    database.exec(`update schema_version set version = ${version}`)
+    const file = join(place.folder, `${version}.db`)
+    assert.equal((await place.json('admin', 'backup', file)).schema, version)
+    assert.equal(database.prepare('select version from schema_version').get()?.version, version)
+    database.close()
+  }
+})
+
+test('a corrupt database is not accepted as a backup', async (t) => {
+  const place = setUp(t)
+  await createWorkspace(place)
+  const database = new DatabaseSync(place.path)
+  const { rootpage } = database
+    .prepare("select rootpage from sqlite_schema where name = 'audit_log_by_workspace'")
+    .get() as { rootpage: number }
+  database.close()
+  const bytes = readFileSync(place.path)
+  bytes.fill(0xaa, (rootpage - 1) * 4096 + 4000, rootpage * 4096)
+  writeFileSync(place.path, bytes)
+  const { code, stderr } = await run(t, ['admin', 'backup', place.backup], place.env)
+  assert.equal(code, 1)
+  assert.match(stderr, /damaged|malformed/)
+  assert.deepEqual(readdirSync(place.folder), ['data'])
+})
+
+test('an interrupted backup leaves no file, and a killed one none under its name', async (t) => {
+  const place = setUp(t)
+  await createWorkspace(place)
+  addBallast(place.path, 100)
+  const begun = () => readdirSync(place.folder).some((name) => name.startsWith(basename(place.backup)))
+  for (const signal of ['SIGINT', 'SIGKILL'] as const) {
+    const backup = startProcess(t, ['admin', 'backup', place.backup], place.env)
+    await until('the copy has begun', begun)
+    backup.child.kill(signal)
+    const { code, stderr } = await backup.ended
+    if (signal === 'SIGKILL') assert.ok(!existsSync(place.backup))
+    else {
+      assert.equal(code, 1)
+      assert.match(stderr, /Canceled\. The incomplete copy was removed\./)
+      assert.deepEqual(readdirSync(place.folder), ['data'])
+    }
+  }
+  await place.json('admin', 'backup', place.backup)
+})
+
+async function openStream(url: string, token: string, headers = {}) {
+  const response = await fetch(`${url}/edge/v1/key-changes`, {
+    headers: { authorization: `Bearer ${token}`, ...headers },
+  })
+  assert.equal(response.status, 200)
+  const reader = (response.body as ReadableStream<Uint8Array>).getReader()
+  const decoder = new TextDecoder()
+  /** Reads until the text matches, then closes the stream. */
+  const next = async (pattern: RegExp) => {
+    let text = ''
+    while (!pattern.test(text)) {
+      const { value, done } = await reader.read()
+      assert.ok(!done, text)
+      text += decoder.decode(value, { stream: true })
+    }
+    await reader.cancel()
+    return text
+  }
+  return { next }
+}
+
+async function positionOf(url: string, token: string): Promise<string> {
+  const text = await (await openStream(url, token)).next(/^id: .*\n\n/m)
+  return /^id: (.*)$/m.exec(text)?.[1] as string
+}

@@ -1,0 +1,34 @@
+// `adit admin distribute` without Citus. With it: test/citus/.
+import assert from 'node:assert/strict'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import pg from 'pg'
+import { placements } from '../../../src/server/store/engine/postgres/citus.ts'
+import { createDatabase, createFolder, createMigratedDatabase } from '../../support/databases/create.ts'
+import { run } from '../../support/processes/process.ts'
+
+test('every table of the schema is placed, and no other', async (t) => {
+  const client = new pg.Client(await createMigratedDatabase(t, 'postgres'))
+  await client.connect()
+  const { rows } = await client.query("select tablename from pg_tables where schemaname = 'public'")
+  await client.end()
+  assert.deepEqual(Object.keys(placements).toSorted(), rows.map(({ tablename }) => tablename).sort())
+})
+
+test('without the extension, and on SQLite, the error is one line', async (t) => {
+  const postgres = await createDatabase(t, 'postgres')
+  const file = join(createFolder(t), 'data', 'adit.db')
+  for (const [database, message] of [
+    [
+      postgres,
+      /^adit: The citus extension is not available on this PostgreSQL server\. Install it on every machine\.\n$/,
+    ],
+    [`sqlite:${file}`, /^adit: SQLite cannot be distributed\. Set ADIT_DATABASE_URL to a PostgreSQL .*\.\n$/],
+  ] as const) {
+    const { code, stdout, stderr } = await run(t, ['admin', 'distribute'], { ADIT_DATABASE_URL: database })
+    assert.deepEqual([code, stdout], [1, ''])
+    assert.match(stderr, message)
+  }
+  assert.ok(!existsSync(file), 'a database was created')
+})

@@ -1,0 +1,315 @@
+// The typed client, against a real server in both variants and against misbehaving ones.
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer, type RequestListener } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { test } from 'node:test'
+import { AditError, createClient, type Fault } from '../../src/client/index.ts'
+import { revoke } from '../../src/server/domain/keys/lifecycle.ts'
+import { operator, serve } from '../support/api/server.ts'
+import { mergeReport } from '../support/api/usage.ts'
+import { atEnd, type Test } from '../support/cleanup.ts'
+import { engines } from '../support/databases/create.ts'
+import { freePort } from '../support/processes/ports.ts'
+
+const faultOf = async (call: Promise<unknown>): Promise<Fault> => {
+  try {
+    await call
+  } catch (error) {
+    assert.ok(error instanceof AditError, String(error))
+    return error.fault
+  }
+  assert.fail('it did not fail')
+}
+
+for (const engine of engines)
+  test(`${engine}: every operation of variant A, and its faults`, async (t) => {
+    const { url, key, services, workspace } = await serve(t, { engine })
+    const client = createClient({ baseUrl: url, apiKey: key.token })
+    assert.deepEqual(await client.workspace.read(), {
+      slug: 'acme',
+      name: 'Acme',
+      provisioned: true,
+      tunnelBase: 'acme.localhost',
+    })
+    const created = await client.tokens.create({ label: 'ci' })
+    assert.match(created.token, /^adit_/)
+    const { tokens } = await client.tokens.list({ limit: 1 })
+    assert.deepEqual(
+      tokens.map(({ id }) => id),
+      [created.id],
+    )
+    assert.equal((await client.usage.read()).series.length, 30)
+    assert.equal((await client.usage.read({ days: 7 })).series.length, 7)
+    assert.equal(((await client.description.read()) as { openapi: string }).openapi, '3.1.1')
+    assert.deepEqual(await client.tokens.revoke({ id: created.id }), { id: created.id, revoked: true })
+    assert.deepEqual(await faultOf(client.tokens.revoke({ id: created.id })), { error: 'not_found' })
+    const invalid = await faultOf(client.tokens.create({ label: 'x'.repeat(81) }))
+    assert.ok(invalid.error === 'invalid_request' && invalid.details[0]?.path === '/body/label')
+    await revoke({ ...services, actor: operator, workspaceId: workspace.id }, key.id)
+    const refused = await faultOf(client.workspace.read())
+    assert.ok(refused.error === 'unauthorized' && /revoked/.test(refused.message))
+  })
+
+test('variant B: reads only', async (t) => {
+  const { url, key } = await serve(t, { engine: 'sqlite', env: { ADIT_API_VARIANT: 'B' } })
+  const client = createClient<'B'>({ baseUrl: `${url}/`, apiKey: key.token })
+  assert.equal((await client.workspace.read()).exampleUrl, 'my-app.acme.localhost')
+  assert.equal((await client.usage.read({ days: 1 })).requests, 0)
+  assert.equal((await client.tokens.list()).tokens.length, 1)
+  const asA = createClient({ baseUrl: url, apiKey: key.token })
+  assert.deepEqual(await faultOf(asA.tokens.create({})), { error: 'not_found' })
+})
+
+test('counts above 2^53 are exact', async (t) => {
+  const { url, key, services, workspace } = await serve(t, { engine: 'sqlite' })
+  await mergeReport(services.store, {
+    edgeId: 'edge_1',
+    epoch: 'e',
+    counters: [
+      {
+        workspaceId: workspace.id,
+        day: Date.now() - (Date.now() % 86_400_000),
+        requests: 1n,
+        bytesIn: 2n ** 53n + 1n,
+        bytesOut: 0n,
+        events: 0n,
+        lastSeen: null,
+      },
+    ],
+    tunnels: [],
+  })
+  const { totalBytes } = await createClient({ baseUrl: url, apiKey: key.token }).usage.read({ days: 1 })
+  assert.equal(totalBytes, 2n ** 53n + 1n)
+})
+
+/** A server in front of the real one, or instead of it. */
+async function startServer(t: Test, onRequest: RequestListener): Promise<string> {
+  const server = createServer(onRequest).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  atEnd(t, () => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+/** Passes the first requests to `misbehave`, and proxies the others to the real server. */
+async function inFrontOf(
+  t: Test,
+  target: string,
+  times: number,
+  misbehave: RequestListener,
+): Promise<string> {
+  let seen = 0
+  return startServer(t, async (request, response) => {
+    seen += 1
+    const chunks: Buffer[] = []
+    for await (const chunk of request) chunks.push(chunk)
+    const proxy = () =>
+      fetch(target + request.url, {
+        method: request.method as string,
+        headers: request.headers as Record<string, string>,
+        ...(chunks.length > 0 && { body: Buffer.concat(chunks) }),
+      })
+    if (seen > times) {
+      const proxied = await proxy()
+      response.writeHead(proxied.status, { 'content-type': 'application/json' }).end(await proxied.text())
+      return
+    }
+    // Processed by the server, but the response is lost.
+    if (misbehave.length === 3) await proxy()
+    misbehave(request, response)
+  })
+}
+
+const unavailable: RequestListener = (_request, response) =>
+  response.writeHead(503, { 'retry-after': '0' }).end('{"error":"unavailable","message":"Not now."}')
+
+test('503 is retried, and one key is created', async (t) => {
+  const { url, key, call } = await serve(t, { engine: 'sqlite' })
+  const client = createClient({ baseUrl: await inFrontOf(t, url, 2, unavailable), apiKey: key.token })
+  const created = await client.tokens.create({ label: 'once' })
+  const { tokens } = (await call('GET', '/tokens')).json
+  assert.deepEqual(
+    tokens.filter(({ label }: { label: string }) => label === 'once').map(({ id }: { id: string }) => id),
+    [created.id],
+  )
+})
+
+for (const [what, misbehave] of [
+  [
+    'a connection that is dropped after the key was created',
+    (_: unknown, response: { destroy(): void }) => response.destroy(),
+  ],
+  [
+    'garbage instead of the response',
+    (_: unknown, response: { end(text: string): void }) => response.end('<html>gateway</html>'),
+  ],
+  ['a response after the timeout', () => {}],
+] as const)
+  test(`${what}: the retry returns the same key`, async (t) => {
+    const { url, key, call } = await serve(t, { engine: 'sqlite' })
+    const processing = Object.defineProperty(misbehave.bind(undefined), 'length', {
+      value: 3,
+    }) as unknown as RequestListener
+    const baseUrl = await inFrontOf(t, url, 2, processing)
+    const client = createClient({ baseUrl, apiKey: key.token, timeoutMs: 800 })
+    const created = await client.tokens.create({ label: 'once' })
+    const { tokens } = (await call('GET', '/tokens')).json
+    assert.deepEqual(
+      tokens.filter(({ label }: { label: string }) => label === 'once').map(({ id }: { id: string }) => id),
+      [created.id],
+    )
+    assert.equal((await call('GET', '/workspace', { key: created.token })).status, 200)
+  })
+
+test('a revocation without a response is not retried', async (t) => {
+  const { url, key, post } = await serve(t, { engine: 'sqlite' })
+  const { id } = (await post('/tokens', {})).json
+  let requests = 0
+  const baseUrl = await inFrontOf(t, url, 9, (_request, response) => {
+    requests += 1
+    response.destroy()
+  })
+  const client = createClient({ baseUrl, apiKey: key.token })
+  assert.equal((await faultOf(client.tokens.revoke({ id }))).error, 'unreachable')
+  assert.equal(requests, 1)
+})
+
+test('a revocation that timed out at a proxy is not retried: it may have taken effect', async (t) => {
+  const { url, key, post } = await serve(t, { engine: 'sqlite' })
+  const { id } = (await post('/tokens', {})).json
+  let requests = 0
+  const gateway: RequestListener = (_request, response) => {
+    requests += 1
+    response.writeHead(504).end('<html>gateway timeout</html>')
+  }
+  const processing = Object.defineProperty(gateway.bind(undefined), 'length', { value: 3 }) as RequestListener
+  const client = createClient({ baseUrl: await inFrontOf(t, url, 9, processing), apiKey: key.token })
+  assert.equal((await faultOf(client.tokens.revoke({ id }))).error, 'unreachable')
+  assert.equal(requests, 1)
+})
+
+test('responses of other servers are detected, whatever they look like', async (t) => {
+  const cases: [status: number, body: string, error: Fault['error'], headers?: Record<string, string>][] = [
+    [200, '{}', 'unreadable'],
+    [200, '[]', 'unreadable'],
+    [302, '', 'unreadable', { location: 'https://elsewhere.example/' }],
+    [400, '{"error":"invalid_request"}', 'unreadable'],
+    [401, '{"error":"Unauthorized"}', 'unauthorized'],
+    [404, '<html>', 'unreadable'],
+    [500, '{"error":"constructor"}', 'unreadable'],
+    [503, '{"error":"Service Unavailable"}', 'unreachable'],
+  ]
+  let at = 0
+  const baseUrl = await startServer(t, (_request, response) => {
+    const [status, body, , headers] = cases[at] as (typeof cases)[number]
+    response.writeHead(status, headers).end(body)
+  })
+  const client = createClient({ baseUrl, apiKey: 'k', retries: 0 })
+  for (; at < cases.length; at++) {
+    const fault = await faultOf(client.workspace.read())
+    assert.equal(fault.error, cases[at]?.[2], String(cases[at]))
+    assert.ok('message' in fault && fault.message.length > 10)
+  }
+})
+
+test('a slow body times out too, and the delay between attempts grows', async (t) => {
+  const slow = await startServer(t, (_request, response) => {
+    response.writeHead(200).write('{"slug":')
+  })
+  const fault = await faultOf(
+    createClient({ baseUrl: slow, apiKey: 'k', retries: 0, timeoutMs: 300 }).workspace.read(),
+  )
+  assert.equal(fault.error, 'timed_out')
+  const gapsOf = async () => {
+    const times: number[] = []
+    const busy = await startServer(t, (_request, response) => {
+      times.push(performance.now())
+      response.writeHead(503).end('{"error":"unavailable","message":"Not now."}')
+    })
+    await faultOf(createClient({ baseUrl: busy, apiKey: 'k' }).workspace.read())
+    assert.equal(times.length, 4)
+    return times.slice(1).map((time, index) => time - (times[index] as number))
+  }
+  // Other work on the machine makes a gap longer, never shorter, so the shortest of several counts.
+  const all = await Promise.all(Array.from({ length: 4 }, gapsOf))
+  const gaps = [0, 1, 2].map((index) => Math.min(...all.map((one) => one[index] as number)))
+  assert.ok((gaps[2] as number) > 2 * (gaps[0] as number), `${gaps.map(Math.round)} ms`)
+})
+
+test('an id that would change the path sends no request', async (t) => {
+  let requests = 0
+  const baseUrl = await startServer(t, (_request, response) => {
+    requests += 1
+    response.end('{"id":"x","revoked":true}')
+  })
+  const client = createClient({ baseUrl, apiKey: 'k' })
+  for (const id of ['', '.', '..'])
+    assert.deepEqual(await faultOf(client.tokens.revoke({ id })), { error: 'not_found' })
+  assert.equal((await faultOf(client.tokens.revoke({ id: '\ud800' }))).error, 'invalid_request')
+  assert.equal(requests, 0)
+})
+
+test('Retry-After is respected, up to 30 seconds', async (t) => {
+  const times: number[] = []
+  const limiting = await startServer(t, (_request, response) => {
+    times.push(performance.now())
+    const body = '{"error":"rate_limited","message":"Slow down."}'
+    if (times.length < 2) response.writeHead(429, { 'retry-after': '1' }).end(body)
+    else response.writeHead(200).end('{"slug":"acme","name":"Acme"}')
+  })
+  await createClient({ baseUrl: limiting, apiKey: 'k' }).workspace.read()
+  const waited = (times[1] as number) - (times[0] as number)
+  assert.ok(waited > 700, `${waited} ms`)
+  const blocking = await startServer(t, (_request, response) =>
+    response.writeHead(429, { 'retry-after': '3600' }).end('{"error":"rate_limited","message":"Slow down."}'),
+  )
+  const startedAt = performance.now()
+  const fault = await faultOf(createClient({ baseUrl: blocking, apiKey: 'k' }).workspace.read())
+  assert.equal(fault.error, 'rate_limited')
+  assert.ok(performance.now() - startedAt < 5_000)
+})
+
+test('a call can be aborted, during an attempt and between attempts', async (t) => {
+  const silent = await startServer(t, () => {})
+  const busy = await startServer(t, (_request, response) =>
+    response.writeHead(503, { 'retry-after': '20' }).end('{"error":"unavailable","message":"Not now."}'),
+  )
+  for (const baseUrl of [silent, busy]) {
+    const startedAt = performance.now()
+    const call = createClient({ baseUrl, apiKey: 'k' }).workspace.read(undefined, {
+      signal: AbortSignal.timeout(300),
+    })
+    assert.equal((await faultOf(call)).error, 'aborted')
+    assert.ok(performance.now() - startedAt < 5_000)
+  }
+})
+
+test('unreachable, slow and foreign servers have distinct errors, and invalid options throw', async (t) => {
+  const options = { apiKey: 'k', retries: 0, timeoutMs: 300 }
+  const unreachable = await faultOf(
+    createClient({ baseUrl: `http://127.0.0.1:${await freePort()}`, ...options }).workspace.read(),
+  )
+  assert.ok(
+    unreachable.error === 'unreachable' && /cannot be reached: .*ECONNREFUSED/.test(unreachable.message),
+  )
+  const silent = await faultOf(
+    createClient({ baseUrl: await startServer(t, () => {}), ...options }).workspace.read(),
+  )
+  assert.ok(silent.error === 'timed_out' && /did not respond within 0\.3 s/.test(silent.message))
+  const other = await startServer(t, (_request, response) => response.end('<html>hello</html>'))
+  const garbage = await faultOf(createClient({ baseUrl: other, ...options }).workspace.read())
+  assert.ok(garbage.error === 'unreadable' && /is not from an Adit server/.test(garbage.message))
+  for (const baseUrl of ['adit.example.com', 'http://me:pw@host', 'http://host/?q', 'http://host/#h'])
+    assert.throws(
+      () => createClient({ baseUrl, apiKey: 'k' }),
+      (error: Error) => /Invalid baseUrl/.test(error.message) && !error.message.includes('pw'),
+    )
+  for (const apiKey of ['', 'adit_SECRET\nline', 'a b'])
+    assert.throws(
+      () => createClient({ baseUrl: 'http://host', apiKey }),
+      (error: Error) => /Invalid apiKey/.test(error.message) && !error.message.includes('SECRET'),
+    )
+})

@@ -1,0 +1,146 @@
+// Wrong passwords are slowed down, and never keep out those who have the right one.
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { openRawTunnel, startStandaloneEdge } from '../../support/edges/standalone-edge.ts'
+import { fetchHost } from '../../support/edges/tunnels.ts'
+import { assertUndelayed } from '../../support/network/latency.ts'
+
+const { edge, keys } = await startStandaloneEdge({ after }, ['acme', 'beta'])
+const [acme = '', beta = ''] = keys
+const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n'
+const ATTEMPTS = 10
+
+const access = { basicAuth: { user: 'ann', password: 'correct horse' } }
+
+async function open(name: string, key = acme, rules: object = { access }) {
+  const tunnel = await openRawTunnel(edge, key, { name, ...rules })
+  tunnel.respond(OK)
+  return tunnel
+}
+
+const attempt = (host: string, password: string, client?: string) =>
+  fetchHost(edge, host, {
+    headers: {
+      authorization: `Basic ${Buffer.from(`ann:${password}`).toString('base64')}`,
+      ...(client !== undefined && { 'x-forwarded-for': client }),
+    },
+  })
+
+let guesses = 0
+const guess = (host: string, client?: string) => attempt(host, `wrong ${guesses++} password`, client)
+
+test('an address has ten attempts, then one every ten seconds, at all tunnels together', async () => {
+  const [one, two] = [await open('one'), await open('two')]
+  const statuses: number[] = []
+  for (let index = 0; index < ATTEMPTS; index += 1)
+    statuses.push((await guess(index % 2 ? one.host : two.host, '203.0.113.1')).status)
+  assert.deepEqual(statuses, Array(ATTEMPTS).fill(401))
+  const limited = await guess(one.host, '203.0.113.1')
+  assert.equal(limited.status, 429)
+  const retryAfter = Number(limited.headers['retry-after'])
+  assert.ok(retryAfter >= 1 && retryAfter <= 10, String(retryAfter))
+  assert.deepEqual(JSON.parse(String(limited.body)).error, 'rate_limited')
+  // Other addresses are not affected.
+  assert.equal((await guess(one.host, '203.0.113.2')).status, 401)
+  assert.equal((await attempt(one.host, 'correct horse', '203.0.113.2')).status, 200)
+  // Nor is anybody with the right password, once it has been accepted.
+  assert.equal((await attempt(one.host, 'correct horse', '203.0.113.1')).status, 200)
+  assert.equal((await attempt(two.host, 'correct horse', '203.0.113.1')).status, 429)
+  for (const tunnel of [one, two]) tunnel.close()
+})
+
+test('clients whose address is not known share ten attempts at each tunnel', async () => {
+  const [one, two] = [await open('unknown-one'), await open('unknown-two')]
+  // The test connects from loopback, like a trusted proxy that does not name its clients.
+  const statuses = async (host: string) => {
+    const seen: number[] = []
+    for (let index = 0; index <= ATTEMPTS; index += 1) seen.push((await guess(host)).status)
+    return seen
+  }
+  assert.deepEqual(await statuses(one.host), [...Array(ATTEMPTS).fill(401), 429])
+  assert.equal((await attempt(one.host, 'correct horse')).status, 429)
+  assert.equal((await attempt(one.host, 'correct horse', '203.0.113.9')).status, 200)
+  assert.equal((await attempt(one.host, 'correct horse')).status, 200)
+  assert.deepEqual(await statuses(two.host), [...Array(ATTEMPTS).fill(401), 429])
+  for (const tunnel of [one, two]) tunnel.close()
+})
+
+test('the same wrong password again is no further attempt', async () => {
+  const tunnel = await open('again')
+  for (let index = 0; index < 3 * ATTEMPTS; index += 1)
+    assert.equal((await attempt(tunnel.host, 'an old password', '203.0.113.3')).status, 401)
+  assert.equal((await attempt(tunnel.host, 'correct horse', '203.0.113.3')).status, 200)
+  tunnel.close()
+})
+
+test('simultaneous requests with the right password are verified once', async () => {
+  const tunnel = await open('page')
+  const responses = Array.from({ length: 50 }, () => attempt(tunnel.host, 'correct horse', '203.0.113.4'))
+  for (const { status } of await Promise.all(responses)) assert.equal(status, 200)
+  tunnel.close()
+})
+
+test('an IPv6 network has the attempts of one address', async () => {
+  const tunnel = await open('ipv6')
+  const statuses: number[] = []
+  for (let index = 0; index <= ATTEMPTS; index += 1)
+    statuses.push((await guess(tunnel.host, `2001:db8:1:${index}::1`)).status)
+  assert.deepEqual(statuses, [...Array(ATTEMPTS).fill(401), 429])
+  assert.equal((await guess(tunnel.host, '2001:db8:2::1')).status, 401)
+  tunnel.close()
+})
+
+test('a flood of wrong passwords keeps out nobody with the right one', async (t) => {
+  const attacked = await open('attacked')
+  const fresh = await open('fresh', beta)
+  await attempt(attacked.host, 'correct horse', '198.51.100.1')
+  let flooding = true
+  let client = 0
+  const flood = async () => {
+    const seen = new Set<number>()
+    while (flooding) {
+      client += 1
+      seen.add(
+        (
+          await guess(
+            attacked.host,
+            `100.${64 + ((client >> 16) & 63)}.${(client >> 8) & 255}.${client & 255}`,
+          )
+        ).status,
+      )
+    }
+    return seen
+  }
+  const floods = Array.from({ length: 25 }, flood)
+  t.after(() => {
+    flooding = false
+  })
+  // The queue of the attacked tunnel is full, and that of another tunnel is not.
+  assert.equal((await attempt(fresh.host, 'correct horse', '198.51.100.2')).status, 200)
+  for (let index = 0; index < 20; index += 1)
+    assert.equal((await attempt(attacked.host, 'correct horse', `198.51.100.${index}`)).status, 200)
+  // Tunnels with passwords are opened meanwhile.
+  const opened = await open('late', beta)
+  opened.close()
+  flooding = false
+  const statuses = new Set((await Promise.all(floods)).flatMap((seen) => [...seen]))
+  assert.deepEqual([...statuses].sort(), [401, 429])
+  for (const tunnel of [attacked, fresh]) tunnel.close()
+})
+
+test('a flood of wrong passwords delays other requests by less than 300 ms', async (t) => {
+  const attacked = await open('flooded')
+  const target = { url: `${edge.url}/.adit/health` }
+  let client = 0
+  await assertUndelayed(t, [target], () =>
+    Promise.all(
+      Array.from({ length: 20 }, async () => {
+        for (let index = 0; index < 3; index += 1) {
+          client += 1
+          await guess(attacked.host, `100.64.${(client >> 8) & 255}.${client & 255}`)
+        }
+      }),
+    ),
+  )
+  attacked.close()
+})

@@ -1,0 +1,111 @@
+// Which connections are evicted when too much is buffered.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import {
+  BufferBudget,
+  type BufferUser,
+  SharedBufferBudget,
+} from '../../../src/tunnel-protocol/buffers/buffer-budget.ts'
+import { TransferRate } from '../../../src/tunnel-protocol/buffers/transfer-rate.ts'
+import { until } from '../../support/until.ts'
+
+class User implements BufferUser {
+  readonly #budget: BufferBudget
+  readonly network: string
+  readonly #rate: number
+  bufferedBytes = 0
+  bufferPosition = -1
+  isEvicted = false
+
+  constructor(budget: BufferBudget, network: string, rate: number) {
+    this.#budget = budget
+    this.network = network
+    this.#rate = rate
+  }
+
+  buffer(bytes: number): this {
+    this.bufferedBytes += bytes
+    this.#budget.change(this, bytes)
+    return this
+  }
+
+  update(): void {}
+
+  transferRate(): number {
+    return this.#rate
+  }
+
+  evict(): void {
+    this.isEvicted = true
+    this.buffer(-this.bufferedBytes)
+  }
+}
+
+/** Evictions wait for the end of what is in progress. */
+const settled = () => new Promise<void>((resolve) => void setImmediate(resolve))
+
+test('the slowest of the network with the most bytes is evicted, and slower ones with few bytes are not', async () => {
+  const budget = new BufferBudget(1_000)
+  const few = new User(budget, 'a', 1).buffer(100)
+  const [fast, slow, faster] = [20, 10, 30].map((rate) => new User(budget, 'b', rate).buffer(300))
+  assert.equal(budget.isHigh, true)
+  await settled()
+  assert.deepEqual(
+    [few, fast, slow, faster].map((user) => user?.isEvicted),
+    [false, false, false, false],
+  )
+  few.buffer(1)
+  await settled()
+  assert.deepEqual(
+    [few, fast, slow, faster].map((user) => user?.isEvicted),
+    [false, false, true, false],
+  )
+  assert.equal(budget.bytes, 701)
+})
+
+test('a total takes from the budget that uses the most', async () => {
+  const shared = new SharedBufferBudget(1_000)
+  const budgets = Array.from({ length: 3 }, () => new BufferBudget(1_000, shared))
+  for (const budget of budgets) shared.add(budget)
+  const [heavy, light, other] = budgets.map((budget, index) =>
+    Array.from({ length: index === 0 ? 8 : 1 }, (_, rate) => new User(budget, `${rate}`, rate).buffer(100)),
+  )
+  assert.equal(shared.bytes, 1_000)
+  light?.[0]?.buffer(50)
+  await settled()
+  assert.equal(shared.bytes, 850)
+  assert.deepEqual(
+    [heavy, light, other].map((users) => users?.filter(({ isEvicted }) => isEvicted).length),
+    [2, 0, 0],
+  )
+  assert.equal(budgets[1]?.isHigh, true)
+})
+
+test('a connection that begins is not slow, and a fast beginning does not count for long', () => {
+  const [idle, steady, stalled] = [new TransferRate(0), new TransferRate(0), new TransferRate(0)]
+  stalled.add(100_000_000)
+  for (let second = 1; second <= 60; second += 1) {
+    steady.add(20_000)
+    for (const rate of [idle, steady, stalled]) rate.estimate(second * 1_000)
+  }
+  const now = 60_000
+  assert.ok(idle.estimate(now) < steady.estimate(now))
+  assert.ok(new TransferRate(now).estimate(now) > steady.estimate(now))
+  for (let second = 61; second <= 180; second += 1) {
+    steady.add(20_000)
+    for (const rate of [idle, steady, stalled]) rate.estimate(second * 1_000)
+  }
+  assert.ok(stalled.estimate(180_000) < steady.estimate(180_000))
+})
+
+test('buffers that drain without a report are noticed while much is accounted for', async () => {
+  const shared = new SharedBufferBudget(1_000)
+  const budget = new BufferBudget(1_000, shared)
+  shared.add(budget)
+  const idle = new User(budget, 'a', 1).buffer(600)
+  idle.update = () => {
+    if (idle.bufferedBytes > 0) idle.buffer(-idle.bufferedBytes)
+  }
+  assert.deepEqual([budget.isHigh, shared.isHigh], [true, true])
+  await until('it is not high any more', () => !budget.isHigh && !shared.isHigh)
+})

@@ -1,0 +1,274 @@
+// The whole product in processes: transferred bytes, the edges' counters and the reported usage agree.
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { readdir } from 'node:fs/promises'
+import { request } from 'node:http'
+import { test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { openBrowser, PASSWORD } from '../support/accounts/users.ts'
+import { caller } from '../support/api/server.ts'
+import {
+  closedTunnels,
+  type Edge,
+  fetchHost,
+  newKey,
+  openSocket,
+  openTunnel,
+  type Plane,
+  startLocal,
+  startPlane,
+  startTunnelEdge,
+} from '../support/edges/tunnels.ts'
+import { until } from '../support/until.ts'
+
+const MB = 1_000_000
+/** Upper limit for the headers and WebSocket frames of a test. */
+const HEADERS_MAX = 20_000
+/** After this, usage is spooled. */
+const SPOOLED_MS = 1_300
+
+const usageOf = async (plane: Pick<Plane, 'url'>, key: string) =>
+  (await caller(`${plane.url}/api/v1`, key)('GET', '/usage?days=1')).json as {
+    totalBytes: number
+    peakTunnels: number
+    eventCount: number
+  }
+
+/** Uploads and downloads the given numbers of bytes, and echoes some over a WebSocket. */
+async function transfer(
+  edge: Pick<Edge, 'port'>,
+  host: string,
+  [up, down, echoed]: [number, number, number],
+) {
+  const sent = await fetchHost(edge, host, { method: 'POST', body: Buffer.alloc(up, 'u') })
+  assert.equal(JSON.parse(String(sent.body)).received, up)
+  const got = await fetchHost(edge, host, { path: `/bytes/${down}` })
+  assert.equal(got.body.length, down)
+  const socket = await openSocket(edge, host)
+  socket.send(Buffer.alloc(echoed, 'w'))
+  const [back] = await once(socket, 'message')
+  assert.equal((back as Buffer).length, echoed)
+  socket.close()
+  await once(socket, 'close')
+  return { bytesIn: up + echoed, bytesOut: down + echoed + sent.body.length, requests: 3 }
+}
+
+const sum = <T>(items: T[], of: (item: T) => number) => items.reduce((total, item) => total + of(item), 0)
+
+test('two edges and four tunnels of two workspaces: usage equals what the edges counted exactly, and the transferred bytes up to headers', async (t) => {
+  const plane = await startPlane(t, ['acme', 'beta'])
+  const local = await startLocal(t)
+  const edges = [await startTunnelEdge(t, { plane }), await startTunnelEdge(t, { plane })] as const
+  const keys = { acme: await newKey(plane, 'acme'), beta: await newKey(plane, 'beta') }
+  const places = edges.flatMap((edge) => (['acme', 'beta'] as const).map((slug) => ({ edge, slug })))
+  const transferred = await Promise.all(
+    places.map(async ({ edge, slug }, index) => {
+      const { host, url } = await openTunnel(t, {
+        edge,
+        key: keys[slug],
+        port: local.port,
+        name: `app-${index}`,
+      })
+      assert.equal(url, `http://app-${index}.${slug}.localhost:${edge.port}`)
+      return { slug, ...(await transfer(edge, host, [3 * MB + index, 2 * MB, MB])) }
+    }),
+  )
+  const logs = await Promise.all(
+    edges.map(async ({ child, ended }) => {
+      child.kill('SIGTERM')
+      const { code, stderr } = await ended
+      assert.equal(code, 0, stderr)
+      return stderr
+    }),
+  )
+  const metered = logs.flatMap(closedTunnels)
+  assert.equal(metered.length, 4)
+  for (const slug of ['acme', 'beta'] as const) {
+    const own = metered.filter(({ workspace }) => workspace === slug)
+    const clients = transferred.filter((one) => one.slug === slug)
+    for (const direction of ['bytesIn', 'bytesOut'] as const) {
+      const excess = sum(own, (one) => one[direction]) - sum(clients, (one) => one[direction])
+      assert.ok(excess > 0 && excess < HEADERS_MAX, `${slug} ${direction}: ${excess}`)
+    }
+    assert.equal(
+      sum(own, ({ requests }) => requests),
+      sum(clients, ({ requests }) => requests),
+    )
+    const { totalBytes, peakTunnels, eventCount } = await usageOf(plane, keys[slug])
+    assert.equal(
+      totalBytes,
+      sum(own, ({ bytesIn, bytesOut }) => bytesIn + bytesOut),
+    )
+    assert.deepEqual({ peakTunnels, eventCount }, { peakTunnels: 2, eventCount: 4 })
+  }
+})
+
+async function kill(...running: { child: { kill(signal: 'SIGKILL'): boolean }; ended: Promise<unknown> }[]) {
+  for (const { child } of running) child.kill('SIGKILL')
+  await Promise.all(running.map(({ ended }) => ended))
+}
+
+/** Waits until the tunnel client has reconnected. */
+const backAt = (edge: Pick<Edge, 'port'>, host: string) =>
+  until(
+    'the tunnel is open again',
+    async () => (await fetchHost(edge, host).catch(() => undefined))?.status === 200,
+    20_000,
+  )
+
+/** Starts a long download, and counts the bytes received before it is interrupted. */
+function beginLong(edge: Pick<Edge, 'port'>, host: string) {
+  let got = 0
+  const broken = download(edge, host, (bytes) => {
+    got += bytes
+  })
+  return { got: () => got, broken }
+}
+
+async function download(edge: Pick<Edge, 'port'>, host: string, onBytes: (bytes: number) => void) {
+  await new Promise<void>((resolve) => {
+    const options = {
+      host: '127.0.0.1',
+      port: edge.port,
+      path: '/drip/1000',
+      headers: { host },
+      agent: false,
+    }
+    request(options, (response) => {
+      response.on('data', (chunk) => onBytes(chunk.length))
+      response.once('close', resolve)
+      response.once('error', () => resolve())
+    })
+      .once('error', () => resolve())
+      .end()
+  })
+}
+
+test('edge and control plane are killed during transfers and restarted: spooled usage is counted exactly once', async (t) => {
+  const plane = await startPlane(t, ['acme'])
+  const local = await startLocal(t)
+  const key = await newKey(plane, 'acme')
+  let edge = await startTunnelEdge(t, { plane })
+  const { host } = await openTunnel(t, { edge, key, port: local.port, name: 'app' })
+  const kept: { bytesIn: number; bytesOut: number }[] = []
+  let lostAtMost = 0
+  const transferAndSpool = async () => {
+    kept.push(await transfer(edge, host, [MB, MB, MB / 2]))
+    await sleep(SPOOLED_MS)
+  }
+
+  await transferAndSpool()
+  const first = beginLong(edge, host)
+  await until('it has begun', () => first.got() > 100_000)
+  await kill(edge)
+  await first.broken
+  lostAtMost += first.got()
+  edge = await edge.restart()
+  await backAt(edge, host)
+
+  await kill(plane)
+  await transferAndSpool()
+  await sleep(10_000)
+  let again = await plane.restart()
+  await transferAndSpool()
+
+  const second = beginLong(edge, host)
+  await until('it has begun', () => second.got() > 100_000)
+  await kill(edge, again)
+  await second.broken
+  lostAtMost += second.got()
+  again = await plane.restart()
+  edge = await edge.restart()
+  await backAt(edge, host)
+  await transferAndSpool()
+  edge.child.kill('SIGTERM')
+  const { stderr } = await edge.ended
+
+  const { totalBytes } = await usageOf(again, key)
+  const left = await readdir(edge.folder)
+  const least = sum(kept, ({ bytesIn, bytesOut }) => bytesIn + bytesOut)
+  t.diagnostic(`${totalBytes} bytes counted, ${least} spooled, ${lostAtMost} more in interrupted transfers`)
+  assert.ok(totalBytes >= least, `${totalBytes} of ${least}, left in the spool: ${left}. ${stderr}`)
+  // Interrupted transfers may have been counted up to what the edge had buffered.
+  assert.ok(
+    totalBytes <= least + lostAtMost + HEADERS_MAX * kept.length + MB / 2,
+    `${totalBytes} of ${least}`,
+  )
+})
+
+/** Long enough to open a tunnel on a busy machine. */
+const EXPIRES_AFTER_MS = 6_000
+
+const revocations: Record<string, (plane: Plane, keyId: string) => Promise<unknown>> = {
+  'adit admin': (plane, keyId) => plane.admin('key', 'revoke', keyId, '--yes'),
+  async 'the API'(plane, keyId) {
+    const other = await newKey(plane, 'acme')
+    assert.equal((await caller(`${plane.url}/api/v1`, other)('DELETE', `/tokens/${keyId}`)).status, 200)
+  },
+  async 'the dashboard'(plane, keyId) {
+    const owner = openBrowser(plane.url)
+    const email = 'ann@example.com'
+    const output = await plane.admin('user', 'create', email, '--workspace', 'acme', '--role', 'owner')
+    const [, link] = /#([\w-]{43})/.exec(output) ?? assert.fail(output)
+    await owner.post('/links/use', { link, email, name: 'Ann', password: PASSWORD })
+    assert.equal((await owner.remove(`/workspaces/acme/keys/${keyId}`)).status, 200)
+  },
+}
+
+for (const [by, revoke] of Object.entries(revocations))
+  test(`a key revoked by ${by}: its tunnels and their connections are closed within a second, and the tunnel client gets the reason`, async (t) => {
+    const plane = await startPlane(t, ['acme'])
+    const local = await startLocal(t)
+    const edge = await startTunnelEdge(t, { plane })
+    const key = await newKey(plane, 'acme')
+    const tunnel = await openTunnel(t, { edge, key, port: local.port, name: 'app' })
+    const other = await openTunnel(t, {
+      edge,
+      key: await newKey(plane, 'acme'),
+      port: local.port,
+      name: 'other',
+    })
+    const socket = await openSocket(edge, tunnel.host)
+    const closed = once(socket, 'close')
+    await revoke(plane, await idOf(plane, key))
+    const acknowledged = performance.now()
+    await closed
+    await until('the tunnel is closed', async () => (await fetchHost(edge, tunnel.host)).status === 404)
+    const took = performance.now() - acknowledged
+    t.diagnostic(`closed ${Math.round(took)} ms after the acknowledgement`)
+    assert.ok(took < 1_000, `${took} ms`)
+    const { code, stderr } = await tunnel.ended
+    assert.equal(code, 4)
+    assert.match(stderr, /closed the tunnel: this API key was revoked\. Use another key\./)
+    assert.equal((await fetchHost(edge, other.host)).status, 200)
+  })
+
+test('a key that expires: its tunnels are closed at that instant, and the tunnel client gets the reason', async (t) => {
+  const plane = await startPlane(t, ['acme'])
+  const local = await startLocal(t)
+  const edge = await startTunnelEdge(t, { plane })
+  const expiresAt = Math.ceil(Date.now() / 1_000) * 1_000 + EXPIRES_AFTER_MS
+  const expires = new Date(expiresAt).toISOString()
+  const key = await plane.admin('key', 'create', '--workspace', 'acme', '--expires', expires)
+  const tunnel = await openTunnel(t, { edge, key, port: local.port, name: 'app' })
+  const socket = await openSocket(edge, tunnel.host)
+  await once(socket, 'close')
+  const late = Date.now() - expiresAt
+  t.diagnostic(`closed ${late} ms after the expiry`)
+  assert.ok(late > -1_000 && late < 1_000, `${late} ms`)
+  assert.equal((await fetchHost(edge, tunnel.host)).status, 404)
+  const { code, stderr } = await tunnel.ended
+  assert.equal(code, 4)
+  assert.match(stderr, /closed the tunnel: this API key has expired\. Use another key\./)
+})
+
+/** The id of a key, from the edge API. */
+async function idOf(plane: Plane, key: string): Promise<string> {
+  const credential = await plane.admin('edge', 'create', `asks-${Date.now()}`)
+  const response = await fetch(`${plane.url}/edge/v1/keys/verify`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${credential}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ key }),
+  })
+  return ((await response.json()) as { keyId: string }).keyId
+}

@@ -1,0 +1,202 @@
+// Large batches and many parallel requests are limited, and do not delay other requests.
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import { type TestContext, test } from 'node:test'
+import { createKey } from '../../src/server/domain/keys/lifecycle.ts'
+import { McpSlots } from '../../src/server/http/api/mcp-slots.ts'
+import { operator, serve } from '../support/api/server.ts'
+import { type Engine, engines } from '../support/databases/create.ts'
+import { insertRevokedKeys } from '../support/databases/many-keys.ts'
+import { assertUndelayed } from '../support/network/latency.ts'
+import { startServing } from '../support/processes/process.ts'
+import { until } from '../support/until.ts'
+import { type Access, callMessage, postMessage } from './agent.ts'
+
+const BATCH_MAX = 10
+const PER_KEY_MAX = 4
+const PER_WORKSPACE_MAX = 8
+const RESPONSE_BYTES_MAX = 3 * 1024 * 1024
+const GROWTH_MAX_BYTES = 400 * 1024 * 1024
+const LOAD_MS = 1_500
+
+/** The tool with the largest result. */
+const listCall = (id: number) => callMessage(id, 'list_api_keys', { limit: 1_000 })
+const batchOf = (count: number) => Array.from({ length: count }, (_, index) => listCall(index))
+
+interface Response {
+  id: number
+  result?: { isError?: boolean; structuredContent: { tokens: object[] } }
+  error?: { code: number; message: string }
+}
+
+async function startNode(t: TestContext, engine: Engine) {
+  const server = await serve(t, { engine })
+  await insertRevokedKeys(server.services.store, server.workspace.id, 1_000)
+  const { database } = server.config
+  const node = await startServing(t, {
+    ADIT_DATABASE_URL: database.engine === 'sqlite' ? `sqlite:${database.path}` : database.url,
+    ADIT_LOG_LEVEL: 'silent',
+  })
+  const access: Access = { url: node.url, apiKey: server.key.token }
+  assert.equal((await postMessage(access, listCall(0))).status, 200)
+  const ctx = { ...server.services, actor: operator, workspaceId: server.workspace.id }
+  const addAccess = async (): Promise<Access> => ({ url: node.url, apiKey: (await createKey(ctx)).token })
+  return { node, access, addAccess }
+}
+
+const peakBytes = (pid: number) =>
+  Number(/VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) * 1024
+
+for (const engine of engines)
+  test(`${engine}: four clients that send the largest batches delay other requests by less than 300 ms, and memory stays bounded`, async (t) => {
+    const { node, access } = await startNode(t, engine)
+    const pid = node.child.pid as number
+    const before = peakBytes(pid)
+    const targets = [{ url: `${node.api}/workspace`, key: access.apiKey }, { url: `${node.url}/healthz` }]
+    const send = async (until: number) => {
+      while (performance.now() < until) {
+        const response = await postMessage(access, batchOf(BATCH_MAX))
+        assert.equal(response.status, 200)
+        const { byteLength } = await response.arrayBuffer()
+        assert.ok(byteLength < RESPONSE_BYTES_MAX, `a response of ${byteLength} bytes`)
+      }
+    }
+    await assertUndelayed(t, targets, () => {
+      const end = performance.now() + LOAD_MS
+      return Promise.all(Array.from({ length: PER_KEY_MAX }, () => send(end)))
+    })
+    const grown = peakBytes(pid) - before
+    t.diagnostic(`memory grew by ${Math.round(grown / 2 ** 20)} MiB`)
+    assert.ok(grown < GROWTH_MAX_BYTES, `memory grew by ${grown} bytes`)
+  })
+
+test('a batch has at most 10 messages, each request with a unique id', async (t) => {
+  const server = await serve(t, { engine: 'sqlite' })
+  const access = { url: server.url, apiKey: server.key.token }
+  const small = (await (await postMessage(access, batchOf(BATCH_MAX))).json()) as Response[]
+  assert.deepEqual(
+    small.map(({ id, result }) => [id, result?.structuredContent.tokens.length]),
+    Array.from({ length: BATCH_MAX }, (_, id) => [id, 1]),
+  )
+  const rejected = await postMessage(access, batchOf(BATCH_MAX + 1))
+  assert.equal(rejected.status, 400)
+  assert.deepEqual(await rejected.json(), {
+    jsonrpc: '2.0',
+    error: {
+      code: -32600,
+      message: 'Too many messages in the batch (at most 10). Send the others in further requests.',
+    },
+    id: null,
+  })
+  const duplicates = await postMessage(access, [listCall(1), listCall(1)])
+  assert.equal(duplicates.status, 400)
+  assert.match(await duplicates.text(), /Each request in a batch needs a unique id/)
+})
+
+test('after 1 MiB of results, the remaining calls of a batch are rejected before they run', async (t) => {
+  const { access } = await startNode(t, 'sqlite')
+  const create = callMessage(99, 'create_api_key', { label: 'never created' })
+  const batch = [...batchOf(BATCH_MAX - 1), create]
+  const responses = (await (await postMessage(access, batch)).json()) as Response[]
+  assert.deepEqual(
+    responses.map(({ id }) => id),
+    batch.map(({ id }) => id),
+  )
+  assert.equal(responses[0]?.result?.structuredContent.tokens.length, 1_000)
+  assert.match(responses.at(-1)?.error?.message ?? '', /results of this batch .* separate request/)
+  const listed = await (await postMessage(access, listCall(1))).text()
+  assert.ok(listed.includes('revoked key') && !listed.includes('never created'))
+})
+
+test('a key has at most 4 requests in progress and its workspace 8; more are rejected until one has completed', async (t) => {
+  const { access, addAccess } = await startNode(t, 'sqlite')
+  const accesses = [access, await addAccess(), await addAccess()]
+  const allSucceed = async (count: number) => {
+    const sent = Array.from({ length: count }, () => postMessage(access, listCall(1)))
+    const statuses = (await Promise.all(sent)).map(({ status }) => status)
+    return statuses.every((status) => status === 200)
+  }
+  const send = (each: Access[]) => Promise.all(each.map((one) => postMessage(one, batchOf(BATCH_MAX))))
+
+  const ofOne = await send(Array(20).fill(access))
+  const rejected = ofOne.find(({ status }) => status === 429)
+  assert.ok(rejected, 'none was rejected')
+  assert.equal(rejected.headers.get('retry-after'), '1')
+  const { error } = (await rejected.json()) as Response
+  assert.equal(error?.code, -32000)
+  assert.match(error?.message ?? '', /^rate_limited: This API key has 4 requests in progress\. Try again/)
+  const { length: served } = ofOne.filter(({ status }) => status === 200)
+  assert.ok(served >= PER_KEY_MAX, `${served} were served`)
+  for (const response of ofOne) await response.arrayBuffer().catch(() => undefined)
+  await until('the slots are free again', () => allSucceed(PER_KEY_MAX))
+
+  const ofAll = await send(accesses.flatMap((one) => Array(PER_KEY_MAX).fill(one)))
+  const texts = await Promise.all(ofAll.map((response) => response.text()))
+  assert.ok(ofAll.filter(({ status }) => status === 200).length >= PER_WORKSPACE_MAX)
+  assert.ok(texts.some((text) => text.includes('This workspace has 8 requests in progress.')))
+})
+
+test('slots are released when clients disconnect', async (t) => {
+  const { access } = await startNode(t, 'sqlite')
+  for (let round = 0; round < 5; round++) {
+    const leaving = new AbortController()
+    const sent = Array.from({ length: PER_KEY_MAX }, () =>
+      fetch(`${access.url}/mcp`, {
+        method: 'POST',
+        signal: leaving.signal,
+        headers: {
+          authorization: `Bearer ${access.apiKey}`,
+          accept: 'application/json, text/event-stream',
+          'content-type': 'application/json',
+        },
+        body: JSON.stringify(batchOf(BATCH_MAX)),
+      }).catch(() => undefined),
+    )
+    // While they are in progress, or at the latest when they are complete.
+    const rejected = async () => (await postMessage(access, listCall(1))).status === 429
+    await Promise.race([
+      Promise.all(sent),
+      until('one more is rejected', rejected).catch(() => Promise.all(sent)),
+    ])
+    leaving.abort()
+    await Promise.all(sent)
+  }
+  await until('the slots are free again', async () => {
+    const again = Array.from({ length: PER_KEY_MAX }, () => postMessage(access, listCall(1)))
+    return (await Promise.all(again)).every(({ status }) => status === 200)
+  })
+})
+
+test('slots are released when clients disconnect before their key is verified', async (t) => {
+  // With PostgreSQL, a key that is not cached is verified in a later turn of the event loop.
+  const { access, addAccess } = await startNode(t, 'postgres')
+  const { hostname, port } = new URL(access.url)
+  for (let round = 0; round < 4 * PER_WORKSPACE_MAX; round++) {
+    const { apiKey } = await addAccess()
+    const socket = connect(Number(port), hostname)
+    const head = `POST /mcp HTTP/1.1\r\nHost: ${hostname}\r\nAuthorization: Bearer ${apiKey}\r\nContent-Length: 0\r\n\r\n`
+    socket.write(head, () => socket.resetAndDestroy())
+    socket.on('error', () => {})
+    await once(socket, 'close')
+  }
+  await until('the slots are free', async () => {
+    const sent = Array.from({ length: PER_KEY_MAX }, () => postMessage(access, listCall(1)))
+    return (await Promise.all(sent)).every(({ status }) => status === 200)
+  })
+})
+
+test('if a node has 32 requests in progress, the workspace with the most loses its oldest one', () => {
+  const slots = new McpSlots()
+  const displaced: string[] = []
+  const take = (workspaceId: string, keyId: string) =>
+    slots.take({ workspaceId, keyId: `${workspaceId}/${keyId}` }, () => displaced.push(workspaceId))
+  for (const workspaceId of ['a', 'b', 'c', 'd'])
+    for (let count = 0; count < PER_WORKSPACE_MAX; count++)
+      assert.ok('release' in take(workspaceId, String(count % 2)), workspaceId)
+  for (const workspaceId of ['e', 'f', 'g', 'e']) assert.ok('release' in take(workspaceId, ''))
+  assert.deepEqual(displaced, ['a', 'b', 'c', 'd'])
+  assert.match(JSON.stringify(take('a', '')), /This node has 32 requests in progress/)
+  assert.ok('release' in take('h', ''))
+})

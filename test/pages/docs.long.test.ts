@@ -1,0 +1,129 @@
+// The API reference, in a real browser without internet access.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Page } from 'playwright-core'
+import { serve } from '../support/api/server.ts'
+import { type Chromium, openBrowser } from '../support/browser.ts'
+import { until } from '../support/until.ts'
+import { findViolations, saveScreenshot } from './support/harness.ts'
+
+interface View {
+  variant: 'A' | 'B'
+  width: number
+  colorScheme: 'light' | 'dark'
+}
+
+const views: View[] = [
+  { variant: 'A', width: 1280, colorScheme: 'light' },
+  { variant: 'A', width: 360, colorScheme: 'dark' },
+  { variant: 'B', width: 360, colorScheme: 'light' },
+]
+
+/** Opens the page; `close` fails if it contacted another server or logged an error. */
+async function openDocs(browser: Chromium, url: string, { width, colorScheme }: Omit<View, 'variant'>) {
+  const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme })
+  const page = await context.newPage()
+  const external: string[] = []
+  const errors: string[] = []
+  page.on('request', (request) => {
+    if (!request.url().startsWith(url) && !request.url().startsWith('data:')) external.push(request.url())
+  })
+  page.on('console', (message) => message.type() === 'error' && errors.push(message.text()))
+  page.on('pageerror', (error) => errors.push(String(error)))
+  await page.goto(`${url}/docs`)
+  await page.locator('h1').first().waitFor()
+  await testButtons(page).first().waitFor()
+  const close = async () => {
+    assert.deepEqual(external, [])
+    assert.deepEqual(errors, [])
+    await context.close()
+  }
+  return { page, close }
+}
+
+async function assertAccessible(page: Page, exceptRules: string[] = []): Promise<void> {
+  const counted = (await findViolations(page)).filter(({ id }) => !exceptRules.includes(id))
+  const violations = counted.map(({ id, nodes }) => ({ id, first: nodes[0]?.html, of: nodes.length }))
+  assert.deepEqual(violations, [])
+}
+
+const testButtons = (page: Page) => page.getByRole('button', { name: /^Test Request/ })
+
+/** Operations are rendered as they come into view. */
+async function scrollThrough(page: Page, operations: number): Promise<void> {
+  await until(`${operations} operations are rendered`, async () => {
+    await page.mouse.wheel(0, 900)
+    return (await testButtons(page).count()) === operations
+  })
+  await page.evaluate('window.scrollTo(0, 0)')
+}
+
+async function assertFits(page: Page, width: number): Promise<void> {
+  const overflow = (await page.evaluate('document.documentElement.scrollWidth - window.innerWidth')) as number
+  assert.ok(overflow <= 0, `${overflow} px too wide at ${width}`)
+}
+
+for (const view of views) {
+  const { variant, width, colorScheme } = view
+  const name = `docs-${variant}-${width}-${colorScheme}`
+
+  test(`${name}: lists the operations, is accessible, sends requests and contacts no other server`, async (t) => {
+    const browser = await openBrowser(t)
+    if (!browser) return t.skip('no Chromium: install one to run this test')
+    const { url, key } = await serve(t, { engine: 'sqlite', env: { ADIT_API_VARIANT: variant } })
+    const { page, close } = await openDocs(browser, url, view)
+    assert.equal(await page.locator(`body.${colorScheme}-mode`).count(), 1)
+    await scrollThrough(page, variant === 'A' ? 6 : 4)
+    await assertFits(page, width)
+    await assertAccessible(page)
+    await saveScreenshot(page, name)
+
+    await page.getByPlaceholder('Token').first().fill(key.token)
+    await page.getByRole('button', { name: /^Test Request.*\/workspace/ }).click()
+    await page.getByRole('button', { name: /^Send/ }).first().click()
+    await page.getByText('"acme"').first().waitFor()
+    await saveScreenshot(page, `${name}-response`)
+    // The dialog has a main element of its own, and axe looks behind dialogs too.
+    await assertAccessible(page, ['landmark-no-duplicate-main'])
+    await close()
+  })
+}
+
+test('/docs links to the dashboard', async (t) => {
+  const browser = await openBrowser(t)
+  if (!browser) return t.skip('no Chromium: install one to run this test')
+  const { url } = await serve(t, { engine: 'sqlite' })
+  const { page } = await openDocs(browser, url, { width: 1280, colorScheme: 'light' })
+  await page.getByRole('link', { name: 'Dashboard' }).click()
+  await page.waitForURL(`${url}/sign-in`)
+})
+
+test('/docs runs no inline script, and its files are compressed and revalidated', async (t) => {
+  const { url } = await serve(t, { engine: 'sqlite' })
+  const response = await fetch(`${url}/docs`)
+  assert.match(response.headers.get('content-security-policy') ?? '', /script-src 'self';/)
+  const html = await response.text()
+  const scripts = [...html.matchAll(/<script\b([^>]*)>([^<]*)/g)]
+  assert.ok(scripts.length > 0)
+  for (const [, attributes = '', content] of scripts) {
+    assert.match(attributes, /src="docs\/\w+\.js"/)
+    assert.equal(content, '')
+  }
+  const headers = { 'accept-encoding': 'gzip, deflate, br, zstd', 'cache-control': 'max-age=0' }
+  const script = await fetch(`${url}/docs/scalar.js`, { headers })
+  assert.equal(script.headers.get('content-encoding'), 'br')
+  assert.equal(script.headers.get('cache-control'), 'no-cache')
+  const etag = script.headers.get('etag') ?? ''
+  await script.arrayBuffer()
+  const again = await fetch(`${url}/docs/scalar.js`, { headers: { ...headers, 'if-none-match': etag } })
+  assert.equal(again.status, 304)
+})
+
+test('behind a proxy that removes a path prefix, /docs finds its files', async (t) => {
+  const { url } = await serve(t, { engine: 'sqlite', env: { ADIT_BASE_URL: 'https://example.com/adit' } })
+  const html = await (await fetch(`${url}/docs`)).text()
+  assert.match(html, /<base href="\/adit\/">/)
+  const files = [...html.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, file = '']) => file).slice(1)
+  assert.ok(files.length > 3)
+  for (const file of files) assert.match(file, /^(?:docs\/|\.$)/)
+})

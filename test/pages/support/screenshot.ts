@@ -1,0 +1,35 @@
+// Makes the screenshot in the README, docs/images/dashboard.png. Run after a change of the dashboard:
+//   npm run build && npx node --test --test-global-setup=test/support/global.ts test/pages/support/screenshot.ts
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { fillWithUsage } from '../../../src/server/domain/setup/demo.ts'
+import { addMember } from '../../support/accounts/users.ts'
+import { serve } from '../../support/api/server.ts'
+import { openBrowser } from '../../support/browser.ts'
+import { root } from '../../support/processes/process.ts'
+import { sampleTunnel, simulateEdge } from './simulated-edge.ts'
+
+test('the screenshot of the README', async (t) => {
+  const browser = await openBrowser(t)
+  if (!browser) return t.skip('no Chromium: install one to make the screenshot')
+  const server = await serve(t, { engine: 'sqlite', env: { ADIT_TUNNEL_DOMAIN: 'tunnels.example.com' } })
+  const ann = await addMember(server, 'Ann', 'owner')
+  const tunnels = []
+  for (const [index, label] of ['staging', 'ci', 'laptop'].entries()) {
+    const { id } = (await ann.post('/workspaces/acme/keys', { label })).json
+    tunnels.push({ ...sampleTunnel(server, index + 1), keyId: id })
+  }
+  await simulateEdge(t, server, 'fra-1', tunnels)
+  await fillWithUsage(server.services, server.workspace.id, 365, () => {})
+  const context = await browser.newContext({ viewport: { width: 1200, height: 1100 }, colorScheme: 'light' })
+  await context.addCookies([...ann.cookies].map(([name, value]) => ({ name, value, url: server.url })))
+  const page = await context.newPage()
+  await page.goto(`${server.url}/w/acme`)
+  await page.getByRole('heading', { level: 1 }).waitFor()
+  await page.waitForLoadState('networkidle')
+  // Charts are animated when they appear.
+  await page.waitForTimeout(1_500)
+  mkdirSync(join(root, 'docs/images'), { recursive: true })
+  await page.screenshot({ path: join(root, 'docs/images/dashboard.png') })
+})

@@ -1,0 +1,80 @@
+// PostgreSQL outages.
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { populate, startClients } from '../../support/api/clients.ts'
+import { atEnd } from '../../support/cleanup.ts'
+import { SECRET } from '../../support/databases/migrated-databases.ts'
+import { createCluster } from '../../support/databases/postgres.ts'
+import { serving, startProcess, startServing } from '../../support/processes/process.ts'
+
+/** By then a node has detected the outage; from then on 503 is immediate. */
+const DETECTED_WITHIN_MS = 1_500
+const QUICK_MS = 2_000
+
+/** A node under load, on a separate PostgreSQL. */
+async function begin(t: TestContext) {
+  const cluster = await createCluster()
+  atEnd(t, () => cluster.remove())
+  await cluster.start()
+  const database = `${cluster.url}/postgres`
+  const secrets = await populate(database)
+  const node = await startServing(t, { ADIT_DATABASE_URL: database, ADIT_LOG_LEVEL: 'silent' })
+  const clients = startClients([node.url], secrets)
+  await clients.areRunning()
+  await clients.assertServing()
+  const statusOf = async (path: string) => (await fetch(`${node.url}${path}`)).status
+  return { cluster, database, node, clients, statusOf }
+}
+
+for (const how of ['fast', 'kill'] as const)
+  test(`while PostgreSQL is stopped (${how}) 503 is immediate, and all succeeds within 2 s of its start`, async (t) => {
+    const { cluster, database, node, clients, statusOf } = await begin(t)
+    await cluster.stop(how)
+    const gone = performance.now()
+    await sleep(DETECTED_WITHIN_MS)
+    const readiness = await fetch(`${node.url}/readyz`)
+    assert.equal(readiness.status, 503)
+    assert.match(await readiness.text(), /The database cannot be reached/)
+    assert.equal(await statusOf('/healthz'), 200)
+    await sleep(1_000)
+    await cluster.start()
+    await clients.assertRecovered(t, performance.now())
+    const later = clients.unavailable.filter(({ at }) => at > gone + DETECTED_WITHIN_MS)
+    assert.ok(later.length > 0)
+    for (const { what, ms } of later) assert.ok(ms < QUICK_MS, `${what} took ${ms} ms`)
+    assert.equal(await statusOf('/readyz'), 200)
+    await clients.assertExact(database)
+    node.child.kill('SIGTERM')
+    assert.equal((await node.ended).code, 0)
+  })
+
+test('while PostgreSQL hangs requests get 503, succeed within 2 s afterwards, and a stop does not wait for it', async (t) => {
+  const { cluster, database, node, clients, statusOf } = await begin(t)
+  cluster.freeze()
+  await sleep(4_000)
+  assert.equal(await statusOf('/readyz'), 503)
+  assert.ok(clients.unavailable.length > 0)
+  cluster.thaw()
+  await clients.assertRecovered(t, performance.now())
+  await clients.assertExact(database)
+  cluster.freeze()
+  const stoppedAt = performance.now()
+  node.child.kill('SIGTERM')
+  assert.equal((await node.ended).code, 0)
+  assert.ok(performance.now() - stoppedAt < 12_000, 'waited for a database that does not respond')
+  cluster.thaw()
+})
+
+test('a server that starts before its PostgreSQL waits for it and logs that', async (t) => {
+  const cluster = await createCluster()
+  atEnd(t, () => cluster.remove())
+  const env = { ADIT_DATABASE_URL: `${cluster.url}/postgres`, ADIT_PORT: '0', ADIT_SECRET: SECRET }
+  const starting = startProcess(t, ['serve', '--json'], env)
+  await starting.waitFor(/waiting for the database/, 'stderr')
+  await cluster.start()
+  const { url, child, ended } = await serving(starting)
+  assert.equal((await fetch(`${url}/readyz`)).status, 200)
+  child.kill('SIGTERM')
+  assert.equal((await ended).code, 0)
+})

@@ -1,0 +1,69 @@
+// The sign-in code is loaded after the start, in the background, and from one file.
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { openBrowser, PASSWORD } from '../support/accounts/users.ts'
+import { createDatabase } from '../support/databases/create.ts'
+import { root, startProcess } from '../support/processes/process.ts'
+
+test('sign-in is loaded before its first use, and after the server listens', async (t) => {
+  const env = {
+    ADIT_DATABASE_URL: await createDatabase(t, 'sqlite'),
+    ADIT_PORT: '0',
+    ADIT_LOG_LEVEL: 'debug',
+  }
+  const serving = startProcess(t, ['serve', '--json'], env)
+  const { url, setupLink } = JSON.parse((await serving.waitFor(/^\{.*\}$/m))[0])
+  await serving.waitFor(/"msg":"sign-in loaded"/, 'stderr')
+  const browser = openBrowser(url)
+  const use = {
+    link: setupLink.split('#')[1],
+    email: 'ann@example.com',
+    name: 'Ann',
+    password: PASSWORD,
+  }
+  assert.equal((await browser.post('/links/use', use)).status, 200)
+  assert.equal((await browser.get('/session')).json.person.name, 'Ann')
+  serving.child.kill('SIGTERM')
+  const { code, stderr } = await serving.ended
+  assert.equal(code, 0)
+  const lines = stderr.trim().split('\n')
+  const lineOf = (text: string) => lines.findIndex((line) => line.includes(text))
+  assert.ok(lineOf('sign-in loaded') < lineOf('/dashboard/api'), 'a request waited for it')
+})
+
+test('a server that is stopped before it has loaded sign-in stops immediately', async (t) => {
+  const env = {
+    ADIT_DATABASE_URL: await createDatabase(t, 'sqlite'),
+    ADIT_PORT: '0',
+    ADIT_LOG_LEVEL: 'debug',
+  }
+  const serving = startProcess(t, ['serve', '--json'], env)
+  await serving.waitFor(/^\{.*\}$/m)
+  serving.child.kill('SIGTERM')
+  const { code, stderr } = await serving.ended
+  assert.equal(code, 0)
+  assert.doesNotMatch(stderr, /failed to load/)
+})
+
+test('the bundle contains the sign-in code, instead of hundreds of files', () => {
+  execFileSync(process.execPath, [join(root, 'scripts/bundle.ts')])
+  const seen = new Set<string>()
+  const packages = new Set<string>()
+  const walk = (file: string): void => {
+    if (seen.has(file)) return
+    seen.add(file)
+    const text = readFileSync(join(root, 'dist', file), 'utf8')
+    for (const [, target = ''] of text.matchAll(/(?:^|\W)(?:from|import\(?) ?"([^"]+)"/gm))
+      if (/^\.\/[\w-]+\.js$/.test(target)) walk(target.slice(2))
+      else if (/^(better-auth|@better-auth|jose|zod|better-call)(\/|$)/.test(target)) packages.add(target)
+  }
+  walk('main.js')
+  assert.deepEqual([...packages], [])
+  assert.ok(
+    [...seen].some((file) => file.startsWith('auth-')),
+    'the part was found',
+  )
+})

@@ -1,0 +1,198 @@
+// Several worker processes behind one port.
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { Agent, type IncomingMessage, request } from 'node:http'
+import { createServer } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { type TestContext, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { populate, startClients } from '../support/api/clients.ts'
+import { scrape } from '../support/api/metrics.ts'
+import { atEnd } from '../support/cleanup.ts'
+import { createMigratedDatabase, type Engine, engines } from '../support/databases/create.ts'
+import { SECRET } from '../support/databases/migrated-databases.ts'
+import { startProcess, startServing } from '../support/processes/process.ts'
+import { workersOf } from '../support/processes/workers.ts'
+import { until } from '../support/until.ts'
+
+async function startWorkers(t: TestContext, engine: Engine) {
+  const database = await createMigratedDatabase(t, engine)
+  const secrets = await populate(database)
+  const served = await startServing(t, {
+    ADIT_DATABASE_URL: database,
+    ADIT_WORKERS: '2',
+    ADIT_METRICS_PORT: '0',
+    ADIT_LOG_LEVEL: 'info',
+  })
+  const primary = served.child.pid as number
+  await served.waitFor(/"worker listening"/, 'stderr')
+  return { ...served, database, secrets, workers: () => workersOf(primary) }
+}
+
+/** On a connection of its own, which the primary gives to the workers in turn, or on that of the agent. */
+async function send(
+  url: string,
+  token: string,
+  { method = 'GET', path = '/workspace', agent }: { method?: string; path?: string; agent?: Agent } = {},
+) {
+  const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>()
+  const headers = { authorization: `Bearer ${token}`, 'content-length': '0' }
+  request(`${url}/api/v1${path}`, { method, headers, agent: agent ?? false }, resolve)
+    .on('error', reject)
+    .end()
+  const response = await promise
+  const json = JSON.parse(await text(response)) as { id: string; token: string }
+  const [worker = ''] = String(response.headers['x-request-id']).split(/-\d+$/)
+  return { status: response.statusCode, json, worker }
+}
+
+/** Connections that stay open, one to each of the two workers. */
+async function connectToEachWorker(t: TestContext, url: string, token: string): Promise<Agent[]> {
+  const byWorker = new Map<string, Agent>()
+  while (byWorker.size < 2) {
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+    atEnd(t, () => agent.destroy())
+    byWorker.set((await send(url, token, { agent })).worker, agent)
+  }
+  return [...byWorker.values()]
+}
+
+async function readiness(url: string, agent: Agent) {
+  const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>()
+  const sent = request(`${url}/readyz`, { agent }, resolve).on('error', reject).end()
+  const response = await promise
+  response.resume()
+  return { status: response.statusCode, isReused: sent.reusedSocket }
+}
+
+const create = { method: 'POST', path: '/tokens' }
+
+for (const engine of engines) {
+  test(`${engine}: workers are nodes of their own: none accepts a key after its revocation`, async (t) => {
+    const { url, secrets, workers } = await startWorkers(t, engine)
+    assert.equal(workers().length, 2)
+    for (let round = 0; round < 5; round++) {
+      const { json: key } = await send(url, secrets.key, create)
+      for (let each = 0; each < 4; each++) assert.equal((await send(url, key.token)).status, 200)
+      assert.equal(
+        (await send(url, secrets.key, { method: 'DELETE', path: `/tokens/${key.id}` })).status,
+        200,
+      )
+      for (let each = 0; each < 4; each++) assert.equal((await send(url, key.token)).status, 401)
+    }
+  })
+
+  test(`${engine}: SIGHUP replaces the workers without a failed request, and SIGTERM stops them`, async (t) => {
+    const { child, ended, url, database, secrets, workers, waitFor } = await startWorkers(t, engine)
+    const clients = startClients([url], secrets)
+    await clients.areRunning()
+    const idle = await connectToEachWorker(t, url, secrets.key)
+    const before = workers()
+    child.kill('SIGHUP')
+    await waitFor(/"stopping: completing open requests"/, 'stderr')
+    // Longer than a worker that is stopped keeps idle connections, and shorter than one that is replaced.
+    await sleep(1_500)
+    for (const agent of idle) assert.deepEqual(await readiness(url, agent), { status: 200, isReused: true })
+    await waitFor(/"workers restarted"/, 'stderr')
+    assert.deepEqual([workers().length, workers().filter((pid) => before.includes(pid))], [2, []])
+    await clients.finish()
+    assert.deepEqual(clients.unavailable, [])
+    if (engine === 'postgres') await clients.assertExact(database)
+    const started = workers()
+    child.kill('SIGTERM')
+    assert.equal((await ended).code, 0)
+    for (const pid of started) assert.throws(() => process.kill(pid, 0), { code: 'ESRCH' })
+  })
+}
+
+test('a worker that is killed is replaced, and the combined counters do not decrease', async (t) => {
+  const { url, metrics, secrets, workers } = await startWorkers(t, 'sqlite')
+  const verified = async () =>
+    (await scrape(metrics)).get('adit_verifications_total{kind="key",cache="hit",verdict="valid"}') as number
+  for (let each = 0; each < 20; each++) await send(url, secrets.key)
+  const before = await verified()
+  assert.ok(before >= 16, `${before} of 20 requests were counted, and two were the first of their worker`)
+  const [killed, other] = workers() as [number, number]
+  process.kill(killed, 'SIGKILL')
+  await until('another worker is started', () => workers().some((pid) => pid !== killed && pid !== other))
+  assert.ok((await verified()) >= before)
+  assert.equal((await send(url, secrets.key)).status, 200)
+  assert.equal((await scrape(metrics)).get('adit_lease_valid'), 1)
+})
+
+test('a worker with many writes to SQLite leaves the others their share', async (t) => {
+  const { url, secrets } = await startWorkers(t, 'sqlite')
+  const connections = Array.from({ length: 14 }, () => new Agent({ keepAlive: true, maxSockets: 1 }))
+  atEnd(t, () => {
+    for (const agent of connections) agent.destroy()
+  })
+  const byWorker = new Map<string, Agent[]>()
+  for (const agent of connections) {
+    const { worker } = await send(url, secrets.key, { agent })
+    byWorker.set(worker, [...(byWorker.get(worker) ?? []), agent])
+  }
+  const [many = [], [single] = []] = [...byWorker.values()]
+  assert.ok(single && many.length > 1)
+  const count = { many: 0, single: 0 }
+  const isOver = () => count.single + count.many >= 300
+  const createUntilOver = async (agent: Agent, counted: keyof typeof count) => {
+    while (!isOver()) {
+      assert.equal((await send(url, secrets.key, { ...create, agent })).status, 201)
+      count[counted] += 1
+    }
+  }
+  await Promise.all([
+    ...many.map((agent) => createUntilOver(agent, 'many')),
+    createUntilOver(single, 'single'),
+  ])
+  t.diagnostic(`${count.single} by one connection, ${count.many} by ${many.length} of the other worker`)
+  assert.ok(count.single > 20, `${count.single} of ${count.single + count.many}`)
+})
+
+test('an address in use, and an invalid number of workers, are reported once', async (t) => {
+  const other = createServer().listen(0, '127.0.0.1')
+  atEnd(t, () => other.close())
+  await once(other, 'listening')
+  const { port } = other.address() as { port: number }
+  const database = await createMigratedDatabase(t, 'sqlite')
+  const env = { ADIT_DATABASE_URL: database, ADIT_SECRET: SECRET, ADIT_PORT: String(port), ADIT_WORKERS: '2' }
+  const inUse = await startProcess(t, ['serve'], env).ended
+  assert.equal(inUse.code, 1)
+  assert.equal(inUse.stderr.match(/Another program listens on/g)?.length, 1)
+  const invalid = await startProcess(t, ['serve'], { ...env, ADIT_WORKERS: 'many' }).ended
+  assert.equal(invalid.code, 2)
+  assert.match(invalid.stderr, /ADIT_WORKERS must be/)
+})
+
+test('throttles and limits count the requests to all workers together', async (t) => {
+  const database = await createMigratedDatabase(t, 'sqlite')
+  const { key } = await populate(database)
+  const { url, waitFor } = await startServing(t, {
+    ADIT_DATABASE_URL: database,
+    ADIT_WORKERS: '2',
+    ADIT_LOG_LEVEL: 'info',
+    ADIT_RATE_LIMIT: '20',
+  })
+  await waitFor(/"worker listening"/, 'stderr')
+  const agents = await connectToEachWorker(t, url, key)
+  const counted = (statuses: (number | undefined)[]) => statuses.filter((status) => status !== 429).length
+  const limited: (number | undefined)[] = []
+  for (let index = 0; index < 40; index++)
+    limited.push((await send(url, key, { agent: agents[index % 2] as Agent })).status)
+  assert.ok(counted(limited) <= 20, `${counted(limited)} requests of 20 in a minute`)
+  const guess = (agent: Agent) => {
+    const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>()
+    const headers = { origin: url, 'content-type': 'application/json' }
+    request(`${url}/dashboard/api/sign-in`, { method: 'POST', headers, agent }, resolve)
+      .on('error', reject)
+      .end(JSON.stringify({ email: 'ann@example.com', password: 'wrong' }))
+    return promise
+  }
+  const guesses: (number | undefined)[] = []
+  for (let index = 0; index < 12; index++) {
+    const response = await guess(agents[index % 2] as Agent)
+    response.resume()
+    guesses.push(response.statusCode)
+  }
+  assert.equal(counted(guesses), 5, guesses.join())
+})

@@ -1,0 +1,56 @@
+// Access matrix: every operation with every kind of caller. New operations are covered automatically.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Operation } from '../../../src/contract/operation.ts'
+import { variants } from '../../../src/contract/variants.ts'
+import { createSecret } from '../../../src/lib/credentials/secret.ts'
+import { createKey, revoke } from '../../../src/server/domain/keys/lifecycle.ts'
+import { createEdge } from '../../../src/server/domain/tunnels/edges.ts'
+import { createResponseValidator } from '../../support/api/openapi.ts'
+import { operator, serve, type TestServer } from '../../support/api/server.ts'
+import { engines } from '../../support/databases/create.ts'
+
+async function actorsOf(server: TestServer) {
+  const ctx = { ...server.services, actor: operator, workspaceId: server.workspace.id }
+  const revoked = await createKey(ctx, { label: 'revoked' })
+  await revoke(ctx, revoked.id)
+  const edge = await createEdge(server.services, operator, 'fra-1')
+  return {
+    anonymous: { key: null, admitted: false },
+    'a revoked key': { key: revoked.token, admitted: false },
+    'an unknown key': { key: createSecret('key', server.services.random), admitted: false },
+    'an edge': { key: edge.token, admitted: false },
+    'half a key': { key: server.key.token.slice(0, 30), admitted: false },
+    'a valid key': { key: server.key.token, admitted: true },
+  }
+}
+
+for (const engine of engines)
+  for (const variant of ['A', 'B'] as const)
+    test(`${engine}: variant ${variant}: every operation allows exactly its access level`, async (t) => {
+      const server = await serve(t, { engine, env: { ADIT_API_VARIANT: variant } })
+      const validateResponse = createResponseValidator((await server.call('GET', '/openapi.json')).json)
+      for (const [name, { key, admitted }] of Object.entries(await actorsOf(server)))
+        for (const operation of variants[variant] as readonly Operation[]) {
+          const path = operation.path.replace('{id}', 'tok_none')
+          const response = await server.call(operation.method, path, { key })
+          const allowed = operation.access === 'anyone' || admitted
+          assert.equal(response.status !== 401, allowed, `${name}: ${operation.id} → ${response.status}`)
+          validateResponse(operation.path, operation.method, response)
+        }
+    })
+
+test('every operation is in the OpenAPI document, and every documented one is served', async (t) => {
+  for (const variant of ['A', 'B'] as const) {
+    const { url, call } = await serve(t, { engine: 'sqlite', env: { ADIT_API_VARIANT: variant } })
+    const described = Object.keys((await call('GET', '/openapi.json')).json.paths)
+    assert.deepEqual(
+      described.sort(),
+      [...new Set((variants[variant] as readonly Operation[]).map((operation) => operation.path))].sort(),
+    )
+    for (const path of described.filter((path) => !path.includes('{')))
+      assert.notEqual((await call('GET', path)).status, 404, path)
+    for (const path of ['/healthz', '/readyz', '/docs'])
+      assert.equal((await fetch(url + path)).status, 200, path)
+  }
+})

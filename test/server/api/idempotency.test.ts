@@ -1,0 +1,118 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { addMember } from '../../support/accounts/users.ts'
+import { addWorkspace, rename, serve, type TestServer } from '../../support/api/server.ts'
+import { engines } from '../../support/databases/create.ts'
+
+const create = (server: TestServer, idempotencyKey: string, body: unknown = { label: 'ci' }) =>
+  server.post('/tokens', body, { 'idempotency-key': idempotencyKey })
+
+const count = async (server: TestServer) => (await server.call('GET', '/tokens')).json.tokens.length
+
+for (const engine of engines) {
+  test(`${engine}: a retry returns the first response, byte for byte, and creates nothing`, async (t) => {
+    const server = await serve(t, { engine })
+    const first = await create(server, 'abc')
+    const again = await create(server, 'abc')
+    assert.equal(first.status, 201)
+    assert.equal(again.status, 201)
+    assert.equal(again.text, first.text)
+    assert.equal(again.headers.get('cache-control'), 'no-store')
+    assert.equal(await count(server), 2)
+    assert.equal((await server.call('GET', '/workspace', { key: again.json.token })).status, 200)
+  })
+
+  test(`${engine}: many concurrent retries create one key`, async (t) => {
+    const server = await serve(t, { engine })
+    const responses = await Promise.all(Array.from({ length: 12 }, () => create(server, 'concurrent')))
+    const texts = responses.map(({ text }) => text)
+    assert.equal(new Set(texts).size, 1, texts.join('\n'))
+    assert.equal(responses[0]?.status, 201)
+    assert.equal(await count(server), 2)
+  })
+
+  test(`${engine}: another body under the same key is 422`, async (t) => {
+    const server = await serve(t, { engine })
+    await create(server, 'abc', { label: 'one' })
+    const { status, json } = await create(server, 'abc', { label: 'two' })
+    assert.equal(status, 422)
+    assert.equal(json.error, 'idempotency_mismatch')
+    assert.equal((await create(server, 'abc', {})).status, 422)
+    assert.equal(await count(server), 2)
+  })
+
+  test(`${engine}: no body, an empty body and an empty label are the same request`, async (t) => {
+    const server = await serve(t, { engine })
+    const first = await create(server, 'same', { label: '' })
+    const bare = await server.call('POST', '/tokens', { headers: { 'idempotency-key': 'same' } })
+    assert.equal(bare.text, first.text)
+    assert.equal((await create(server, 'same', { label: '', other: 1 })).text, first.text)
+  })
+
+  test(`${engine}: after 24 hours an Idempotency-Key can be used again`, async (t) => {
+    let now = Date.now()
+    const server = await serve(t, { engine, clock: () => now })
+    const first = await create(server, 'abc')
+    now += 24 * 3_600_000
+    assert.equal((await create(server, 'abc')).text, first.text)
+    now += 1
+    const later = await create(server, 'abc', { label: 'new' })
+    assert.equal(later.status, 201)
+    assert.notEqual(later.json.id, first.json.id)
+    const kept = await server.services.store.db.selectFrom('idempotent_answers').selectAll().execute()
+    assert.equal(kept.length, 1)
+  })
+
+  test(`${engine}: no other key gets the response with the same Idempotency-Key`, async (t) => {
+    const server = await serve(t, { engine })
+    const other = await addWorkspace(server, 'other')
+    const mine = await create(server, 'shared')
+    const colleague = (await server.post('/tokens', { label: 'colleague' })).json
+    for (const key of [other.key.token, colleague.token]) {
+      const theirs = await server.call('POST', '/tokens', {
+        key,
+        body: '{"label":"ci"}',
+        headers: { 'content-type': 'application/json', 'idempotency-key': 'shared' },
+      })
+      assert.equal(theirs.status, 201)
+      assert.notEqual(theirs.json.token, mine.json.token)
+    }
+  })
+
+  test(`${engine}: a retry returns no raw key after the policy forbids keys to create keys`, async (t) => {
+    const server = await serve(t, { engine })
+    const olga = await addMember(server, 'Olga', 'owner')
+    const first = await create(server, 'abc')
+    const policy = (keysManageKeys: boolean) => olga.post('/workspaces/acme/policy', { keysManageKeys })
+    assert.equal((await policy(false)).status, 200)
+    const rejected = await create(server, 'abc')
+    assert.equal(rejected.status, 400)
+    assert.match(rejected.json.details[0].message, /policy of this workspace/)
+    assert.equal((await policy(true)).status, 200)
+    assert.equal((await create(server, 'abc')).text, first.text)
+  })
+
+  test(`${engine}: a failed creation does not consume the Idempotency-Key`, async (t) => {
+    const server = await serve(t, { engine })
+    assert.equal((await create(server, 'abc', { label: 7 })).status, 400)
+    await rename(server, 'audit_log', 'audit_log_away')
+    assert.equal((await create(server, 'abc')).status, 500)
+    await rename(server, 'audit_log_away', 'audit_log')
+    assert.equal((await create(server, 'abc')).status, 201)
+    assert.equal(await count(server), 2)
+  })
+}
+
+test('an invalid Idempotency-Key is 400; on reads the header is ignored', async (t) => {
+  const server = await serve(t, { engine: 'sqlite' })
+  for (const value of ['', 'x'.repeat(256), 'with space', 'caf\u00e9']) {
+    const { status, json } = await create(server, value)
+    assert.equal(status, 400, value)
+    assert.equal(json.details[0].path, '/headers/idempotency-key')
+  }
+  assert.equal((await create(server, 'x'.repeat(255))).status, 201)
+  assert.equal(
+    (await server.call('GET', '/tokens', { headers: { 'idempotency-key': 'with space' } })).status,
+    200,
+  )
+})

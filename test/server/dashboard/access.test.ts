@@ -1,0 +1,70 @@
+// Access matrix: every dashboard operation with every kind of caller.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { type Role, roles } from '../../../src/contract/operation.ts'
+import { allOperations, callOperation, isRole, pathOf } from '../../support/accounts/dashboard-operations.ts'
+import { addMember, openBrowser } from '../../support/accounts/users.ts'
+import { createResponseValidator } from '../../support/api/openapi.ts'
+import { addEdge, addWorkspace, serve } from '../../support/api/server.ts'
+import { engines } from '../../support/databases/create.ts'
+
+/** Skipped, because they would end the session of the test. */
+const ending = new Set(['session.end', 'session.end-all', 'members.leave'])
+
+for (const engine of engines)
+  test(`${engine}: every operation allows exactly the callers of its access level`, async (t) => {
+    const server = await serve(t, { engine })
+    await addWorkspace(server, 'elsewhere')
+    const edge = await addEdge(server)
+    const { json: document } = await openBrowser(server.url).get('/openapi.json')
+    const validateResponse = createResponseValidator(document)
+    const people = {
+      anonymous: openBrowser(server.url),
+      'an owner of another workspace': (await addMember(server, 'Eve', 'owner', 'elsewhere')).browser,
+      member: (await addMember(server, 'Mia', 'member')).browser,
+      admin: (await addMember(server, 'Adam', 'admin')).browser,
+      owner: (await addMember(server, 'Olga', 'owner')).browser,
+    }
+    for (const [name, browser] of Object.entries(people))
+      for (const operation of allOperations) {
+        const { id, access, method } = operation
+        if (ending.has(id) && name !== 'anonymous') continue
+        const response = await callOperation(browser, operation)
+        const what = `${name}: ${id} → ${response.status} ${response.text}`
+        validateResponse(operation.path, method, response)
+        assert.equal(response.headers.get('access-control-allow-origin'), null)
+        if (access === 'anyone' || access === 'browser') assert.notEqual(response.status, 403, what)
+        else if (name === 'anonymous') assert.equal(response.status, 401, what)
+        else if (isRole(access) && !(name in { member: 1, admin: 1, owner: 1 }))
+          assert.deepEqual([response.status, response.text], [404, '{"error":"not_found"}'], what)
+        else if (isRole(access)) {
+          const allowed = roles.indexOf(name as Role) >= roles.indexOf(access)
+          assert.equal(response.status === 403, !allowed, what)
+          assert.notEqual(response.status, 401, what)
+        } else assert.notEqual(response.status, 401, what)
+        // Neither an API key nor an edge credential is accepted here.
+        if (name === 'anonymous' && access !== 'anyone' && access !== 'browser')
+          for (const token of [server.key.token, edge.token]) {
+            const headers = { authorization: `Bearer ${token}` }
+            assert.equal(
+              (await browser.call(method, pathOf(operation), undefined, headers)).status,
+              401,
+              `${id} with a token`,
+            )
+          }
+      }
+  })
+
+test('a session is not accepted by the public API or the edge API', async (t) => {
+  const server = await serve(t, { engine: 'sqlite' })
+  const { cookies } = await addMember(server, 'Olga', 'owner')
+  const headers = { cookie: [...cookies].map(([name, value]) => `${name}=${value}`).join('; ') }
+  for (const path of ['/api/v1/workspace', '/edge/v1/authorize'])
+    assert.equal((await fetch(server.url + path, { headers })).status, 401, path)
+})
+
+test('an unknown path of the dashboard API is 404 in JSON', async (t) => {
+  const server = await serve(t, { engine: 'sqlite' })
+  for (const path of ['/dashboard/api', '/dashboard/api/nope', '/api/nope', '/api', '/edge/nope'])
+    assert.equal(await (await fetch(server.url + path)).text(), '{"error":"not_found"}', path)
+})

@@ -1,0 +1,339 @@
+// Audit entries of sign-ins and account changes.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createResetLink, setDisabled } from '../../../src/server/domain/accounts/users.ts'
+import type { AuditAction } from '../../../src/server/domain/audit/actions.ts'
+import { rowOf } from '../../../src/server/domain/audit/entries.ts'
+import { insertAudit } from '../../../src/server/store/audit/entries.ts'
+import { codeOf } from '../../support/accounts/authenticator.ts'
+import { startHostileProvider } from '../../support/accounts/hostile-provider.ts'
+import {
+  addMember,
+  linkFor,
+  openBrowser,
+  PASSWORD,
+  signIn,
+  type TestBrowser,
+} from '../../support/accounts/users.ts'
+import { addWorkspace, operator, serve, type TestServer } from '../../support/api/server.ts'
+import { engines } from '../../support/databases/create.ts'
+import { until } from '../../support/until.ts'
+
+interface Entry {
+  actor: { kind: string; id: string; name: string | null }
+  action: string
+  target: { kind: string; name: string | null }
+  address: string | null
+  changes: Record<string, unknown>
+  detail: string | null
+  count: number
+}
+
+const logOf = async (browser: Pick<TestBrowser, 'get'>, workspace = 'acme'): Promise<Entry[]> =>
+  (await browser.get(`/workspaces/${workspace}/audit?limit=100`)).json.entries
+
+/** Audit actions on users with their detail, newest first. */
+const actsIn = (entries: Entry[]) =>
+  entries
+    .filter(({ action }) => action.startsWith('person.'))
+    .map(({ action, detail }) => `${action.slice('person.'.length)}${detail ? ` ${detail}` : ''}`)
+
+const failuresIn = (entries: Entry[]) => entries.filter(({ action }) => action === 'person.sign-in-failed')
+
+const invite = async (server: TestServer, person: { email: string; post: TestBrowser['post'] }) => {
+  await addWorkspace(server, 'elsewhere')
+  const link = await linkFor(server, person.email, 'owner', 'elsewhere')
+  assert.equal((await person.post('/links/use', { link })).status, 200)
+}
+
+for (const engine of engines) {
+  test(`${engine}: sign-in and sign-out are in the log of each workspace, with IP address`, async (t) => {
+    const server = await serve(t, { engine })
+    const ann = await addMember(server, 'Ann', 'owner')
+    await invite(server, ann)
+    const browser = openBrowser(server.url)
+    assert.equal((await signIn(browser, ann.email)).status, 200)
+    assert.equal((await browser.post('/sign-out')).status, 200)
+    assert.equal((await browser.get('/session')).status, 401)
+    for (const workspace of ['acme', 'elsewhere']) {
+      const [out, signedIn] = await logOf(ann, workspace)
+      assert.deepEqual(
+        [out, signedIn].map((entry) => [entry?.action, entry?.detail, entry?.actor.name, entry?.address]),
+        [
+          ['person.signed-out', null, 'Ann', '127.0.0.1'],
+          ['person.signed-in', 'password', 'Ann', '127.0.0.1'],
+        ],
+      )
+    }
+  })
+
+  test(`${engine}: failed sign-ins are in the log once per minute and reason, with a count`, async (t) => {
+    let now = Date.now()
+    const server = await serve(t, { engine, clock: () => now })
+    const ann = await addMember(server, 'Ann', 'owner')
+    const guess = async (times: number) => {
+      const guesses = Array.from({ length: times }, () =>
+        signIn(openBrowser(server.url), ann.email, 'a guess'),
+      )
+      for (const { status } of await Promise.all(guesses)) assert.equal(status, 401)
+    }
+    const counts = async () => failuresIn(await logOf(ann)).map(({ count }) => count)
+    const recorded = (expected: number[]) =>
+      until('recorded', async () => JSON.stringify(await counts()) === JSON.stringify(expected))
+    await guess(3)
+    await recorded([3])
+    now += 61_000
+    await guess(2)
+    await recorded([2, 3])
+    const [failure] = failuresIn(await logOf(ann))
+    assert.deepEqual(failure?.actor, { kind: 'anonymous', id: '127.0.0.1', name: null })
+    assert.deepEqual(
+      [failure?.target.name, failure?.detail, failure?.address],
+      ['Ann', 'password', '127.0.0.1'],
+    )
+    assert.ok(!JSON.stringify(await logOf(ann)).includes('a guess'))
+    const rows = await server.services.store.db.selectFrom('audit_log').select('id').execute()
+    assert.equal((await signIn(openBrowser(server.url), 'unknown@example.com', 'a guess')).status, 401)
+    // Past the limit of attempts.
+    now += 16 * 60_000
+    await setDisabled(server.services, operator, ann.email, true)
+    await signIn(openBrowser(server.url), ann.email)
+    await setDisabled(server.services, operator, ann.email, false)
+    const again = openBrowser(server.url)
+    await signIn(again, ann.email)
+    await until('recorded', async () => failuresIn(await logOf(again)).length === 3)
+    assert.equal(failuresIn(await logOf(again))[0]?.detail, 'disabled')
+    const later = await server.services.store.db.selectFrom('audit_log').select('id').execute()
+    assert.equal(later.length - rows.length, 4, 'an unknown address is not logged')
+  })
+
+  test(`${engine}: two-factor authentication, passwords and sessions are in the log`, async (t) => {
+    const server = await serve(t, { engine })
+    const ann = await addMember(server, 'Ann', 'owner')
+    const begin = async () => {
+      const browser = openBrowser(server.url)
+      assert.equal((await signIn(browser, ann.email)).json.next, 'code')
+      return browser
+    }
+    await ann.post('/account/second-factor', { password: 'wrong password' })
+    const { secret, recoveryCodes } = (await ann.post('/account/second-factor', { password: PASSWORD })).json
+    await ann.post('/account/second-factor/confirm', { code: '000000' })
+    const code = codeOf(secret)
+    assert.equal((await ann.post('/account/second-factor/confirm', { code })).status, 200)
+    const first = await begin()
+    assert.equal((await first.post('/sign-in/code', { code: '000000' })).status, 401)
+    assert.equal((await first.post('/sign-in/code', { code })).status, 401, 'used before')
+    assert.equal((await first.post('/sign-in/code', { code: codeOf(secret, 1) })).status, 200)
+    const second = await begin()
+    assert.equal((await second.post('/sign-in/code', { code: 'aaaaa-bbbbb' })).status, 401)
+    assert.equal((await second.post('/sign-in/code', { code: recoveryCodes[0] })).status, 200)
+    const { sessions } = (await ann.get('/account/sessions')).json
+    const other = sessions.find(({ isThis }: { isThis: boolean }) => !isThis)
+    assert.equal((await ann.remove(`/account/sessions/${other.id}`)).status, 200)
+    assert.equal((await ann.post('/account/second-factor/remove', { password: PASSWORD })).status, 200)
+    const password = 'another good password'
+    await ann.post('/account/password', { current: 'wrong password', password })
+    assert.equal((await ann.post('/account/password', { current: PASSWORD, password })).status, 200)
+    const entries = await logOf(ann)
+    assert.deepEqual(actsIn(entries), [
+      'password-changed',
+      'second-factor-removed',
+      'session-ended',
+      'signed-in recovery-code',
+      'sign-in-failed recovery-code',
+      'signed-in code',
+      'sign-in-failed code',
+      'second-factor-added',
+      'confirmation-failed code',
+      'second-factor-begun',
+      'confirmation-failed password',
+      'signed-in password',
+      'joined',
+      'invited',
+    ])
+    const countOf = (act: string) => entries.find((entry) => actsIn([entry])[0] === act)?.count
+    assert.equal(countOf('sign-in-failed code'), 2, 'a code that was used before counts')
+    assert.equal(countOf('confirmation-failed password'), 2)
+    assert.ok(!JSON.stringify(entries).includes(recoveryCodes[0]))
+  })
+
+  test(`${engine}: a reset password is in the log of each workspace`, async (t) => {
+    const server = await serve(t, { engine })
+    const ann = await addMember(server, 'Ann', 'owner')
+    await invite(server, ann)
+    const user = await server.services.store.db.selectFrom('users').selectAll().executeTakeFirstOrThrow()
+    const { secret: link } = await createResetLink(server.services, operator, user)
+    const browser = openBrowser(server.url)
+    assert.equal((await browser.post('/links/use', { link, password: 'a new good one' })).status, 200)
+    for (const workspace of ['acme', 'elsewhere'])
+      assert.deepEqual(actsIn(await logOf(browser, workspace)).slice(0, 3), [
+        'signed-in password',
+        'password-reset',
+        'reset-link-made',
+      ])
+  })
+
+  test(`${engine}: single sign-on is in the log, also if it is rejected`, async (t) => {
+    const provider = await startHostileProvider(t)
+    const env = { ...provider.env, ADIT_OIDC_LINK_BY_EMAIL: 'true' }
+    const server = await serve(t, { engine, env })
+    const ann = await addMember(server, 'Ann', 'owner')
+    await provider.signIn(openBrowser(server.url), 'ann', { claims: { email_verified: 'true' } })
+    await provider.signIn(openBrowser(server.url), 'ann')
+    await provider.signIn(openBrowser(server.url), 'ann', { claims: { sub: 'another user' } })
+    await provider.signIn(openBrowser(server.url), 'mallory')
+    assert.deepEqual(actsIn(await logOf(ann)).slice(0, 4), [
+      'sign-in-failed sso-not-linked',
+      'signed-in sso',
+      'identity-linked',
+      'sign-in-failed sso-email-unverified',
+    ])
+  })
+
+  test(`${engine}: members see their own sign-in entries, admins and owners all`, async (t) => {
+    const server = await serve(t, { engine })
+    const people = []
+    for (const role of ['owner', 'admin', 'member'] as const) people.push(await addMember(server, role, role))
+    const [owner, admin, member] = people as [(typeof people)[0], (typeof people)[0], (typeof people)[0]]
+    assert.equal((await owner.post('/workspaces/acme/keys', { label: 'ci' })).status, 201)
+    const signedIn = async (browser: TestBrowser) =>
+      (await logOf(browser))
+        .filter(({ action }) => action === 'person.signed-in')
+        .map(({ actor }) => actor.name)
+    for (const browser of [owner, admin])
+      assert.deepEqual(await signedIn(browser), ['member', 'admin', 'owner'])
+    assert.deepEqual(await signedIn(member), ['member'])
+    const created = async (browser: TestBrowser) =>
+      (await logOf(browser)).find(({ action, actor }) => action === 'key.created' && actor.name === 'owner')
+    assert.equal((await created(admin))?.address, '127.0.0.1')
+    assert.equal((await created(member))?.address, null, 'the actions of others, without their IP addresses')
+  })
+
+  test(`${engine}: entries have the target, what changed and the address of the actor`, async (t) => {
+    const server = await serve(t, { engine })
+    const ann = await addMember(server, 'Ann', 'owner')
+    const bob = await addMember(server, 'Bob', 'member')
+    const { people } = (await ann.get('/workspaces/acme/people')).json
+    const { id } = people.find(({ name }: { name: string }) => name === 'Bob')
+    assert.equal((await ann.post(`/workspaces/acme/people/${id}`, { role: 'admin' })).status, 200)
+    assert.equal((await bob.post('/account/name', { name: 'Robert' })).status, 200)
+    const rules = { basicAuth: { user: 'guest', password: 'a secret' }, allowIp: ['192.0.2.0/24'] }
+    assert.equal((await ann.post('/workspaces/acme/names/app/access', rules)).status, 200)
+    assert.equal((await server.post('/tokens', { label: 'ci' })).status, 201)
+    const entries = await logOf(ann)
+    assert.deepEqual(
+      entries
+        .slice(0, 4)
+        .map(({ action, target, changes, address }) => [action, target.kind, changes, address]),
+      [
+        ['key.created', 'key', { label: [null, 'ci'] }, '127.0.0.1'],
+        [
+          'name.rules-changed',
+          'name',
+          { user: [null, 'guest'], allowIp: [null, ['192.0.2.0/24']], password: [null, '(hidden)'] },
+          '127.0.0.1',
+        ],
+        ['person.renamed', 'person', { name: ['Bob', 'Robert'] }, '127.0.0.1'],
+        ['person.made-admin', 'person', { role: ['member', 'admin'] }, '127.0.0.1'],
+      ],
+    )
+    assert.doesNotMatch(JSON.stringify(entries), /a secret/)
+  })
+
+  test(`${engine}: the log is filtered by actor, action, target and time`, async (t) => {
+    let now = Date.UTC(2026, 10, 15, 12)
+    const server = await serve(t, { engine, clock: () => now })
+    const ann = await addMember(server, 'Ann', 'owner')
+    const bob = await addMember(server, 'Bob', 'admin')
+    const create = async (by: TestBrowser, label: string) => {
+      now += 60_000
+      return (await by.post('/workspaces/acme/keys', { label })).json.id
+    }
+    const first = await create(ann, 'a')
+    await create(bob, 'b')
+    await create(ann, 'c')
+    assert.equal((await bob.remove(`/workspaces/acme/keys/${first}`)).status, 200)
+    const { people } = (await ann.get('/workspaces/acme/people')).json
+    const annId = people.find(({ name }: { name: string }) => name === 'Ann').id
+    const list = async (filter: Record<string, string>, by: TestBrowser = ann) => {
+      const { entries } = (await by.get(`/workspaces/acme/audit?${new URLSearchParams(filter)}`)).json
+      return entries
+        .filter((entry: Entry) => entry.action.startsWith('key.'))
+        .map((entry: Entry) => `${entry.action} ${entry.target.name}`)
+    }
+    assert.deepEqual(await list({ actor: annId }), ['key.created c', 'key.created a'])
+    assert.deepEqual(await list({ action: 'key.revoked' }), ['key.revoked a'])
+    assert.deepEqual(await list({ target: first }), ['key.revoked a', 'key.created a'])
+    assert.deepEqual(await list({ target: first, action: 'key.created' }), ['key.created a'])
+    const at = (minutes: number) => new Date(Date.UTC(2026, 10, 15, 12, minutes)).toISOString()
+    assert.deepEqual(await list({ from: at(2), to: at(3) }), ['key.created b'])
+    assert.equal((await ann.get('/workspaces/acme/audit?from=2026-99-99T00:00:00Z')).status, 400)
+    assert.equal((await ann.get('/workspaces/acme/audit?actor=%00')).status, 400)
+  })
+
+  test(`${engine}: a request examines a limited number of entries, and the next one continues`, async (t) => {
+    const server = await serve(t, { engine })
+    const { services, workspace, key } = server
+    const ann = await addMember(server, 'Ann', 'owner')
+    const entryOf = (action: AuditAction) =>
+      rowOf(services, {
+        workspaceId: workspace.id,
+        actor: { kind: 'key', id: key.id },
+        action,
+        target: { id: key.id },
+      })
+    const entries = Array.from({ length: 2_500 }, (_, index) =>
+      entryOf(index === 0 ? 'key.revoked' : 'key.created'),
+    )
+    await services.store.transaction((db) => insertAudit(db, entries))
+    const url = `/workspaces/acme/audit?actor=${key.id}&action=key.revoked`
+    const first = (await ann.get(url)).json
+    assert.deepEqual(first.entries, [])
+    const second = (await ann.get(`${url}&cursor=${first.next}`)).json
+    assert.deepEqual([second.entries[0].id, second.entries.length, second.next], [entries[0]?.id, 1, null])
+    const filter = { actor: key.id, action: 'key.revoked' }
+    const { text } = await ann.post('/workspaces/acme/audit/export', { format: 'ndjson', ...filter })
+    assert.equal(JSON.parse(text).id, entries[0]?.id, 'the export has it')
+  })
+
+  test(`${engine}: admins and owners export what matches as CSV or NDJSON, which is an entry itself`, async (t) => {
+    const server = await serve(t, { engine })
+    const ann = await addMember(server, 'Ann', 'owner')
+    const bob = await addMember(server, 'Bob', 'member')
+    const label = '=HYPERLINK("https://evil.example")'
+    await ann.post('/workspaces/acme/keys', { label })
+    const exportAs = (format: string, filter = {}, by: TestBrowser = ann) =>
+      by.post('/workspaces/acme/audit/export', { format, ...filter })
+    const csv = await exportAs('csv', { action: 'key.created' })
+    assert.equal(csv.status, 200)
+    assert.match(csv.headers.get('content-type') ?? '', /^text\/csv/)
+    assert.equal(csv.headers.get('content-disposition'), 'attachment; filename="adit-audit.csv"')
+    const [header, row] = csv.text.split('\r\n')
+    assert.match(header ?? '', /^time,actor kind,actor,actor id,action,target kind,target/)
+    assert.match(row ?? '', /,person,Ann,usr_\w+,key.created,key,"'=HYPERLINK\(""https:/)
+    // More than one slice.
+    const rows = await server.services.store.db.selectFrom('audit_log').selectAll().execute()
+    const [sample] = rows.filter(({ action }) => action === 'key.created')
+    await server.services.store.transaction(async (db) => {
+      for (let number = 0; number < 1_200; number += 400)
+        await db
+          .insertInto('audit_log')
+          .values(
+            Array.from({ length: 400 }, (_, index) => ({
+              ...(sample as typeof sample & { id: string }),
+              id: `aud_0000000000${String(number + index).padStart(16, '0')}`,
+            })) as never,
+          )
+          .execute()
+    })
+    const ndjson = (await exportAs('ndjson')).text.trimEnd().split('\n')
+    assert.equal(ndjson.length, rows.length + 1_200 + 1, 'with the entry of this export')
+    const exports = ndjson.map((line) => JSON.parse(line)).filter(({ action }) => action === 'audit.exported')
+    assert.deepEqual(
+      exports.map(({ changes }) => changes),
+      [{ format: [null, 'ndjson'] }, { format: [null, 'csv'], action: [null, 'key.created'] }],
+    )
+    assert.equal((await exportAs('csv', {}, bob)).status, 403)
+    assert.equal((await exportAs('xml')).status, 400)
+  })
+}

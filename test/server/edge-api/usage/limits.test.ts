@@ -1,0 +1,169 @@
+// Implausible totals: one edge cannot use up a workspace's day, and only the item is rejected, never the
+// report.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { addEdge, addWorkspace, serve, type TestServer } from '../../../support/api/server.ts'
+import { counter, mergeReport } from '../../../support/api/usage.ts'
+import { engines } from '../../../support/databases/create.ts'
+
+const NOW = Date.parse('2026-03-01T10:30:00.000Z')
+const clock = () => NOW
+const DAY = Date.parse('2026-03-01')
+/** The capacity of a link of 1 Gbit/s in a day. */
+const BYTES_MAX = 10_800_000_000_000
+const REQUESTS_MAX = BYTES_MAX / 100
+
+const tooLarge = (index: number) => ({ list: 'counters', index, reason: 'too_large' })
+
+const totalOf = async (server: TestServer, key = server.key.token) =>
+  (await server.call('GET', '/usage?days=1', { key })).json.totalBytes
+
+for (const engine of engines) {
+  test(`${engine}: an implausible item is rejected, the rest of the report is not`, async (t) => {
+    const server = await serve(t, { engine, clock, env: { ADIT_USAGE_LINK_GBPS: '1' } })
+    const edge = await addEdge(server)
+    const other = await addWorkspace(server, 'other')
+    const { status, json } = await edge.report({
+      epoch: 'e',
+      counters: [counter({ workspace: 'other', bytesIn: 7 }), counter({ bytesIn: BYTES_MAX + 1 })],
+      tunnels: [{ workspace: 'acme', minute: '2026-03-01T10:00:00.000Z', open: 3 }],
+    })
+    assert.equal(status, 200)
+    assert.partialDeepStrictEqual(json, { accepted: 2, refused: [tooLarge(1)] })
+    assert.equal(await totalOf(server, other.key.token), 7)
+    const usage = (await server.call('GET', '/usage?days=1')).json
+    assert.deepEqual([usage.totalBytes, usage.peakTunnels], [0, 3])
+  })
+
+  test(`${engine}: an edge adds at most a day of its link to a workspace, over all epochs`, async (t) => {
+    const server = await serve(t, { engine, clock, env: { ADIT_USAGE_LINK_GBPS: '1' } })
+    const edge = await addEdge(server)
+    const send = async (epoch: string, given: object) =>
+      (await edge.report({ epoch, counters: [counter(given)] })).json.refused
+    const part = BYTES_MAX / 50
+    assert.deepEqual(await send('a', { bytesIn: BYTES_MAX - part }), [])
+    assert.deepEqual(await send('b', { bytesIn: part + 1 }), [tooLarge(0)])
+    assert.deepEqual(await send('b', { bytesIn: part }), [])
+    assert.deepEqual(await send('b', { bytesIn: part }), [], 'a repeated report changes nothing')
+    assert.deepEqual(await send('a', { bytesIn: BYTES_MAX - part + 1 }), [tooLarge(0)])
+    assert.deepEqual(await send('c', { requests: REQUESTS_MAX + 1 }), [tooLarge(0)])
+    assert.deepEqual(await send('c', { events: REQUESTS_MAX + 1 }), [tooLarge(0)])
+    assert.deepEqual(await send('c', { bytesOut: BYTES_MAX }), [], 'each figure has a limit of its own')
+    assert.equal(await totalOf(server), 2 * BYTES_MAX)
+    const honest = await addEdge(server, 'honest')
+    const { json } = await honest.report({ epoch: 'a', counters: [counter({ bytesIn: 5 })] })
+    assert.partialDeepStrictEqual(json, { accepted: 1, refused: [] })
+    assert.equal(await totalOf(server), 2 * BYTES_MAX + 5)
+    const unchecked = BYTES_MAX / 100
+    assert.deepEqual(await send('d', { bytesIn: unchecked + 1 }), [tooLarge(0)])
+    assert.deepEqual(await send('d', { bytesIn: unchecked }), [], 'a hundredth is accepted in any case')
+  })
+
+  test(`${engine}: concurrently reported epochs do not exceed the limit together`, async (t) => {
+    const server = await serve(t, { engine, clock, env: { ADIT_USAGE_LINK_GBPS: '1' } })
+    const edge = await addEdge(server)
+    const share = BYTES_MAX / 4
+    const responses = await Promise.all(
+      Array.from({ length: 12 }, (_, index) =>
+        edge.report({ epoch: `e${index}`, counters: [counter({ bytesIn: share })] }),
+      ),
+    )
+    assert.deepEqual([...new Set(responses.map(({ status }) => status))], [200])
+    assert.equal(responses.filter(({ json }) => json.accepted === 1).length, 4)
+    assert.equal(await totalOf(server), BYTES_MAX)
+  })
+
+  test(`${engine}: an edge has at most 100 epochs in a workspace's day, and zeros need none`, async (t) => {
+    const server = await serve(t, { engine, clock })
+    const edge = await addEdge(server)
+    const honest = await addEdge(server, 'honest')
+    const send = async (epoch: string, given: object, sender = edge) =>
+      (await sender.report({ epoch, counters: [counter(given)] })).json
+    const rows = async () =>
+      Number(
+        (
+          await server.services.store.db
+            .selectFrom('usage_counters')
+            .select(({ fn }) => fn.countAll<string>().as('rows'))
+            .executeTakeFirstOrThrow()
+        ).rows,
+      )
+    const rejected = (index: number) => ({ list: 'counters', index, reason: 'too_many_epochs' })
+    for (let index = 0; index < 3; index++)
+      assert.partialDeepStrictEqual(await send(`zero${index}`, {}), { accepted: 1, refused: [] })
+    assert.equal(await rows(), 0, 'zeros are not stored')
+    for (let index = 0; index < 100; index++)
+      assert.partialDeepStrictEqual(await send(`e${index}`, { bytesIn: 1 }), { accepted: 1, refused: [] })
+    assert.partialDeepStrictEqual(await send('e100', { bytesIn: 1 }), { accepted: 0, refused: [rejected(0)] })
+    assert.partialDeepStrictEqual(await send('e100', { lastSeen: '2026-03-01T10:00:00.000Z' }), {
+      accepted: 0,
+      refused: [rejected(0)],
+    })
+    assert.partialDeepStrictEqual(
+      await send('e100', {}),
+      { accepted: 1, refused: [] },
+      'zeros change nothing',
+    )
+    assert.equal(await rows(), 100)
+    assert.partialDeepStrictEqual(
+      await send('e99', { bytesIn: 5 }),
+      { accepted: 1, refused: [] },
+      'a known epoch continues',
+    )
+    const { json } = await edge.report({
+      epoch: 'e100',
+      counters: [counter({ bytesIn: 1 }), counter({ day: '2026-02-28', bytesIn: 7 })],
+    })
+    assert.partialDeepStrictEqual(
+      json,
+      { accepted: 1, refused: [rejected(0)] },
+      'another day has its own epochs',
+    )
+    assert.partialDeepStrictEqual(await send('e100', { bytesIn: 20 }, honest), { accepted: 1, refused: [] })
+    assert.equal(await totalOf(server), 99 + 5 + 20)
+  })
+
+  test(`${engine}: concurrently reported epochs do not exceed 100 together`, async (t) => {
+    const server = await serve(t, { engine, clock })
+    const edge = await addEdge(server)
+    const responses = await Promise.all(
+      Array.from({ length: 110 }, (_, index) =>
+        edge.report({ epoch: `e${index}`, counters: [counter({ bytesIn: 1 })] }),
+      ),
+    )
+    assert.deepEqual([...new Set(responses.map(({ status }) => status))], [200])
+    assert.equal(responses.filter(({ json }) => json.accepted === 1).length, 100)
+    assert.equal(await totalOf(server), 100)
+  })
+
+  test(`${engine}: a day at the 63-bit maximum rejects its own items, and no others`, async (t) => {
+    const server = await serve(t, { engine, clock })
+    const edge = await addEdge(server)
+    const other = await addWorkspace(server, 'other')
+    await mergeReport(server.services.store, {
+      edgeId: 'edge_before_the_limit',
+      epoch: 'e',
+      counters: [
+        {
+          workspaceId: server.workspace.id,
+          day: DAY,
+          requests: 0n,
+          bytesIn: 2n ** 63n - 10n,
+          bytesOut: 0n,
+          events: 0n,
+          lastSeen: null,
+        },
+      ],
+      tunnels: [],
+    })
+    const send = (bytesIn: number) =>
+      edge.report({
+        epoch: 'e',
+        counters: [counter({ bytesIn }), counter({ workspace: 'other', bytesIn })],
+      })
+    assert.partialDeepStrictEqual((await send(10)).json, { accepted: 1, refused: [tooLarge(0)] })
+    assert.partialDeepStrictEqual((await send(9)).json, { accepted: 2, refused: [] })
+    assert.match((await server.call('GET', '/usage?days=1')).text, /"totalBytes":9223372036854775807,/)
+    assert.equal(await totalOf(server, other.key.token), 10)
+  })
+}

@@ -1,0 +1,96 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createSecret } from '../../../src/lib/credentials/secret.ts'
+import { createTopics } from '../../../src/server/directory/topics.ts'
+import { addEdge, serve } from '../../support/api/server.ts'
+import { engines } from '../../support/databases/create.ts'
+import { SECRET } from '../../support/databases/migrated-databases.ts'
+
+const topicOf = createTopics(SECRET)
+
+for (const engine of engines) {
+  test(`${engine}: a valid key is returned with its workspace, in both variants`, async (t) => {
+    for (const variant of ['A', 'B']) {
+      const env = { ADIT_TUNNEL_DOMAIN: 'tunnels.example.com', ADIT_API_VARIANT: variant }
+      const server = await serve(t, { engine, env })
+      const edge = await addEdge(server)
+      assert.deepEqual((await edge.verify(server.key.token)).json, {
+        valid: true,
+        keyId: server.key.id,
+        workspace: {
+          slug: 'acme',
+          name: 'Acme',
+          provisioned: true,
+          tunnelBase: 'acme.tunnels.example.com',
+          topic: topicOf(server.workspace.id),
+        },
+      })
+    }
+  })
+
+  test(`${engine}: an invalid key is a result with a reason, not an error`, async (t) => {
+    const server = await serve(t, { engine })
+    const edge = await addEdge(server)
+    const revoked = (await server.post('/tokens', {})).json
+    await server.call('DELETE', `/tokens/${revoked.id}`)
+    const unknown = { valid: false, reason: 'unknown' }
+    for (const key of [
+      '',
+      'adit_',
+      'x'.repeat(200),
+      '\u0000',
+      createSecret('key', server.services.random),
+      edge.token,
+    ])
+      assert.deepEqual((await edge.verify(key)).json, unknown, key)
+    assert.deepEqual((await edge.verify(revoked.token)).json, { valid: false, reason: 'revoked' })
+  })
+
+  test(`${engine}: a verification counts as a use of the key`, async (t) => {
+    const server = await serve(t, { engine })
+    const edge = await addEdge(server)
+    const made = (await server.post('/tokens', {})).json
+    await edge.verify(made.token)
+    const deadline = Date.now() + 5_000
+    let used = null
+    while (used === null && Date.now() < deadline) {
+      await new Promise((resolve) => setTimeout(resolve, 100))
+      used = (await server.call('GET', '/tokens')).json.tokens[0].lastUsedAt
+    }
+    assert.ok(used)
+  })
+
+  test(`${engine}: forward authentication gets 204 with the workspace and key, or 401`, async (t) => {
+    const server = await serve(t, { engine })
+    const edge = await addEdge(server)
+    const authorize = (authorization?: string) =>
+      edge.call('GET', '/authorize', {
+        key: null,
+        headers: { 'x-adit-edge': edge.token, ...(authorization && { authorization }) },
+      })
+    const accepted = await authorize(`Bearer ${server.key.token}`)
+    assert.equal(accepted.status, 204)
+    assert.equal(accepted.text, '')
+    assert.equal(accepted.headers.get('x-adit-workspace'), 'acme')
+    assert.equal(accepted.headers.get('x-adit-key-id'), server.key.id)
+    await server.call('DELETE', `/tokens/${server.key.id}`)
+    for (const authorization of [
+      `Bearer ${server.key.token}`,
+      undefined,
+      'Basic x',
+      `Bearer ${edge.token}`,
+    ]) {
+      const rejected = await authorize(authorization)
+      assert.equal(rejected.status, 401)
+      assert.equal(rejected.headers.get('www-authenticate'), 'Bearer')
+      assert.equal(rejected.headers.get('x-adit-workspace'), null)
+    }
+  })
+}
+
+test('a malformed verification request is 400', async (t) => {
+  const server = await serve(t, { engine: 'sqlite' })
+  const edge = await addEdge(server)
+  for (const body of ['{}', '{"key":7}', '{"key":null}', `{"key":"${'x'.repeat(201)}"}`, '[]', '{'])
+    assert.equal((await edge.post('/keys/verify', body)).status, 400, body)
+})

@@ -1,0 +1,202 @@
+// Limits of writes per key and per user: a single caller neither fills the disk nor delays others.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createKey } from '../../../src/server/domain/keys/lifecycle.ts'
+import { createBuckets } from '../../../src/server/http/auth/write-limits.ts'
+import { addMember } from '../../support/accounts/users.ts'
+import {
+  addWorkspace,
+  operator,
+  serve,
+  type TestResponse,
+  type TestServer,
+} from '../../support/api/server.ts'
+import { engines } from '../../support/databases/create.ts'
+import { assertUndelayed } from '../../support/network/latency.ts'
+
+const BURST = 600
+const CONCURRENCY = 20
+
+/** Sends requests with some concurrency until one is rejected with 429; returns how many succeeded. */
+async function sendUntilLimited(send: () => Promise<{ status: number; headers: Headers }>) {
+  let succeeded = 0
+  let rejected: Headers | undefined
+  const worker = async () => {
+    while (!rejected) {
+      const { status, headers } = await send()
+      if (status === 429) rejected = headers
+      else succeeded += 1
+    }
+  }
+  await Promise.all(Array.from({ length: CONCURRENCY }, worker))
+  return { succeeded, retryAfter: rejected?.get('retry-after') }
+}
+
+const countAudit = async (server: TestServer, action: string) =>
+  (
+    await server.services.store.db
+      .selectFrom('audit_log')
+      .select(['count', 'changes'])
+      .where('action', '=', action)
+      .execute()
+  ).map(({ count, changes }) => ({ count: count ?? 1, changes: JSON.parse(changes ?? '{}') }))
+
+const sum = (rows: { count: number }[]) => rows.reduce((total, { count }) => total + count, 0)
+
+for (const engine of engines) {
+  test(`${engine}: a key rotates 100 keys at once, and is then limited to a write every 6 seconds`, async (t) => {
+    const clock = { now: Date.now() }
+    const server = await serve(t, { engine, clock: () => clock.now })
+    const rotate = async () => {
+      const { status, json } = await server.post('/tokens', { label: 'ci' })
+      assert.equal(status, 201)
+      assert.equal((await server.call('DELETE', `/tokens/${json.id}`)).status, 200)
+    }
+    for (let index = 0; index < 100; index += 10) await Promise.all(Array.from({ length: 10 }, rotate))
+    const other = await addWorkspace(server, 'other')
+    const remove = () => server.call('DELETE', '/tokens/tok_unknown')
+    const { succeeded, retryAfter } = await sendUntilLimited(remove)
+    assert.deepEqual([succeeded, retryAfter], [BURST - 200, '6'])
+    const { status, json } = await server.post('/tokens', {})
+    assert.deepEqual(
+      [status, json],
+      [429, { error: 'rate_limited', message: 'Too many changes. Try again in 6 seconds.' }],
+    )
+    assert.equal((await server.call('GET', '/tokens')).status, 200, 'reads are not limited')
+    const { token } = other.key
+    assert.equal((await server.call('POST', '/tokens', { key: token })).status, 201, 'nor are other keys')
+    clock.now += 6_000
+    assert.equal((await server.post('/tokens', {})).status, 201)
+    assert.equal((await server.post('/tokens', {})).status, 429)
+    assert.equal((await server.call('DELETE', `/tokens/${server.key.id}`)).status, 200, 'itself, always')
+  })
+
+  test(`${engine}: keys that create keys are limited together`, async (t) => {
+    const clock = { now: Date.now() }
+    const server = await serve(t, {
+      engine,
+      clock: () => clock.now,
+      env: { ADIT_KEYS_PER_WORKSPACE: '5000' },
+    })
+    let token = server.key.token
+    let created = 0
+    for (;;) {
+      const { succeeded } = await sendUntilLimited(async () => {
+        const response = await server.call('POST', '/tokens', { key: token })
+        if (response.status === 201) token = response.json.token
+        return response
+      })
+      created += succeeded
+      if (succeeded === 0) break
+    }
+    assert.equal(created, 3 * BURST)
+    const ctx = { ...server.services, actor: operator, workspaceId: server.workspace.id }
+    const fresh = await createKey(ctx)
+    assert.equal((await server.call('POST', '/tokens', { key: fresh.token })).status, 429)
+    assert.equal(
+      (await server.call('DELETE', `/tokens/${server.key.id}`, { key: fresh.token })).status,
+      200,
+      'revocations are limited per key only',
+    )
+  })
+
+  test(`${engine}: a user who renames the own account without end adds few audit rows, and hides no value`, async (t) => {
+    const clock = { now: Date.now() }
+    const server = await serve(t, { engine, clock: () => clock.now })
+    const ann = await addMember(server, 'Ann', 'member')
+    const bob = await addMember(server, 'Bob', 'owner')
+    let index = 0
+    const { succeeded, retryAfter } = await sendUntilLimited(() =>
+      ann.post('/account/name', { name: `Ann ${++index}` }),
+    )
+    assert.deepEqual([succeeded, retryAfter], [BURST, '6'])
+    const rows = await countAudit(server, 'person.renamed')
+    assert.equal(sum(rows), BURST, 'every rename is counted')
+    assert.equal((await bob.post('/account/name', { name: 'Robert' })).status, 200, 'others may write')
+    assert.equal((await ann.post('/sign-out/everywhere')).status, 200, 'ending access is not limited')
+  })
+
+  test(`${engine}: renames in a row share an entry with the first and the last value, until it is exported`, async (t) => {
+    const clock = { now: Date.now() }
+    const server = await serve(t, { engine, clock: () => clock.now })
+    const ann = await addMember(server, 'Ann', 'owner')
+    const rename = async (...names: string[]) => {
+      for (const name of names)
+        assert.equal((await ann.post('/workspaces/acme/name', { name })).status, 200, name)
+    }
+    await rename('One', 'Two', 'Three')
+    assert.deepEqual(await countAudit(server, 'workspace.renamed'), [
+      { count: 3, changes: { name: ['Acme', 'Three'] } },
+    ])
+    await server.services.store.transaction((db) =>
+      db.updateTable('audit_log').set({ position: 1 }).execute(),
+    )
+    await rename('Four', 'Acme')
+    clock.now += 61_000
+    await rename('Five')
+    assert.deepEqual(await countAudit(server, 'workspace.renamed'), [
+      { count: 3, changes: { name: ['Acme', 'Three'] } },
+      { count: 2, changes: { name: ['Three', 'Acme'] } },
+      { count: 1, changes: { name: ['Acme', 'Five'] } },
+    ])
+  })
+
+  test(`${engine}: a key and a user that write as fast as they may delay others by less than 300 ms`, async (t) => {
+    const server = await serve(t, { engine })
+    const { key } = await addWorkspace(server, 'other')
+    const ann = await addMember(server, 'Ann', 'owner')
+    const ctx = { ...server.services, actor: operator, workspaceId: server.workspace.id }
+    const targets = ['/workspace', '/tokens'].map((path) => ({
+      url: `${server.url}/api/v1${path}`,
+      key: key.token,
+    }))
+    await assertUndelayed(t, targets, async () => {
+      const { token } = await createKey(ctx)
+      await Promise.all([
+        sendUntilLimited(() => server.call('DELETE', '/tokens/tok_unknown', { key: token })),
+        sendUntilLimited(() => ann.post('/workspaces/acme/name', { name: `Acme ${Math.random()}` })),
+      ])
+    })
+  })
+
+  test(`${engine}: a key and a user with 100 writes at once each delay writes of others by less than 300 ms`, async (t) => {
+    const env = { ADIT_WRITES_PER_HOUR: '1000000', ADIT_KEYS_PER_WORKSPACE: '20000' }
+    const server = await serve(t, { engine, env })
+    const { key } = await addWorkspace(server, 'other')
+    const ann = await addMember(server, 'Ann', 'owner')
+    const target = { url: `${server.url}/api/v1/tokens`, key: key.token, method: 'POST' as const }
+    const repeat = async (send: () => Promise<TestResponse>) => {
+      for (let count = 0; count < 4; count++) assert.ok((await send()).status < 300)
+    }
+    await assertUndelayed(t, [target], () =>
+      Promise.all(
+        Array.from({ length: 100 }, (_, index) => [
+          repeat(() => server.post('/tokens', {})),
+          repeat(() => ann.post('/workspaces/acme/name', { name: `Acme ${index}` })),
+        ]).flat(),
+      ),
+    )
+  })
+}
+
+test('a bucket refills over time, and a clock that is set back does not lock it', () => {
+  const clock = { now: 1e12 }
+  const { spendTokens } = createBuckets(() => clock.now)
+  const bucket = { name: 'x', burst: 3, refillMs: 1_000 }
+  const spendAll = () => Array.from({ length: 4 }, () => spendTokens([bucket]))
+  assert.deepEqual(spendAll(), [0, 0, 0, 1_000])
+  clock.now += 400
+  assert.equal(spendTokens([bucket]), 600)
+  clock.now += 600
+  assert.deepEqual([spendTokens([bucket]), spendTokens([bucket])], [0, 1_000])
+  clock.now -= 3_600_000
+  assert.equal(spendTokens([bucket]), 1_000)
+  clock.now += 10_000
+  assert.deepEqual(spendAll(), [0, 0, 0, 1_000])
+  assert.equal(spendTokens([{ ...bucket, name: 'y' }, bucket]), 1_000)
+  assert.deepEqual(
+    Array.from({ length: 3 }, () => spendTokens([{ ...bucket, name: 'y' }])),
+    [0, 0, 0],
+    'a rejected write takes nothing from its other buckets',
+  )
+})

@@ -1,0 +1,70 @@
+// Queries inside a transaction must use its connection. On another one they would not see its writes, and on
+// PostgreSQL could deadlock on the pool.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { inviteByOperator } from '../../../src/server/domain/accounts/users.ts'
+import { createWorkspace } from '../../../src/server/domain/workspaces/manage.ts'
+import { openTestServices, operator } from '../../support/api/server.ts'
+import { atEnd } from '../../support/cleanup.ts'
+import { engines } from '../../support/databases/create.ts'
+
+const OUTSIDE = /outside the current transaction/
+
+for (const engine of engines) {
+  test(`${engine}: a query on another connection inside a transaction throws and rolls it back`, async (t) => {
+    const { services } = await openTestServices(t, engine)
+    const { store } = services
+    atEnd(t, () => store.close())
+    const { db: captured } = store
+    const row = { id: 'w', slug: 'w', name: 'w', created_at: 0, provisioned_at: null }
+    const count = async (db = store.db) => (await db.selectFrom('workspaces').select('id').execute()).length
+    for (const queryOutside of [
+      () => count(),
+      () => count(captured),
+      () => count(store.controlConnection.db),
+      () => store.transaction((db) => count(db)),
+      () => store.controlConnection.transaction((db) => count(db)),
+    ]) {
+      const attempt = store.transaction(async (db) => {
+        await db.insertInto('workspaces').values(row).execute()
+        await queryOutside()
+      })
+      await assert.rejects(attempt, OUTSIDE)
+      assert.equal(await count(), 0)
+    }
+  })
+
+  test(`${engine}: work started in a transaction may query after it has ended`, async (t) => {
+    const { services } = await openTestServices(t, engine)
+    const { store } = services
+    atEnd(t, () => store.close())
+    const over = Promise.withResolvers<void>()
+    let later: Promise<unknown> | undefined
+    await store.transaction(async () => {
+      later = over.promise.then(() => store.db.selectFrom('workspaces').select('id').execute())
+    })
+    over.resolve()
+    assert.deepEqual(await later, [])
+  })
+
+  test(`${engine}: an operator's invitation reads members in its own transaction`, async (t) => {
+    const { services } = await openTestServices(t, engine)
+    const { store } = services
+    atEnd(t, () => store.close())
+    const workspace = await createWorkspace(services, operator, { slug: 'acme' })
+    const user = { id: 'u', name: 'Ann', email: 'ann@example.com', email_verified: 1, image: null }
+    const times = { created_at: 0, updated_at: 0, disabled_at: null, two_factor_enabled: 0 }
+    const member = { workspace_id: workspace.id, user_id: 'u', role: 'owner', created_at: 0 } as const
+    await store.transaction(async (db) => {
+      await db
+        .insertInto('users')
+        .values({ ...user, ...times })
+        .execute()
+      await db.insertInto('members').values(member).execute()
+    })
+    const invite = (email: string) =>
+      inviteByOperator(services, operator, { email, workspace: 'acme', role: 'member' })
+    await assert.rejects(invite('ann@example.com'), /already a member of workspace "acme"/)
+    assert.equal((await invite('bob@example.com')).email, 'bob@example.com')
+  })
+}

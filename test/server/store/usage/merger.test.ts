@@ -1,0 +1,152 @@
+// Group commit of reports, with a merge function that the test controls.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { faultOf } from '../../../../src/server/domain/fault.ts'
+import { type UsageShards, undistributed } from '../../../../src/server/store/engine/postgres/usage-shards.ts'
+import type { Store } from '../../../../src/server/store/engine/store.ts'
+import { noUsage, type ParsedReport } from '../../../../src/server/store/engine/usage-report.ts'
+import { createUsageLanes } from '../../../../src/server/store/usage/lanes.ts'
+import { createUsageMerger } from '../../../../src/server/store/usage/merger.ts'
+
+const reportOf = (edgeId: string, items = 1): ParsedReport => ({
+  edgeId,
+  epoch: 'e',
+  counters: Array(items).fill({ workspaceId: 'w', day: 0, ...noUsage, lastSeen: null }),
+  tunnels: [],
+})
+
+/** Records the groups; each merge ends when `finish` is called with its result. */
+function controlledMerge(concurrency = 1) {
+  const groups: string[][] = []
+  const pending: { reports: readonly ParsedReport[]; end: PromiseWithResolvers<void> }[] = []
+  const merger = createUsageMerger(
+    async (reports) => {
+      groups.push(reports.map(({ edgeId }) => edgeId))
+      const end = Promise.withResolvers<void>()
+      pending.push({ reports, end })
+      await end.promise
+      return reports.map(({ edgeId }) => [{ workspaceId: edgeId, day: 0, reason: 'too_large' as const }])
+    },
+    { concurrency },
+  )
+  const next = async () => {
+    // The merger takes the next group in a later microtask.
+    await new Promise((resolve) => setImmediate(resolve))
+    return pending.shift() as (typeof pending)[number]
+  }
+  return { merger, groups, next }
+}
+
+test('reports that arrive during a merge are merged together, each with its own result', async () => {
+  const { merger, groups, next } = controlledMerge()
+  const first = merger(reportOf('a'))
+  const others = ['b', 'c', 'd'].map((edge) => merger(reportOf(edge)))
+  ;(await next()).end.resolve()
+  assert.deepEqual(
+    (await first).map(({ workspaceId }) => workspaceId),
+    ['a'],
+  )
+  ;(await next()).end.resolve()
+  const results = await Promise.all(others)
+  assert.deepEqual(
+    results.map(([rejected]) => rejected?.workspaceId),
+    ['b', 'c', 'd'],
+  )
+  assert.deepEqual(groups, [['a'], ['b', 'c', 'd']])
+})
+
+test('two merges can run at a time, and the next free one takes all that wait', async () => {
+  const { merger, groups, next } = controlledMerge(2)
+  const all = ['a', 'b', 'c', 'd'].map((edge) => merger(reportOf(edge)))
+  const first = await next()
+  const second = await next()
+  second.end.resolve()
+  ;(await next()).end.resolve()
+  first.end.resolve()
+  await Promise.all(all)
+  assert.deepEqual(groups, [['a'], ['b'], ['c', 'd']])
+})
+
+test('a group is limited in items, and so is the queue: more is 503', async () => {
+  const { merger, groups, next } = controlledMerge()
+  const all = [merger(reportOf('first')), ...Array.from({ length: 20 }, () => merger(reportOf('x', 5_000)))]
+  const full = await merger(reportOf('y', 5_000)).catch(faultOf)
+  assert.equal((full as { code: string }).code, 'unavailable')
+  for (let index = 0; index < 21; index++) (await next()).end.resolve()
+  await Promise.all(all)
+  assert.deepEqual(groups, [['first'], ...Array(20).fill(['x'])])
+  const again = merger(reportOf('y', 5_000))
+  ;(await next()).end.resolve()
+  await again
+})
+
+test('one report that cannot be merged does not fail the others of its group', async () => {
+  const merged: string[] = []
+  const started = Promise.withResolvers<void>()
+  const merger = createUsageMerger(async (reports) => {
+    await started.promise
+    if (reports.some(({ edgeId }) => edgeId === 'bad')) throw new Error('cannot be merged')
+    merged.push(...reports.map(({ edgeId }) => edgeId))
+    return reports.map(() => [])
+  })
+  const results = ['first', 'a', 'bad', 'b'].map((edge) => merger(reportOf(edge)))
+  started.resolve()
+  const settled = await Promise.allSettled(results)
+  assert.deepEqual(
+    settled.map(({ status }) => status),
+    ['fulfilled', 'fulfilled', 'rejected', 'fulfilled'],
+  )
+  assert.deepEqual(merged, ['first', 'a', 'b'])
+})
+
+test('while the database is unavailable, a group fails as a whole, and the next one is merged', async () => {
+  let attempts = 0
+  const merger = createUsageMerger(async (reports) => {
+    attempts += 1
+    if (attempts === 2) throw Object.assign(new Error('lock timeout'), { code: '55P03' })
+    return reports.map(() => [])
+  })
+  const settled = await Promise.allSettled(['a', 'b', 'c'].map((edge) => merger(reportOf(edge))))
+  assert.deepEqual(
+    settled.map(({ status }) => status),
+    ['fulfilled', 'rejected', 'rejected'],
+  )
+  assert.deepEqual(await merger(reportOf('d')), [])
+  assert.equal(attempts, 3)
+})
+
+test('a report for a shard that was moved uses the limits of its new worker', async () => {
+  const workers: string[] = []
+  let worker = '1'
+  const usageShards: UsageShards = {
+    ...undistributed,
+    isDistributed: async () => true,
+    find: async (ids) => new Map([...ids].map((id) => [id, { id: 'shard', worker }])),
+    run(shard, work) {
+      workers.push(shard.worker)
+      return work()
+    },
+  }
+  const store = { engine: 'postgres', usageShards } as Store
+  const merge = createUsageLanes(store, async (reports) => reports.map(() => []))
+  await merge(reportOf('a'))
+  worker = '2'
+  await merge(reportOf('a'))
+  assert.deepEqual(workers, ['1', '2'])
+})
+
+test('on SQLite, reports that have arrived at the same time share a transaction', async () => {
+  const groups: string[][] = []
+  const merge = createUsageLanes(
+    { engine: 'sqlite', usageShards: undistributed } as Store,
+    async (reports) => {
+      groups.push(reports.map(({ edgeId }) => edgeId))
+      return reports.map(() => [])
+    },
+  )
+  const first = merge(reportOf('a'))
+  // The next request is handled before the event loop turns, but after all microtasks of the first.
+  await new Promise<void>((resolve) => process.nextTick(resolve))
+  await Promise.all([first, merge(reportOf('b'))])
+  assert.deepEqual(groups, [['a', 'b']])
+})

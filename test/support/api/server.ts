@@ -1,0 +1,195 @@
+// The real server, on a real port, in the test's process.
+import { createHash } from 'node:crypto'
+import { sql } from 'kysely'
+import { createLog } from '../../../src/lib/log.ts'
+import { type Running, startServer } from '../../../src/server/app.ts'
+import { type Config, readConfig } from '../../../src/server/config/server.ts'
+import type { Actor, PasswordHasher, Services } from '../../../src/server/domain/context.ts'
+import { createIds } from '../../../src/server/domain/ids.ts'
+import { type CreatedKey, createKey } from '../../../src/server/domain/keys/lifecycle.ts'
+import { createEdge } from '../../../src/server/domain/tunnels/edges.ts'
+import { createWorkspace } from '../../../src/server/domain/workspaces/manage.ts'
+import { openServices } from '../../../src/server/services.ts'
+import type { WorkspaceRow } from '../../../src/server/store/workspaces.ts'
+import { atEnd, cleanUpInBackground, type Test } from '../cleanup.ts'
+import { createDatabase, createMigratedDatabase, type Engine } from '../databases/create.ts'
+import { SECRET } from '../databases/migrated-databases.ts'
+import { startRelay } from '../network/relay.ts'
+
+export const operator: Actor = { kind: 'operator', id: 'test' }
+
+export interface TestResponse {
+  status: number
+  headers: Headers
+  text: string
+  // biome-ignore lint/suspicious/noExplicitAny: tests read responses of every shape
+  json: any
+}
+
+export type Call = (
+  method: string,
+  path: string,
+  init?: RequestInit & { key?: string | null },
+) => Promise<TestResponse>
+
+export interface TestServer extends Running {
+  config: Config
+  services: Services
+  workspace: WorkspaceRow
+  key: CreatedKey
+  /** Sends a request with the server's key, or with `key`; null sends none. */
+  call: Call
+  post: (path: string, body: unknown, headers?: Record<string, string>) => Promise<TestResponse>
+}
+
+export interface TestServerOptions {
+  engine: Engine
+  env?: Record<string, string>
+  clock?: () => number
+  /** scrypt instead of SHA-256, for tests about its cost. */
+  hasCostlyPasswords?: boolean
+}
+
+/** scrypt takes 100 ms of CPU for each password. */
+const cheapPasswords: PasswordHasher = {
+  hash: async (password) => createHash('sha256').update(password).digest('hex'),
+  verify: async ({ hash, password }) => (await cheapPasswords.hash(password)) === hash,
+}
+
+export async function openTestServices(t: Test, engine: Engine, env = {}) {
+  const database = await createMigratedDatabase(t, engine)
+  const config = readConfig({
+    ADIT_PORT: '0',
+    ADIT_DATABASE_URL: database,
+    ADIT_LOG_LEVEL: 'silent',
+    ADIT_SECRET: SECRET,
+    ...env,
+  })
+  const services = await openServices(config, createLog(config.logLevel), 10_000)
+  return { config, services, database }
+}
+
+export async function serve(t: Test, options: TestServerOptions): Promise<TestServer> {
+  const { engine, env, clock, hasCostlyPasswords } = options
+  const { config, services: opened } = await openTestServices(t, engine, env)
+  const services = {
+    ...opened,
+    ...(clock && { clock, ids: createIds(clock, opened.random) }),
+    ...(!hasCostlyPasswords && { passwordHasher: cheapPasswords }),
+  }
+  const running = await startServer(config, services, createLog(config.logLevel))
+  atEnd(t, running.stop)
+  cleanUpInBackground(t)
+  const workspace = await createWorkspace(services, operator, {
+    slug: 'acme',
+    name: 'Acme',
+    provisioned: true,
+  })
+  const key = await createKey({ ...services, actor: operator, workspaceId: workspace.id }, { label: 'first' })
+  const call = caller(`${running.url}/api/v1`, key.token)
+  return {
+    ...running,
+    config,
+    services,
+    workspace,
+    key,
+    call,
+    post: (path, body, headers) =>
+      call('POST', path, {
+        body: JSON.stringify(body),
+        headers: { 'content-type': 'application/json', ...headers },
+      }),
+  }
+}
+
+/** Starts another node on the database of the server. */
+export async function addNode(t: Test, { config }: TestServer): Promise<Running> {
+  const log = createLog(config.logLevel)
+  const node = await startServer(config, await openServices(config, log, 10_000), log)
+  atEnd(t, node.stop)
+  return node
+}
+
+/** On PostgreSQL, with a relay in between to interrupt the connection. */
+export async function serveThroughRelay(t: Test) {
+  const database = await createDatabase(t, 'postgres')
+  const relay = await startRelay(t, database)
+  const through = new URL(database)
+  through.host = new URL(relay.url).host
+  const server = await serve(t, { engine: 'postgres', env: { ADIT_DATABASE_URL: through.href } })
+  return { server, relay, database }
+}
+
+export function caller(base: string, defaultKey: string): Call {
+  return async (method, path, { key = defaultKey, headers, ...init } = {}) => {
+    const authorization = key === null ? {} : { authorization: `Bearer ${key}` }
+    const response = await fetch(base + path, {
+      method,
+      redirect: 'manual',
+      ...init,
+      headers: { ...authorization, ...(headers as Record<string, string>) },
+    })
+    const text = await response.text()
+    const isJson = response.headers.get('content-type')?.startsWith('application/json')
+    return {
+      status: response.status,
+      headers: response.headers,
+      text,
+      json: isJson && text !== '' ? JSON.parse(text) : undefined,
+    }
+  }
+}
+
+/** Adds a workspace with a key. */
+export async function addWorkspace(server: TestServer, slug: string) {
+  const workspace = await createWorkspace(server.services, operator, { slug })
+  const key = await createKey(
+    { ...server.services, actor: operator, workspaceId: workspace.id },
+    { label: `of ${slug}` },
+  )
+  await recordVerified(server)
+  return { workspace, key }
+}
+
+/** An edge presents a valid key: from then on it may report usage of the workspace. */
+export async function presentKey(url: string, edgeToken: string, key: string): Promise<void> {
+  const { json } = await caller(`${url}/edge/v1`, edgeToken)('POST', '/keys/verify', {
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ key }),
+  })
+  if (!json?.valid) throw new Error(`the key is not valid: ${JSON.stringify(json)}`)
+}
+
+/** As if each edge had verified a key of each workspace. */
+export const recordVerified = ({ services: { store } }: Pick<TestServer, 'services'>) =>
+  store.transaction((tx) =>
+    sql`insert into edge_workspaces (edge_id, workspace_id, verified_at)
+      select edges.id, workspaces.id, 1 from edges cross join workspaces where true
+      on conflict do nothing`.execute(tx),
+  )
+
+/** Adds an edge that has verified a key of each workspace, with functions for its requests. */
+export async function addEdge(server: TestServer, name = 'fra-1') {
+  const edge = await createEdge(server.services, operator, name)
+  await recordVerified(server)
+  const call = caller(`${server.url}/edge/v1`, edge.token)
+  const post = (path: string, body: string) =>
+    call('POST', path, { body, headers: { 'content-type': 'application/json' } })
+  return {
+    ...edge,
+    call,
+    post,
+    verify: (key: string) => post('/keys/verify', JSON.stringify({ key })),
+    report: (report: unknown) => post('/usage', JSON.stringify(report)),
+  }
+}
+
+/** Of a server on PostgreSQL. */
+export function databaseOf({ config: { database } }: TestServer): string {
+  if (database.engine !== 'postgres') throw new Error('not on PostgreSQL')
+  return database.url
+}
+
+/** Renames a table, so that queries on it fail unexpectedly; or renames it back. */
+export const rename = (server: TestServer, from: string, to: string) =>
+  server.services.store.transaction((db) => db.schema.alterTable(from).renameTo(to).execute())

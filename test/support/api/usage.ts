@@ -1,0 +1,20 @@
+// Usage reports, as edges send them.
+import type { Store } from '../../../src/server/store/engine/store.ts'
+import type { ParsedReport } from '../../../src/server/store/engine/usage-report.ts'
+import { createUsageLanes } from '../../../src/server/store/usage/lanes.ts'
+import { mergeReports } from '../../../src/server/store/usage/read.ts'
+
+/** A counter of the default workspace, with zeros for what is not given. */
+export const counter = (given: object) => ({
+  workspace: 'acme',
+  day: '2026-03-01',
+  requests: 0,
+  bytesIn: 0,
+  bytesOut: 0,
+  events: 0,
+  ...given,
+})
+
+/** Merges a report without the limit of an edge. */
+export const mergeReport = (store: Store, report: ParsedReport) =>
+  createUsageLanes(store, (reports) => mergeReports(store, reports))(report)

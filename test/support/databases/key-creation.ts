@@ -1,0 +1,182 @@
+// Every way to create a key, by the operation or command of each surface that does it.
+
+import { commands } from '../../../src/cli/commands.ts'
+import { dashboardOperations } from '../../../src/contract/dashboard/index.ts'
+import { deviceOperations } from '../../../src/contract/device.ts'
+import { edgeOperations } from '../../../src/contract/edge/operations.ts'
+import type { Operation } from '../../../src/contract/operation.ts'
+import { opsOperations } from '../../../src/contract/ops.ts'
+import { variants } from '../../../src/contract/variants.ts'
+import { DAY_MS } from '../../../src/lib/time.ts'
+import { createKey } from '../../../src/server/domain/keys/lifecycle.ts'
+import { type Agent, connectAgent } from '../../mcp/agent.ts'
+import { poll, startDevice } from '../accounts/devices.ts'
+import { addMember } from '../accounts/users.ts'
+import { operator, serve, type TestServer } from '../api/server.ts'
+import type { Test } from '../cleanup.ts'
+import { run } from '../processes/process.ts'
+import type { Engine } from './create.ts'
+
+const writes = (operations: readonly Operation[]) =>
+  operations.filter(({ method }) => method !== 'GET').map(({ id }) => id)
+
+const tools = (operations: readonly Operation[]) =>
+  operations.flatMap(({ tool }) => (tool && !('readOnly' in tool.hints) ? tool.name : []))
+
+/** What can change something, by surface. */
+export const surfaces: Record<string, readonly string[]> = {
+  'public API': writes([...variants.A, ...variants.B]),
+  MCP: tools([...variants.A, ...variants.B]),
+  'dashboard API': writes(dashboardOperations),
+  'device API': writes(deviceOperations),
+  'edge API': writes(edgeOperations),
+  ops: writes(opsOperations),
+  command: commands.map(({ name }) => name),
+}
+
+export async function setUpKeyCreation(t: Test, engine: Engine) {
+  const clock = { now: Date.now() }
+  const server = await serve(t, { engine, clock: () => clock.now })
+  const { url, config, key } = server
+  const { database } = config
+  const databaseUrl = database.engine === 'sqlite' ? `sqlite:${database.path}` : database.url
+  return {
+    server,
+    admin: await addMember(server, 'Adam', 'admin'),
+    agent: await connectAgent(t, 'http', { url, apiKey: key.token }),
+    adit: async (args: string[]) => {
+      const env = { ADIT_DATABASE_URL: databaseUrl, ADIT_URL: url, ADIT_API_KEY: key.token }
+      const { code, stdout, stderr } = await run(t, args, env)
+      return { isAccepted: code === 0, text: stdout + stderr }
+    },
+    /** After the interval between two polls. */
+    pollLater: (deviceCode: string) => {
+      clock.now += 5_000
+      return poll(url, deviceCode)
+    },
+  }
+}
+
+export type Deployment = Awaited<ReturnType<typeof setUpKeyCreation>>
+
+export interface NewKey {
+  label: string
+  /** The life that is asked for; undefined if none is. */
+  days?: number | undefined
+  /** The operator overrides the policy. */
+  force?: boolean | undefined
+}
+
+interface Outcome {
+  isAccepted: boolean
+  text: string
+}
+
+export interface Way {
+  actor: 'key' | 'person' | 'operator'
+  /** Whether a life can be asked for, or is that of an earlier key. */
+  life: 'none' | 'asked' | 'inherited'
+  /** What precedes it while the policy allows everything. Returns the attempt. */
+  prepare(deployment: Deployment, key: NewKey): Promise<() => Promise<Outcome>>
+}
+
+const outcome = ({ status, text }: { status: number; text: string }): Outcome => ({
+  isAccepted: status < 300,
+  text,
+})
+
+const expiryIn = (days: number | undefined) =>
+  days === undefined ? {} : { expiresAt: new Date(Date.now() + days * DAY_MS).toISOString() }
+
+/** A key that exists before, for rotations. */
+const addEarlierKey = ({ services, workspace }: TestServer, { label, days }: NewKey) =>
+  createKey({ ...services, workspaceId: workspace.id, actor: operator }, { label, ...expiryIn(days) })
+
+const forced = ({ force }: NewKey) => (force ? ['--force'] : [])
+
+const called = (agent: Agent, name: string, args: Record<string, unknown>) => async () => {
+  const { failed, text } = await agent.call(name, args)
+  return { isAccepted: !failed, text }
+}
+
+/** The operations and commands that create keys. For some, another one is the way that they use. */
+export const ways: Record<string, Way | { uses: string }> = {
+  'public API tokens.create': {
+    actor: 'key',
+    life: 'none',
+    prepare:
+      async ({ server }, { label }) =>
+      async () =>
+        outcome(await server.post('/tokens', { label })),
+  },
+  'MCP create_api_key': {
+    actor: 'key',
+    life: 'none',
+    prepare: async ({ agent }, { label }) => called(agent, 'create_api_key', { label }),
+  },
+  'command keys create': {
+    actor: 'key',
+    life: 'none',
+    prepare:
+      async ({ adit }, { label }) =>
+      () =>
+        adit(['keys', 'create', '--label', label]),
+  },
+  'dashboard API keys.create': {
+    actor: 'person',
+    life: 'asked',
+    prepare:
+      async ({ admin }, { label, days }) =>
+      async () =>
+        outcome(await admin.post('/workspaces/acme/keys', { label, ...expiryIn(days) })),
+  },
+  'dashboard API keys.rotate': {
+    actor: 'person',
+    life: 'inherited',
+    prepare: async ({ admin, server }, key) => {
+      const { id } = await addEarlierKey(server, key)
+      return async () => outcome(await admin.post(`/workspaces/acme/keys/${id}/rotate`, { overlap: '7d' }))
+    },
+  },
+  'dashboard API devices.approve': {
+    actor: 'person',
+    life: 'asked',
+    prepare: async ({ admin, server, pollLater }, { label, days }) => {
+      const { deviceCode, userCode } = await startDevice(server.url, label)
+      return async () => {
+        const body = { code: userCode, ...expiryIn(days) }
+        const approved = await admin.post('/workspaces/acme/devices', body)
+        await pollLater(deviceCode)
+        return outcome(approved)
+      }
+    },
+  },
+  'device API device.token': {
+    actor: 'person',
+    life: 'asked',
+    prepare: async ({ admin, server, pollLater }, { label, days }) => {
+      const { deviceCode, userCode } = await startDevice(server.url, label)
+      await admin.post('/workspaces/acme/devices', { code: userCode, ...expiryIn(days) })
+      return async () => outcome(await pollLater(deviceCode))
+    },
+  },
+  'command admin key create': {
+    actor: 'operator',
+    life: 'asked',
+    prepare: async ({ adit }, key) => {
+      const expires = key.days === undefined ? [] : ['--expires', `${key.days}d`]
+      const words = ['admin', 'key', 'create', '--workspace', 'acme', '--label', key.label]
+      return () => adit([...words, ...expires, ...forced(key)])
+    },
+  },
+  'command admin key rotate': {
+    actor: 'operator',
+    life: 'inherited',
+    prepare: async ({ adit, server }, key) => {
+      const { id } = await addEarlierKey(server, key)
+      return () => adit(['admin', 'key', 'rotate', id, '--overlap', '7d', ...forced(key)])
+    },
+  },
+  'command login': { uses: 'device API device.token' },
+  'command mcp': { uses: 'MCP create_api_key' },
+}

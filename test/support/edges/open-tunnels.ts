@@ -1,0 +1,116 @@
+// An edge that claims and reports tunnels, as the tests of the control plane drive it: nothing by itself.
+import { randomBytes } from 'node:crypto'
+import type { ReportedTunnel } from '../../../src/contract/edge/tunnel-fields.ts'
+import type { ClaimResult, SyncRequest, SyncResult, TunnelClaim } from '../../../src/contract/edge/tunnels.ts'
+import { createGrants } from '../../../src/server/directory/grants.ts'
+import { createEdge } from '../../../src/server/domain/tunnels/edges.ts'
+import { caller, operator, recordVerified, type TestServer } from '../api/server.ts'
+import { SECRET } from '../databases/migrated-databases.ts'
+
+export const tunnelId = () => `tun_${randomBytes(10).toString('hex')}`
+
+let started = Date.now()
+
+/** Each is later than those before. */
+export function newSession(): string {
+  started += 1
+  return `${started.toString(36).padStart(9, '0')}-${randomBytes(6).toString('hex')}`
+}
+
+/** A tunnel of the server's workspace and key. */
+export const tunnelOf = (server: TestServer, given: Partial<ReportedTunnel> = {}): ReportedTunnel => ({
+  id: tunnelId(),
+  workspace: server.workspace.slug,
+  name: 'my-app',
+  type: 'http',
+  pool: false,
+  url: `https://${given.name ?? 'my-app'}.acme.localhost`,
+  keyId: server.key.id,
+  clientAddress: '192.0.2.7',
+  clientVersion: 'adit/0.1.0',
+  openedAt: '2026-11-15T10:02:11.000Z',
+  requests: 0,
+  bytesIn: 0,
+  bytesOut: 0,
+  streams: 0,
+  ...given,
+})
+
+const grants = createGrants(SECRET)
+
+/** As if the edge had just verified the key. */
+export const grantOf = (edge: { id: string }, keyId: string) => grants.issue(edge.id, keyId, Date.now())
+
+export type TunnelEdge = Awaited<ReturnType<typeof addTunnelEdge>>
+
+/** `url`: of a node other than the server. */
+export async function addTunnelEdge(server: TestServer, name: string, url = server.url) {
+  const edge = await createEdge(server.services, operator, name)
+  await recordVerified(server)
+  const call = caller(`${url}/edge/v1`, edge.token)
+  const post = (path: string, body: unknown) =>
+    call('POST', path, { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } })
+  const state = { session: newSession(), sequence: 0, previous: 0 }
+
+  const claimBody = (tunnel: TunnelClaim['tunnel'], given: Partial<TunnelClaim> = {}): TunnelClaim => ({
+    session: state.session,
+    sequence: state.sequence + 1,
+    grant: grantOf(edge, tunnel.keyId),
+    tunnel,
+    ...given,
+  })
+  const syncBody = (given: Partial<SyncRequest> = {}): SyncRequest => ({
+    session: state.session,
+    sequence: state.sequence + 1,
+    previous: state.previous,
+    version: 'adit/0.1.0',
+    startedAt: '2026-11-15T08:00:00.000Z',
+    load: { tunnels: 0, streams: 0 },
+    changed: [],
+    closed: [],
+    grants: grantsOf(given.changed ?? []),
+    ...given,
+  })
+  const grantsOf = (tunnels: readonly ReportedTunnel[]) =>
+    [...new Set(tunnels.map(({ keyId }) => keyId))].map((keyId) => grantOf(edge, keyId))
+  const expectOk = <T>({ status, text, json }: Awaited<ReturnType<typeof post>>): T => {
+    if (status !== 200) throw new Error(`${status} ${text}`)
+    return json
+  }
+  return {
+    ...edge,
+    state,
+    call,
+    post,
+    claimBody,
+    syncBody,
+    claim: async (tunnel: TunnelClaim['tunnel'], given: Partial<TunnelClaim> = {}) =>
+      expectOk<ClaimResult>(await post('/tunnels/claim', claimBody(tunnel, given))),
+    /** The next sync; its response arrives. */
+    sync: async (given: Partial<SyncRequest> = {}) => {
+      const body = syncBody(given)
+      const result = expectOk<SyncResult>(await post('/tunnels/sync', body))
+      state.sequence = body.sequence
+      state.previous = result.resync ? 0 : body.sequence
+      return result
+    },
+    restart: () => Object.assign(state, { session: newSession(), sequence: 0, previous: 0 }),
+  }
+}
+
+/** Ends the lease of an edge, as if it had been away for longer. */
+export const expireLease = ({ services }: TestServer, edgeId: string) =>
+  services.store.transaction((db) =>
+    db.updateTable('edge_sessions').set({ lease_until: 0 }).where('edge_id', '=', edgeId).execute(),
+  )
+
+/** What the control plane has of an edge. */
+export async function storedTunnels({ services }: TestServer, edgeId: string): Promise<string[]> {
+  const rows = await services.store.db
+    .selectFrom('open_tunnels')
+    .select('id')
+    .where('edge_id', '=', edgeId)
+    .orderBy('id')
+    .execute()
+  return rows.map(({ id }) => id)
+}

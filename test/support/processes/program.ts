@@ -1,0 +1,46 @@
+// A program that is installed on this machine, and what it prints.
+import assert from 'node:assert/strict'
+import { type SpawnOptions, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { atEnd, type Test } from '../cleanup.ts'
+import { until } from '../until.ts'
+
+export interface Program {
+  /** Everything it has printed. */
+  output(): string
+  waitFor(pattern: RegExp): Promise<void>
+  ended: Promise<unknown>
+}
+
+export function startProgram(t: Test, command: string, args: string[], options: SpawnOptions = {}): Program {
+  const child = spawn(command, args, { ...options, stdio: ['ignore', 'pipe', 'pipe'] })
+  let output = ''
+  for (const stream of [child.stdout, child.stderr])
+    stream?.on('data', (chunk) => {
+      output += chunk
+    })
+  const ended = once(child, 'close')
+  atEnd(t, () => {
+    child.kill('SIGKILL')
+    return ended
+  })
+  return {
+    output: () => output,
+    waitFor: async (pattern) => {
+      await until(`${command} prints ${pattern}`, () => pattern.test(output)).catch((error) => {
+        throw new Error(`${error.message}\n${output}`)
+      })
+    },
+    ended,
+  }
+}
+
+/** A command or configuration of a document, with other values: what is replaced must be in it. */
+export function replaceShown(text: string, replacements: Record<string, string>): string {
+  let replaced = text
+  for (const [shown, real] of Object.entries(replacements)) {
+    assert.ok(replaced.includes(shown), shown)
+    replaced = replaced.replaceAll(shown, real)
+  }
+  return replaced
+}

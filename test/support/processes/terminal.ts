@@ -1,0 +1,36 @@
+// A command on a pseudo-terminal, which `script` provides.
+import { spawn } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { atEnd, type Test } from '../cleanup.ts'
+import { until } from '../until.ts'
+import { root } from './process.ts'
+
+export const hasTerminal = existsSync('/usr/bin/script')
+export const NO_TERMINAL = '"script" is not installed'
+
+/** Columns are set before the command starts. */
+export function atTerminal(t: Test, args: string[], env: Record<string, string>, columns = 80) {
+  const command = [process.execPath, join(root, 'bin/adit.js'), ...args].map((arg) => `'${arg}'`).join(' ')
+  const child = spawn('script', ['-qefc', `stty cols ${columns}; exec ${command}`, '/dev/null'], {
+    env: { PATH: process.env.PATH ?? '', TERM: 'xterm', ...env },
+    stdio: ['pipe', 'pipe', 'inherit'],
+  })
+  atEnd(t, () => child.kill('SIGKILL'))
+  let output = ''
+  let position = 0
+  child.stdout.on('data', (chunk) => {
+    output += chunk
+  })
+  const ended = new Promise<number | null>((resolve) => child.once('close', resolve))
+  return {
+    output: () => output.replaceAll('\r\n', '\n'),
+    ended,
+    /** Waits for the next occurrence of the prompt, and types. */
+    async reply(prompt: string, text: string) {
+      await until(prompt, () => output.includes(prompt, position))
+      position = output.indexOf(prompt, position) + prompt.length
+      child.stdin.write(text)
+    },
+  }
+}

@@ -1,0 +1,125 @@
+// A real Caddy with deploy/Caddyfile, and a real ACME server (pebble) that validates its challenges. Both are
+// packages of Debian: `apt-get install caddy pebble`.
+import assert from 'node:assert/strict'
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { request } from 'node:https'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { atEnd, type Test } from '../cleanup.ts'
+import { createFolder } from '../databases/create.ts'
+import { freePort, isListening } from '../processes/ports.ts'
+import { root } from '../processes/process.ts'
+import { until } from '../until.ts'
+import { makeCertificate } from './certificates.ts'
+
+const isInstalled = (program: string) => !spawnSync(program, ['--help']).error
+
+/** Undefined if all of it is installed. */
+export const caddyMissing = ['caddy', 'pebble', 'pebble-challtestsrv', 'openssl'].every(isInstalled)
+  ? undefined
+  : 'caddy and pebble are not installed here (apt-get install caddy pebble)'
+
+export interface Acme {
+  directory: string
+  /** The certificate of its own HTTPS server. */
+  serverCa: string
+  /** File with the root of the certificates that it issues. */
+  rootFile: string
+  root: string
+  httpPort: number
+  httpsPort: number
+}
+
+function startProgram(t: Test, program: string, args: string[], env: Record<string, string> = {}) {
+  const child = spawn(program, args, {
+    env: { PATH: process.env.PATH ?? '', ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  let output = ''
+  for (const stream of [child.stdout, child.stderr])
+    stream.on('data', (chunk) => {
+      output += chunk
+    })
+  const ended = once(child, 'exit')
+  atEnd(t, () => {
+    child.kill('SIGKILL')
+    return ended
+  })
+  const whenListening = (port: number) =>
+    until(`${program} listens`, () => {
+      assert.equal(child.exitCode, null, output)
+      return isListening(port)
+    })
+  return { output: () => output, whenListening }
+}
+
+/** All names resolve to this machine, where Caddy has the ports of HTTP and HTTPS. */
+export async function startAcme(t: Test): Promise<Acme> {
+  const folder = createFolder(t)
+  const [port, management, dns, httpPort, httpsPort] = await Promise.all(Array.from({ length: 5 }, freePort))
+  const file = (name: string) => join(folder, name)
+  const made = makeCertificate(t, 'IP:127.0.0.1')
+  assert.ok(made)
+  const { certificate, key: privateKey } = made
+  const pebble = {
+    listenAddress: `127.0.0.1:${port}`,
+    managementListenAddress: `127.0.0.1:${management}`,
+    ...{ certificate, privateKey, httpPort, tlsPort: httpsPort },
+  }
+  writeFileSync(file('pebble.json'), JSON.stringify({ pebble }))
+  const only = ['-http01', '', '-https01', '', '-tlsalpn01', '', '-management', '', '-defaultIPv6', '']
+  const resolver = startProgram(t, 'pebble-challtestsrv', ['-dns01', `127.0.0.1:${dns}`, ...only])
+  const acme = startProgram(t, 'pebble', ['-config', file('pebble.json'), '-dnsserver', `127.0.0.1:${dns}`], {
+    PEBBLE_VA_NOSLEEP: '1',
+  })
+  await resolver.whenListening(dns as number)
+  await acme.whenListening(management as number)
+  const sent = request({
+    host: '127.0.0.1',
+    port: management,
+    path: '/roots/0',
+    ca: readFileSync(certificate),
+  })
+  sent.end()
+  const [response] = await once(sent, 'response')
+  const rootCertificate = await text(response)
+  writeFileSync(file('root.pem'), rootCertificate)
+  return {
+    directory: `https://127.0.0.1:${port}/dir`,
+    serverCa: certificate,
+    rootFile: file('root.pem'),
+    root: rootCertificate,
+    httpPort: httpPort as number,
+    httpsPort: httpsPort as number,
+  }
+}
+
+/** deploy/Caddyfile as it is, with the ports and the CA of the test. */
+export async function startCaddy(t: Test, acme: Acme, env: Record<string, string>) {
+  const folder = createFolder(t)
+  const options = [
+    'admin off',
+    `http_port ${acme.httpPort}`,
+    `https_port ${acme.httpsPort}`,
+    `storage file_system ${folder}`,
+    `acme_ca ${acme.directory}`,
+    `acme_ca_root ${acme.serverCa}`,
+  ]
+  const caddy = startProgram(
+    t,
+    'caddy',
+    ['run', '--config', join(root, 'deploy/Caddyfile'), '--adapter', 'caddyfile'],
+    { HOME: folder, CADDY_GLOBAL_OPTIONS: options.join('\n'), ...env },
+  )
+  await caddy.whenListening(acme.httpsPort)
+  return {
+    output: caddy.output,
+    /** Hosts that have a certificate. */
+    certificates: () =>
+      readdirSync(folder, { recursive: true, encoding: 'utf8' })
+        .flatMap((path) => /([^/]+)\.crt$/.exec(path)?.[1] ?? [])
+        .toSorted(),
+  }
+}
