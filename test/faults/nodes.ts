@@ -30,8 +30,13 @@ const jumpingClock = `--import=${new URL('jumping-clock.ts', import.meta.url)}`
 export async function startNode(t: Test, name: string, env: Record<string, string>): Promise<Node> {
   let errorLog = ''
   const start = async () => {
-    // A long run creates more keys than the default limit allows.
-    const limits = { ADIT_KEYS_PER_WORKSPACE: '1000000' }
+    const limits = {
+      // A long run creates more keys than the default limit allows.
+      ADIT_KEYS_PER_WORKSPACE: '1000000',
+      // The clients of all edges have one address here: while a node is paused, they open more connections to
+      // it than a process accepts from one client.
+      ADIT_TRUSTED_PROXIES: '127.0.0.1',
+    }
     const NODE_OPTIONS = `${env.NODE_OPTIONS ?? ''} ${jumpingClock}`
     const started = await startServing(t, { ...env, ...limits, ADIT_LOG_LEVEL: 'error', NODE_OPTIONS })
     started.child.stderr?.on('data', (chunk) => {
