@@ -187,7 +187,7 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
     onConnectionsLimited: options.onConnectionsLimited,
     ...createRouter(controlApi, ingress),
   })
-  await listener.complete
+  await listener.allListening
 
   return {
     url: `http://${host.includes(':') ? `[${host}]` : host}:${listeningPort}`,

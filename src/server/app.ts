@@ -159,10 +159,16 @@ export async function startServer(
   const { host, port } = config
   await server.ready()
   listener = await orStop(config, 'ADIT', () =>
-    startListener(server.server, { host, port, isWorker: primary !== undefined }),
+    startListener(server.server, {
+      host,
+      port,
+      ...(primary && { inheritedSockets: primary.sockets }),
+      onError: (error) => log.error({ err: error }, 'cannot accept connections'),
+    }),
   )
   url = listenUrl(host, listener.address)
-  await listener.complete
+  await listener.allListening
+  primary?.announceListening(listener.address.port)
   if (metricsAddress) {
     const registry = await createRegistry(metricsOf(node, openStreams))
     if (primary) primary.offerMetrics(() => registry.getMetricsAsJSON())

@@ -18,6 +18,17 @@ test('new connections get a response within 300 ms while others keep the control
   await assertAdmitted(t, { port: Number(new URL(url).port), request: UNAUTHORIZED })
 })
 
+test('new connections get a response within 300 ms while others do the same to several workers', async (t) => {
+  const env = {
+    ADIT_DATABASE_URL: await createMigratedDatabase(t, 'sqlite'),
+    ADIT_WORKERS: '2',
+    ADIT_LOG_LEVEL: 'info',
+  }
+  const { url, waitFor } = await startServing(t, env)
+  await waitFor(/"worker listening"/, 'stderr')
+  await assertAdmitted(t, { port: Number(new URL(url).port), request: UNAUTHORIZED })
+})
+
 /** A server that responds to every request with its name. */
 async function startNamed(t: TestContext, name: string, port = 0, server = createServer()) {
   server.on('request', (_request, response) => response.end(name))

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { Agent, type IncomingMessage, request } from 'node:http'
-import { createServer } from 'node:net'
+import { connect, createServer } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -29,7 +29,7 @@ async function startWorkers(t: TestContext, engine: Engine) {
   return { ...served, database, secrets, workers: () => workersOf(primary) }
 }
 
-/** On a connection of its own, which the primary gives to the workers in turn, or on that of the agent. */
+/** On a connection of its own, to any of the workers, or on that of the agent. */
 async function send(
   url: string,
   token: string,
@@ -44,6 +44,13 @@ async function send(
   const json = JSON.parse(await text(response)) as { id: string; token: string }
   const [worker = ''] = String(response.headers['x-request-id']).split(/-\d+$/)
   return { status: response.statusCode, json, worker }
+}
+
+/** On a connection of its own. */
+async function fetchOnce(url: string): Promise<void> {
+  const response = await fetch(url, { headers: { connection: 'close' } })
+  await response.body?.cancel()
+  assert.equal(response.status, 200)
 }
 
 /** Connections that stay open, one to each of the two workers. */
@@ -105,6 +112,48 @@ for (const engine of engines) {
   })
 }
 
+test('no new connection fails while workers are replaced, and none is accepted after they stop', async (t) => {
+  const { child, ended, url, waitFor } = await startWorkers(t, 'sqlite')
+  const port = Number(new URL(url).port)
+  let isOver = false
+  let count = 0
+  const connectUntilOver = async () => {
+    while (!isOver) {
+      await fetchOnce(`${url}/healthz`)
+      count += 1
+    }
+  }
+  const clients = Promise.all(Array.from({ length: 20 }, connectUntilOver))
+  child.kill('SIGHUP')
+  await Promise.race([clients, waitFor(/"workers restarted"/, 'stderr')])
+  isOver = true
+  await clients
+  t.diagnostic(`${count} connections`)
+  child.kill('SIGTERM')
+  assert.equal((await ended).code, 0)
+  await assert.rejects(once(connect(port, '127.0.0.1'), 'connect'), { code: 'ECONNREFUSED' })
+})
+
+test('after a worker was killed, the others get its new connections, also while a replacement starts', async (t) => {
+  const { url, workers, waitFor } = await startWorkers(t, 'sqlite')
+  const [first, remaining] = workers() as [number, number]
+  let killed = first
+  for (let kills = 1; kills <= 3; kills++) {
+    process.kill(killed, 'SIGKILL')
+    await waitFor(new RegExp(`("worker ended; starting another".*){${kills}}`, 's'), 'stderr')
+    await until('a replacement starts', () => workers().some((pid) => pid !== remaining))
+    const [starting] = workers().filter((pid) => pid !== remaining) as [number]
+    process.kill(starting, 'SIGSTOP')
+    try {
+      await Promise.all(Array.from({ length: 50 }, () => fetchOnce(`${url}/healthz`)))
+    } finally {
+      process.kill(starting, 'SIGCONT')
+    }
+    killed = starting
+  }
+  await waitFor(/("worker listening".*){2}/s, 'stderr')
+})
+
 test('a worker that is killed is replaced, and the combined counters do not decrease', async (t) => {
   const { url, metrics, secrets, workers } = await startWorkers(t, 'sqlite')
   const verified = async () =>
@@ -147,6 +196,27 @@ test('a worker with many writes to SQLite leaves the others their share', async 
   ])
   t.diagnostic(`${count.single} by one connection, ${count.many} by ${many.length} of the other worker`)
   assert.ok(count.single > 20, `${count.single} of ${count.single + count.many}`)
+})
+
+test('where sockets cannot be bound for the workers, they share one', async (t) => {
+  // Like a system without SO_REUSEPORT.
+  const replaceClass = [
+    'import net from "node:net"',
+    'import { syncBuiltinESMExports } from "node:module"',
+    'net.BoundSocket = class { constructor() { throw Object.assign(new Error(), { code: "ENOTSUP" }) } }',
+    'syncBuiltinESMExports()',
+  ].join(';')
+  const database = await createMigratedDatabase(t, 'sqlite')
+  const { key } = await populate(database)
+  const { url, waitFor } = await startServing(t, {
+    ADIT_DATABASE_URL: database,
+    ADIT_WORKERS: '2',
+    ADIT_LOG_LEVEL: 'info',
+    NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(replaceClass)}`,
+  })
+  await waitFor(/"worker listening"/, 'stderr')
+  const agents = await connectToEachWorker(t, url, key)
+  for (const agent of agents) assert.equal((await send(url, key, { agent })).status, 200)
 })
 
 test('an address in use, and an invalid number of workers, are reported once', async (t) => {

@@ -34,7 +34,7 @@ const rules: Record<string, { parts: string[]; packages?: string[] }> = {
     packages: ['fastify', 'fast-json-stringify', '@fastify/static', 'pino', 'typebox'],
   },
   'server/webhooks': { parts: ['lib', 'server/domain'], packages: ['standardwebhooks'] },
-  'server/workers': { parts: ['lib', 'server/store'], packages: ['pino'] },
+  'server/workers': { parts: ['lib', 'server/config', 'server/store'], packages: ['pino'] },
   'server/config': { parts: ['contract', 'lib', 'server/store'] },
   'server/session-secret': { parts: ['lib', 'server/config'] },
   'server/operator': { parts: [] },

@@ -8,6 +8,7 @@ import { handleCounterCalls, listenError, listenUrl, logMetricsFailure } from '.
 import type { Config } from '../../server/config/server.ts'
 import { openServices } from '../../server/services.ts'
 import { combinedMetrics } from '../../server/workers/combined-metrics.ts'
+import { reservePort } from '../../server/workers/port.ts'
 import { startWorkers, type Workers } from '../../server/workers/primary.ts'
 import { CommandError } from '../errors.ts'
 import type { Io } from '../io.ts'
@@ -23,7 +24,10 @@ export async function serveWithWorkers(io: Io, config: Config, log: Logger): Pro
   const services = await openServices(config, log, DATABASE_TIMEOUT_MS)
   if (config.database.engine === 'sqlite') log.info({ path: config.database.path }, 'using SQLite database')
   try {
-    const workers = await startWorkers(config, log, handleCounterCalls()).catch(() => {
+    const port = await reservePort(config.host, config.port).catch((error) => {
+      throw listenError(config, 'ADIT', error)
+    })
+    const workers = await startWorkers(config, port, log, handleCounterCalls()).catch(() => {
       throw new CommandError('worker', 'The first worker ended before it listened; see its error above.')
     })
     const stop = () => workers.stop('SIGTERM')
@@ -33,7 +37,7 @@ export async function serveWithWorkers(io: Io, config: Config, log: Logger): Pro
     onNpmGone(stop)
     const metrics = await startMetrics(config, workers, log)
     try {
-      const url = config.baseUrl ?? listenUrl(config.host, workers.address)
+      const url = config.baseUrl ?? listenUrl(config.host, workers)
       await announce(io, config, services, { url, metricsUrl: metrics?.url })
     } catch (error) {
       stop()

@@ -4,8 +4,8 @@
 import { type AddressInfo, createServer, type ListenOptions, Server, type Socket } from 'node:net'
 import { setImmediate } from 'node:timers/promises'
 
-const SOCKETS = 64
-/** Where the system cannot distribute connections to several sockets: macOS, Windows, old kernels. */
+export const SOCKETS = 64
+/** SO_REUSEPORT is not supported: macOS, Windows, old kernels. */
 const UNSUPPORTED = new Set(['ENOTSUP', 'ENOPROTOOPT', 'EINVAL'])
 /** For connections that wait to be accepted when the listener is closed. */
 const CLOSE_TIMEOUT_MS = 1_000
@@ -15,14 +15,16 @@ export interface ListenerOptions {
   readonly port: number
   /** Of accepted connections, like the option of the server. */
   readonly keepAliveInitialDelay?: number
-  /** Workers of a cluster share the socket of their primary. */
-  readonly isWorker?: boolean
+  /** In a worker: those of its primary. If there are none, the cluster module provides one. */
+  readonly inheritedSockets?: readonly Socket[]
+  /** Accepting a connection failed, for example because there are too many open files. */
+  readonly onError?: (error: Error) => void
 }
 
 export interface Listener {
   readonly address: AddressInfo
-  /** Resolves when all sockets listen. */
-  readonly complete: Promise<unknown>
+  /** Resolves when all sockets listen, or have failed to: one is enough. */
+  readonly allListening: Promise<unknown>
   /** The number of open connections. */
   connectionCount(): number
   /**
@@ -33,7 +35,6 @@ export interface Listener {
 }
 
 export async function startListener(server: Server, options: ListenerOptions): Promise<Listener> {
-  const { host, port, isWorker = false } = options
   let accepted = 0
   let open = 0
   server.on('connection', (socket: Socket) => {
@@ -43,67 +44,107 @@ export async function startListener(server: Server, options: ListenerOptions): P
       open -= 1
     })
   })
-  const isShared = !isWorker && (await listenShared(server, { host, port }))
-  if (!isShared) await listen(server, { host, port })
+  const otherAddresses = await listenFirst(server, options)
   const address = server.address() as AddressInfo
-  // Not awaited here, so that the caller can prepare the server before its first connection. It also works
-  // with fewer sockets.
-  const others = isShared ? createSockets(server, options.keepAliveInitialDelay) : []
-  const complete = Promise.allSettled(
-    others.map((socket) => listen(socket, { host: address.address, port: address.port, reusePort: true })),
+  const others = otherAddresses.map(() => createOther(server, options.keepAliveInitialDelay))
+  reportErrors([server, ...others], options.onError)
+  // Not awaited here, so that the caller can prepare the server before its first connection.
+  const allListening = Promise.allSettled(
+    otherAddresses.map((other, index) => listen(others[index] as Server, other)),
   )
   return {
     address,
-    complete,
+    allListening,
     connectionCount: () => open,
     async close() {
       const deadline = performance.now() + CLOSE_TIMEOUT_MS
-      // Until the end of this turn, in which the sockets may have been polled already.
+      // Finish this turn of the event loop; its poll phase may be over.
       await setImmediate()
       for (let before = -1; accepted !== before && performance.now() < deadline; ) {
         before = accepted
         await setImmediate()
       }
-      for (const socket of others) socket.close()
+      for (const other of others) other.close()
       // Not the method of an HTTP server, which also closes connections on which a request is arriving.
       Server.prototype.close.call(server)
     },
   }
 }
 
-/** Whether other sockets can listen on the same port. */
-async function listenShared(server: Server, address: ListenOptions): Promise<boolean> {
-  // Fails if another program listens on the port: with `reusePort` both would get some of the connections.
-  if (address.port !== 0) {
-    const exclusive = createServer()
-    await listen(exclusive, { ...address, exclusive: true })
-    await new Promise((resolve) => exclusive.close(resolve))
+/** What `listen` of a server takes: an address, or a socket that is bound. */
+type Address = ListenOptions | Socket
+
+/** Returns the addresses of the other sockets of the same port. */
+async function listenFirst(server: Server, options: ListenerOptions): Promise<readonly Address[]> {
+  const { host, port, inheritedSockets } = options
+  const [inherited, ...others] = inheritedSockets ?? []
+  if (inherited) {
+    await listen(server, inherited)
+    return others
   }
+  if (!inheritedSockets && (await listenReusePort(server, { host, port }))) {
+    const { address, port: number } = server.address() as AddressInfo
+    return Array.from({ length: SOCKETS - 1 }, () => ({ host: address, port: number, reusePort: true }))
+  }
+  await listen(server, { host, port })
+  return []
+}
+
+/** Whether other sockets can listen on the same port. */
+async function listenReusePort(server: Server, address: ListenOptions): Promise<boolean> {
+  if (address.port !== 0) await probe(address)
   try {
     await listen(server, { ...address, reusePort: true })
     return true
   } catch (error) {
-    if (UNSUPPORTED.has((error as NodeJS.ErrnoException).code ?? '')) return false
+    if (isReusePortUnsupported(error)) return false
     throw error
   }
 }
 
-/** Sockets whose connections are those of the server, with the options of an HTTP server. */
-function createSockets(server: Server, keepAliveInitialDelay?: number): Server[] {
+export const isReusePortUnsupported = (error: unknown): boolean =>
+  UNSUPPORTED.has((error as NodeJS.ErrnoException).code ?? '')
+
+/**
+ * Fails if another program listens on the port: with `reusePort` both would get some of the connections. Two
+ * servers of one user that start within the same few milliseconds can still share it: the system has no way
+ * to reserve a port for the sockets of one process.
+ */
+export async function probe(address: ListenOptions): Promise<AddressInfo> {
+  const server = createServer()
+  await listen(server, { ...address, exclusive: true })
+  const found = server.address() as AddressInfo
+  await new Promise((resolve) => server.close(resolve))
+  return found
+}
+
+/** A server whose connections are those of the given one, with the options of an HTTP server. */
+function createOther(server: Server, keepAliveInitialDelay?: number): Server {
   const options = {
     allowHalfOpen: true,
     noDelay: true,
     ...(keepAliveInitialDelay !== undefined && { keepAlive: true, keepAliveInitialDelay }),
   }
-  return Array.from({ length: SOCKETS - 1 }, () =>
-    createServer(options, (connection) => server.emit('connection', connection)),
-  )
+  return createServer(options, (connection) => server.emit('connection', connection))
 }
 
-function listen(server: Server, address: ListenOptions): Promise<void> {
+/** Reports each kind of error once: all sockets fail together, and again at the next connection. */
+function reportErrors(servers: Server[], onError: (error: Error) => void = () => {}): void {
+  const reported = new Set<unknown>()
+  const report = (error: NodeJS.ErrnoException) => {
+    if (reported.has(error.code)) return
+    reported.add(error.code)
+    onError(error)
+  }
+  for (const server of servers) server.on('error', report)
+}
+
+function listen(server: Server, address: Address): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>()
-  // Also errors of later connections, which have no other listener.
-  server.on('error', reject)
-  server.listen(address, resolve)
+  server.once('error', reject)
+  server.listen(address, () => {
+    server.off('error', reject)
+    resolve()
+  })
   return promise
 }

@@ -41,6 +41,16 @@ export function profilesPath(environment: NodeJS.ProcessEnv = process.env): stri
 /** Of an edge without a control plane, in the working directory. */
 export const TOKENS_FILE = 'tokens.json'
 
+/** The first descriptor after those of the standard streams and of the channel to the primary. */
+const FIRST_DESCRIPTOR = 4
+
+/** For a worker that inherits so many sockets. */
+export const workerEnvironment = (sockets: number) => ({ ADIT_WORKER_SOCKETS: String(sockets) })
+
+/** In a worker: the descriptors of the sockets that it inherits. */
+export const inheritedDescriptors = (environment: NodeJS.ProcessEnv = process.env): number[] =>
+  Array.from({ length: Number(environment.ADIT_WORKER_SOCKETS) }, (_, index) => FIRST_DESCRIPTOR + index)
+
 /** npm does not forward a signal that it gets itself, so a child of npm has to notice that npm is gone. */
 export const isStartedByNpm = (): boolean => process.env.npm_lifecycle_event !== undefined
 

@@ -5,6 +5,8 @@ export type Message =
   /** To all other workers. */
   | { kind: 'adit:broadcast'; payload: string }
   | { kind: 'adit:metrics-request' }
+  /** From a worker that accepts connections. */
+  | { kind: 'adit:listening'; port: number }
   /** To a worker in whose place another listens: it completes its requests and ends. */
   | { kind: 'adit:replaced' }
   /** From a worker, to call a function of the primary; and its result. */

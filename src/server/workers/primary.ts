@@ -1,9 +1,11 @@
 // The primary: starts the workers, which share its port, replaces those that end, and restarts them one after
 // the other. It serves no requests itself.
-import cluster, { type Address, type Worker } from 'node:cluster'
+import cluster, { type Worker } from 'node:cluster'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import { workerEnvironment } from '../config/environment.ts'
 import { isMessage, sendTo } from './messages.ts'
+import type { Port, PortSockets } from './port.ts'
 
 /** A worker that does not listen by then is killed; during a restart the previous one keeps serving. */
 const START_TIMEOUT_MS = 90_000
@@ -20,7 +22,7 @@ export interface WorkersConfig {
 }
 
 export interface Workers {
-  readonly address: Address
+  readonly port: number
   /** The listening workers. */
   list(): Worker[]
   /** Starts another worker for each, and stops the previous one when it listens. */
@@ -33,11 +35,15 @@ export interface Workers {
 
 /** One of the `count` positions, empty between the end of a worker and the start of the next. */
 interface Slot {
-  worker: Worker | undefined
+  worker?: Worker | undefined
+  /** Of the worker and of the one that replaces it. */
+  sockets?: PortSockets | undefined
 }
 
+/** Without `sharedPort`, the cluster module passes the connections to the workers. */
 export async function startWorkers(
   { workers: count, stopDelayS }: WorkersConfig,
+  sharedPort: Port | undefined,
   log: Logger,
   handleCall: (name: string, args: unknown[]) => unknown,
 ): Promise<Workers> {
@@ -46,18 +52,24 @@ export async function startWorkers(
     if (!isMessage(message) || message.kind !== 'adit:call') return
     sendTo(worker, { kind: 'adit:result', id: message.id, result: handleCall(message.name, message.args) })
   })
-  const fork = (): Worker =>
+  function fork(slot: Slot): Worker {
+    slot.sockets ??= sharedPort?.open()
+    const fds = slot.sockets?.fds ?? []
+    cluster.setupPrimary({ stdio: ['inherit', 'inherit', 'inherit', 'ipc', ...fds] })
+    const worker = cluster.fork(workerEnvironment(fds.length))
     // Emitted if a connection or a message cannot be passed to a worker that has just ended.
-    cluster.fork().on('error', (error) => log.warn({ err: error }, 'cannot reach a worker'))
-  const first = fork()
-  const address = await listening(first)
-  const slots: Slot[] = [{ worker: first }]
+    return worker.on('error', (error) => log.warn({ err: error }, 'cannot reach a worker'))
+  }
+  const firstSlot: Slot = {}
+  firstSlot.worker = fork(firstSlot)
+  const port = await listening(firstSlot.worker)
+  const slots: Slot[] = [firstSlot]
   const stopping = new AbortController()
   let restarting: Promise<void> | undefined
   let isRestartRequested = false
 
-  async function start(): Promise<Worker> {
-    const worker = fork()
+  async function start(slot: Slot): Promise<Worker> {
+    const worker = fork(slot)
     await listening(worker)
     log.info({ worker: worker.process.pid }, 'worker listening')
     return worker
@@ -69,6 +81,8 @@ export async function startWorkers(
     while (!stopping.signal.aborted) {
       const { ranMs, ...reason } = await runWorker(slot).catch((error) => ({ err: error, ranMs: 0 }))
       if (stopping.signal.aborted) return
+      // Nobody accepts the connections of these sockets; the other workers get those that follow.
+      closeSockets(slot)
       if (ranMs > STABLE_MS) backoffMs = BACKOFF_MIN_MS
       log.error({ ...reason, retryMs: backoffMs }, 'worker ended; starting another')
       await sleep(backoffMs, undefined, stopping).catch(() => {})
@@ -78,7 +92,7 @@ export async function startWorkers(
 
   /** Resolves when the worker of the slot, or one that a restart has put there, has ended. */
   async function runWorker(slot: Slot) {
-    slot.worker ??= await start()
+    slot.worker ??= await start(slot)
     const listeningSince = performance.now()
     for (;;) {
       const worker: Worker = slot.worker
@@ -94,7 +108,7 @@ export async function startWorkers(
     for (const slot of slots) {
       const previous = slot.worker
       if (!previous || stopping.signal.aborted) continue
-      const next = await start()
+      const next = await start(slot)
       // If the previous one has ended meanwhile, `supervise` replaces it.
       const isReplaced = slot.worker === previous
       if (isReplaced) slot.worker = next
@@ -111,10 +125,10 @@ export async function startWorkers(
     }
   }
 
-  while (slots.length < count) slots.push({ worker: undefined })
+  while (slots.length < count) slots.push({})
   const supervised = slots.map(supervise)
   return {
-    address,
+    port,
     list: () => slots.flatMap(({ worker }) => worker ?? []),
     restart() {
       isRestartRequested = true
@@ -129,10 +143,17 @@ export async function startWorkers(
       if (!stopping.signal.aborted)
         setTimeout(killAll, stopDelayS * 1_000 + STOP_TIMEOUT_MS, 'SIGKILL').unref()
       stopping.abort()
+      // When the workers no longer listen, connections are refused instead of waiting.
+      slots.forEach(closeSockets)
       killAll(signal)
     },
     ended: Promise.all(supervised).then(async () => void (await Promise.all(runningWorkers().map(exitOf)))),
   }
+}
+
+function closeSockets(slot: Slot): void {
+  slot.sockets?.close()
+  slot.sockets = undefined
 }
 
 const runningWorkers = (): Worker[] =>
@@ -142,11 +163,13 @@ function killAll(signal: NodeJS.Signals): void {
   for (const worker of runningWorkers()) worker.process.kill(signal)
 }
 
-/** Rejects if the worker ends before it listens. */
-function listening(worker: Worker): Promise<Address> {
-  const { promise, resolve, reject } = Promise.withResolvers<Address>()
+/** Resolves with the port. Rejects if the worker ends before it listens. */
+function listening(worker: Worker): Promise<number> {
+  const { promise, resolve, reject } = Promise.withResolvers<number>()
   const timer = setTimeout(() => worker.process.kill('SIGKILL'), START_TIMEOUT_MS)
-  worker.once('listening', resolve)
+  worker.on('message', (message: unknown) => {
+    if (isMessage(message) && message.kind === 'adit:listening') resolve(message.port)
+  })
   worker.once('error', reject)
   worker.once('exit', () => reject(new Error('The worker ended before it listened.')))
   return promise.finally(() => clearTimeout(timer))

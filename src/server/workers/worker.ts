@@ -1,9 +1,14 @@
 // A worker's connection to its primary.
 import cluster from 'node:cluster'
+import { Socket } from 'node:net'
+import { inheritedDescriptors } from '../config/environment.ts'
 import type { Siblings } from '../store/engine/siblings.ts'
 import { isMessage, type Message } from './messages.ts'
 
 export interface Primary extends Siblings {
+  /** To listen on. None if the cluster module passes connections to the workers. */
+  readonly sockets: readonly Socket[]
+  announceListening(port: number): void
   /** Calls a function of the primary. Arguments and results are JSON. */
   call(name: string, args: unknown[]): Promise<unknown>
   /** The metrics that the primary combines with those of the other workers. */
@@ -55,6 +60,9 @@ export function connectToPrimary(): Primary | undefined {
   // A terminal sends them to every process. The primary decides, and sends SIGTERM.
   for (const name of ['SIGHUP', 'SIGINT'] as const) process.on(name, () => {})
   return {
+    // Not readable: a read would fail, because the sockets are not connections.
+    sockets: inheritedDescriptors().map((fd) => new Socket({ fd, readable: false })),
+    announceListening: (port) => send({ kind: 'adit:listening', port }),
     broadcast: (payload) => send({ kind: 'adit:broadcast', payload }),
     onBroadcast(listener) {
       onBroadcast = listener
