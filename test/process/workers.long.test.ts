@@ -140,7 +140,7 @@ test('after a worker was killed, the others get its new connections, also while 
   let killed = first
   for (let kills = 1; kills <= 3; kills++) {
     process.kill(killed, 'SIGKILL')
-    await waitFor(new RegExp(`("worker ended; starting another".*){${kills}}`, 's'), 'stderr')
+    await waitFor(new RegExp(`("worker exited; restarting".*){${kills}}`, 's'), 'stderr')
     await until('a replacement starts', () => workers().some((pid) => pid !== remaining))
     const [starting] = workers().filter((pid) => pid !== remaining) as [number]
     process.kill(starting, 'SIGSTOP')

@@ -84,7 +84,7 @@ export async function startWorkers(
       // Nobody accepts the connections of these sockets; the other workers get those that follow.
       closeSockets(slot)
       if (ranMs > STABLE_MS) backoffMs = BACKOFF_MIN_MS
-      log.error({ ...reason, retryMs: backoffMs }, 'worker ended; starting another')
+      log.error({ ...reason, retryMs: backoffMs }, 'worker exited; restarting')
       await sleep(backoffMs, undefined, stopping).catch(() => {})
       backoffMs = Math.min(backoffMs * 2, BACKOFF_MAX_MS)
     }
