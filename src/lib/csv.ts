@@ -4,14 +4,20 @@ type Cell = string | number | bigint
 
 /**
  * Text that begins with one of these signs would run as a formula; an apostrophe before it makes it text.
- * Some spreadsheets separate cells at semicolons or tabs, and then do not see the quotes of the whole cell.
+ * Some spreadsheets separate cells at semicolons or tabs, and then do not see the quotes of the whole cell,
+ * but drop those of the text.
  */
-const FORMULA = /(^|[;\t\r\n])(?= *[=+\-@＝＋－＠])/g
+const FORMULA = /(^|[;\t\r\n])(?=[ "]*[=+\-@＝＋－＠])/g
+/** LibreOffice can also separate cells at spaces, and knows formulas by this sign only. */
+const FORMULA_AFTER_SPACE = / (?="*=[^ ])/g
 const LEADING_CONTROL = /^(?=[\t\r])/
 
 function quote(cell: Cell): string {
-  const text = String(cell).replace(FORMULA, "$1'").replace(LEADING_CONTROL, "'")
-  // LibreOffice offers to separate cells at spaces as well.
+  const text = String(cell)
+    .replace(FORMULA, "$1'")
+    .replace(FORMULA_AFTER_SPACE, " '")
+    .replace(LEADING_CONTROL, "'")
+  // For those that separate cells at commas and at spaces.
   return /[",;\t\r\n]| [=+\-@＝＋－＠]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
 }
 
