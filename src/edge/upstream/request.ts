@@ -167,9 +167,19 @@ export class UpstreamRequest implements ConnectionUser, ResponseHandler {
   }
 }
 
+/** Servers read the body of these before they respond, or reject it. */
+const METHODS_WITH_BODY = new Set(['POST', 'PUT', 'PATCH'])
+
 /**
- * Never `Connection: close`: a server that responds before it has read the body would reset the connection,
- * and the response could be lost.
+ * A body that servers do not expect is often left unread: `Connection: close` keeps them from parsing it as a
+ * request. For an upload it would do harm: a server that responds before it has read the body would reset the
+ * connection, and the response could be lost.
  */
-const format = ({ method, target, headers, isUpgrade }: RequestHead) =>
-  `${method} ${target} HTTP/1.1\r\n${formatHeaders(headers)}${isUpgrade ? '' : 'Connection: keep-alive\r\n'}\r\n`
+const connectionOption = ({ method, body }: RequestHead) =>
+  body === 'none' || METHODS_WITH_BODY.has(method) ? 'keep-alive' : 'close'
+
+function format(head: RequestHead): string {
+  const { method, target, headers, isUpgrade } = head
+  const connection = isUpgrade ? '' : `Connection: ${connectionOption(head)}\r\n`
+  return `${method} ${target} HTTP/1.1\r\n${formatHeaders(headers)}${connection}\r\n`
+}
