@@ -1,6 +1,6 @@
 // Limits what slow receivers keep in memory: bytes that were received, and not yet sent on. From half of a
 // budget on, windows shrink (`isHigh`). Beyond it, the slowest connections of the network with the most bytes
-// are evicted, and all others go on.
+// are evicted, and all others go on. Where several budgets share a total, the largest shrink first.
 import type { MemoryPressure } from '../../yamux/index.ts'
 import { DenseSet } from './dense-set.ts'
 
@@ -8,6 +8,8 @@ import { DenseSet } from './dense-set.ts'
 const REFRESH_MS = 1_000
 /** An eviction leaves this share, so that the next one is not due at once. */
 const EVICTION_TARGET = 7 / 8
+/** A budget may have this share of what is left of the total. */
+const SHARE_OF_FREE = 1 / 4
 
 /** A connection whose buffers count. */
 export interface BufferUser {
@@ -25,7 +27,7 @@ export interface BufferUser {
 }
 
 /** Limits several budgets in total. */
-export class SharedBufferBudget implements MemoryPressure {
+export class SharedBufferBudget {
   readonly #bytesMax: number
   readonly #budgets = new Set<BufferBudget>()
   #bytes = 0
@@ -42,6 +44,11 @@ export class SharedBufferBudget implements MemoryPressure {
 
   get isHigh(): boolean {
     return this.#bytes > this.#bytesMax / 2
+  }
+
+  /** Falls while the total fills, so that those who use little are affected last. */
+  get share(): number {
+    return (this.#bytesMax - this.#bytes) * SHARE_OF_FREE
   }
 
   add(budget: BufferBudget): void {
@@ -102,7 +109,7 @@ export class BufferBudget implements MemoryPressure {
   }
 
   get isHigh(): boolean {
-    return this.#bytes > this.#bytesMax / 2 || this.#shared?.isHigh === true
+    return this.#bytes > Math.min(this.#bytesMax / 2, this.#shared?.share ?? Number.POSITIVE_INFINITY)
   }
 
   /** Accounts for a change of the bytes of a user, which has them already. */

@@ -81,6 +81,22 @@ test('a total takes from the budget that uses the most', async () => {
   assert.equal(budgets[1]?.isHigh, true)
 })
 
+test('while a total is scarce, those who use much are under pressure, and those who use little are not', () => {
+  const shared = new SharedBufferBudget(4_000)
+  const budgets = Array.from({ length: 5 }, () => new BufferBudget(1_000, shared))
+  for (const budget of budgets) shared.add(budget)
+  const users = budgets.map((budget, index) =>
+    new User(budget, `${index}`, 1).buffer(index === 0 ? 100 : 500),
+  )
+  const pressure = () => budgets.map(({ isHigh }) => isHigh)
+  assert.equal(shared.bytes, 2_100)
+  assert.deepEqual(pressure(), [false, true, true, true, true])
+  for (const user of users.slice(1)) user.buffer(400)
+  assert.deepEqual(pressure(), [true, true, true, true, true], 'there is less left than anybody needs')
+  for (const user of users.slice(1)) user.buffer(-500)
+  assert.deepEqual(pressure(), [false, false, false, false, false])
+})
+
 test('a connection that begins is not slow, and a fast beginning does not count for long', () => {
   const [idle, steady, stalled] = [new TransferRate(0), new TransferRate(0), new TransferRate(0)]
   stalled.add(100_000_000)
