@@ -11,6 +11,7 @@ import type {
 } from '../edge-sdk/index.ts'
 import { EdgeInstruments } from '../lib/metrics/edge-instruments.ts'
 import type { EdgeSources } from '../lib/metrics/edge-metrics.ts'
+import { listenUrl } from '../lib/net/listen-url.ts'
 import { type Listener, startListener } from '../lib/net/listener.ts'
 import { SharedBufferBudget } from '../tunnel-protocol/buffers/buffer-budget.ts'
 import { OWN_PATHS } from '../tunnel-protocol/protocol.ts'
@@ -73,7 +74,7 @@ export interface EdgeOptions
 }
 
 export interface RunningEdge {
-  /** The address of the listener. */
+  /** Of the listener, for programs on this machine. */
   readonly url: string
   readonly metrics: Omit<EdgeSources, 'version'>
   stop(): Promise<void>
@@ -190,7 +191,7 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
   await listener.allListening
 
   return {
-    url: `http://${host.includes(':') ? `[${host}]` : host}:${listeningPort}`,
+    url: listenUrl(host, listener.address),
     metrics: {
       instruments,
       openTunnels: () => registry.tunnels(),

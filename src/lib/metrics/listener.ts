@@ -1,6 +1,7 @@
 // The listener for metrics, apart from the public one: GET /metrics in the text format of Prometheus.
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
+import { listenUrl } from '../net/listen-url.ts'
 import { framingRule } from '../net/request-framing.ts'
 
 const http = process.getBuiltinModule('node:http')
@@ -66,9 +67,8 @@ export async function startMetricsListener(
   )
   limitConnections(server)
   await listen(server, port, host)
-  const { port: listeningPort } = server.address() as AddressInfo
   return {
-    url: `http://${host.includes(':') ? `[${host}]` : host}:${listeningPort}/metrics`,
+    url: `${listenUrl(host, server.address() as AddressInfo)}/metrics`,
     async stop() {
       const closed = new Promise((resolve) => server.close(resolve))
       server.closeAllConnections()

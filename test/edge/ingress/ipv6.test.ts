@@ -23,6 +23,7 @@ suite('edge on IPv6', { skip: ipv6Missing }, () => {
         ...dualStack,
         ADIT_EDGE_HOST: listening,
       })
+      assert.equal(edge.url, `http://${listening === '::' ? '127.0.0.1' : '[::1]'}:${edge.port}`)
       for (const address of addresses) {
         const url = `http://${address.includes(':') ? `[${address}]` : address}:${edge.port}`
         const options = { key: keys[0] as string, port: local.port, name: 'app' }
