@@ -6,6 +6,7 @@ import { DRAIN_MS, runTunnel } from '../../tunnel/run.ts'
 import type { Opened, ProxiedConnection, ProxiedRequest, TunnelType } from '../../tunnel-protocol/protocol.ts'
 import { type Access, keyRejected } from '../api.ts'
 import { formatBytes } from '../bytes.ts'
+import { formatDuration } from '../duration.ts'
 import { CommandError, UsageError } from '../errors.ts'
 import type { Io } from '../io.ts'
 import { awaitShutdown } from '../server/shutdown.ts'
@@ -112,7 +113,7 @@ function shutdownSignals() {
 }
 
 const timeOfDay = () => dim(new Date().toISOString().slice(11, 19))
-const duration = (ms: number) => `${String(Math.round(ms)).padStart(5)} ms`
+const duration = (ms: number) => formatDuration(ms).padStart(8)
 
 function requestLine({ method, path, status, ms }: ProxiedRequest): Text {
   const color = status >= 500 ? red : status >= 400 ? yellow : green

@@ -63,6 +63,8 @@ test('tunnel tcp prints the address and each connection; with --json each line i
   await tunnel.waitFor(/^Forwarding to tcp:\/\/localhost:5432\. Press Ctrl-C to stop\.$/m, 'stderr')
   side.send({ event: 'connection', bytesIn: 120, bytesOut: 4096, ms: 5321.2 })
   await tunnel.waitFor(/^\d\d:\d\d:\d\d {3}5321 ms {2}120 B in, 4\.0 KiB out$/m, 'stderr')
+  side.send({ event: 'connection', bytesIn: 120, bytesOut: 4096, ms: 3_900_000 })
+  await tunnel.waitFor(/^\d\d:\d\d:\d\d {4}1h 05m {2}120 B in, 4\.0 KiB out$/m, 'stderr')
   tunnel.child.kill('SIGTERM')
   const { code, stdout } = await tunnel.ended
   assert.deepEqual([code, stdout], [0, `${TCP.url}\n`])
