@@ -12,6 +12,8 @@ export interface Option {
   readonly required?: true
   /** May be given several times. */
   readonly repeatable?: true
+  /** Only its error message says that the command has no such flag; neither help nor completion has it. */
+  readonly hidden?: true
 }
 
 export const groups = ['Workspace', 'Tunnels', 'Server', 'Admin', 'Other'] as const
@@ -61,6 +63,9 @@ export const commonOptions: { [name: string]: Option } = {
   json: { summary: 'print JSON: data on stdout, errors on stderr' },
   help: { summary: 'show this help' },
 }
+
+export const visibleOptions = ({ options }: Command): [name: string, option: Option][] =>
+  Object.entries({ ...options, ...commonOptions }).filter(([, { hidden }]) => !hidden)
 
 type Values = Record<string, string | string[] | boolean | undefined>
 

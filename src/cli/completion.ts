@@ -1,6 +1,6 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: shell variables have this syntax
 // Completion scripts for shells, generated from the commands.
-import { type Command, commonOptions } from './command.ts'
+import { type Command, visibleOptions } from './command.ts'
 
 export const shells = ['bash', 'zsh', 'fish'] as const
 export type Shell = (typeof shells)[number]
@@ -12,10 +12,11 @@ function nextWords(commands: readonly Command[]): Map<string, Set<string>> {
     const known = after.get(words) ?? new Set()
     after.set(words, known.add(next))
   }
-  for (const { name, options } of commands) {
+  for (const command of commands) {
+    const { name } = command
     const words = name.split(' ')
     for (const [index, word] of words.entries()) add(words.slice(0, index).join(' '), word)
-    for (const option of Object.keys({ ...options, ...commonOptions })) add(name, `--${option}`)
+    for (const [option] of visibleOptions(command)) add(name, `--${option}`)
   }
   add('', 'help')
   for (const shell of shells) add('completion', shell)

@@ -1,5 +1,5 @@
 // Help pages, derived from the definitions of commands. They fit 80 columns.
-import { type Command, commonOptions, groups, type Option } from './command.ts'
+import { type Command, commonOptions, groups, type Option, visibleOptions } from './command.ts'
 import { bold, joinLines, type Text } from './style.ts'
 
 const WIDTH = 80
@@ -52,7 +52,6 @@ export function helpForPrefix(commands: readonly Command[], prefix: string): Tex
 
 export function helpFor(command: Command): Text {
   const { details, environment } = command
-  const options = { ...command.options, ...commonOptions }
   return joinLines([
     [bold('Usage:'), ` adit ${usageOf(command)} [flags]`],
     '',
@@ -61,7 +60,7 @@ export function helpFor(command: Command): Text {
     ...(command.group === 'Admin' ? ['', ...wrap(ADMIN, WIDTH)] : []),
     '',
     bold('Flags:'),
-    ...list(Object.entries(options).map(([name, option]) => [flagOf(name, option), summaryOf(option)])),
+    ...list(visibleOptions(command).map(([name, option]) => [flagOf(name, option), summaryOf(option)])),
     ...(environment
       ? [
           '',

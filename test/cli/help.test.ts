@@ -8,6 +8,8 @@ import { run } from '../support/processes/process.ts'
 
 const COLUMNS = 80
 
+type Options = Record<string, { hidden?: true }>
+
 const assertFits = (text: string) => {
   for (const line of text.split('\n')) assert.ok([...line].length <= COLUMNS, line)
 }
@@ -36,11 +38,18 @@ test('the help of a command has its arguments, flags and variables, in 80 column
     const { code, stdout } = await run(t, [...name.split(' '), '--help'], {})
     assert.equal(code, 0)
     assert.ok(stdout.startsWith(`Usage: adit ${name}`))
-    for (const option of [...Object.keys(options), 'json', 'help']) assert.ok(stdout.includes(`--${option}`))
+    for (const [option, { hidden = false }] of Object.entries({ ...options, json: {}, help: {} } as Options))
+      assert.equal(stdout.includes(`--${option}`), !hidden, `${name} --${option}`)
     for (const argument of names) assert.ok(stdout.includes(`<${argument}>`))
     for (const variable of Object.keys(environment)) assert.ok(stdout.includes(variable), variable)
     assertFits(stdout)
   }
+})
+
+test('the help of adit tunnel tcp has no flags that are for HTTP only', async (t) => {
+  const { stdout } = await run(t, ['tunnel', 'tcp', '--help'], {})
+  assert.doesNotMatch(stdout, /basic-auth|--serve/)
+  assert.match(stdout, /--allow-ip/)
 })
 
 test('the help of a group lists its commands with their arguments', async (t) => {

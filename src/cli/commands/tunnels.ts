@@ -32,10 +32,7 @@ const KEY_OF_PROFILE =
 const tunnelOptions = {
   name: { value: '<name>', summary: 'first label of the host name (default: random)' },
   pool: { summary: 'share the name with other clients of the workspace' },
-  'basic-auth': {
-    value: '<user>',
-    summary: 'require this user and a password, which is asked for (HTTP only)',
-  },
+  'basic-auth': { value: '<user>', summary: 'require this user and a password, which is asked for' },
   'allow-ip': {
     value: '<cidr>',
     summary: 'allow only this address or network, e.g. 203.0.113.0/24',
@@ -86,7 +83,7 @@ export const tunnelCommands: readonly Command[] = [
         `${STOPPING}\n` +
         `${EDGE_ACCESS} ${KEY_OF_PROFILE}\n\n${API_ACCESS}`,
       arguments: ['target'],
-      options: tunnelOptions,
+      options: { ...tunnelOptions, 'basic-auth': { ...tunnelOptions['basic-auth'], hidden: true } },
     },
     async (input, io) => (await import('../tunnels/tunnel.ts')).tunnel('tcp', input, io),
   ),
