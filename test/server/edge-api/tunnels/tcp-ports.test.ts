@@ -226,11 +226,14 @@ for (const engine of engines) {
     const first = (await edge.post('/tunnels/claim', body)).json
     await edge.sync({ changed: [tunnel] })
     assert.deepEqual((await edge.post('/tunnels/claim', body)).json, first)
-    const { url } = await server.services.store.db
-      .selectFrom('open_tunnels')
-      .select('url')
-      .executeTakeFirstOrThrow()
-    assert.equal(url, `tcp://db.acme.localhost:${first.port}`, 'whatever the sync reported')
+    for (const url of [tunnel.url, 'tcp://db.acme.localhost:1', 'http://db.acme.localhost:81']) {
+      await edge.sync({ changed: [{ ...tunnel, url }] })
+      const stored = await server.services.store.db
+        .selectFrom('open_tunnels')
+        .select('url')
+        .executeTakeFirstOrThrow()
+      assert.equal(stored.url, `tcp://db.acme.localhost:${first.port}`, 'whatever a sync reports')
+    }
   })
 
   test(`${engine}: without a range there are no TCP tunnels, and another range leaves ports where they are`, async (t) => {
