@@ -9,8 +9,10 @@ import { lazily } from '../lib/lazily.ts'
 import { type MetricsListener, startMetricsListener } from '../lib/metrics/listener.ts'
 import { createRegistry } from '../lib/metrics/registry.ts'
 import { serverMetrics } from '../lib/metrics/server-metrics.ts'
+import { type ListenAddress, listenError } from '../lib/net/listen-error.ts'
+import { listenUrl } from '../lib/net/listen-url.ts'
 import { type Listener, startListener } from '../lib/net/listener.ts'
-import { errorMessage, StartupError } from '../lib/startup-error.ts'
+import { errorMessage } from '../lib/startup-error.ts'
 import type { AuthSettings } from './auth/options.ts'
 import { type Config, removeBetterAuthVariables, version } from './config/server.ts'
 import { startChangeFollower } from './directory/change-follower.ts'
@@ -428,37 +430,3 @@ const logAuth = (log: Logger) => (level: string, message: string) => {
 
 export const logMetricsFailure = (log: Logger) => (error: unknown) =>
   log.error({ err: error }, 'failed to collect metrics')
-
-/** The host as configured: the one of the address may be a wildcard. */
-export const listenUrl = (host: string, { port }: { port: number }): string =>
-  `http://${urlHost(host)}:${port}`
-
-interface ListenAddress {
-  host: string
-  port: number
-}
-
-/** `settings`: what the names of the settings of the address begin with. */
-export const listenError = (address: ListenAddress, settings: string, error: unknown): StartupError =>
-  new StartupError('address', explain(address, settings, error as NodeJS.ErrnoException), error)
-
-function explain(
-  { host, port }: ListenAddress,
-  settings: string,
-  { code, message }: NodeJS.ErrnoException,
-): string {
-  switch (code) {
-    case 'EADDRINUSE':
-      return `Another program listens on ${host}:${port}. Stop it, or set ${settings}_PORT to a free port.`
-    case 'EACCES':
-      return `This user may not listen on port ${port}. Set ${settings}_PORT to one above 1023.`
-    default:
-      return `Cannot listen on ${host}:${port}: ${message}. Check ${settings}_HOST and ${settings}_PORT.`
-  }
-}
-
-/** A host that works in a URL: loopback instead of the wildcard, IPv6 in brackets. */
-function urlHost(host: string): string {
-  if (host === '0.0.0.0' || host === '::') return '127.0.0.1'
-  return host.includes(':') ? `[${host}]` : host
-}
