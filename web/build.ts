@@ -13,12 +13,7 @@ const log = (line: string) => process.stderr.write(`${line}\n`)
 
 /** SHA-256 of all build inputs. */
 function hashInputs(): string {
-  const inputs = [
-    'web/**/*',
-    'src/{client,contract,credentials}/**/*.ts',
-    'src/lib/time.ts',
-    'package-lock.json',
-  ]
+  const inputs = ['web/**/*', 'src/{client,contract,lib}/**/*.ts', 'package-lock.json']
   const files = globSync(inputs, { cwd: root, exclude: ['web/dist/**'], withFileTypes: true })
   const hash = createHash('sha256')
   for (const file of files
