@@ -19,65 +19,24 @@ import {
 import type { ServerEvent } from '../../src/edge-sdk/sse-parser.ts'
 import { createSecret } from '../../src/lib/credentials/secret.ts'
 import { createTopics } from '../../src/server/directory/topics.ts'
-import { createKey, revoke } from '../../src/server/domain/keys/lifecycle.ts'
 import { revoke as revokeEdge } from '../../src/server/domain/tunnels/edges.ts'
 import { provision } from '../../src/server/domain/workspaces/manage.ts'
-import { addEdge, addWorkspace, operator, serve, type TestServer } from '../support/api/server.ts'
+import { addWorkspace, operator, type TestServer } from '../support/api/server.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
-import { createMigratedDatabase, type Engine, engines } from '../support/databases/create.ts'
+import { createMigratedDatabase, engines } from '../support/databases/create.ts'
 import { SECRET } from '../support/databases/migrated-databases.ts'
-import { startRelay } from '../support/network/relay.ts'
 import { root, run, startServing } from '../support/processes/process.ts'
 import { until } from '../support/until.ts'
-
-const newKey = (server: TestServer) =>
-  createKey({ ...server.services, actor: operator, workspaceId: server.workspace.id })
-
-const revokeKey = (server: TestServer, key: { id: string }) =>
-  revoke({ ...server.services, actor: operator, workspaceId: server.workspace.id }, key.id)
-
-/** A verifier connected to a real server through a relay; its verification requests are recorded. */
-async function setUp(t: Test, options: VerifierOptions = {}, engine: Engine = 'sqlite') {
-  const server = await serve(t, { engine })
-  const edge = await addEdge(server)
-  const relay = await startRelay(t, server.url)
-  const direct = createControlPlane({ url: server.url, credential: edge.token })
-  const relayed = createControlPlane({ url: relay.url, credential: edge.token })
-  const { counted, requested } = counting(relayed)
-  const notices: string[] = []
-  const start = (controlPlane: ControlPlane, more: VerifierOptions = {}) => {
-    const all = { onNotice: (line: string) => notices.push(line), ...options, ...more }
-    const verifier = startVerifier(controlPlane, all)
-    atEnd(t, verifier.close)
-    return verifier
-  }
-  return { server, edge, relay, direct, relayed, counted, requested, notices, start }
-}
-
-/** Records every verification request. */
-function counting(controlPlane: ControlPlane) {
-  const requested: string[] = []
-  const verify = (key: string) => {
-    requested.push(key)
-    return controlPlane.verify(key)
-  }
-  return { counted: { ...controlPlane, verify }, requested }
-}
-
-/** Waits until the cache is in use: verifying twice sends at most one request. */
-async function warm(verifier: { verify(key: string): Promise<unknown> }, key: string, requested: string[]) {
-  await until('a key is cached', async () => {
-    const before = requested.length
-    await verifier.verify(key)
-    await verifier.verify(key)
-    return requested.length === before || requested.length === before + 1
-  })
-}
+import { counting, newKey, revokeKey, setUpVerifier, warm } from './verifier.ts'
 
 for (const engine of engines) {
   test(`${engine}: a key is verified once, and rejected from the cache after its revocation`, async (t) => {
     const gone: string[] = []
-    const { server, counted, requested, start } = await setUp(t, { onRevoked: (id) => gone.push(id) }, engine)
+    const { server, counted, requested, start } = await setUpVerifier(
+      t,
+      { onRevoked: (id) => gone.push(id) },
+      engine,
+    )
     const verifier = start(counted)
     const key = await newKey(server)
     await warm(verifier, key.token, requested)
@@ -107,7 +66,7 @@ for (const engine of engines) {
 
   test(`${engine}: a response in flight does not make a revoked key valid again`, async (t) => {
     const gone: string[] = []
-    const { server, relay, direct, relayed, start } = await setUp(
+    const { server, relay, direct, relayed, start } = await setUpVerifier(
       t,
       { onRevoked: (id) => gone.push(id) },
       engine,
@@ -132,7 +91,7 @@ for (const engine of engines) {
 }
 
 test('a node that lags behind does not make a revoked key valid again', async (t) => {
-  const { server, direct, start } = await setUp(t)
+  const { server, direct, start } = await setUpVerifier(t)
   const key = await newKey(server)
   const accepted = await direct.verify(key.token)
   await revokeKey(server, key)
@@ -144,7 +103,9 @@ test('a node that lags behind does not make a revoked key valid again', async (t
 })
 
 test('while the stream is lost, cached keys are used until staleAfterMs, and not longer', async (t) => {
-  const { server, relay, counted, requested, notices, start } = await setUp(t, { staleAfterMs: 1_500 })
+  const { server, relay, counted, requested, notices, start } = await setUpVerifier(t, {
+    staleAfterMs: 1_500,
+  })
   const verifier = start(counted)
   const key = await newKey(server)
   await warm(verifier, key.token, requested)
@@ -184,7 +145,7 @@ test('while the stream is lost, cached keys are used until staleAfterMs, and not
 })
 
 test('a stream that becomes silent without closing counts as lost', async (t) => {
-  const { server, relay, direct, relayed, start } = await setUp(t, { staleAfterMs: 1_000 })
+  const { server, relay, direct, relayed, start } = await setUpVerifier(t, { staleAfterMs: 1_000 })
   // Verification requests go directly; only the stream is delayed.
   const { counted, requested } = counting({ ...relayed, verify: direct.verify })
   const verifier = start(counted)
@@ -198,7 +159,9 @@ test('a stream that becomes silent without closing counts as lost', async (t) =>
 
 test('a stream that was lost briefly resumes at its position, and the cache is kept', async (t) => {
   const gone: string[] = []
-  const { server, relay, counted, requested, start } = await setUp(t, { onRevoked: (id) => gone.push(id) })
+  const { server, relay, counted, requested, start } = await setUpVerifier(t, {
+    onRevoked: (id) => gone.push(id),
+  })
   const verifier = start(counted)
   const [stays, goes] = [await newKey(server), await newKey(server)]
   await warm(verifier, stays.token, requested)
@@ -215,7 +178,7 @@ test('a stream that was lost briefly resumes at its position, and the cache is k
 
 test('a reset clears the cache and calls onReset', async (t) => {
   let resets = 0
-  const { server, counted, requested, start } = await setUp(t, { onReset: () => resets++ })
+  const { server, counted, requested, start } = await setUpVerifier(t, { onReset: () => resets++ })
   let position: string | undefined
   // The first stream is closed and resumed with the position of another database.
   const verifier = start({
@@ -275,7 +238,7 @@ test('an edge that reconnects immediately does not delay the shutdown of a serve
 })
 
 test('the cache is limited: the least recently used key is evicted first', async (t) => {
-  const { server, counted, requested, start } = await setUp(t, { keysMax: 2 })
+  const { server, counted, requested, start } = await setUpVerifier(t, { keysMax: 2 })
   const verifier = start(counted)
   const [a, b, c] = [await newKey(server), await newKey(server), await newKey(server)]
   await warm(verifier, a.token, requested)
@@ -288,7 +251,7 @@ test('the cache is limited: the least recently used key is evicted first', async
 })
 
 test('workspace details are revalidated after revalidateAfterMs, and kept if that fails', async (t) => {
-  const { server, relay, direct, relayed, start } = await setUp(t, { revalidateAfterMs: 300 })
+  const { server, relay, direct, relayed, start } = await setUpVerifier(t, { revalidateAfterMs: 300 })
   // The stream does not pass the relay, so it survives the cut.
   const { counted, requested } = counting({ ...direct, verify: relayed.verify })
   const verifier = start(counted)
@@ -304,24 +267,8 @@ test('workspace details are revalidated after revalidateAfterMs, and kept if tha
   assert.equal((await verifier.verify(key.token)).valid, true)
 })
 
-test('a workspace that is provisioned after its key was cached is provisioned within a second', async (t) => {
-  const { server, counted, requested, start } = await setUp(t)
-  const verifier = start(counted)
-  const { key } = await addWorkspace(server, 'beta')
-  await warm(verifier, key.token, requested)
-  await provision(server.services, operator, 'beta')
-  const isProvisioned = async () => {
-    const result = await verifier.verify(key.token)
-    return result.valid && result.workspace.provisioned
-  }
-  await until('it is provisioned', isProvisioned, 1_000)
-  const before = requested.length
-  await isProvisioned()
-  assert.equal(requested.length, before, 'the new result is cached')
-})
-
 test('concurrent verifications of a key share one request; too many are rejected', async (t) => {
-  const { server, relay, direct, relayed, start } = await setUp(t)
+  const { server, relay, direct, relayed, start } = await setUpVerifier(t)
   const { counted, requested } = counting({ ...direct, verify: relayed.verify })
   const verifier = start(counted)
   const key = await newKey(server)
@@ -339,7 +286,7 @@ test('concurrent verifications of a key share one request; too many are rejected
 })
 
 test('the control plane is not asked about a text that cannot be a key', async (t) => {
-  const { server, direct, start } = await setUp(t)
+  const { server, direct, start } = await setUpVerifier(t)
   const { counted, requested } = counting(direct)
   const verifier = start(counted)
   const { token } = await newKey(server)
@@ -352,7 +299,7 @@ test('the control plane is not asked about a text that cannot be a key', async (
 
 test('onConnected is called when the control plane is first reached, and after each outage', async (t) => {
   let connections = 0
-  const { relay, counted, start } = await setUp(t, { onConnected: () => connections++ })
+  const { relay, counted, start } = await setUpVerifier(t, { onConnected: () => connections++ })
   relay.cut()
   start(counted)
   await sleep(300)
@@ -365,7 +312,7 @@ test('onConnected is called when the control plane is first reached, and after e
 })
 
 test('an edge whose credential was revoked rejects every key, and the notice has the reason', async (t) => {
-  const { server, edge, counted, requested, notices, start } = await setUp(t, { staleAfterMs: 800 })
+  const { server, edge, counted, requested, notices, start } = await setUpVerifier(t, { staleAfterMs: 800 })
   const verifier = start(counted)
   const key = await newKey(server)
   await warm(verifier, key.token, requested)

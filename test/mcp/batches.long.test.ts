@@ -1,76 +1,21 @@
 // Large batches and many parallel requests are limited, and do not delay other requests.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
 import { connect } from 'node:net'
-import { type TestContext, test } from 'node:test'
-import { createKey } from '../../src/server/domain/keys/lifecycle.ts'
+import { test } from 'node:test'
 import { McpSlots } from '../../src/server/http/api/mcp-slots.ts'
-import { operator, serve } from '../support/api/server.ts'
-import { type Engine, engines } from '../support/databases/create.ts'
-import { insertRevokedKeys } from '../support/databases/many-keys.ts'
-import { assertUndelayed } from '../support/network/latency.ts'
-import { startServing } from '../support/processes/process.ts'
+import { serve } from '../support/api/server.ts'
 import { until } from '../support/until.ts'
 import { type Access, callMessage, postMessage } from './agent.ts'
+import { BATCH_MAX, batchOf, listCall, PER_KEY_MAX, startNode } from './large-batches.ts'
 
-const BATCH_MAX = 10
-const PER_KEY_MAX = 4
 const PER_WORKSPACE_MAX = 8
-const RESPONSE_BYTES_MAX = 3 * 1024 * 1024
-const GROWTH_MAX_BYTES = 400 * 1024 * 1024
-const LOAD_MS = 1_500
-
-/** The tool with the largest result. */
-const listCall = (id: number) => callMessage(id, 'list_api_keys', { limit: 1_000 })
-const batchOf = (count: number) => Array.from({ length: count }, (_, index) => listCall(index))
 
 interface Response {
   id: number
   result?: { isError?: boolean; structuredContent: { tokens: object[] } }
   error?: { code: number; message: string }
 }
-
-async function startNode(t: TestContext, engine: Engine) {
-  const server = await serve(t, { engine })
-  await insertRevokedKeys(server.services.store, server.workspace.id, 1_000)
-  const { database } = server.config
-  const node = await startServing(t, {
-    ADIT_DATABASE_URL: database.engine === 'sqlite' ? `sqlite:${database.path}` : database.url,
-    ADIT_LOG_LEVEL: 'silent',
-  })
-  const access: Access = { url: node.url, apiKey: server.key.token }
-  assert.equal((await postMessage(access, listCall(0))).status, 200)
-  const ctx = { ...server.services, actor: operator, workspaceId: server.workspace.id }
-  const addAccess = async (): Promise<Access> => ({ url: node.url, apiKey: (await createKey(ctx)).token })
-  return { node, access, addAccess }
-}
-
-const peakBytes = (pid: number) =>
-  Number(/VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) * 1024
-
-for (const engine of engines)
-  test(`${engine}: four clients that send the largest batches delay other requests by less than 300 ms, and memory stays bounded`, async (t) => {
-    const { node, access } = await startNode(t, engine)
-    const pid = node.child.pid as number
-    const before = peakBytes(pid)
-    const targets = [{ url: `${node.api}/workspace`, key: access.apiKey }, { url: `${node.url}/healthz` }]
-    const send = async (until: number) => {
-      while (performance.now() < until) {
-        const response = await postMessage(access, batchOf(BATCH_MAX))
-        assert.equal(response.status, 200)
-        const { byteLength } = await response.arrayBuffer()
-        assert.ok(byteLength < RESPONSE_BYTES_MAX, `a response of ${byteLength} bytes`)
-      }
-    }
-    await assertUndelayed(t, targets, () => {
-      const end = performance.now() + LOAD_MS
-      return Promise.all(Array.from({ length: PER_KEY_MAX }, () => send(end)))
-    })
-    const grown = peakBytes(pid) - before
-    t.diagnostic(`memory grew by ${Math.round(grown / 2 ** 20)} MiB`)
-    assert.ok(grown < GROWTH_MAX_BYTES, `memory grew by ${grown} bytes`)
-  })
 
 test('a batch has at most 10 messages, each request with a unique id', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })

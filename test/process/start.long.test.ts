@@ -6,8 +6,11 @@ import { dirname } from 'node:path'
 import { test } from 'node:test'
 import { openBrowser, PASSWORD } from '../support/accounts/users.ts'
 import { caller } from '../support/api/server.ts'
+import { atEnd } from '../support/cleanup.ts'
 import { createDatabase, engines } from '../support/databases/create.ts'
-import { startProcess, startServing } from '../support/processes/process.ts'
+import { SECRET } from '../support/databases/migrated-databases.ts'
+import { createCluster } from '../support/databases/postgres.ts'
+import { serving, startProcess, startServing } from '../support/processes/process.ts'
 
 test('on an empty SQLite database a key and a link are shown once, and work', async (t) => {
   const database = await createDatabase(t, 'sqlite')
@@ -116,3 +119,16 @@ for (const engine of engines)
       assert.deepEqual(worries, [])
     }
   })
+
+test('a server that starts before its PostgreSQL waits for it and logs that', async (t) => {
+  const cluster = await createCluster()
+  atEnd(t, () => cluster.remove())
+  const env = { ADIT_DATABASE_URL: `${cluster.url}/postgres`, ADIT_PORT: '0', ADIT_SECRET: SECRET }
+  const starting = startProcess(t, ['serve', '--json'], env)
+  await starting.waitFor(/waiting for the database/, 'stderr')
+  await cluster.start()
+  const { url, child, ended } = await serving(starting)
+  assert.equal((await fetch(`${url}/readyz`)).status, 200)
+  child.kill('SIGTERM')
+  assert.equal((await ended).code, 0)
+})

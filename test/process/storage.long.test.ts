@@ -1,100 +1,30 @@
 // Storage failures: an unusable path, a full disk and damaged pages.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import {
-  chmodSync,
-  chownSync,
-  closeSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-  writeSync,
-} from 'node:fs'
+import { chownSync, closeSync, openSync, readFileSync, rmSync, writeFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
 import { sql } from 'kysely'
 import { createLog } from '../../src/lib/log.ts'
-import { StartupError } from '../../src/lib/startup-error.ts'
 import { readConfig } from '../../src/server/config/server.ts'
 import { openServices } from '../../src/server/services.ts'
 import { addEdge, addWorkspace, caller, serve, type TestServer } from '../support/api/server.ts'
 import { atEnd } from '../support/cleanup.ts'
-import { createDatabase, createFolder } from '../support/databases/create.ts'
+import { createDatabase } from '../support/databases/create.ts'
 import { SECRET } from '../support/databases/migrated-databases.ts'
 import { mountSmallDisk } from '../support/databases/small-disk.ts'
 import { run, startServing } from '../support/processes/process.ts'
 import { until } from '../support/until.ts'
+import { failStart } from './failed-start.ts'
 
-const isRoot = process.getuid?.() === 0
 const NOBODY_UID = 65_534
-
-/** The message of the failed start, which must not wait as for a database that is still starting. */
-async function failureOf(path: string): Promise<string> {
-  const config = readConfig({ ADIT_DATABASE_URL: `sqlite:${path}`, ADIT_SECRET: SECRET })
-  const began = performance.now()
-  const opened = openServices(config, createLog('silent'), 60_000)
-  const error = await opened.then(
-    async ({ store }) => {
-      await store.close()
-      return undefined
-    },
-    (error) => error,
-  )
-  assert.ok(error instanceof StartupError, `${path}: ${error ?? 'was opened'}`)
-  assert.ok(performance.now() - began < 1_000, `${path} took ${performance.now() - began} ms`)
-  assert.match(error.message, /ADIT_DATABASE_URL|backup/, 'the message names the remedy')
-  assert.ok(error.message.includes(path), error.message)
-  return error.message
-}
-
-test('an unusable path fails the start within a second, with the reason', async (t) => {
-  const folder = createFolder(t)
-  const place = (name: string) => join(folder, name)
-  writeFileSync(place('text'), 'This is not a database, and longer than the header of one. '.repeat(50))
-  execFileSync('mkfifo', [place('fifo')])
-  symlinkSync(place('nowhere'), place('dangling'))
-  assert.match(await failureOf(folder), /is a directory/)
-  assert.match(await failureOf('/dev/full'), /not a regular file/)
-  assert.match(await failureOf('/dev/null'), /not a regular file/)
-  assert.match(await failureOf(place('fifo')), /not a regular file/)
-  assert.match(await failureOf(join(place('text'), 'adit.db')), /cannot be created/)
-  assert.match(await failureOf(join(place('dangling'), 'adit.db')), /cannot be created/)
-  assert.match(await failureOf(place('text')), /is not a SQLite database.+ADIT_DATABASE_URL/)
-  if (process.platform !== 'linux') return
-  assert.match(await failureOf('/proc/nobody/adit.db'), /cannot be created/)
-  assert.match(await failureOf('/proc/nobody/deep/er/adit.db'), /cannot be created/)
-  assert.match(await failureOf('/proc/self/x'), /cannot be created/)
-})
 
 test('adit serve with an unusable path exits with the reason', async (t) => {
   const env = { ADIT_DATABASE_URL: 'sqlite:/proc/nobody/adit.db', ADIT_PORT: '0' }
   const { code, stderr } = await run(t, ['serve', '--json'], env)
   assert.equal(code, 1)
   assert.equal(JSON.parse(stderr.trim().split('\n').at(-1) as string).error, 'database')
-})
-
-test('a file or folder without write permission fails the start within a second', async (t) => {
-  const folder = createFolder(t)
-  const closed = join(folder, 'closed')
-  mkdirSync(closed)
-  for (const name of ['unwritable.db', 'writable.db']) writeFileSync(join(closed, name), '')
-  chmodSync(join(closed, 'unwritable.db'), 0o444)
-  if (isRoot) {
-    chmodSync(folder, 0o755)
-    chownSync(join(closed, 'writable.db'), NOBODY_UID, NOBODY_UID)
-    process.seteuid?.(NOBODY_UID)
-    atEnd(t, () => process.seteuid?.(0))
-  } else chmodSync(closed, 0o555)
-  assert.match(await failureOf(join(closed, 'unwritable.db')), /cannot be created or written/)
-  assert.match(await failureOf(join(closed, 'new.db')), /cannot be created or written/)
-  // SQLite writes its WAL beside the file.
-  assert.match(await failureOf(join(closed, 'writable.db')), /Cannot use the SQLite database/)
-  if (isRoot) process.seteuid?.(0)
-  else chmodSync(closed, 0o755)
 })
 
 const readiness = async (server: { url: string }) => {
@@ -259,6 +189,6 @@ test('sqlite: damaged first pages fail the start with a message that names the r
       writeSync(file, Buffer.alloc(100, 0xa5), 0, 100, 0)
       closeSync(file)
     } else damage(path, table)
-    assert.match(await failureOf(path), /restore a backup/, table)
+    assert.match(await failStart(path), /restore a backup/, table)
   }
 })

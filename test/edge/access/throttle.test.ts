@@ -1,33 +1,10 @@
 // Wrong passwords are slowed down, and never keep out those who have the right one.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { openRawTunnel, startStandaloneEdge } from '../../support/edges/standalone-edge.ts'
-import { fetchHost } from '../../support/edges/tunnels.ts'
-import { assertUndelayed } from '../../support/network/latency.ts'
+import { startPasswordEdge } from './password-edge.ts'
 
-const { edge, keys } = await startStandaloneEdge({ after }, ['acme', 'beta'])
-const [acme = '', beta = ''] = keys
-const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n'
+const { beta, attempt, guess, open } = await startPasswordEdge({ after })
 const ATTEMPTS = 10
-
-const access = { basicAuth: { user: 'ann', password: 'correct horse' } }
-
-async function open(name: string, key = acme, rules: object = { access }) {
-  const tunnel = await openRawTunnel(edge, key, { name, ...rules })
-  tunnel.respond(OK)
-  return tunnel
-}
-
-const attempt = (host: string, password: string, client?: string) =>
-  fetchHost(edge, host, {
-    headers: {
-      authorization: `Basic ${Buffer.from(`ann:${password}`).toString('base64')}`,
-      ...(client !== undefined && { 'x-forwarded-for': client }),
-    },
-  })
-
-let guesses = 0
-const guess = (host: string, client?: string) => attempt(host, `wrong ${guesses++} password`, client)
 
 test('an address has ten attempts, then one every ten seconds, at all tunnels together', async () => {
   const [one, two] = [await open('one'), await open('two')]
@@ -126,21 +103,4 @@ test('a flood of wrong passwords keeps out nobody with the right one', async (t)
   const statuses = new Set((await Promise.all(floods)).flatMap((seen) => [...seen]))
   assert.deepEqual([...statuses].sort(), [401, 429])
   for (const tunnel of [attacked, fresh]) tunnel.close()
-})
-
-test('a flood of wrong passwords delays other requests by less than 300 ms', async (t) => {
-  const attacked = await open('flooded')
-  const target = { url: `${edge.url}/.adit/health` }
-  let client = 0
-  await assertUndelayed(t, [target], () =>
-    Promise.all(
-      Array.from({ length: 20 }, async () => {
-        for (let index = 0; index < 3; index += 1) {
-          client += 1
-          await guess(attacked.host, `100.64.${(client >> 8) & 255}.${client & 255}`)
-        }
-      }),
-    ),
-  )
-  attacked.close()
 })

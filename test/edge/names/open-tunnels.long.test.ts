@@ -5,62 +5,20 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createKey, revoke } from '../../../src/server/domain/keys/lifecycle.ts'
-import { addMember } from '../../support/accounts/users.ts'
-import { addEdge, operator, serve, type TestServer } from '../../support/api/server.ts'
-import type { Test } from '../../support/cleanup.ts'
-import { createFolder, type Engine, engines } from '../../support/databases/create.ts'
+import { addEdge, operator } from '../../support/api/server.ts'
+import { createFolder, engines } from '../../support/databases/create.ts'
 import { expireLease } from '../../support/edges/open-tunnels.ts'
 import { openRawTunnel } from '../../support/edges/standalone-edge.ts'
 import { fetchHost, openTunnel, startLocal, startTunnelEdge } from '../../support/edges/tunnels.ts'
-import { startRelay } from '../../support/network/relay.ts'
 import { until } from '../../support/until.ts'
+import { attempt, startTwoEdges } from './two-edges.ts'
 
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
 const newResume = () => randomBytes(24).toString('base64url')
 
-/** An edge process, with a relay between it and the control plane. */
-async function startEdge(t: Test, server: TestServer, name: string) {
-  const { id, token } = await addEdge(server, name)
-  const relay = await startRelay(t, server.url)
-  const env = {
-    ADIT_URL: relay.url,
-    ADIT_EDGE_KEY: token,
-    ADIT_EDGE_FOLDER: join(createFolder(t), 'edge'),
-  }
-  return { ...(await startTunnelEdge(t, { env })), id, relay }
-}
-
-interface Listed {
-  access: { basicAuth: boolean; allowIp: string[] }
-  id: string
-  name: string
-  url: string
-  edge: { name: string }
-  key: { id: string; label: string }
-  client: { address: string; version: string | null }
-  requests: number
-  bytesOut: number
-}
-
-async function setUp(t: Test, engine: Engine = 'sqlite') {
-  const server = await serve(t, { engine })
-  const admin = await addMember(server, 'Ann', 'admin')
-  const edges = [await startEdge(t, server, 'one'), await startEdge(t, server, 'two')] as const
-  const list = async () => (await admin.get('/workspaces/acme/tunnels')).json.tunnels as Listed[]
-  const listed = async () => (await list()).map(({ name, edge }) => `${name} at ${edge.name}`)
-  return { server, admin, edges, key: server.key.token, list, listed }
-}
-
-/** The reason of the rejection; undefined if the tunnel was opened. */
-const attempt = (...args: Parameters<typeof openRawTunnel>) =>
-  openRawTunnel(...args).then(
-    () => undefined,
-    (error: Error) => error.message,
-  )
-
 for (const engine of engines)
   test(`${engine}: clients at two edges race for names, and each name has one holder`, async (t) => {
-    const { edges, key, listed } = await setUp(t, engine)
+    const { edges, key, listed } = await startTwoEdges(t, engine)
     const names = Array.from({ length: 8 }, (_, index) => `race-${index}`)
     const results = await Promise.all(
       names.flatMap((name) => [...edges, ...edges, ...edges].map((edge) => attempt(edge, key, { name }))),
@@ -75,7 +33,7 @@ for (const engine of engines)
   })
 
 test('open tunnels are listed with their client, key, edge and traffic, and disappear when they are closed', async (t) => {
-  const { server, edges, key, list } = await setUp(t)
+  const { server, edges, key, list } = await startTwoEdges(t)
   const local = await startLocal(t)
   const tunnel = await openTunnel(t, {
     ...{ edge: edges[1], key, port: local.port, name: 'app' },
@@ -104,30 +62,8 @@ test('open tunnels are listed with their client, key, edge and traffic, and disa
   await until('it is gone', async () => (await list()).length === 0)
 })
 
-for (const engine of engines)
-  test(`${engine}: a tunnel closed in the dashboard is closed within a second, and its client exits with the reason`, async (t) => {
-    const { admin, edges, key, list, listed } = await setUp(t, engine)
-    const local = await startLocal(t)
-    const tunnel = await openTunnel(t, { edge: edges[0], key, port: local.port, name: 'app' })
-    await openTunnel(t, { edge: edges[0], key, port: local.port, name: 'other' })
-    await until('both are listed', async () => (await list()).length === 2)
-    const [{ id } = assert.fail()] = await list()
-    assert.equal((await admin.remove(`/workspaces/acme/tunnels/${id}`)).status, 200)
-    const closedAt = performance.now()
-    await until('closed', async () => (await fetchHost(edges[0], tunnel.host)).status === 404)
-    const took = performance.now() - closedAt
-    t.diagnostic(`closed after ${Math.round(took)} ms`)
-    assert.ok(took < 1_000, `${took} ms`)
-    const { code, stderr } = await tunnel.ended
-    assert.equal(code, 1)
-    assert.match(stderr, /"error":"closed","message":"[^"]*Ann[^"]*closed/)
-    await until('it is not listed', async () => (await list()).length === 1)
-    assert.deepEqual(await listed(), ['other at one'])
-    assert.equal(await attempt(edges[0], key, { name: 'app' }), undefined)
-  })
-
 test('a client that missed the reason of the close is rejected with it when it reconnects', async (t) => {
-  const { admin, edges, key, list } = await setUp(t)
+  const { admin, edges, key, list } = await startTwoEdges(t)
   const resume = newResume()
   await openRawTunnel(edges[0], key, { name: 'app', resume })
   await until('listed', async () => (await list()).length === 1)
@@ -138,7 +74,7 @@ test('a client that missed the reason of the close is rejected with it when it r
 })
 
 test('a tunnel that is closed while its client reconnects to a cut-off edge is closed there', async (t) => {
-  const { admin, edges, key, list } = await setUp(t)
+  const { admin, edges, key, list } = await startTwoEdges(t)
   const [edge] = edges
   const request = { name: 'app', resume: newResume() }
   await openRawTunnel(edge, key, request)
@@ -156,7 +92,7 @@ test('a tunnel that is closed while its client reconnects to a cut-off edge is c
 })
 
 test('a client that moves to another edge before the first one closes its tunnel is rejected there too', async (t) => {
-  const { admin, edges, key, list } = await setUp(t)
+  const { admin, edges, key, list } = await startTwoEdges(t)
   const resume = newResume()
   await openRawTunnel(edges[0], key, { name: 'app', resume })
   await until('listed', async () => (await list()).length === 1)
@@ -166,7 +102,7 @@ test('a client that moves to another edge before the first one closes its tunnel
 })
 
 test('a client of an edge that was killed opens its tunnel at another edge at once, and others cannot', async (t) => {
-  const { edges, key, listed } = await setUp(t)
+  const { edges, key, listed } = await startTwoEdges(t)
   const request = { name: 'app', resume: newResume() }
   await openRawTunnel(edges[0], key, request)
   edges[0].child.kill('SIGKILL')
@@ -177,7 +113,7 @@ test('a client of an edge that was killed opens its tunnel at another edge at on
 })
 
 test('a client that moves to another edge is closed at the first one, without being told to stop', async (t) => {
-  const { edges, key, listed } = await setUp(t)
+  const { edges, key, listed } = await startTwoEdges(t)
   const request = { name: 'app', resume: newResume() }
   const first = await openRawTunnel(edges[0], key, request)
   let events = ''
@@ -191,7 +127,7 @@ test('a client that moves to another edge is closed at the first one, without be
 })
 
 test('an edge that stops releases its names at once, while requests are completed', async (t) => {
-  const { edges, key, listed } = await setUp(t)
+  const { edges, key, listed } = await startTwoEdges(t)
   const local = await startLocal(t)
   const tunnel = await openTunnel(t, { edge: edges[0], key, port: local.port, name: 'app' })
   const slow = fetchHost(edges[0], tunnel.host, { path: '/drip/200' })
@@ -203,7 +139,7 @@ test('an edge that stops releases its names at once, while requests are complete
 })
 
 test('a key that is revoked while its name is claimed leaves no tunnel', async (t) => {
-  const { server, edges, listed } = await setUp(t)
+  const { server, edges, listed } = await startTwoEdges(t)
   const [edge] = edges
   const actor = { ...server.services, actor: operator, workspaceId: server.workspace.id }
   const key = await createKey(actor, {})
@@ -221,7 +157,7 @@ test('a key that is revoked while its name is claimed leaves no tunnel', async (
 })
 
 test('without the control plane: open tunnels go on, recent names can be opened again, others are refused', async (t) => {
-  const { server, edges, key, listed } = await setUp(t)
+  const { server, edges, key, listed } = await startTwoEdges(t)
   const [edge, other] = edges
   const another = await createKey(
     { ...server.services, actor: operator, workspaceId: server.workspace.id },
@@ -261,7 +197,7 @@ test('without the control plane: open tunnels go on, recent names can be opened 
 })
 
 test('a name that another edge opened while the first was cut off stays there: the client of the first exits', async (t) => {
-  const { server, edges, key, listed } = await setUp(t)
+  const { server, edges, key, listed } = await startTwoEdges(t)
   const local = await startLocal(t)
   const [first, second] = edges
   const tunnel = await openTunnel(t, { edge: first, key, port: local.port, name: 'app' })
@@ -277,7 +213,7 @@ test('a name that another edge opened while the first was cut off stays there: t
 })
 
 test('an edge that does not listen does not replace the one that runs with its credential', async (t) => {
-  const { server } = await setUp(t)
+  const { server } = await startTwoEdges(t)
   const { token } = await addEdge(server, 'three')
   const env = (folder: string) => ({
     ADIT_URL: server.url,

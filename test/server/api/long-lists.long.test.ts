@@ -1,55 +1,17 @@
 // Long lists of keys are streamed in slices: complete for the reader, and without delaying other requests.
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
-import { get, type IncomingMessage } from 'node:http'
-import { type TestContext, test } from 'node:test'
-import { setTimeout as sleep } from 'node:timers/promises'
+import type { IncomingMessage } from 'node:http'
+import { test } from 'node:test'
 import { createKey, revoke } from '../../../src/server/domain/keys/lifecycle.ts'
 import { LongLists, streamFile } from '../../../src/server/http/operations/long-lists.ts'
-import { caller, operator, rename, serve } from '../../support/api/server.ts'
-import { type Engine, engines } from '../../support/databases/create.ts'
-import { insertRevokedKeys } from '../../support/databases/many-keys.ts'
-import { assertUndelayed } from '../../support/network/latency.ts'
-import { startServing } from '../../support/processes/process.ts'
+import { operator, rename } from '../../support/api/server.ts'
+import { engines } from '../../support/databases/create.ts'
 import { until } from '../../support/until.ts'
+import { open, read, serveMany } from './many-keys.ts'
 
 const MANY = 20_000
-const CONCURRENT_LISTS = 4
-const UNREAD_LISTS = 20
-/** Far less than all of these lists in memory. */
-const GROWTH_MAX_BYTES = 60 * 1024 * 1024
-/** So that garbage does not count as growth. */
-const HEAP_MAX_MIB = 64
 
 const idsOf = (json: { tokens: { id: string }[] }) => json.tokens.map(({ id }) => id)
-
-async function serveMany(t: TestContext, engine: Engine, count: number) {
-  const server = await serve(t, { engine })
-  const revoked = await insertRevokedKeys(server.services.store, server.workspace.id, count)
-  return { server, ids: [server.key.id, ...revoked] }
-}
-
-/** A response that is not read yet. */
-const open = (url: string, key: string) =>
-  new Promise<IncomingMessage>((resolve, reject) => {
-    get(url, { headers: { authorization: `Bearer ${key}` } }, resolve).on('error', reject)
-  })
-
-async function read(response: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = []
-  for await (const chunk of response) chunks.push(chunk)
-  return Buffer.concat(chunks).toString()
-}
-
-const peakBytes = (pid: number) =>
-  Number(/VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) * 1024
-
-/** CPU time, in hundredths of a second. */
-function cpuTicks(pid: number): number {
-  const [, fields = ''] = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')
-  const [user, system] = fields.split(' ').slice(11)
-  return Number(user) + Number(system)
-}
 
 for (const engine of engines) {
   test(`${engine}: lists of any length are complete and in order, each key once`, async (t) => {
@@ -133,39 +95,6 @@ for (const engine of engines) {
       await rename(server, 'api_keys_away', 'api_keys')
       assert.equal((await server.call('GET', '/tokens?limit=1')).status, 200)
     })
-  })
-
-  test(`${engine}: four lists of 20,000 keys delay other requests by less than 300 ms, in bounded memory`, async (t) => {
-    const { server, ids } = await serveMany(t, engine, MANY)
-    const { database } = server.config
-    const node = await startServing(t, {
-      ADIT_DATABASE_URL: database.engine === 'sqlite' ? `sqlite:${database.path}` : database.url,
-      ADIT_LOG_LEVEL: 'silent',
-      NODE_OPTIONS: `--max-old-space-size=${HEAP_MAX_MIB} --max-semi-space-size=2`,
-    })
-    const { token: key } = server.key
-    const list = () => open(`${node.api}/tokens`, key).then(read)
-    const pid = node.child.pid as number
-    await caller(node.api, key)('GET', '/tokens?limit=1000')
-    const before = peakBytes(pid)
-    const targets = [{ url: `${node.api}/workspace`, key }, { url: `${node.url}/healthz` }]
-    await assertUndelayed(t, targets, async () => {
-      const texts = await Promise.all(Array.from({ length: CONCURRENT_LISTS }, list))
-      for (const text of texts) assert.equal(JSON.parse(text).tokens.length, ids.length)
-    })
-    // Clients that do not read: slices are produced only as they are sent.
-    const unread = await Promise.all(
-      Array.from({ length: UNREAD_LISTS }, () => open(`${node.api}/tokens`, key)),
-    )
-    await until('the server is idle again', async () => {
-      const before = cpuTicks(pid)
-      await sleep(100)
-      return cpuTicks(pid) - before <= 1
-    })
-    const growth = peakBytes(pid) - before
-    t.diagnostic(`memory grew by ${Math.round(growth / 1024 / 1024)} MiB at the most`)
-    assert.ok(growth < GROWTH_MAX_BYTES, `memory grew by ${growth} bytes`)
-    for (const response of unread) response.destroy()
   })
 }
 

@@ -8,10 +8,15 @@ import { markMoved } from '../../../src/server/store/tunnels/instructions.ts'
 import { reserveName } from '../../../src/server/store/tunnels/names.ts'
 import { lockWorkspace } from '../../../src/server/store/workspaces.ts'
 import { addMember } from '../../support/accounts/users.ts'
-import { addNode, addWorkspace, serve } from '../../support/api/server.ts'
-import { atEnd, type Test } from '../../support/cleanup.ts'
+import { addWorkspace, serve } from '../../support/api/server.ts'
 import { engines } from '../../support/databases/create.ts'
-import { addTunnelEdge, expireLease, type TunnelEdge, tunnelOf } from '../../support/edges/open-tunnels.ts'
+import {
+  addTunnelEdge,
+  expireLease,
+  followEvents,
+  type TunnelEdge,
+  tunnelOf,
+} from '../../support/edges/open-tunnels.ts'
 import { commitWhenBlocked, until } from '../../support/until.ts'
 
 const TUNNELS = '/workspaces/acme/tunnels'
@@ -75,41 +80,6 @@ for (const engine of engines) {
     await edge.sync()
     const second = await member.browser.call('GET', TUNNELS, undefined, { 'if-none-match': etag })
     assert.equal(second.status, 304)
-  })
-
-  test(`${engine}: closing reaches the edge within a second on any node, and is audited`, async (t) => {
-    const server = await serve(t, { engine })
-    const node = await addNode(t, server)
-    const admin = await addMember(server, 'Adam', 'admin')
-    const edge = await addTunnelEdge(server, 'fra-1', node.url)
-    const other = await addTunnelEdge(server, 'ams-1', node.url)
-    const tunnel = tunnelOf(server)
-    await edge.sync({ changed: [tunnel] })
-    const [events, others] = [await follow(t, node.url, edge), await follow(t, node.url, other)]
-    const startedAt = performance.now()
-    const closed = await admin.remove(`${TUNNELS}/${tunnel.id}`)
-    assert.deepEqual([closed.status, closed.json], [200, { id: tunnel.id, closing: true }])
-    await until('the edge gets the event', () => events.includes('tunnels-changed'))
-    assert.ok(performance.now() - startedAt < 1_000)
-    assert.deepEqual(others, [])
-    const expected = [
-      { id: tunnel.id, reason: 'requested', message: 'Adam closed this tunnel in the dashboard.' },
-    ]
-    assert.deepEqual((await edge.sync()).close, expected)
-    // Until the edge reports it closed, and only once in the audit log.
-    assert.deepEqual((await edge.sync({ changed: [{ ...tunnel, requests: 1 }] })).close, expected)
-    assert.equal((await admin.remove(`${TUNNELS}/${tunnel.id}`)).status, 200)
-    const [listed] = (await admin.get(TUNNELS)).json.tunnels
-    assert.notEqual(listed.closeRequestedAt, null)
-    assert.deepEqual((await edge.sync({ closed: [tunnel.id] })).close, [])
-    assert.deepEqual((await admin.get(TUNNELS)).json.tunnels, [])
-    assert.equal((await admin.remove(`${TUNNELS}/${tunnel.id}`)).status, 404)
-    const { entries } = (await admin.get('/workspaces/acme/audit')).json
-    const closings = entries.filter((entry: { action: string }) => entry.action === 'tunnel.closed')
-    assert.deepEqual(
-      closings.map((entry: { target: object }) => entry.target),
-      [{ kind: 'tunnel', id: tunnel.id, name: 'my-app' }],
-    )
   })
 
   test(`${engine}: a close request survives that the edge was away and reports everything again`, async (t) => {
@@ -189,7 +159,7 @@ for (const engine of engines) {
     const edge = await addTunnelEdge(server, 'fra-1')
     const tunnel = tunnelOf(server)
     await edge.sync({ changed: [tunnel] })
-    const events = await follow(t, server.url, edge)
+    const events = await followEvents(t, server.url, edge)
     const set = (body: object) => admin.post(`${NAMES}/my-app/access`, body)
     const basicAuth = { user: 'preview', password: 'correct horse' }
     const { status, text, json } = await set({ basicAuth, allowIp: ['192.0.2.7', '10.0.0.1/8'] })
@@ -313,26 +283,3 @@ test('postgres: concurrent syncs, claims, closings and changes of rules do not d
 })
 
 const reasons = ({ close }: SyncResult) => close.map(({ reason }) => reason)
-
-/** The names of the events that an edge gets from now on. */
-async function follow(t: Test, url: string, edge: TunnelEdge): Promise<string[]> {
-  const gone = new AbortController()
-  atEnd(t, () => gone.abort())
-  const { body } = await fetch(`${url}/edge/v1/key-changes`, {
-    headers: { authorization: `Bearer ${edge.token}` },
-    signal: gone.signal,
-  })
-  const events: string[] = []
-  const { promise: upToDate, resolve } = Promise.withResolvers<void>()
-  const read = async () => {
-    let text = ''
-    for await (const chunk of body as AsyncIterable<Uint8Array>) {
-      text += Buffer.from(chunk).toString()
-      resolve()
-      events.splice(0, events.length, ...[...text.matchAll(/^event: (.*)$/gm)].map(([, name]) => name ?? ''))
-    }
-  }
-  void read().catch(() => {})
-  await upToDate
-  return events
-}

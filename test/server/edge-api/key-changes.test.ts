@@ -1,108 +1,20 @@
-// The stream of revocations, as an edge reads it.
+// The stream of revocations: cursors, resets and ends.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { hashSecret } from '../../../src/lib/credentials/secret.ts'
 import { startChangeFollower } from '../../../src/server/directory/change-follower.ts'
 import { createKey, revoke } from '../../../src/server/domain/keys/lifecycle.ts'
-import { revoke as revokeEdge } from '../../../src/server/domain/tunnels/edges.ts'
 import { keyChanges } from '../../../src/server/http/api/change-events.ts'
 import { deleteChangesBefore, readHead } from '../../../src/server/store/changes/log.ts'
 import { addEdge, openTestServices, operator, serve, type TestServer } from '../../support/api/server.ts'
-import { atEnd, type Test } from '../../support/cleanup.ts'
+import { atEnd } from '../../support/cleanup.ts'
 import { createMigratedDatabase, engines } from '../../support/databases/create.ts'
 import { run, startServing } from '../../support/processes/process.ts'
-
-interface ReceivedEvent {
-  id?: string
-  event?: string
-  data?: string
-  comment?: string
-}
-
-/** Collects the events of a stream; `until` waits for one, and returns how many milliseconds it took. */
-async function listen(t: Test, url: string, token: string, lastEventId?: string) {
-  const gone = new AbortController()
-  atEnd(t, () => gone.abort())
-  const response = await fetch(`${url}/edge/v1/key-changes`, {
-    headers: {
-      authorization: `Bearer ${token}`,
-      ...(lastEventId !== undefined && { 'last-event-id': lastEventId }),
-    },
-    signal: gone.signal,
-  })
-  assert.equal(response.status, 200)
-  assert.equal(response.headers.get('content-type'), 'text/event-stream')
-  const received: ReceivedEvent[] = []
-  let over = false
-  void (async () => {
-    let text = ''
-    for await (const chunk of response.body as AsyncIterable<Uint8Array>) {
-      text += Buffer.from(chunk).toString()
-      for (let end = text.indexOf('\n\n'); end >= 0; end = text.indexOf('\n\n')) {
-        const fields = text
-          .slice(0, end)
-          .split('\n')
-          .map((line) => line.split(/: ?(.*)/s))
-        received.push(Object.fromEntries(fields.map(([name, value]) => [name || 'comment', value])))
-        text = text.slice(end + 2)
-      }
-    }
-    over = true
-  })().catch(() => {
-    over = true
-  })
-  const until = async (holds: (received: ReceivedEvent[]) => boolean, ms = 30_000) => {
-    const began = performance.now()
-    while (!holds(received)) {
-      assert.ok(performance.now() - began < ms, `not received within ${ms} ms: ${JSON.stringify(received)}`)
-      await new Promise((resolve) => setTimeout(resolve, 5))
-    }
-    return performance.now() - began
-  }
-  await until((list) => list.length > 0)
-  return { received, until, isOver: () => over, disconnect: () => gone.abort() }
-}
-
-const announces = (key: { id: string; token: string }) => (list: ReceivedEvent[]) =>
-  list.some(
-    ({ event, data }) => event === 'revoked' && data === JSON.stringify({ hash: hashSecret(key.token) }),
-  )
-
-/** The sequence, with which an id begins. */
-const sequenceOf = (id = '') => Number.parseInt(id, 10)
+import { announces, listen, type ReceivedEvent, sequenceOf } from './change-stream.ts'
 
 const createTestKey = (server: TestServer) =>
   createKey({ ...server.services, actor: operator, workspaceId: server.workspace.id })
 
 for (const engine of engines) {
-  test(`${engine}: a revocation through the API reaches a connected edge within a second`, async (t) => {
-    const server = await serve(t, { engine })
-    const edge = await addEdge(server)
-    const stream = await listen(t, server.url, edge.token)
-    const times: number[] = []
-    for (let round = 0; round < 10; round++) {
-      const made = (await server.post('/tokens', {})).json
-      await server.call('DELETE', `/tokens/${made.id}`)
-      times.push(await stream.until(announces(made), 1_000))
-    }
-    const ids = stream.received.flatMap(({ id, event }) => (event ? [sequenceOf(id)] : []))
-    assert.deepEqual(ids, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
-    t.diagnostic(`received at most ${Math.round(Math.max(...times))} ms after the acknowledgement`)
-  })
-
-  test(`${engine}: a revocation by a command in another process reaches it within a second`, async (t) => {
-    const env = { ADIT_DATABASE_URL: await createMigratedDatabase(t, engine), ADIT_LOG_LEVEL: 'silent' }
-    const json = async (...args: string[]) => JSON.parse((await run(t, [...args, '--json'], env)).stdout)
-    await json('admin', 'workspace', 'create', 'acme')
-    const key = await json('admin', 'key', 'create', '--workspace', 'acme')
-    const edge = await json('admin', 'edge', 'create', 'fra-1')
-    const serving = await startServing(t, env)
-    const stream = await listen(t, serving.url, edge.token)
-    await json('admin', 'key', 'revoke', key.id, '--yes')
-    const ms = await stream.until(announces(key), 1_000)
-    t.diagnostic(`received ${Math.round(ms)} ms after the command had ended`)
-  })
-
   test(`${engine}: Last-Event-ID resumes without a gap`, async (t) => {
     const server = await serve(t, { engine })
     const edge = await addEdge(server)
@@ -164,22 +76,6 @@ for (const engine of engines) {
     const resumed = await listen(t, server.url, edge.token, seen)
     await resumed.until(announces(last))
     assert.ok(!resumed.received.some(({ event }) => event === 'reset'))
-  })
-
-  test(`${engine}: when an edge is revoked its stream ends within a second, and the others continue`, async (t) => {
-    const server = await serve(t, { engine })
-    const [gone, stays] = [await addEdge(server, 'gone'), await addEdge(server, 'stays')]
-    const [ends, continues] = [
-      await listen(t, server.url, gone.token),
-      await listen(t, server.url, stays.token),
-    ]
-    await revokeEdge(server.services, operator, gone.id)
-    await ends.until(() => ends.isOver(), 1_000)
-    const made = (await server.post('/tokens', {})).json
-    await server.call('DELETE', `/tokens/${made.id}`)
-    await continues.until(announces(made), 1_000)
-    assert.ok(!JSON.stringify(continues.received).includes(gone.id), 'an edge receives nothing about another')
-    assert.equal((await gone.call('GET', '/key-changes')).status, 401)
   })
 }
 

@@ -259,3 +259,23 @@ async function serveBesides(t: Parameters<typeof serve>[0], server: Awaited<Retu
       headers: { 'content-type': 'application/json' },
     })
 }
+
+test('the first 20 errors of a report are returned, each with its path', async (t) => {
+  const server = await serve(t, { engine: 'sqlite' })
+  const edge = await addEdge(server)
+  const valid = counter({})
+  const list = Array.from({ length: 100 }, (_, index) => (index % 2 === 0 ? valid : { ...valid, events: -1 }))
+  const { status, json } = await edge.report({ epoch: 'e', counters: list })
+  assert.equal(status, 400)
+  assert.deepEqual(
+    json.details.map(({ path }: { path: string }) => path),
+    Array.from({ length: 20 }, (_, index) => `/body/counters/${index * 2 + 1}/events`),
+  )
+})
+
+test('a list with too many items is rejected, valid items or not', async (t) => {
+  const server = await serve(t, { engine: 'sqlite' })
+  const edge = await addEdge(server)
+  const { json } = await edge.report({ epoch: 'e', tunnels: Array(5_001).fill(7) })
+  assert.deepEqual(json.details, [{ path: '/body/tunnels', message: 'must not have more than 5000 items' }])
+})

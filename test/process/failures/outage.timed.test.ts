@@ -4,9 +4,8 @@ import { type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { populate, startClients } from '../../support/api/clients.ts'
 import { atEnd } from '../../support/cleanup.ts'
-import { SECRET } from '../../support/databases/migrated-databases.ts'
 import { createCluster } from '../../support/databases/postgres.ts'
-import { serving, startProcess, startServing } from '../../support/processes/process.ts'
+import { startServing } from '../../support/processes/process.ts'
 
 /** By then a node has detected the outage; from then on 503 is immediate. */
 const DETECTED_WITHIN_MS = 1_500
@@ -64,17 +63,4 @@ test('while PostgreSQL hangs requests get 503, succeed within 2 s afterwards, an
   assert.equal((await node.ended).code, 0)
   assert.ok(performance.now() - stoppedAt < 12_000, 'waited for a database that does not respond')
   cluster.thaw()
-})
-
-test('a server that starts before its PostgreSQL waits for it and logs that', async (t) => {
-  const cluster = await createCluster()
-  atEnd(t, () => cluster.remove())
-  const env = { ADIT_DATABASE_URL: `${cluster.url}/postgres`, ADIT_PORT: '0', ADIT_SECRET: SECRET }
-  const starting = startProcess(t, ['serve', '--json'], env)
-  await starting.waitFor(/waiting for the database/, 'stderr')
-  await cluster.start()
-  const { url, child, ended } = await serving(starting)
-  assert.equal((await fetch(`${url}/readyz`)).status, 200)
-  child.kill('SIGTERM')
-  assert.equal((await ended).code, 0)
 })

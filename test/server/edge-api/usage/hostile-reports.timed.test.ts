@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { populate } from '../../../support/api/clients.ts'
-import { addEdge, caller, serve } from '../../../support/api/server.ts'
+import { caller } from '../../../support/api/server.ts'
 import { counter } from '../../../support/api/usage.ts'
 import { createDatabase } from '../../../support/databases/create.ts'
 import { assertUndelayed } from '../../../support/network/latency.ts'
@@ -71,24 +71,4 @@ test('four concurrent invalid reports of 4 MiB delay other requests by less than
         }
       }),
     )
-})
-
-test('the first 20 errors of a report are returned, each with its path', async (t) => {
-  const server = await serve(t, { engine: 'sqlite' })
-  const edge = await addEdge(server)
-  const valid = JSON.parse(item({}))
-  const list = Array.from({ length: 100 }, (_, index) => (index % 2 === 0 ? valid : { ...valid, events: -1 }))
-  const { status, json } = await edge.report({ epoch: 'e', counters: list })
-  assert.equal(status, 400)
-  assert.deepEqual(
-    json.details.map(({ path }: { path: string }) => path),
-    Array.from({ length: 20 }, (_, index) => `/body/counters/${index * 2 + 1}/events`),
-  )
-})
-
-test('a list with too many items is rejected, valid items or not', async (t) => {
-  const server = await serve(t, { engine: 'sqlite' })
-  const edge = await addEdge(server)
-  const { json } = await edge.report({ epoch: 'e', tunnels: Array(5_001).fill(7) })
-  assert.deepEqual(json.details, [{ path: '/body/tunnels', message: 'must not have more than 5000 items' }])
 })

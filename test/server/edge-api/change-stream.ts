@@ -1,0 +1,63 @@
+// The stream of revocations, as an edge reads it.
+import assert from 'node:assert/strict'
+import { hashSecret } from '../../../src/lib/credentials/secret.ts'
+import { atEnd, type Test } from '../../support/cleanup.ts'
+
+export interface ReceivedEvent {
+  id?: string
+  event?: string
+  data?: string
+  comment?: string
+}
+
+/** Collects the events of a stream; `until` waits for one, and returns how many milliseconds it took. */
+export async function listen(t: Test, url: string, token: string, lastEventId?: string) {
+  const gone = new AbortController()
+  atEnd(t, () => gone.abort())
+  const response = await fetch(`${url}/edge/v1/key-changes`, {
+    headers: {
+      authorization: `Bearer ${token}`,
+      ...(lastEventId !== undefined && { 'last-event-id': lastEventId }),
+    },
+    signal: gone.signal,
+  })
+  assert.equal(response.status, 200)
+  assert.equal(response.headers.get('content-type'), 'text/event-stream')
+  const received: ReceivedEvent[] = []
+  let over = false
+  void (async () => {
+    let text = ''
+    for await (const chunk of response.body as AsyncIterable<Uint8Array>) {
+      text += Buffer.from(chunk).toString()
+      for (let end = text.indexOf('\n\n'); end >= 0; end = text.indexOf('\n\n')) {
+        const fields = text
+          .slice(0, end)
+          .split('\n')
+          .map((line) => line.split(/: ?(.*)/s))
+        received.push(Object.fromEntries(fields.map(([name, value]) => [name || 'comment', value])))
+        text = text.slice(end + 2)
+      }
+    }
+    over = true
+  })().catch(() => {
+    over = true
+  })
+  const until = async (holds: (received: ReceivedEvent[]) => boolean, ms = 30_000) => {
+    const began = performance.now()
+    while (!holds(received)) {
+      assert.ok(performance.now() - began < ms, `not received within ${ms} ms: ${JSON.stringify(received)}`)
+      await new Promise((resolve) => setTimeout(resolve, 5))
+    }
+    return performance.now() - began
+  }
+  await until((list) => list.length > 0)
+  return { received, until, isOver: () => over, disconnect: () => gone.abort() }
+}
+
+export const announces = (key: { id: string; token: string }) => (list: ReceivedEvent[]) =>
+  list.some(
+    ({ event, data }) => event === 'revoked' && data === JSON.stringify({ hash: hashSecret(key.token) }),
+  )
+
+/** The sequence, with which an id begins. */
+export const sequenceOf = (id = '') => Number.parseInt(id, 10)
