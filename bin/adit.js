@@ -12,8 +12,8 @@ if (Number(major) < 24) {
   )
   process.exit(1)
 }
-// With compiled code cached, later starts take two thirds of the time. The cache is next to the code and not in a shared
-// temporary folder: write access to it is the ability to run code.
+// With compiled code cached, later starts take two thirds of the time. The cache is next to the code and not
+// in a shared temporary folder: write access to it is the ability to run code.
 module.enableCompileCache(fileURLToPath(new URL('../node_modules/.cache/adit', import.meta.url)))
 // An installed package has no sources, because Node does not strip types in node_modules.
 const source = new URL('../src/main.ts', import.meta.url)

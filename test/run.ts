@@ -1,6 +1,6 @@
 // Runs tests, by default all. --usual, --timed and --long choose by the names of their files: *.test.ts,
-// *.timed.test.ts (they fail if something takes too long, and run alone) and *.long.test.ts; paths choose files and
-// folders. The files of a folder share a process, so that the program is loaded and compiled once for them.
+// *.timed.test.ts (they fail if something takes too long, and run alone) and *.long.test.ts; paths choose
+// files and folders. The files of a folder share a process, so that the program is loaded once for them.
 import { spawn } from 'node:child_process'
 import { globSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
@@ -10,8 +10,7 @@ import { globalSetup, globalTeardown } from './support/global.ts'
 
 /** More processes than cores, because tests also wait. Long ones keep the cores busy. */
 const PROCESSES = { usual: 5, timed: 1, long: 3 }
-// The timeout ends what hangs; machines are sometimes several times slower than usual. Threads of the garbage collector
-// would compete with the other processes.
+// The timeout ends what hangs. Threads of the garbage collector would compete with the other processes.
 const FLAGS = ['--test', '--test-isolation=none', '--test-timeout=300000', '--test-reporter=spec']
 FLAGS.push('--single-threaded-gc', `--import=${import.meta.dirname}/support/processes/without-async-hooks.ts`)
 

@@ -12,8 +12,8 @@ const SHORT_TRANSFER_BYTES = 1024 * 1024
 /** Neither idle nor at the limit of the machine. */
 const CPU_CONNECTIONS = 16
 /**
- * Opened before the measurement: what the process needs once, some 20 MB for code that V8 compiles after hundreds
- * of handshakes, is not the memory of a tunnel.
+ * Opened before the measurement: what the process needs once, some 20 MB for code that V8 compiles after
+ * hundreds of handshakes, is not the memory of a tunnel.
  */
 const IDLE_FIRST = 700
 const IDLE_TUNNELS = 1_000
@@ -21,7 +21,9 @@ const IDLE_TUNNELS = 1_000
 const IDLE_WORKSPACES = ['a', 'b', 'c', 'd']
 /** V8 takes some 30,000 requests to optimize the code of edge and client, and fewer for the proxy's. */
 const WARM_UP_S = 10
-/** More than usual: a request passes through four processes, so each round depends on how they are scheduled. */
+/**
+ * More than usual: a request passes through four processes, so each round depends on how they are scheduled.
+ */
 const ROUNDS = 11
 const MICROSECONDS = 1e6
 const MEGABYTE = 1e6

@@ -1,5 +1,5 @@
-// A small edge: a gate in front of one application. It forwards requests with a valid API key and counts usage
-// for the workspace of the key.
+// A small edge: a gate in front of one application. It forwards requests with a valid API key and counts
+// usage for the workspace of the key.
 import { createServer, request as sendRequest } from 'node:http'
 import { pipeline } from 'node:stream'
 import { createControlPlane, startMeter, startVerifier } from 'adit/edge'

@@ -1,5 +1,5 @@
-// A link that signs in to the dashboard. The demo creates the owner, and a small server on the same host sets the
-// cookies of a session: browsers share cookies among the ports of a host.
+// A link that signs in to the dashboard. The demo creates the owner, and a small server on the same host sets
+// the cookies of a session: browsers share cookies among the ports of a host.
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:http'

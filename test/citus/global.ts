@@ -1,5 +1,5 @@
-// Before all tests of `npm run test:citus`: empties the given database. The suites of `npm test` that run here
-// too create their databases on it, see test/support/databases/create.ts.
+// Before all tests of `npm run test:citus`: empties the given database. The suites of `npm test` that run
+// here too create their databases on it, see test/support/databases/create.ts.
 import { fileURLToPath } from 'node:url'
 import { emptyDatabase, query } from '../support/databases/citus.ts'
 

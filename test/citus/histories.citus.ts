@@ -1,5 +1,5 @@
-// Three nodes on a real cluster while nodes, their links and the connections to workers fail: no key is accepted
-// after its revocation was acknowledged, and usage is exact. CITUS_SECONDS sets the length.
+// Three nodes on a real cluster while nodes, their links and the connections to workers fail: no key is
+// accepted after its revocation was acknowledged, and usage is exact. CITUS_SECONDS sets the length.
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Deployment, names, seed } from '../faults/deployments.ts'

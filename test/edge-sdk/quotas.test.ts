@@ -1,4 +1,5 @@
-// Quotas as edges enforce them with the SDK: when they stop, when they carry traffic again, and what they count.
+// Quotas as edges enforce them with the SDK: when they stop, when they carry traffic again, and what they
+// count.
 import assert from 'node:assert/strict'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

@@ -1,4 +1,5 @@
-// The list of open tunnels that an edge reports, against a control plane that loses, repeats and reorders syncs.
+// The list of open tunnels that an edge reports, against a control plane that loses, repeats and reorders
+// syncs.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'

@@ -105,8 +105,8 @@ export function surfacesOf({ plane, edge, tunnel, credentials }: Deployment): Su
 type Headers = (random: Random) => [string, string][]
 
 /**
- * Not streams, which do not end, not sign-out, which ends the shared session, and not archiving, which closes the
- * tunnel; other tests cover them.
+ * Not streams, which do not end, not sign-out, which ends the shared session, and not archiving, which closes
+ * the tunnel; other tests cover them.
  */
 const isUsable = ({ response, id }: Operation) =>
   !response.stream && !/^(session\.end|account\.|members\.leave|settings\.archive)/.test(id)
@@ -171,7 +171,10 @@ const mcpMethods = [
   'subscriptions/listen',
 ]
 
-/** Those of the latest revision repeat the version and the method of the message; of earlier ones there are none. */
+/**
+ * Those of the latest revision repeat the version and the method of the message; of earlier ones there are
+ * none.
+ */
 const mcpHeaders = (random: Random, headers: [string, string][]): [string, string][] => [
   ...headers,
   ['Accept', 'application/json, text/event-stream'],

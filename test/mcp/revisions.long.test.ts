@@ -46,7 +46,9 @@ for (const transport of transports)
     assert.equal(agent.client.getNegotiatedProtocolVersion(), LATEST)
   })
 
-/** A request of the latest revision: each one has the version and the client, and HTTP headers repeat parts. */
+/**
+ * A request of the latest revision: each one has the version and the client, and HTTP headers repeat parts.
+ */
 function modern(message: { method: string; params?: object }, revision = LATEST) {
   const _meta = {
     'io.modelcontextprotocol/protocolVersion': revision,

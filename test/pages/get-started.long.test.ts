@@ -1,4 +1,5 @@
-// The steps to the first tunnel on the overview page: their commands work, and they are ticked as they happen.
+// The steps to the first tunnel on the overview page: their commands work, and they are ticked as they
+// happen.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Page } from 'playwright-core'

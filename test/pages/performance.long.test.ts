@@ -36,8 +36,8 @@ test('the first load is small, its files are cached for a year, and a year of us
   await page.waitForLoadState('networkidle')
   assert.ok(scriptBytes > 10_000 && scriptBytes < 350_000, `${scriptBytes} bytes of script`)
   const firstLoadBytes = scriptBytes
-  // Measures drawing, not startup: navigates from another page of the dashboard. The best of several rounds, because other
-  // tests run at the same time.
+  // Measures drawing, not startup: navigates from another page of the dashboard. The best of several rounds,
+  // because other tests run at the same time.
   await page.addInitScript(
     'window.__long = []; new PerformanceObserver((list) => window.__long.push(...list.getEntries().map((e) => e.duration)))' +
       '.observe({ type: "longtask" })',

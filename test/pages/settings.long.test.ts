@@ -1,4 +1,5 @@
-// The settings of a workspace: name, policy, archiving; creating a workspace; required two-factor authentication.
+// The settings of a workspace: name, policy, archiving; creating a workspace; required two-factor
+// authentication.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Page } from 'playwright-core'

@@ -35,7 +35,8 @@ async function linesOf(t: TestContext, script: string): Promise<string[]> {
   return text.trimEnd().split('\n')
 }
 
-// Less than a batch where nothing waits for the log: a batch that is being written may be lost or end up behind.
+// Less than a batch where nothing waits for the log: a batch that is being written may be lost or end up
+// behind.
 for (const [ending, count, script] of [
   ['ends by itself', 1000, ''],
   ['flushes and is killed', 1000, "await flushLog(log); process.kill(process.pid, 'SIGKILL')"],

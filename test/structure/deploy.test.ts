@@ -1,5 +1,5 @@
-// The files in deploy/ contain settings, paths and timeouts of the program. They are checked against it, and by the
-// tools that read them if those are installed.
+// The files in deploy/ contain settings, paths and timeouts of the program. They are checked against it, and
+// by the tools that read them if those are installed.
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'

@@ -86,28 +86,6 @@ test('every relative link and every path in the documents exists', () => {
   assert.deepEqual(missing, [])
 })
 
-test('documents keep to 110 characters a line, except in tables', () => {
-  const long = documents.flatMap((document) =>
-    read(document)
-      .split('\n')
-      .flatMap((line, index) =>
-        [...line].length > 110 && !/^\s*\||!\[/.test(line) ? [`${document}:${index + 1}`] : [],
-      ),
-  )
-  assert.deepEqual(long, [])
-})
-
-test('comments keep to 110 characters a line, which the formatter does not check', () => {
-  const long = globSync(['src/**/*.ts', 'web/src/**/*.{ts,tsx}'], { cwd: root }).flatMap((source) =>
-    read(source)
-      .split('\n')
-      .flatMap((line, index) =>
-        [...line].length > 110 && /^\s*(\/\/|\/?\*)/.test(line) ? [`${source}:${index + 1}`] : [],
-      ),
-  )
-  assert.deepEqual(long, [])
-})
-
 test('documents and sources avoid words that CONTRIBUTING.md rules out', () => {
   const sources = globSync(['src/**/*.ts', 'web/src/**/*.{ts,tsx}', 'README.md', 'docs/**/*.md'], {
     cwd: root,

@@ -22,7 +22,10 @@ let launched: Promise<Browser> | undefined
 
 export type Chromium = Pick<Browser, 'newContext'>
 
-/** Shared by the tests of a file; contexts are closed after each test. Undefined if there is none: skip the test. */
+/**
+ * Shared by the tests of a file; contexts are closed after each test. Undefined if there is none: skip the
+ * test.
+ */
 export async function openBrowser(t: Test): Promise<Chromium | undefined> {
   const system = SYSTEM.find((path) => existsSync(path))
   const fromNpm = process.platform === 'linux' && process.arch === 'x64'

@@ -11,7 +11,9 @@ import { onServer, SECRET, sqliteUrl, TEMPLATES } from './databases/migrated-dat
 import { type Cluster, createCluster } from './databases/postgres.ts'
 
 const MIGRATE_TIMEOUT_MS = 30_000
-/** Nothing here outlives the run, so nothing has to reach the disk; and no table lives long enough to vacuum. */
+/**
+ * Nothing here outlives the run, so nothing has to reach the disk; and no table lives long enough to vacuum.
+ */
 const SETTINGS = ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off', 'autovacuum=off', 'jit=off']
 const MEMORY_FOLDER = '/dev/shm'
 const MEMORY_MIN_BYTES = 4 * 1024 ** 3

@@ -1,5 +1,5 @@
-// Requests that are aborted at any stage, by the client or by the local server: the other side notices, nothing
-// waits, and the next request works.
+// Requests that are aborted at any stage, by the client or by the local server: the other side notices,
+// nothing waits, and the next request works.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import type { IncomingMessage, RequestListener } from 'node:http'

@@ -1,4 +1,5 @@
-// Caddy in front of a control plane and an edge, with deploy/Caddyfile and certificates of a real ACME server.
+// Caddy in front of a control plane and an edge, with deploy/Caddyfile and certificates of a real ACME
+// server.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer, request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http'

@@ -10,7 +10,9 @@ import {
 } from './history.ts'
 import { invalidResponses } from './responses.ts'
 
-/** A node rejects a key before its expiry by at most as long as a poll takes, which is limited by its timeout. */
+/**
+ * A node rejects a key before its expiry by at most as long as a poll takes, which is limited by its timeout.
+ */
 const EXPIRED_EARLY_MAX_MS = 4_000
 
 const isCreation = ({ kind }: Attempt) => kind === 'tokens.create' || kind === 'operator.create'
@@ -106,7 +108,9 @@ const rejectedValidKeys = ({ attempts }: Verdicts, { keyIds, requestedAt }: Fact
     return []
   })
 
-/** From the acknowledgement of an archiving on no node accepts the keys, and from that of a restore on all do. */
+/**
+ * From the acknowledgement of an archiving on no node accepts the keys, and from that of a restore on all do.
+ */
 function wrongWhileArchived({ attempts, archivable }: Verdicts): Violation[] {
   const changes = Map.groupBy(
     attempts.filter(({ workspace }) => workspace !== undefined),

@@ -36,9 +36,9 @@ export const isByOperator = (kind: Attempt['kind']): kind is OperatorKind => kin
 
 export interface Attempt {
   /**
-   * `operator.revoke` is `adit admin key revoke` in a separate process, `operator.create` the creation of a key
-   * that expires, `operator.archive` and `operator.restore` a change of a workspace: acknowledgements, but no
-   * HTTP responses.
+   * `operator.revoke` is `adit admin key revoke` in a separate process, `operator.create` the creation of a
+   * key that expires, `operator.archive` and `operator.restore` a change of a workspace: acknowledgements,
+   * but no HTTP responses.
    */
   kind: Kind | OperatorKind
   node: string

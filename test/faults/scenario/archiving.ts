@@ -1,5 +1,5 @@
-// Workspaces that the operator archives and restores again, while their keys are presented to every node. Each is
-// changed by one worker, so that the order of its changes is known.
+// Workspaces that the operator archives and restores again, while their keys are presented to every node.
+// Each is changed by one worker, so that the order of its changes is known.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Services } from '../../../src/server/domain/context.ts'
 import { Fault } from '../../../src/server/domain/fault.ts'

@@ -1,4 +1,5 @@
-// A run without revocations or faults proves nothing. On a busy machine it takes longer until there are enough.
+// A run without revocations or faults proves nothing. On a busy machine it takes longer until there are
+// enough.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Attempt, isAcknowledged } from '../checker/history.ts'
 

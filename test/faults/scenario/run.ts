@@ -64,7 +64,8 @@ export async function runScenario(
     const startMs = performance.now()
     const expiresAt = new Date(Date.now() + lifetimeMs).toISOString()
     const key = await createKey(actingAsOperator, { label: name, expiresAt }).catch(() => undefined)
-    // The wall clock first: if this process waits for a processor in between, the expiry counts as later, not earlier.
+    // The wall clock first: if this process waits for a processor in between, the expiry counts as later, not
+    // earlier.
     const wallMs = Date.now()
     const endMs = performance.now()
     const response = key && { status: 201, text: JSON.stringify(key), json: key, headers: new Headers() }

@@ -1,5 +1,5 @@
-// Nodes are killed while they create keys and deliver the events, to endpoints that fail, reset, respond slowly
-// or hang. Every event of a committed change arrives, once by its id, in the order of the changes.
+// Nodes are killed while they create keys and deliver the events, to endpoints that fail, reset, respond
+// slowly or hang. Every event of a committed change arrives, once by its id, in the order of the changes.
 import assert from 'node:assert/strict'
 import { setTimeout as delay } from 'node:timers/promises'
 import { createKey } from '../../../src/server/domain/keys/lifecycle.ts'

@@ -18,8 +18,8 @@ const screenshots = join(root, 'screenshots')
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
 /**
- * `errors` collects uncaught exceptions and console errors of the page. It has no animations, so that what a test
- * waits for is fully drawn when it appears.
+ * `errors` collects uncaught exceptions and console errors of the page. It has no animations, so that what a
+ * test waits for is fully drawn when it appears.
  */
 export async function openPage(context: BrowserContext) {
   const page = await context.newPage()
@@ -54,8 +54,8 @@ export async function goTo(page: Page, name: string): Promise<void> {
 }
 
 /**
- * The page on desktop and phone, in both color schemes. It is loaded once: it adapts to the viewport and the scheme
- * as it does for a user who changes them.
+ * The page on desktop and phone, in both color schemes. It is loaded once: it adapts to the viewport and the
+ * scheme as it does for a user who changes them.
  */
 export async function checkEveryView(page: Page, name: string): Promise<void> {
   for (const viewport of [DESKTOP, PHONE]) {
@@ -76,8 +76,8 @@ export async function checkEveryView(page: Page, name: string): Promise<void> {
 
 /** No horizontal overflow, no serious violation of the accessibility rules, and a screenshot if wanted. */
 export async function checkPage(page: Page, name: string, view: string, rules?: string[]): Promise<void> {
-  // Waits, because components that depend on the viewport's width render a moment after it changes. The policy
-  // of the page does not allow waitForFunction.
+  // Waits, because components that depend on the viewport's width render a moment after it changes. The
+  // policy of the page does not allow waitForFunction.
   await until(
     `${name} fits the width of ${view}`,
     () => page.evaluate('document.documentElement.scrollWidth <= window.innerWidth'),
@@ -130,7 +130,9 @@ export async function saveScreenshot(page: Page, name: string, options: { fullPa
   await page.screenshot({ path: join(screenshots, `${name}.png`), ...options })
 }
 
-/** An owner of a workspace with members, keys, an invitation and a year of usage, and of an empty workspace. */
+/**
+ * An owner of a workspace with members, keys, an invitation and a year of usage, and of an empty workspace.
+ */
 export async function seedWorkspaces(server: TestServer) {
   const ann = await addMember(server, 'Ann', 'owner')
   await addMember(server, 'Bob', 'admin')

@@ -1,5 +1,6 @@
 // Makes the screenshot in the README, docs/images/dashboard.png. Run after a change of the dashboard:
-//   npm run build && npx node --test --test-global-setup=test/support/global.ts test/pages/support/screenshot.ts
+//   npm run build
+//   npx node --test --test-global-setup=test/support/global.ts test/pages/support/screenshot.ts
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'

@@ -9,7 +9,10 @@ import { checkPage, DESKTOP, NO_BROWSER, openPage, PHONE } from '../support/harn
 
 const USER = { username: 'ann', password: 'correct horse' }
 
-/** Chromium shows the page of a 401 once its sign-in dialog is canceled. Some versions have no dialog if headless. */
+/**
+ * Chromium shows the page of a 401 once its sign-in dialog is canceled. Some versions have no dialog if
+ * headless.
+ */
 async function cancelSignInDialogs(page: Page): Promise<void> {
   const session = await page.context().newCDPSession(page)
   session.on('Fetch.requestPaused', ({ requestId }) => session.send('Fetch.continueRequest', { requestId }))

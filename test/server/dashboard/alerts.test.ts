@@ -1,5 +1,6 @@
 // Alerts about quotas, edges that do not report, and keys that are used although they are revoked: in the
-// dashboard, by email and as events, once each across nodes; test/process/failures/alert-kill.long.test.ts restarts them.
+// dashboard, by email and as events, once each across nodes; test/process/failures/alert-kill.long.test.ts
+// restarts them.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { hashSecret } from '../../../src/lib/credentials/secret.ts'

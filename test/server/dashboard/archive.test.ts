@@ -1,5 +1,5 @@
-// Archived workspaces: keys are rejected everywhere once the archiving is acknowledged, and work again when the
-// operator restores the workspace.
+// Archived workspaces: keys are rejected everywhere once the archiving is acknowledged, and work again when
+// the operator restores the workspace.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createControlPlane, startVerifier } from '../../../src/edge-sdk/index.ts'

@@ -1,5 +1,5 @@
-// Each policy of a workspace on each operation and command that creates keys. The cases are generated from the
-// tables of operations, commands and policies.
+// Each policy of a workspace on each operation and command that creates keys. The cases are generated from
+// the tables of operations, commands and policies.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Policy as PolicySchema } from '../../../src/contract/dashboard/settings.ts'

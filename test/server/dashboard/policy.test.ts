@@ -1,5 +1,5 @@
-// The policy of a workspace: how it is set, and details of what it means. policy-surfaces.test.ts has the cases
-// that are generated for everything that creates keys.
+// The policy of a workspace: how it is set, and details of what it means. policy-surfaces.test.ts has the
+// cases that are generated for everything that creates keys.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Operation } from '../../../src/contract/operation.ts'

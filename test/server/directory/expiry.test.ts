@@ -1,5 +1,5 @@
-// From the instant of its expiry a key is rejected everywhere, without anything being written. The clock of the
-// database decides.
+// From the instant of its expiry a key is rejected everywhere, without anything being written. The clock of
+// the database decides.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { DAY_MS } from '../../../src/lib/time.ts'

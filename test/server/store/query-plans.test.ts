@@ -1,5 +1,6 @@
-// No query scans a table that grows with traffic, users or time. The queries are recorded at the drivers while
-// every function of the modules below is called once, and then explained on tables with thousands of rows.
+// No query scans a table that grows with traffic, users or time. The queries are recorded at the drivers
+// while every function of the modules below is called once, and then explained on tables with thousands of
+// rows.
 import assert from 'node:assert/strict'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
@@ -818,8 +819,8 @@ const names = (module: object) =>
     .map(([name]) => name)
 
 /**
- * Exported functions without a query; `renewSession` has the one of `renewLockedSession`, and `useStore` calls
- * `claimDue`.
+ * Exported functions without a query; `renewSession` has the one of `renewLockedSession`, and `useStore`
+ * calls `claimDue`.
  */
 const PURE = ['claimDue', 'follows', 'isSamePosition', 'keyOf', 'renewSession', 'selectDeliveries']
 

@@ -22,7 +22,9 @@ export async function scrape(url: string | undefined): Promise<Scraped> {
   return Object.assign(new Map(values), { text })
 }
 
-/** The metrics of a scrape must be those of these sections of docs/operations/metrics.md, with their labels. */
+/**
+ * The metrics of a scrape must be those of these sections of docs/operations/metrics.md, with their labels.
+ */
 export function assertDocumented({ text }: Scraped, sections: string[]): void {
   const document = readFileSync(join(root, 'docs/operations/metrics.md'), 'utf8')
   const documented = document

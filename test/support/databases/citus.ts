@@ -1,5 +1,5 @@
-// Databases on a real Citus cluster, for `npm run test:citus`. Each is a schema of the database ADIT_CITUS_URL:
-// a second database would need an administrator's connection to every worker.
+// Databases on a real Citus cluster, for `npm run test:citus`. Each is a schema of the database
+// ADIT_CITUS_URL: a second database would need an administrator's connection to every worker.
 import { randomBytes } from 'node:crypto'
 import pg from 'pg'
 import { createLog } from '../../../src/lib/log.ts'

@@ -53,8 +53,8 @@ interface Content {
 }
 
 /**
- * Tests of a file reuse databases: creating and dropping one costs PostgreSQL more CPU than many a test. One whose
- * schema was changed is not reused.
+ * Tests of a file reuse databases: creating and dropping one costs PostgreSQL more CPU than many a test. One
+ * whose schema was changed is not reused.
  */
 async function takeMigratedDatabase(t: Test, template: string): Promise<string> {
   const name = available.pop() ?? (await createOnServer(template))

@@ -49,7 +49,10 @@ export async function deliveriesOf({ store }: Services, endpointId: string) {
     .map((row) => ({ ...row, body: JSON.parse(row.body) }))
 }
 
-/** As if the time until the next attempt had passed; `withClaims`: also of claims, as if their node was killed. */
+/**
+ * As if the time until the next attempt had passed; `withClaims`: also of claims, as if their node was
+ * killed.
+ */
 export const makeDue = ({ store }: Services, { withClaims = false } = {}) =>
   store.transaction(async (tx) => {
     const query = tx.updateTable('webhook_endpoints').set({ due_at: 0 }).where('due_at', 'is not', null)

@@ -11,8 +11,8 @@ const TYPE_AAAA = 28
 const CODES = { found: 0, failed: 2, unknown: 3 }
 
 /**
- * `addresses` returns the addresses of a name, IPv6 without abbreviation: undefined if there is no such name, `failed` if the server
- * cannot say. Returns a resolver that asks this server.
+ * `addresses` returns the addresses of a name, IPv6 without abbreviation: undefined if there is no such name,
+ * `failed` if the server cannot say. Returns a resolver that asks this server.
  */
 export async function startDnsServer(
   t: Test,

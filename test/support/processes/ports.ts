@@ -17,7 +17,9 @@ export async function freePort(): Promise<number> {
 /** Above the ports that systems assign, and not among those of `freePort`. */
 const RANGES = { from: 61_000, to: 65_500 }
 
-/** Adjacent ports that are free at the moment, for TCP tunnels. A port of a tunnel is not replaced by another. */
+/**
+ * Adjacent ports that are free at the moment, for TCP tunnels. A port of a tunnel is not replaced by another.
+ */
 export async function freePorts(count: number) {
   for (let attempt = 0; attempt < 100; attempt++) {
     const first = randomInt(RANGES.from, RANGES.to - count)

@@ -97,8 +97,8 @@ const LONG_RUNNING = new Set(['serve', 'edge', 'tunnel', 'mcp'])
 const idle: ChildProcess[] = []
 
 /**
- * Runs a command to its end, in a process that is used again for the next one: starting one costs more CPU than
- * most commands.
+ * Runs a command to its end, in a process that is used again for the next one: starting one costs more CPU
+ * than most commands.
  */
 export async function run(t: Test, args: string[], env: Record<string, string>, input = ''): Promise<Ended> {
   if (LONG_RUNNING.has(args[0] ?? '')) return startProcess(t, args, env, input).ended

@@ -1,4 +1,5 @@
-// Quotas of a workspace at the control plane: levels by reported usage, tunnels, keys, and what edges are told.
+// Quotas of a workspace at the control plane: levels by reported usage, tunnels, keys, and what edges are
+// told.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createControlPlane } from '../../../../src/edge-sdk/index.ts'

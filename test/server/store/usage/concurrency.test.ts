@@ -144,7 +144,9 @@ test('postgres: a reset among concurrent reports leaves exactly what was reporte
   }
 })
 
-/** The statements of the previous version: it locks the day first and writes it from the sum of all counters. */
+/**
+ * The statements of the previous version: it locks the day first and writes it from the sum of all counters.
+ */
 const previous = {
   lock: `insert into usage_days (workspace_id, day) values ('w0', ${DAY})
     on conflict (workspace_id, day) do update set day = excluded.day`,

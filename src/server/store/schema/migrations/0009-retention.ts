@@ -1,9 +1,9 @@
 import type { Migration } from './migration.ts'
 
 /**
- * The row of the maintenance job (store/maintenance/state.ts), and the indexes it deletes by. `if not exists`:
- * building an index blocks writes to its table, so the operator of a large database may create it before,
- * concurrently. None is on api_keys, audit_log or a usage table.
+ * The row of the maintenance job (store/maintenance/state.ts), and the indexes it deletes by.
+ * `if not exists`: building an index blocks writes to its table, so the operator of a large database may
+ * create it before, concurrently. None is on api_keys, audit_log or a usage table.
  */
 export const retention: Migration = ({ int64, strict }) => [
   `create table maintenance (
