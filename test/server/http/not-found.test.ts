@@ -3,8 +3,8 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { serve } from '../support/api/server.ts'
-import { root } from '../support/processes/process.ts'
+import { serve } from '../../support/api/server.ts'
+import { root } from '../../support/processes/process.ts'
 
 const BROWSER = { accept: 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8' }
 
