@@ -14,7 +14,6 @@ export default defineConfig({
       transformIndexHtml: (html) => html.replace('__BASE__', '').replace('__CSP_NONCE__', ''),
     },
   ],
-  server: { proxy: { '/dashboard/api': 'http://127.0.0.1:8080' } },
   build: {
     target: ['chrome120', 'firefox121', 'safari17'],
     // The Content-Security-Policy forbids inline scripts and data: fonts.
