@@ -15,7 +15,7 @@ import { operatorActor } from './operator.ts'
 import type { Siblings } from './store/engine/siblings.ts'
 import { StorageFault } from './store/engine/storage-fault.ts'
 import { openStore, type Store, type Target } from './store/engine/store.ts'
-import { migrate, SchemaTooNew } from './store/schema/migrate.ts'
+import { IncompatibleSchema, migrate } from './store/schema/migrate.ts'
 import { createUsageLanes } from './store/usage/lanes.ts'
 import { mergeReports } from './store/usage/read.ts'
 
@@ -99,7 +99,7 @@ function warnWhileWaiting(log: Logger, timeoutMs: number) {
 
 /** For the operator. */
 export function explainDatabaseError(target: Target, error: unknown): { reason: string; remedy: string } {
-  if (error instanceof SchemaTooNew) return { reason: error.message, remedy: '' }
+  if (error instanceof IncompatibleSchema) return error
   if (error instanceof StorageFault && error.isDamage && target.engine === 'sqlite')
     return { reason: `${target.path}: ${error.message}`, remedy: '' }
   const reason = errorMessage(error).replace(/\.$/, '')

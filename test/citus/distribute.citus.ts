@@ -61,25 +61,6 @@ const fill = (database: string) =>
      from generate_series(1, ${MANY_ROWS}) as i`,
   )
 
-/** The reference tables of earlier versions; tables that were added later are not among them. */
-const references = [
-  ...['schema_version', 'workspaces', 'users', 'api_keys', 'edges', 'audit_log', 'idempotent_answers'],
-  ...['identities', 'sessions', 'verifications', 'two_factors', 'used_codes', 'members', 'links'],
-  ...['key_feed_head', 'key_feed', 'nodes'],
-]
-
-/** The layout of earlier versions. */
-async function distributeAsBefore(database: string): Promise<void> {
-  for (const table of references)
-    await query(database, 'select create_reference_table($1::regclass)', [table])
-  for (const table of usageTables)
-    await query(
-      database,
-      "select create_distributed_table($1::regclass, 'workspace_id', colocate_with => $2)",
-      [table, table === usageTables[0] ? 'none' : usageTables[0]],
-    )
-}
-
 /** Clients use two nodes before, during and after the work; the usage and keys that they see are exact. */
 async function whileServing(t: TestContext, database: string, work: () => Promise<void>): Promise<void> {
   const secrets = await populate(database)
@@ -127,10 +108,9 @@ test('of two commands at the same time, one finds nothing to do', async (t) => {
   const database = await createCitusSchema(t)
   await migrateTo(database)
   await fill(database)
-  await query(database, "select create_reference_table('schema_version')")
   const both = await Promise.all([distribute(t, database), distribute(t, database)])
   const changed = both.flatMap(changedTables)
-  assert.deepEqual(changed.toSorted(), ['schema_version', ...usageTables].toSorted())
+  assert.deepEqual(changed.toSorted(), usageTables.toSorted())
   await assertPlaced(database)
 })
 
@@ -146,28 +126,10 @@ test('plain PostgreSQL is distributed while nodes serve', async (t) => {
   assert.equal(count, MANY_ROWS)
 })
 
-test('the layout of earlier versions is replaced while nodes serve', async (t) => {
-  const database = await createCitusSchema(t)
-  await migrateTo(database)
-  await distributeAsBefore(database)
-  await whileServing(t, database, async () => {
-    const changed = changedTables(await distribute(t, database))
-    // Also tables of later versions: Citus manages those that refer to a reference table.
-    assert.deepEqual(changed.filter((table) => references.includes(table)).toSorted(), references.toSorted())
-    assert.deepEqual(
-      changed.filter((table) => usageTables.includes(table)),
-      [],
-    )
-  })
-  await assertPlaced(database)
-})
-
 test('a command that is killed again and again is completed by the next run', async (t) => {
   const database = await createCitusSchema(t)
   await migrateTo(database)
   await fill(database)
-  await distributeAsBefore(database)
-  await query(database, "select undistribute_table('usage_counters')")
   await whileServing(t, database, async () => {
     for (const ms of [900, 1_200, 1_800, 3_000, 5_000]) {
       const { child, ended } = startProcess(t, ['admin', 'distribute'], { ADIT_DATABASE_URL: database })
@@ -196,6 +158,9 @@ test('errors name the cause and the remedy', async (t) => {
 
   const database = await createCitusSchema(t)
   await migrateTo(database)
+  await query(database, "select create_reference_table('schema_version')")
+  assert.match(await rejected(database), /schema_version must be a plain table on the coordinator\. Run/)
+  await query(database, "select undistribute_table('schema_version')")
   await query(
     database,
     "select create_distributed_table('usage_counters', 'edge_id', colocate_with => 'none')",

@@ -90,14 +90,13 @@ test('a deletion that would involve several shards is rejected: row addresses re
 
 for (const [table, time] of [
   ['usage_counters', OLD],
-  ['usage_minutes', TODAY],
   ['usage_hours', OLD],
 ] as const)
   test(`a run goes on after a shard of ${table} was split`, async (t) => {
     const { services, database } = await openTestServices(t, 'postgres')
     const { store } = services
     atEnd(t, () => store.close())
-    const values = { usage_counters: "'p', 1, 1, 1, 1, null", usage_minutes: '1', usage_hours: "'1'" }
+    const values = { usage_counters: "'p', 1, 1, 1, 1, null", usage_hours: "'1'" }
     const client = new pg.Client(database)
     await client.connect()
     atEnd(t, () => client.end())

@@ -200,7 +200,7 @@ test('a reset clears the cache and calls onReset', async (t) => {
 async function cutStreams(server: TestServer): Promise<void> {
   const { store } = server.services
   // A gap in the change log ends the streams.
-  await store.transaction((db) => db.updateTable('key_feed_head').set({ number: 5 }).execute())
+  await store.transaction((db) => db.updateTable('change_log_head').set({ sequence: 5 }).execute())
   await revokeKey(server, await newKey(server))
 }
 

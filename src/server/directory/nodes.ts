@@ -37,7 +37,7 @@ export function createRegistration(
           position,
           lease_ms: LEASE_MS,
           started_at: startedAt,
-          heard_at: clock(),
+          heartbeat_at: clock(),
         }),
       ),
     acknowledge: (position) => acknowledge(connection, node.id, position, clock()),
@@ -57,9 +57,9 @@ export async function listNodes({ store, clock }: { store: Store; clock: () => n
     pid: row.pid,
     version: row.version,
     startedAt: new Date(row.started_at).toISOString(),
-    lastHeartbeatAt: new Date(row.heard_at).toISOString(),
+    lastHeartbeatAt: new Date(row.heartbeat_at).toISOString(),
     position: row.position.sequence,
     behind: Math.max(0, head.sequence - row.position.sequence),
-    lease: now - row.heard_at < HEARTBEAT_MS + row.lease_ms ? ('held' as const) : ('expired' as const),
+    lease: now - row.heartbeat_at < HEARTBEAT_MS + row.lease_ms ? ('held' as const) : ('expired' as const),
   }))
 }

@@ -7,7 +7,7 @@ import { explainDatabaseError } from '../services.ts'
 import { readDatabaseClock } from '../store/engine/clock.ts'
 import { openStore, type Store } from '../store/engine/store.ts'
 import { readPostgresFacts, readSqliteVersion } from '../store/maintenance/diagnostics.ts'
-import { readSchemaState } from '../store/schema/migrate.ts'
+import { readSchemaState, type Schema } from '../store/schema/migrate.ts'
 import { type Check, type Finding, ok, problem, skipped, warning } from './check.ts'
 import { checkClock, checkNodes } from './nodes.ts'
 import { postgresFindings } from './postgres-settings.ts'
@@ -60,7 +60,7 @@ export function databaseChecks(
   return {
     checks: [
       database,
-      onStore('schema', checkSchema),
+      onStore('schema', (store) => checkSchema(store)),
       onStore('clock', (store) => checkClock(store, clock)),
       onStore('nodes', checkNodes),
     ],
@@ -84,13 +84,10 @@ async function checkPostgres(store: Store, workers: number): Promise<Finding[]> 
   return findings.length > 0 ? findings : [ok(`PostgreSQL ${facts.version}`)]
 }
 
-async function checkSchema({ db }: Store): Promise<Finding> {
-  const { version, known, isCompatible } = await readSchemaState(db)
-  if (!isCompatible)
-    return problem(
-      `The database has schema version ${version}; this adit supports versions up to ${known}.`,
-      'Run the newer adit that migrated it, or restore a backup from before the upgrade.',
-    )
+/** The schema is a parameter for tests. */
+export async function checkSchema({ db }: Store, schema?: Schema): Promise<Finding> {
+  const { version, known, incompatibility } = await readSchemaState(db, schema)
+  if (incompatibility) return problem(incompatibility.reason, incompatibility.remedy)
   if (version > known)
     return warning(
       `The database has schema version ${version}, this adit only knows version ${known}.`,
@@ -100,7 +97,7 @@ async function checkSchema({ db }: Store): Promise<Finding> {
     return warning('The database has no tables yet.', 'Start `adit serve`, or run `adit admin migrate`.')
   if (version < known)
     return warning(
-      `${known - version} migrations are pending (schema version ${version} of ${known}).`,
+      `Migrations are pending: the schema has version ${version} of ${known}.`,
       'Make a backup (docs/operations/backup.md), then start `adit serve` of this version, or run `adit ' +
         'admin migrate`.',
     )

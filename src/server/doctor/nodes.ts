@@ -36,7 +36,8 @@ export async function checkClock(store: Store, clock: () => number): Promise<Fin
 }
 
 export async function checkNodes(store: Store): Promise<Finding[]> {
-  const { version } = await readSchemaState(store.db)
+  const { version, incompatibility } = await readSchemaState(store.db)
+  if (incompatibility) return [skipped('The database cannot be used.')]
   if (version === 0) return [skipped('The database has no tables yet.')]
   const now = await readDatabaseClock(store)
   const nodes = await listNodes({ store, clock: () => now })

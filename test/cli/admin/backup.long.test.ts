@@ -247,17 +247,23 @@ test('a backup overwrites no file and creates no database, and its errors are on
   )
 })
 
-test('a backup does not migrate the schema, older or newer', async (t) => {
+test('a backup does not migrate the schema, and rejects one from before the first release', async (t) => {
   const place = setUp(t)
   await createWorkspace(place)
-  for (const version of [1, 999]) {
-    const database = new DatabaseSync(place.path)
+  const database = new DatabaseSync(place.path)
+  // Version 0 is older than any that a program creates.
+  for (const version of [0, 999]) {
     database.exec(`update schema_version set version = ${version}`)
     const file = join(place.folder, `${version}.db`)
     assert.equal((await place.json('admin', 'backup', file)).schema, version)
     assert.equal(database.prepare('select version from schema_version').get()?.version, version)
-    database.close()
   }
+  database.exec('alter table schema_version rename column min_compatible_version to oldest_program')
+  database.close()
+  const { code, stderr } = await run(t, ['admin', 'backup', place.backup], place.env)
+  assert.equal(code, 1)
+  assert.match(stderr, /^adit: The database was created by an adit from before the first release/m)
+  assert.ok(!existsSync(place.backup))
 })
 
 test('a corrupt database is not accepted as a backup', async (t) => {

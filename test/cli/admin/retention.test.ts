@@ -21,7 +21,7 @@ async function setUp(t: Test) {
       values ('a', '', '', 1, 1, ${oldest}), ('b', '', '', 1, 1, ${now - 1_000}), ('c', '', '', 1, 1, ${now + DAY});
     insert into usage_counters values ('ws_1', ${oldDay}, 'e', 'p', 1, 1, 1, 1, null);
     insert into usage_days (workspace_id, day, requests) values ('ws_1', ${oldDay}, 1);
-    insert into audit_log (id, workspace_id, at, actor_kind, actor_id, action, subject_id)
+    insert into audit_log (id, workspace_id, at, actor_kind, actor_id, action, target_id)
       values ('aud_0', 'ws_1', 5, 'operator', 'x', 'x', 'x')`)
   const count = (table: string) => sqlite.prepare(`select count(*) as rows from ${table}`).get()?.rows
   const adit = async (args: string[], env = {}) => {

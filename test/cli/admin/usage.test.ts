@@ -100,7 +100,7 @@ for (const engine of engines) {
     assert.equal(JSON.parse(again.stderr).error, 'not_found')
     const { rows } = await audit(env)
     assert.deepEqual(
-      rows.filter((row) => row.action === 'usage.reset').map((row) => [row.subject_id, row.subject_name]),
+      rows.filter((row) => row.action === 'usage.reset').map((row) => [row.target_id, row.target_name]),
       [[day, `${day} of edge bad`]],
     )
   })
@@ -134,7 +134,7 @@ for (const engine of engines) {
     await until('it is not reached any more', async () => !(await verify(good)).workspace.quota.level)
     const { rows } = await audit(env)
     assert.deepEqual(
-      rows.filter((row) => row.action === 'usage.reset').map((row) => [row.subject_id, row.subject_name]),
+      rows.filter((row) => row.action === 'usage.reset').map((row) => [row.target_id, row.target_name]),
       [[bad.id, '2 days of edge bad']],
     )
   })

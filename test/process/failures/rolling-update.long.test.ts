@@ -13,7 +13,7 @@ const EXPANSION = [
   'alter table api_keys add column note text',
   'alter table usage_days add column weather integer not null default 0',
   'create table notes (id text primary key, body text not null)',
-  'create index audit_log_by_subject on audit_log (subject_id)',
+  'create index audit_log_by_target_alone on audit_log (target_id)',
 ]
 
 test('expanding the schema fails no request, and an old node restarts if it is compatible', async (t) => {
@@ -45,7 +45,7 @@ test('expanding the schema fails no request, and an old node restarts if it is c
   )
   assert.equal((await fetch(`${restarted.url}/readyz`)).status, 200)
 
-  await operator.query('update schema_version set oldest_program = version')
+  await operator.query('update schema_version set min_compatible_version = version')
   await operator.end()
   const rejected = startProcess(t, ['serve'], { ...env, ADIT_PORT: '0', ADIT_SECRET: SECRET })
   const ended = await rejected.ended

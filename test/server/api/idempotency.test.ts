@@ -59,7 +59,7 @@ for (const engine of engines) {
     const later = await create(server, 'abc', { label: 'new' })
     assert.equal(later.status, 201)
     assert.notEqual(later.json.id, first.json.id)
-    const kept = await server.services.store.db.selectFrom('idempotent_answers').selectAll().execute()
+    const kept = await server.services.store.db.selectFrom('idempotent_responses').selectAll().execute()
     assert.equal(kept.length, 1)
   })
 

@@ -11,7 +11,7 @@ const KEY_ID = /^tok_[0-9a-z]{26}$/
 const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 
 const auditOf = (server: TestServer, subjectId: string) =>
-  server.services.store.db.selectFrom('audit_log').selectAll().where('subject_id', '=', subjectId).execute()
+  server.services.store.db.selectFrom('audit_log').selectAll().where('target_id', '=', subjectId).execute()
 
 const keyRow = (server: TestServer, id: string) =>
   server.services.store.db.selectFrom('api_keys').selectAll().where('id', '=', id).executeTakeFirst()
@@ -284,7 +284,7 @@ for (const engine of engines) {
     const headers = { 'idempotency-key': '1' }
     const made = (await server.post('/tokens', { label: 'x' }, headers)).json
     const { db } = server.services.store
-    const tables = ['workspaces', 'api_keys', 'audit_log', 'idempotent_answers', 'edges'] as const
+    const tables = ['workspaces', 'api_keys', 'audit_log', 'idempotent_responses', 'edges'] as const
     const rows = (await Promise.all(tables.map((table) => db.selectFrom(table).selectAll().execute()))).flat()
     const texts = rows.flatMap((row) => Object.values(row).filter((value) => typeof value === 'string'))
     assert.ok(texts.includes(hashSecret(made.token)))

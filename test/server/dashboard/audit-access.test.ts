@@ -79,11 +79,11 @@ for (const engine of engines) {
       .selectFrom('audit_log')
       .selectAll()
       .where('action', '=', 'person.signed-in')
-      .where('subject_id', '=', ann.id)
+      .where('target_id', '=', ann.id)
       .executeTakeFirstOrThrow()
     const action = 'person.passkey-added'
-    const add = (subject_id: string) =>
-      store.transaction((tx) => insertAudit(tx, [{ ...row, id: ids('aud'), action, subject_id }]))
+    const add = (target_id: string) =>
+      store.transaction((tx) => insertAudit(tx, [{ ...row, id: ids('aud'), action, target_id }]))
     await add(ann.id)
     assert.equal((await find(ann, action)).action, action)
     assert.equal(await find(bob, action), undefined)

@@ -186,10 +186,10 @@ const daysOf = ({ created_at, expires_at }: StoredKey) =>
 async function forcedEntries({ server: { services } }: Deployment, keys: StoredKey[]) {
   const entries = await services.store.db
     .selectFrom('audit_log')
-    .select('subject_id')
+    .select('target_id')
     .where('action', '=', 'key.created')
     .where('detail', '=', 'forced')
     .execute()
-  const forced = new Set(entries.map(({ subject_id }) => subject_id))
+  const forced = new Set(entries.map(({ target_id }) => target_id))
   return keys.map(({ id }) => id).filter((id) => forced.has(id))
 }

@@ -215,8 +215,8 @@ for (const engine of engines) {
     await revoke(ctx, first.id)
     assert.equal((await directory.verifyKey(second.token)).valid, true)
     await services.store.transaction(async (db) => {
-      await db.updateTable('key_feed_head').set({ number: 0 }).execute()
-      await db.deleteFrom('key_feed').execute()
+      await db.updateTable('change_log_head').set({ sequence: 0 }).execute()
+      await db.deleteFrom('change_log').execute()
       await db.updateTable('api_keys').set({ revoked_at: null }).where('id', '=', first.id).execute()
       await db.deleteFrom('api_keys').where('id', '=', second.id).execute()
     })
@@ -234,8 +234,8 @@ for (const engine of engines) {
     assert.equal((await directory.verifyKey(next.token)).valid, true)
     // As after a failover to a standby that lacked the first revocation and has made another one since.
     const position = await services.store.transaction(async (db) => {
-      await db.updateTable('key_feed_head').set({ number: 0, mark: '' }).execute()
-      await db.deleteFrom('key_feed').execute()
+      await db.updateTable('change_log_head').set({ sequence: 0, checksum: '' }).execute()
+      await db.deleteFrom('change_log').execute()
       await db.updateTable('api_keys').set({ revoked_at: null }).where('id', '=', lost.id).execute()
       const revoked = await revokeKey(db, { workspaceId: ctx.workspaceId, id: next.id }, 1)
       return publishChange(db, services, { kind: 'key', subjectId: next.id, hash: revoked?.hash as string })
@@ -259,10 +259,10 @@ for (const engine of engines) {
           pid: 1,
           version: '0',
           lease_ms: 900,
-          mark: '',
-          seen: 0,
+          acknowledged_checksum: '',
+          acknowledged_sequence: 0,
           started_at: 0,
-          heard_at: 0,
+          heartbeat_at: 0,
         })
         .execute(),
     )

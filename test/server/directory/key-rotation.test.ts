@@ -81,7 +81,7 @@ for (const engine of engines) {
     await assert.rejects(rotate(ctx, old.id, '1h'), { code: 'not_found' })
     const log = await ctx.store.db.selectFrom('audit_log').selectAll().orderBy('id').execute()
     assert.deepEqual(
-      log.slice(-3).map(({ action, subject_id }) => [action, subject_id]),
+      log.slice(-3).map(({ action, target_id }) => [action, target_id]),
       [
         ['key.revoked', old.id],
         ['key.created', successor.id],

@@ -192,7 +192,7 @@ test('a wait that cannot read the nodes lasts for the longest lease that was rea
   const { store } = services
   atEnd(t, () => store.close())
   const position = await readHead(store.db)
-  const node = { id: 'node_x', host: 'x', pid: 1, version: '0', started_at: 0, heard_at: 0 }
+  const node = { id: 'node_x', host: 'x', pid: 1, version: '0', started_at: 0, heartbeat_at: 0 }
   await store.transaction((db) => insertNode(db, { ...node, lease_ms: 2_300, position }))
   let isFailing = false
   const db = failingWhile(store, () => isFailing)

@@ -8,11 +8,11 @@ import { test } from 'node:test'
 import { sql } from 'kysely'
 import pg from 'pg'
 import { runChecks } from '../../../src/server/doctor/check.ts'
-import { databaseChecks } from '../../../src/server/doctor/database.ts'
+import { checkSchema, databaseChecks } from '../../../src/server/doctor/database.ts'
 import { postgresFindings } from '../../../src/server/doctor/postgres-settings.ts'
 import type { Target } from '../../../src/server/store/engine/store.ts'
 import { readPostgresFacts } from '../../../src/server/store/maintenance/diagnostics.ts'
-import { readSchemaState } from '../../../src/server/store/schema/migrate.ts'
+import { currentSchema, readSchemaState } from '../../../src/server/store/schema/migrate.ts'
 import { openTestServices, serve } from '../../support/api/server.ts'
 import { atEnd, type Test } from '../../support/cleanup.ts'
 import { createDatabase, createFolder, engines } from '../../support/databases/create.ts'
@@ -69,7 +69,7 @@ for (const engine of engines) {
     const { config, services } = await openTestServices(t, engine)
     const { store } = services
     assert.equal(textOf(await examine(config.database), 'nodes'), 'warning: No node is running.')
-    const insert = (id: string, heard_at: number, version: string) =>
+    const insert = (id: string, heartbeat_at: number, version: string) =>
       store.transaction((tx) =>
         tx
           .insertInto('nodes')
@@ -78,11 +78,11 @@ for (const engine of engines) {
             host: 'web-1',
             pid: 7,
             version,
-            seen: 0,
-            mark: '',
+            acknowledged_sequence: 0,
+            acknowledged_checksum: '',
             lease_ms: 2_000,
             started_at: 0,
-            heard_at,
+            heartbeat_at,
           })
           .execute(),
       )
@@ -95,20 +95,32 @@ for (const engine of engines) {
     assert.match(nodes, /^warning: Nodes run different versions: 0\.1\.0, 0\.2\.0\.$/m)
   })
 
-  test(`${engine}: pending migrations and schemas of newer versions are found, and nothing is migrated`, async (t) => {
+  test(`${engine}: pending migrations and schemas of other versions are found, and nothing is migrated`, async (t) => {
     const { config, services } = await openTestServices(t, engine)
     const { store } = services
     const { known } = await readSchemaState(store.db)
-    const schemaAt = async (version: number, oldest: number) => {
+    const schemaAt = async (version: number, compatible: number) => {
       await store.transaction((tx) =>
-        sql`update schema_version set version = ${version}, oldest_program = ${oldest}`.execute(tx),
+        sql`update schema_version set version = ${version}, min_compatible_version = ${compatible}`.execute(
+          tx,
+        ),
       )
       return textOf(await examine(config.database), 'schema')
     }
-    assert.match(await schemaAt(known - 2, 4), /^warning: 2 migrations are pending/)
+    const next = { migrations: [...currentSchema.migrations, () => []], minCompatibleVersion: 1 }
+    assert.match(
+      (await checkSchema(store, next)).message,
+      /^Migrations are pending: the schema has version 1 of 2\.$/,
+    )
     assert.match(await schemaAt(known + 1, known), /^warning: .* this adit only knows version/)
     assert.match(await schemaAt(known + 1, known + 1), /^problem: .* supports versions up to/)
     assert.equal((await readSchemaState(store.db)).version, known + 1)
+    await store.transaction((tx) =>
+      sql`alter table schema_version rename column min_compatible_version to oldest_program`.execute(tx),
+    )
+    const unreleased = await examine(config.database)
+    assert.match(textOf(unreleased, 'schema'), /^problem: .* from before the first release/)
+    assert.equal(textOf(unreleased, 'nodes'), 'skipped: The database cannot be used.')
     await store.close()
   })
 

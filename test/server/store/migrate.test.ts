@@ -1,17 +1,20 @@
 import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
+import { sql } from 'kysely'
 import { pino } from 'pino'
 import { createLog } from '../../../src/lib/log.ts'
 import { readConfig } from '../../../src/server/config/server.ts'
 import type { Services } from '../../../src/server/domain/context.ts'
 import { openServices } from '../../../src/server/services.ts'
-import { core } from '../../../src/server/store/schema/migrations/0001-core.ts'
-import { keyFeed } from '../../../src/server/store/schema/migrations/0002-key-feed.ts'
-import { users } from '../../../src/server/store/schema/migrations/0003-users.ts'
-import { nodes } from '../../../src/server/store/schema/migrations/0004-nodes.ts'
+import { openStore, type Store } from '../../../src/server/store/engine/store.ts'
+import {
+  currentSchema,
+  type MigrateOptions,
+  migrate,
+  readSchemaState,
+} from '../../../src/server/store/schema/migrate.ts'
 import { openTestServices } from '../../support/api/server.ts'
 import { atEnd } from '../../support/cleanup.ts'
 import { createDatabase, createFolder, engines } from '../../support/databases/create.ts'
@@ -29,17 +32,98 @@ function collectingLog() {
   return { log, lines: () => written.map((line) => JSON.parse(line)) }
 }
 
+/** A made-up second version: a column with a value, a table, and a row for each workspace. */
+const nextSchema = {
+  migrations: [
+    ...currentSchema.migrations,
+    ({ int64, strict }: { int64: string; strict: string }) => [
+      `alter table workspaces add column weather ${int64} not null default 7`,
+      `create table notes (workspace_id text primary key references workspaces (id), body text not null)${strict}`,
+      'insert into notes (workspace_id, body) select id, name from workspaces',
+    ],
+  ],
+  minCompatibleVersion: 1,
+}
+
+const noEvents = { onLostConnection() {}, onStorageFault() {}, onStorageRecovered() {} }
+
+const noRetry: MigrateOptions = {
+  timeoutMs: 5_000,
+  onRetry: (error) => assert.fail(error as Error),
+  onUpgrade: async () => {},
+}
+
+const readNotes = async (store: Store) =>
+  (
+    await sql<{ body: string; weather: number }>`
+    select body, weather from notes join workspaces on workspaces.id = workspace_id`.execute(store.db)
+  ).rows
+
+const addWorkspace = (store: Store) =>
+  store.transaction((db) =>
+    db
+      .insertInto('workspaces')
+      .values({ id: 'ws_1', slug: 'kept', name: 'Kept', created_at: 1, provisioned_at: null })
+      .execute(),
+  )
+
 for (const engine of engines) {
+  test(`${engine}: several nodes migrate to the next version at once, and one of them does it`, async (t) => {
+    const { services, config } = await openTestServices(t, engine)
+    await addWorkspace(services.store)
+    assert.equal((await readSchemaState(services.store.db, nextSchema)).version, 1)
+    const stores = [services.store]
+    for (let others = 0; others < 4; others++) stores.push(openStore(config.database, noEvents))
+    atEnd(t, async () => {
+      for (const store of stores) await store.close()
+    })
+    const upgrades: unknown[] = []
+    const onUpgrade: MigrateOptions['onUpgrade'] = async (_, versions) => void upgrades.push(versions)
+    await Promise.all(stores.map((store) => migrate(store, { ...noRetry, onUpgrade }, nextSchema)))
+    assert.deepEqual(upgrades, [{ from: 1, to: 2 }])
+    const [node] = stores as [Store]
+    assert.deepEqual({ ...(await readVersion(services)) }, { id: 1, version: 2, min_compatible_version: 1 })
+    assert.deepEqual(
+      (await readNotes(node)).map((row) => ({ ...row })),
+      [{ body: 'Kept', weather: 7 }],
+    )
+    await migrate(node, { ...noRetry, onUpgrade }, nextSchema)
+    assert.equal(upgrades.length, 1, 'it was migrated again')
+    // The program of version 1 runs on it, because it is compatible.
+    assert.deepEqual(await migrate(node, noRetry), { schema: 2, known: 1 })
+  })
+
+  test(`${engine}: an empty database gets every version at once`, async (t) => {
+    const config = readConfig({ ADIT_DATABASE_URL: await createDatabase(t, engine) })
+    const store = openStore(config.database, noEvents)
+    atEnd(t, () => store.close())
+    const onUpgrade = () => assert.fail('there was nothing to upgrade')
+    await migrate(store, { ...noRetry, onUpgrade }, nextSchema)
+    assert.deepEqual(await readNotes(store), [])
+    assert.equal((await readSchemaState(store.db, nextSchema)).version, 2)
+  })
+
+  test(`${engine}: a migration that fails changes nothing`, async (t) => {
+    const { services } = await openTestServices(t, engine)
+    atEnd(t, () => services.store.close())
+    const broken = () => ['create table notes (id text primary key)', 'alter table nothing add column x text']
+    const schema = { migrations: [...currentSchema.migrations, broken], minCompatibleVersion: 1 }
+    await assert.rejects(migrate(services.store, noRetry, schema), /nothing/)
+    assert.equal((await readVersion(services)).version, 1)
+    await migrate(services.store, noRetry, nextSchema)
+    assert.deepEqual(await readNotes(services.store), [])
+  })
+
   test(`${engine}: a program runs on a newer schema that is compatible with it; otherwise the error tells what to do`, async (t) => {
     const { services, config } = await openTestServices(t, engine)
     const { version: known } = await readVersion(services)
-    const become = async (row: { version: number; oldest_program: number }) => {
+    const become = async (row: { version: number; min_compatible_version: number }) => {
       await services.store.transaction((db) => db.updateTable('schema_version').set(row).execute())
       return row
     }
     atEnd(t, () => services.store.close())
 
-    const row = await become({ version: known + 1, oldest_program: known })
+    const row = await become({ version: known + 1, min_compatible_version: known })
     const { log, lines } = collectingLog()
     const older = await openServices(config, log, 1_000)
     assert.deepEqual({ ...(await readVersion(older)) }, { id: 1, ...row }, 'it was changed')
@@ -49,35 +133,44 @@ for (const engine of engines) {
       [[known + 1, known, true]],
     )
 
-    // 0: a schema whose compatibility was not recorded.
-    for (const oldest of [known + 1, 0]) {
-      await become({ version: known + 1, oldest_program: oldest })
-      const start = `The database has schema version ${known + 1}; this adit supports versions up to ${known}. Run the newer`
-      await assert.rejects(openServices(config, silent, 1_000), ({ message }: Error) =>
-        message.startsWith(start),
+    await become({ version: known + 1, min_compatible_version: known + 1 })
+    const start = `The database has schema version ${known + 1}; this adit supports versions up to ${known}. Run the newer`
+    await assert.rejects(openServices(config, silent, 1_000), ({ message }: Error) =>
+      message.startsWith(start),
+    )
+  })
+
+  test(`${engine}: a database from before the first release is rejected, and not changed`, async (t) => {
+    const config = readConfig({ ADIT_DATABASE_URL: await createDatabase(t, engine) })
+    const store = openStore(config.database, noEvents)
+    atEnd(t, () => store.close())
+    // The last layout, the first one, and one whose version is that of this program.
+    for (const [columns, values] of [
+      ['version integer, oldest_program integer', '23, 4'],
+      ['version integer', '3'],
+      ['version integer, oldest_program integer', '1, 0'],
+    ]) {
+      await store.transaction(async (db) => {
+        await sql.raw('drop table if exists schema_version').execute(db)
+        await sql.raw(`create table schema_version (id integer primary key, ${columns})`).execute(db)
+        await sql.raw(`insert into schema_version values (1, ${values})`).execute(db)
+      })
+      const before = { ...(await store.db.selectFrom('schema_version').selectAll().executeTakeFirst()) }
+      const message =
+        'The database was created by an adit from before the first release, and cannot be upgraded. Set ' +
+        'ADIT_DATABASE_URL to a new database, or move the SQLite file away, and start again.'
+      await assert.rejects(openServices(config, silent, 1_000), { message })
+      assert.equal((await readSchemaState(store.db)).incompatibility?.message, message)
+      assert.deepEqual(
+        { ...(await store.db.selectFrom('schema_version').selectAll().executeTakeFirst()) },
+        before,
       )
     }
   })
 
-  test(`${engine}: a database without a recorded compatible version is migrated`, async (t) => {
-    const { services, config } = await openTestServices(t, engine)
-    await services.store.transaction((db) =>
-      db.schema.alterTable('schema_version').dropColumn('oldest_program').execute(),
-    )
-    await services.store.close()
-    const again = await openServices(config, silent, 1_000)
-    assert.equal((await readVersion(again)).oldest_program, 0)
-    await again.store.close()
-  })
-
   test(`${engine}: reopening a database keeps its data`, async (t) => {
     const { services, config } = await openTestServices(t, engine)
-    await services.store.transaction(async (db) => {
-      await db
-        .insertInto('workspaces')
-        .values({ id: 'ws_1', slug: 'kept', name: 'Kept', created_at: 1, provisioned_at: null })
-        .execute()
-    })
+    await addWorkspace(services.store)
     await services.store.close()
     const again = await openServices(config, silent, 1_000)
     assert.equal(
@@ -113,7 +206,6 @@ for (const engine of engines) {
 
 test('sqlite: write-ahead log, full synchronous mode and foreign keys are on', async (t) => {
   const { services } = await openTestServices(t, 'sqlite')
-  const { sql } = await import('kysely')
   const pragma = async (name: string) =>
     Object.values(
       (await services.store.transaction((db) => sql.raw<object>(`pragma ${name}`).execute(db))).rows[0] ?? {},
@@ -150,37 +242,4 @@ test('sqlite: a file that is not a database is rejected with a plain error', asy
     const config = readConfig({ ADIT_DATABASE_URL: url })
     await assert.rejects(async () => openServices(config, silent, 100), message)
   }
-})
-
-test('sqlite: the migration of the usage tables keeps every row', async (t) => {
-  const path = join(createFolder(t), 'adit.db')
-  const engineSql = { int64: 'integer', strict: ' strict', clustered: ' strict, without rowid' }
-  const before = new DatabaseSync(path)
-  for (const migration of [core, keyFeed, users, nodes])
-    for (const statement of migration(engineSql)) before.exec(statement)
-  before.exec(`
-    create table schema_version (id integer primary key, version integer not null, oldest_program integer not null default 0);
-    insert into schema_version values (1, 4, 4);
-    insert into usage_counters values ('ws_b', 2, 'edge_1', 'e1', 1, 9223372036854775807, 3, 4, null), ('ws_a', 1, 'edge_1', 'e1', 5, 6, 7, 8, 9);
-    insert into usage_minutes values ('ws_a', 60000, 'edge_1', 3);
-    insert into usage_days values ('ws_b', 2, 1, 9223372036854775807, 3, 4, 5, null), ('ws_a', 1, 5, 6, 7, 8, 9, 10)`)
-  const all = (database: DatabaseSync) =>
-    ['usage_counters', 'usage_minutes', 'usage_days'].map((table) => {
-      const read = database.prepare(`select * from ${table} order by workspace_id`)
-      read.setReadBigInts(true)
-      return read.all()
-    })
-  const had = all(before)
-  before.close()
-  const services = await openServices(readConfig({ ADIT_DATABASE_URL: `sqlite:${path}` }), silent, 1_000)
-  await services.store.close()
-  const after = new DatabaseSync(path)
-  assert.deepEqual(all(after), had)
-  assert.equal(had.flat().length, 5)
-  const made = after.prepare("select name from sqlite_master where name like 'usage%' order by name").all()
-  assert.deepEqual(
-    made.map(({ name }) => name),
-    ['usage_counters', 'usage_days', 'usage_hours', 'usage_minutes'],
-  )
-  after.close()
 })

@@ -27,7 +27,6 @@ import * as instructions from '../../../src/server/store/tunnels/instructions.ts
 import * as tunnelLists from '../../../src/server/store/tunnels/lists.ts'
 import * as tunnelNames from '../../../src/server/store/tunnels/names.ts'
 import * as tunnels from '../../../src/server/store/tunnels/rows.ts'
-import { convertMinutes } from '../../../src/server/store/usage/conversion.ts'
 import * as usage from '../../../src/server/store/usage/read.ts'
 import * as usageReset from '../../../src/server/store/usage/reset.ts'
 import * as webhookEndpoints from '../../../src/server/store/webhooks/endpoints.ts'
@@ -111,7 +110,7 @@ const tables: Record<string, Record<string, string>> = {
     actor_kind: `'key'`,
     actor_id: `'k' || i`,
     action: `'key.created'`,
-    subject_id: `'k' || i`,
+    target_id: `'k' || i`,
     detail: `'x'`,
     position: `case when i <= 4900 then i end`,
   },
@@ -153,15 +152,20 @@ const tables: Record<string, Record<string, string>> = {
     created_at: 'i',
     attempts: '0',
   },
-  idempotent_answers: { workspace_id: `'w' || (i / 10 + 1)`, id: `'a' || i`, sealed: `'x'`, created_at: 'i' },
-  key_feed: {
-    number: 'i',
+  idempotent_responses: {
+    workspace_id: `'w' || (i / 10 + 1)`,
+    id: `'a' || i`,
+    encrypted_response: `'x'`,
+    created_at: 'i',
+  },
+  change_log: {
+    sequence: 'i',
     kind: `'key'`,
     subject_id: `'k'`,
     hash: `'h'`,
     at: 'i',
-    mark: `'m'`,
-    before: `'m'`,
+    checksum: `'m'`,
+    previous_checksum: `'m'`,
   },
   edge_sessions: {
     edge_id: `'e' || i`,
@@ -208,7 +212,6 @@ const tables: Record<string, Record<string, string>> = {
     bytes_out: '1',
     events: '1',
   },
-  usage_minutes: { workspace_id: `'w' || (i / 10 + 1)`, minute: 'i * 60000', edge_id: `'e'`, open: '1' },
   usage_hours: {
     workspace_id: `'w' || (i / 10 + 1)`,
     hour: 'cast(i / 5 as bigint) * 3600000',
@@ -228,7 +231,7 @@ async function fill(store: Store): Promise<void> {
            select ${Object.values(columns).join(', ')} from n`,
         )
         .execute(db)
-    await db.updateTable('key_feed_head').set({ number: ROWS, mark: 'm' }).execute()
+    await db.updateTable('change_log_head').set({ sequence: ROWS, checksum: 'm' }).execute()
     await sql.raw('analyze').execute(db)
   })
 }
@@ -236,7 +239,7 @@ async function fill(store: Store): Promise<void> {
 const isQuery = ({ text }: Recorded) => /^\s*(with|select|insert|update|delete)\b/i.test(text)
 /** In the order of an index, and only the first rows. */
 const isBounded = ({ text }: Recorded) =>
-  /from "(key_feed" order by "number|usage_minutes" order by "workspace_id", "minute)"/.test(text) ||
+  /from "change_log" order by "sequence"/.test(text) ||
   /from "webhook_deliveries" where "position" is null order by "endpoint_id", "sequence"/.test(text)
 
 interface PlanNode {
@@ -311,7 +314,7 @@ const SMALL = new Set([
   'edge_sessions',
   'session',
   'head',
-  'key_feed_head',
+  'change_log_head',
   'maintenance',
   'active',
   'minutes',
@@ -733,7 +736,7 @@ const calls: [module: object, calls: Calls][] = [
           'notices',
           'notice_mails',
           'webhook_deliveries',
-          'idempotent_answers',
+          'idempotent_responses',
           'tunnel_names',
         ] as const)
           for (const before of [40, NOW]) await retention.deleteExpired(db, table, before, 20)
@@ -743,10 +746,8 @@ const calls: [module: object, calls: Calls][] = [
       },
       // Counts what will be deleted, so it may read all of it.
       countExpired: (db) => retention.countExpired(db, 'sessions', 100),
-      deleteUsage: async (db, { engine }) => {
-        for (const table of ['usage_counters', 'usage_minutes'] as const)
-          await retention.deleteUsage(db, engine, { table, ...usageBatch }, 20)
-      },
+      deleteUsage: (db, { engine }) =>
+        retention.deleteUsage(db, engine, { table: 'usage_counters', ...usageBatch }, 20),
       countUsage: (db) => retention.countUsage(db, { table: 'usage_counters', ...usageBatch }),
       listOldHours: (db) => retention.listOldHours(db, 100, 10),
       listWorkspaceIds: (db) => retention.listWorkspaceIds(db, 'w1', 10),
@@ -786,7 +787,6 @@ async function useStore(store: Store): Promise<void> {
   const limits = { limit: 10, failingLimit: 10, exceptWorkspaces: ['w1'] }
   await webhookQueue.claimDue(store, { claim: 'x', claimMs: 1_000, ...limits })
   await mergeReport(store, report)
-  await convertMinutes(store, 10)
   await usage.readUsage(store.db, ws, 0, NOW)
 }
 

@@ -79,7 +79,7 @@ async function fill({ store, clock }: Services) {
     ['gone', now - DAY_MS - MINUTE],
     ['kept', now - DAY_MS + MINUTE],
   ] as const)
-    await insert('idempotent_answers', { workspace_id: 'ws_1', id, sealed: '', created_at })
+    await insert('idempotent_responses', { workspace_id: 'ws_1', id, encrypted_response: '', created_at })
   const device = { device_name: '', address: '', created_at: 1, state: 'pending' }
   for (const [hash, expires_at] of [
     ['gone', now - HOUR - MINUTE],
@@ -138,7 +138,8 @@ async function fill({ store, clock }: Services) {
   })
   await insert('open_tunnels', { ...tunnel, edge_id: 'live', id: 'live', name: 'used' })
   await insert('tunnel_names', { ...name, name: 'used', expires_at: now - MINUTE })
-  for (const [number, at] of [
+  const change = { kind: 'key', subject_id: '', hash: '', checksum: '', previous_checksum: '' }
+  for (const [sequence, at] of [
     [1, now - 2 * DAY_MS],
     // A node whose clock was behind wrote it between two others: deletion must not leave a gap.
     [2, now - DAY_MS + MINUTE],
@@ -147,18 +148,17 @@ async function fill({ store, clock }: Services) {
     [5, now - 2 * DAY_MS],
     [6, now],
   ] as const)
-    await insert('key_feed', { number, kind: 'key', subject_id: '', hash: '', at, mark: '', before: '' })
+    await insert('change_log', { sequence, ...change, at })
   const zero = { requests: 7n, bytes_in: 0n, bytes_out: 0n, events: 0n }
   for (const daysAgo of [0, 35, 40, 41, 300]) {
     const day = today - daysAgo * DAY_MS
     await insert('usage_counters', { workspace_id: 'ws_1', day, edge_id: 'e', epoch: 'p', ...zero })
     await insert('usage_days', { workspace_id: 'ws_1', day, ...zero, peak_tunnels: 3 })
-    await insert('usage_minutes', { workspace_id: 'ws_1', minute: day, edge_id: 'e', open: 3 })
     await insert('usage_hours', { workspace_id: 'ws_1', hour: day, edge_id: 'f', open: '3' })
   }
   for (const daysAgo of [1, 100, 400]) {
     const at = now - daysAgo * DAY_MS
-    const entry = { actor_kind: 'operator', actor_id: 'x', action: 'x', subject_id: String(daysAgo) }
+    const entry = { actor_kind: 'operator', actor_id: 'x', action: 'x', target_id: String(daysAgo) }
     await insert('audit_log', { id: firstIdSince('aud', at), workspace_id: 'ws_1', at, ...entry })
   }
   return { today }
@@ -203,7 +203,7 @@ for (const engine of engines) {
       verifications: 1,
       links: 2,
       used_codes: 1,
-      idempotent_answers: 1,
+      idempotent_responses: 1,
       device_authorizations: 1,
       notices: 1,
       notice_mails: 1,
@@ -211,9 +211,8 @@ for (const engine of engines) {
       webhook_deliveries: 1,
       open_tunnels: 1,
       tunnel_names: 1,
-      key_feed: 5,
+      change_log: 5,
       usage_counters: 2,
-      usage_minutes: 2,
       usage_hours: 2,
     })
     assert.deepEqual(await column(services, 'open_tunnels', 'id'), ['kept', 'live'])
@@ -222,7 +221,7 @@ for (const engine of engines) {
     assert.deepEqual(await column(services, 'verifications', 'id'), ['kept'])
     assert.deepEqual(await column(services, 'links', 'id'), ['kept', 'kept-ended'])
     assert.deepEqual(await column(services, 'used_codes', 'hash'), ['kept'])
-    assert.deepEqual(await column(services, 'idempotent_answers', 'id'), ['kept'])
+    assert.deepEqual(await column(services, 'idempotent_responses', 'id'), ['kept'])
     assert.deepEqual(await column(services, 'device_authorizations', 'hash'), ['kept'])
     assert.deepEqual(await column(services, 'notices', 'subject_id'), ['kept'])
     assert.deepEqual(await column(services, 'notice_mails', 'digest_id'), ['kept'])
@@ -231,15 +230,14 @@ for (const engine of engines) {
     assert.deepEqual((await column(services, 'webhook_endpoints', 'previous_secret')).filter(Boolean), [
       'kept',
     ])
-    assert.deepEqual(await column(services, 'key_feed', 'number'), [6])
+    assert.deepEqual(await column(services, 'change_log', 'sequence'), [6])
     const kept = [40, 35, 0].map((daysAgo) => today - daysAgo * DAY_MS)
     assert.deepEqual(await column(services, 'usage_counters', 'day'), kept)
-    assert.deepEqual(await column(services, 'usage_minutes', 'minute'), [], 'converted to hours')
     assert.deepEqual([...new Set(await column(services, 'usage_hours', 'hour'))], kept)
     assert.equal((await column(services, 'usage_days', 'day')).length, 5)
     assert.equal((await column(services, 'audit_log', 'id')).length, 3, 'the audit log is kept by default')
     assert.deepEqual(await run(services, 101), { audit_log: 1 })
-    assert.deepEqual(await column(services, 'audit_log', 'subject_id'), ['1', '100'])
+    assert.deepEqual(await column(services, 'audit_log', 'target_id'), ['1', '100'])
     assert.deepEqual(await run(services), {}, 'nothing is left to delete')
   })
 

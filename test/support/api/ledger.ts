@@ -24,7 +24,7 @@ export async function assertKept(ledger: Ledger, database: string): Promise<void
   const [first] = (await client.query('select id from api_keys order by created_at, id limit 1')).rows
   const keys = `select id from api_keys where id <> '${first.id}'`
   const acts = (action: string) =>
-    `select subject_id from audit_log where action = '${action}' and subject_id <> '${first.id}'`
+    `select target_id from audit_log where action = '${action}' and target_id <> '${first.id}'`
   const total = bytes.reduce((sum, each) => sum + each, 0)
   const revokedSorted = [...revoked].toSorted()
   for (const [statement, expected] of [
@@ -32,7 +32,7 @@ export async function assertKept(ledger: Ledger, database: string): Promise<void
     [acts('key.created'), [...created.keys()].toSorted()],
     [`${keys} and revoked_at is not null`, revokedSorted],
     [acts('key.revoked'), revokedSorted],
-    ["select subject_id from key_feed where kind = 'key'", revokedSorted],
+    ["select subject_id from change_log where kind = 'key'", revokedSorted],
     ['select sum(bytes_in)::float8 from usage_counters', [total]],
     ['select sum(bytes_in)::float8 from usage_days', [total]],
     ['select max(peak_tunnels)::float8 from usage_days', [Math.max(...open)]],

@@ -69,9 +69,9 @@ export const rowOf = (
   actor_kind: actor.kind,
   actor_id: actor.id,
   action,
-  subject_id: target.id,
+  target_id: target.id,
   actor_name: actor.kind === 'person' ? actor.name : null,
-  subject_name: target.name ?? null,
+  target_name: target.name ?? null,
   address: actor.kind === 'anonymous' ? actor.id : (actor.address ?? null),
   detail: detail ?? null,
   count: null,
@@ -150,7 +150,7 @@ export async function readAudit(
 
 /** The address of the user, or of an unauthenticated request about the user's account. */
 const isAddressOf = (row: AuditRow, { id }: Actor) =>
-  row.actor_id === id || (row.actor_kind === 'anonymous' && row.subject_id === id)
+  row.actor_id === id || (row.actor_kind === 'anonymous' && row.target_id === id)
 
 /** `read` returns also entries that do not match, or that the role may not see. */
 export function filteredEntries(
@@ -159,7 +159,7 @@ export function filteredEntries(
 ) {
   const { actorId, action, targetId } = filter
   const isVisible = (row: AuditRow) =>
-    role !== 'member' || visibleActions.has(row.action) || row.subject_id === actor.id
+    role !== 'member' || visibleActions.has(row.action) || row.target_id === actor.id
   return {
     read: (page: { after: string | undefined; limit: number }) =>
       listAudit(store.db, workspaceId, { ...page, ...filter }),
@@ -167,7 +167,7 @@ export function filteredEntries(
       isVisible(row) &&
       (actorId === undefined || row.actor_id === actorId) &&
       (action === undefined || row.action === action) &&
-      (targetId === undefined || row.subject_id === targetId),
+      (targetId === undefined || row.target_id === targetId),
   }
 }
 
@@ -186,7 +186,7 @@ export function parseFilter(
   return { actorId, action, targetId, fromId: idSince(from, 'from'), beforeId: idSince(to, 'to') }
 }
 
-type NamedRow = AuditRow & { actor_label: string | null; subject_label: string | null }
+type NamedRow = AuditRow & { actor_label: string | null; target_label: string | null }
 
 export const describeEntry = (row: NamedRow) => ({
   id: row.id,
@@ -195,8 +195,8 @@ export const describeEntry = (row: NamedRow) => ({
   action: row.action,
   target: {
     kind: targetKindOf(row.action),
-    id: row.subject_id,
-    name: row.subject_name ?? row.subject_label,
+    id: row.target_id,
+    name: row.target_name ?? row.target_label,
   },
   address: row.address,
   detail: row.detail,

@@ -57,7 +57,7 @@ function expiryLimits(now: number, { auditDays }: RetentionSettings) {
     ['verifications', now],
     ['links', now - LINK_WINDOW_MS],
     ['used_codes', now - USED_CODES_MS],
-    ['idempotent_answers', now - IDEMPOTENCY_MS],
+    ['idempotent_responses', now - IDEMPOTENCY_MS],
     ['device_authorizations', now - DEVICES_KEPT_MS],
     ['notices', now - NOTICES_KEPT_MS],
     ['notice_mails', now - NOTICES_KEPT_MS],
@@ -75,7 +75,7 @@ export const retentionTables = (settings: RetentionSettings): string[] => [
   ...expiryLimits(0, settings).map(([table]) => table),
   'tcp_ports',
   'open_tunnels',
-  'key_feed',
+  'change_log',
   ...USAGE_TABLES,
 ]
 
@@ -99,7 +99,7 @@ export async function deletePastRetention(run: Run, settings: RetentionSettings)
     return false
   if (!(await deleteAbandonedTunnels(run))) return false
   const changesBefore = now - CHANGES_KEPT_MS
-  if (!(await deleteInBatches(run, 'key_feed', (db, size) => deleteChangesBefore(db, changesBefore, size))))
+  if (!(await deleteInBatches(run, 'change_log', (db, size) => deleteChangesBefore(db, changesBefore, size))))
     return false
   return deleteOldUsage(run, now)
 }
@@ -157,6 +157,6 @@ export async function previewRetention(
     expired[table] = await countExpired(db, table, before)
   expired.tcp_ports = await countExpired(db, 'tcp_ports', portLimit(services, now))
   expired.open_tunnels = await countAbandoned(db, ABANDONED_KEPT_MS)
-  expired.key_feed = await countChangesBefore(db, now - CHANGES_KEPT_MS)
+  expired.change_log = await countChangesBefore(db, now - CHANGES_KEPT_MS)
   return { ...expired, ...(await countOldUsage(db, now, state.usageFloor)) }
 }

@@ -184,8 +184,11 @@ async function rulesOfNames(tx: Tx, tunnels: readonly InstructedTunnel[]): Promi
 }
 
 /** An open tunnel has to be closed however often the edge was told. */
-const isConfirmed = ({ close_reason, notice }: InstructedTunnel, previous: number) =>
-  (close_reason === null || close_reason === 'ended') && notice !== null && notice > 0 && notice <= previous
+const isConfirmed = ({ close_reason, instruction_sequence: sequence }: InstructedTunnel, previous: number) =>
+  (close_reason === null || close_reason === 'ended') &&
+  sequence !== null &&
+  sequence > 0 &&
+  sequence <= previous
 
 const idsOf = (tunnels: readonly InstructedTunnel[]) => tunnels.map(({ id }) => id)
 

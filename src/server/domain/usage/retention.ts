@@ -13,12 +13,11 @@ import {
   listWorkspaceIds,
   type UsageBatch,
 } from '../../store/maintenance/retention.ts'
-import { convertMinutes } from '../../store/usage/conversion.ts'
 import { raiseUsageFloor } from '../../store/usage/floor.ts'
-import { BATCH_MAX, deleteInBatches, pauseAfter, type Run } from '../deletion-batches.ts'
+import { BATCH_MAX, deleteInBatches, type Run } from '../deletion-batches.ts'
 import { DAYS_BACK_MAX } from './reports.ts'
 
-/** The margin covers nodes of an earlier version, which do not know the floor (see `deleteOldCounters`). */
+/** The margin covers nodes whose clock is behind: what they accept is still merged. */
 const DAYS_KEPT = DAYS_BACK_MAX + 5
 /**
  * From raising the floor until counters are deleted: longer than a transaction that read the old floor can
@@ -27,11 +26,8 @@ const DAYS_KEPT = DAYS_BACK_MAX + 5
  */
 const FLOOR_GRACE_MS = { sqlite: 0, postgres: 120_000 }
 const WORKSPACES_PER_BATCH = 100
-const MINUTES_PER_BATCH = 500
 
-/** Rows of a workspace and day, which a report may add to. */
-const COUNTER_TABLES = ['usage_counters', 'usage_minutes'] as const
-export const USAGE_TABLES = [...COUNTER_TABLES, 'usage_hours']
+export const USAGE_TABLES = ['usage_counters', 'usage_hours']
 
 /** Usage of days before this one is deleted. */
 const oldestDay = (now: number) => startOfDay(now) - DAYS_KEPT * DAY_MS
@@ -39,11 +35,7 @@ const oldestDay = (now: number) => startOfDay(now) - DAYS_KEPT * DAY_MS
 /** Returns false if the run was stopped before the end. */
 export async function deleteOldUsage(run: Run, now: number): Promise<boolean> {
   const before = oldestDay(now)
-  return (
-    (await deleteOldHours(run, before)) &&
-    (await deleteOldCounters(run, before)) &&
-    (await convertAllMinutes(run))
-  )
+  return (await deleteOldHours(run, before)) && (await deleteOldCounters(run, before))
 }
 
 /**
@@ -66,8 +58,7 @@ async function deleteOldCounters(run: Run, oldest: number): Promise<boolean> {
   const before = Math.max(oldest, state.usageFloor)
   for (;;) {
     const workspaceIds = await listWorkspaceIds(store.db, run.usageCursor, WORKSPACES_PER_BATCH)
-    for (const table of COUNTER_TABLES)
-      if (!(await deleteByShard(run, { table, workspaceIds, before }))) return false
+    if (!(await deleteByShard(run, { table: 'usage_counters', workspaceIds, before }))) return false
     run.usageCursor = workspaceIds.at(-1) ?? null
     if (run.usageCursor === null) return true
   }
@@ -103,16 +94,6 @@ async function deleteOldHours(run: Run, before: number): Promise<boolean> {
   }
 }
 
-/** The tunnel minutes that earlier versions wrote. */
-async function convertAllMinutes(run: Run): Promise<boolean> {
-  while (await run.proceed()) {
-    const startedAt = performance.now()
-    if ((await convertMinutes(run.services.store, MINUTES_PER_BATCH)) === 0) return true
-    await pauseAfter(run, performance.now() - startedAt)
-  }
-  return false
-}
-
 async function wait(run: Run, ms: number): Promise<boolean> {
   if (ms > 0) run.onWait(ms)
   for (let left = ms; left > 0; left -= 1_000) {
@@ -125,17 +106,13 @@ async function wait(run: Run, ms: number): Promise<boolean> {
 /** What `deleteOldUsage` would delete now. */
 export async function countOldUsage(db: Db, now: number, floor: number) {
   const before = Math.max(oldestDay(now), floor)
-  const counted: Record<string, Expired> = {}
-  for (const table of COUNTER_TABLES) {
-    const found: Expired = { rows: 0, oldest: null }
-    let workspaceIds = await listWorkspaceIds(db, '', WORKSPACES_PER_BATCH)
-    while (workspaceIds.length > 0) {
-      const { rows, oldest } = await countUsage(db, { table, workspaceIds, before })
-      found.rows += rows
-      if (oldest !== null) found.oldest = Math.min(oldest, found.oldest ?? oldest)
-      workspaceIds = await listWorkspaceIds(db, workspaceIds.at(-1) as string, WORKSPACES_PER_BATCH)
-    }
-    counted[table] = found
+  const counters: Expired = { rows: 0, oldest: null }
+  let workspaceIds = await listWorkspaceIds(db, '', WORKSPACES_PER_BATCH)
+  while (workspaceIds.length > 0) {
+    const { rows, oldest } = await countUsage(db, { table: 'usage_counters', workspaceIds, before })
+    counters.rows += rows
+    if (oldest !== null) counters.oldest = Math.min(oldest, counters.oldest ?? oldest)
+    workspaceIds = await listWorkspaceIds(db, workspaceIds.at(-1) as string, WORKSPACES_PER_BATCH)
   }
-  return { ...counted, usage_hours: await countExpired(db, 'usage_hours', oldestDay(now)) }
+  return { usage_counters: counters, usage_hours: await countExpired(db, 'usage_hours', oldestDay(now)) }
 }

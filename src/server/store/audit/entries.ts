@@ -31,9 +31,9 @@ const insertOne = statement((db: Tx, row: Placeholders<AuditRow>) =>
     actor_kind: row.actor_kind,
     actor_id: row.actor_id,
     action: row.action,
-    subject_id: row.subject_id,
+    target_id: row.target_id,
     actor_name: row.actor_name,
-    subject_name: row.subject_name,
+    target_name: row.target_name,
     address: row.address,
     detail: row.detail,
     count: row.count,
@@ -48,7 +48,7 @@ const insertOne = statement((db: Tx, row: Placeholders<AuditRow>) =>
  */
 export async function countRepetition(
   db: Tx,
-  { workspace_id, action, subject_id, detail }: AuditRow,
+  { workspace_id, action, target_id, detail }: AuditRow,
   sinceId: string,
 ): Promise<boolean> {
   const { numUpdatedRows } = await db
@@ -57,7 +57,7 @@ export async function countRepetition(
     .where('workspace_id', workspace_id === null ? 'is' : '=', workspace_id)
     .where('id', '>=', sinceId)
     .where('action', '=', action)
-    .where('subject_id', '=', subject_id)
+    .where('target_id', '=', target_id)
     .where('detail', '=', detail)
     // An exported entry does not change.
     .where('position', 'is', null)
@@ -76,7 +76,7 @@ export const findRepeated = (db: Tx, row: AuditRow, sinceId: string): Promise<Au
     .where('workspace_id', row.workspace_id === null ? 'is' : '=', row.workspace_id)
     .where('id', '>=', sinceId)
     .where('action', '=', row.action)
-    .where('subject_id', '=', row.subject_id)
+    .where('target_id', '=', row.target_id)
     .where('actor_kind', '=', row.actor_kind)
     .where('actor_id', '=', row.actor_id)
     .where('address', row.address === null ? 'is' : '=', row.address)
@@ -117,9 +117,9 @@ export const selectEntries = (db: Db) =>
   db
     .selectFrom('audit_log')
     .leftJoin('api_keys as actor_key', 'actor_key.id', 'audit_log.actor_id')
-    .leftJoin('api_keys as subject_key', 'subject_key.id', 'audit_log.subject_id')
+    .leftJoin('api_keys as target_key', 'target_key.id', 'audit_log.target_id')
     .selectAll('audit_log')
-    .select(['actor_key.label as actor_label', 'subject_key.label as subject_label'])
+    .select(['actor_key.label as actor_label', 'target_key.label as target_label'])
 
 /**
  * Newest first. Of the actor, action and target only one is a condition, so that an index has the entries in
@@ -134,7 +134,7 @@ export function listAudit(db: Db, workspaceId: string, page: AuditPage) {
   if (after !== undefined) query = query.where('audit_log.id', '<', after)
   if (beforeId !== undefined) query = query.where('audit_log.id', '<', beforeId)
   if (fromId !== undefined) query = query.where('audit_log.id', '>=', fromId)
-  if (targetId !== undefined) query = query.where('audit_log.subject_id', '=', targetId)
+  if (targetId !== undefined) query = query.where('audit_log.target_id', '=', targetId)
   else if (actorId !== undefined) query = query.where('audit_log.actor_id', '=', actorId)
   else if (action !== undefined) query = query.where('audit_log.action', '=', action)
   return query.execute()

@@ -1,5 +1,4 @@
-// SQL of the change log (tables key_feed and key_feed_head): entries in commit order, kept for a limited
-// time. The columns `number` and `mark` are a position's sequence and checksum; the names are mapped here.
+// SQL of the change log: entries in commit order, kept for a limited time.
 import { sql } from 'kysely'
 import { isPostgres } from '../engine/bulk.ts'
 import { nowIn } from '../engine/clock.ts'
@@ -41,8 +40,8 @@ const CATCH_UP_MAX = 10_000
 const COUNTED_MAX = 100_000
 
 const changeColumns = [
-  'number as sequence',
-  'mark as checksum',
+  'sequence',
+  'checksum',
   'kind',
   'subject_id as subjectId',
   'hash',
@@ -66,15 +65,15 @@ export async function appendChange(db: Tx, { at, ...change }: NewChange): Promis
 const appendEntry = statement(
   (_: Tx, { kind, subjectId, hash, expiresAt, at, checksum }: Placeholders<NewChange>) => sql<Appended>`
     with head as (
-      update key_feed_head set number = previous.number + 1, mark = ${checksum}
-      from (select number, mark from key_feed_head where id = 1 for update) as previous
+      update change_log_head set sequence = previous.sequence + 1, checksum = ${checksum}
+      from (select sequence, checksum from change_log_head where id = 1 for update) as previous
       where id = 1
-      returning key_feed_head.number, previous.mark as before
+      returning change_log_head.sequence, previous.checksum as previous_checksum
     )
-    insert into key_feed (number, mark, before, kind, subject_id, hash, expires_at, at)
-    select number, ${checksum}, before, ${kind}, ${subjectId}, ${hash}, cast(${expiresAt} as bigint),
-      cast(${at} as bigint) from head
-    returning number as sequence, before as "previousChecksum"`,
+    insert into change_log (sequence, checksum, previous_checksum, kind, subject_id, hash, expires_at, at)
+    select sequence, ${checksum}, previous_checksum, ${kind}, ${subjectId}, ${hash},
+      cast(${expiresAt} as bigint), cast(${at} as bigint) from head
+    returning sequence, previous_checksum as "previousChecksum"`,
 )
 
 const appendAtOnce = async (db: Tx, change: NewChange) => (await appendEntry(db, change))[0] as Appended
@@ -84,17 +83,13 @@ async function appendOnSqlite(db: Tx, change: NewChange): Promise<Appended> {
   const { kind, subjectId, hash, expiresAt, at, checksum } = change
   const previous = await readHead(db)
   const sequence = previous.sequence + 1
+  await db.updateTable('change_log_head').set({ sequence, checksum }).where('id', '=', 1).execute()
   await db
-    .updateTable('key_feed_head')
-    .set({ number: sequence, mark: checksum })
-    .where('id', '=', 1)
-    .execute()
-  await db
-    .insertInto('key_feed')
+    .insertInto('change_log')
     .values({
-      number: sequence,
-      mark: checksum,
-      before: previous.checksum,
+      sequence,
+      checksum,
+      previous_checksum: previous.checksum,
       kind,
       subject_id: subjectId,
       hash,
@@ -108,8 +103,8 @@ async function appendOnSqlite(db: Tx, change: NewChange): Promise<Appended> {
 /** Serializes with all changes. An update that changes nothing locks the row on both engines. */
 export async function lockHead(db: Tx): Promise<void> {
   await db
-    .updateTable('key_feed_head')
-    .set((row) => ({ number: row.ref('number') }))
+    .updateTable('change_log_head')
+    .set((row) => ({ sequence: row.ref('sequence') }))
     .where('id', '=', 1)
     .execute()
 }
@@ -123,14 +118,14 @@ export async function deleteChangesBefore(db: Tx, before: number, size: number):
   const last = oldest.findLast(({ at }) => at < before)
   if (!last) return 0
   const { numDeletedRows } = await db
-    .deleteFrom('key_feed')
-    .where('number', '<=', last.number)
+    .deleteFrom('change_log')
+    .where('sequence', '<=', last.sequence)
     .executeTakeFirst()
   return Number(numDeletedRows)
 }
 
 const readOldest = (db: Db, size: number) =>
-  db.selectFrom('key_feed').select(['number', 'at']).orderBy('number').limit(size).execute()
+  db.selectFrom('change_log').select(['sequence', 'at']).orderBy('sequence').limit(size).execute()
 
 /** How many entries would be deleted, up to a limit, and the time of the oldest. */
 export async function countChangesBefore(db: Db, before: number) {
@@ -143,11 +138,11 @@ export async function countChangesBefore(db: Db, before: number) {
 export async function readChanges(db: Db, after: Position, upTo: Position): Promise<Change[] | undefined> {
   if (after.sequence > upTo.sequence || upTo.sequence - after.sequence > CATCH_UP_MAX) return undefined
   const changes = await db
-    .selectFrom('key_feed')
-    .select([...changeColumns, 'before as previousChecksum'])
-    .where('number', '>', after.sequence)
-    .where('number', '<=', upTo.sequence)
-    .orderBy('number')
+    .selectFrom('change_log')
+    .select([...changeColumns, 'previous_checksum as previousChecksum'])
+    .where('sequence', '>', after.sequence)
+    .where('sequence', '<=', upTo.sequence)
+    .orderBy('sequence')
     .execute()
   let position = after
   for (const change of changes) {
@@ -160,11 +155,11 @@ export async function readChanges(db: Db, after: Position, upTo: Position): Prom
 /** The last `count` changes of keys up to a position, oldest first. Other changes cannot displace them. */
 export async function readLatest(db: Db, upTo: Position, count: number): Promise<Change[]> {
   const latest = await db
-    .selectFrom('key_feed')
+    .selectFrom('change_log')
     .select(changeColumns)
-    .where('number', '<=', upTo.sequence)
+    .where('sequence', '<=', upTo.sequence)
     .where('kind', 'in', ['key', 'key-expiry', 'workspace-archived', 'workspace-restored'])
-    .orderBy('number', 'desc')
+    .orderBy('sequence', 'desc')
     .limit(count)
     .execute()
   return latest.reverse()
@@ -173,8 +168,8 @@ export async function readLatest(db: Db, upTo: Position, count: number): Promise
 /** The position of the latest change. */
 export const readHead = (db: Db): Promise<Position> =>
   db
-    .selectFrom('key_feed_head')
-    .select(['number as sequence', 'mark as checksum'])
+    .selectFrom('change_log_head')
+    .select(['sequence', 'checksum'])
     .where('id', '=', 1)
     .executeTakeFirstOrThrow()
 
@@ -189,19 +184,27 @@ export async function readPosition(
 ): Promise<{ head: Position; acknowledged: Position | undefined; now: number }> {
   const [row] = await selectPosition(db, { nodeId })
   if (!row) throw new Error('the change log has no head')
-  const { number, mark, seen, seenMark, now } = row
+  const { sequence, checksum, acknowledgedSequence, acknowledgedChecksum, now } = row
   return {
-    head: { sequence: number, checksum: mark },
-    acknowledged: seen === null || seenMark === null ? undefined : { sequence: seen, checksum: seenMark },
+    head: { sequence, checksum },
+    acknowledged:
+      acknowledgedSequence === null || acknowledgedChecksum === null
+        ? undefined
+        : { sequence: acknowledgedSequence, checksum: acknowledgedChecksum },
     now,
   }
 }
 
 const selectPosition = statement((db: Db, { nodeId }: Placeholders<{ nodeId: string }>) =>
   db
-    .selectFrom('key_feed_head as head')
+    .selectFrom('change_log_head as head')
     .leftJoin('nodes', (join) => join.on('nodes.id', '=', nodeId))
-    .select(['head.number', 'head.mark', 'nodes.seen', 'nodes.mark as seenMark'])
+    .select([
+      'head.sequence',
+      'head.checksum',
+      'nodes.acknowledged_sequence as acknowledgedSequence',
+      'nodes.acknowledged_checksum as acknowledgedChecksum',
+    ])
     .select(nowIn(db).as('now'))
     .where('head.id', '=', 1),
 )

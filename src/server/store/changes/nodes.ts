@@ -1,5 +1,4 @@
-// SQL of the nodes that may use their cache, and the position of the change log that each has
-// acknowledged (columns seen and mark).
+// SQL of the nodes that may use their cache, and the position of the change log that each has acknowledged.
 import type { Selectable } from 'kysely'
 import { type Placeholders, statement, unflushedUpdate } from '../engine/statement.ts'
 import type { Connection, Db, Tx } from '../engine/store.ts'
@@ -8,7 +7,9 @@ import type { Position } from './log.ts'
 
 type Columns = Selectable<Tables['nodes']>
 
-export type NodeRow = Omit<Columns, 'seen' | 'mark'> & { position: Position }
+export type NodeRow = Omit<Columns, 'acknowledged_sequence' | 'acknowledged_checksum'> & {
+  position: Position
+}
 
 export async function insertNode(db: Tx, { position, ...row }: NodeRow): Promise<void> {
   await db
@@ -37,18 +38,21 @@ interface Acknowledgment extends Position {
 const acknowledgment = unflushedUpdate((db, { id, sequence, checksum, at }: Placeholders<Acknowledgment>) =>
   db
     .updateTable('nodes')
-    .set({ seen: sequence, mark: checksum, heard_at: at })
+    .set({ acknowledged_sequence: sequence, acknowledged_checksum: checksum, heartbeat_at: at })
     .where('id', '=', id)
     .returning(({ selectFrom }) => {
-      const head = selectFrom('key_feed_head as head').where('head.id', '=', 1)
+      const head = selectFrom('change_log_head as head').where('head.id', '=', 1)
       return [
-        head.select('head.number').$asScalar().$notNull().as('sequence'),
-        head.select('head.mark').$asScalar().$notNull().as('checksum'),
+        head.select('head.sequence').$asScalar().$notNull().as('sequence'),
+        head.select('head.checksum').$asScalar().$notNull().as('checksum'),
       ]
     }),
 )
 
-const columnsOf = ({ sequence, checksum }: Position) => ({ seen: sequence, mark: checksum })
+const columnsOf = ({ sequence, checksum }: Position) => ({
+  acknowledged_sequence: sequence,
+  acknowledged_checksum: checksum,
+})
 
 export async function deleteNode(db: Tx, id: string): Promise<void> {
   await db.deleteFrom('nodes').where('id', '=', id).execute()
@@ -75,19 +79,21 @@ const selectAcknowledged = statement((db: Db) => {
   const positions = db
     .selectFrom('nodes')
     .select((row) => [
-      'seen as sequence',
-      'mark as checksum',
+      'acknowledged_sequence as sequence',
+      'acknowledged_checksum as checksum',
       row.fn.max('lease_ms').as('leaseMs'),
       row.cast<number>(row.fn.countAll(), 'integer').as('count'),
     ])
-    .groupBy(['seen', 'mark'])
+    .groupBy(['acknowledged_sequence', 'acknowledged_checksum'])
   return db
     .selectFrom(positions.as('position'))
-    .leftJoin('key_feed as entry', (join) =>
-      join.onRef('entry.number', '=', 'position.sequence').onRef('entry.mark', '=', 'position.checksum'),
+    .leftJoin('change_log as entry', (join) =>
+      join
+        .onRef('entry.sequence', '=', 'position.sequence')
+        .onRef('entry.checksum', '=', 'position.checksum'),
     )
     .selectAll('position')
-    .select('entry.number as entry')
+    .select('entry.sequence as entry')
 })
 
 /**
@@ -99,12 +105,18 @@ export async function deleteNodesBehind(db: Tx, { sequence, checksum }: Position
   await db
     .deleteFrom('nodes')
     .where(({ and, eb, or }) =>
-      or([eb('seen', '<', sequence), and([eb('seen', '=', sequence), eb('mark', '!=', checksum)])]),
+      or([
+        eb('acknowledged_sequence', '<', sequence),
+        and([eb('acknowledged_sequence', '=', sequence), eb('acknowledged_checksum', '!=', checksum)]),
+      ]),
     )
     .execute()
 }
 
 export async function listNodes(db: Db): Promise<NodeRow[]> {
   const rows = await db.selectFrom('nodes').selectAll().orderBy('started_at').orderBy('id').execute()
-  return rows.map(({ seen, mark, ...row }) => ({ ...row, position: { sequence: seen, checksum: mark } }))
+  return rows.map(({ acknowledged_sequence: sequence, acknowledged_checksum: checksum, ...row }) => ({
+    ...row,
+    position: { sequence, checksum },
+  }))
 }

@@ -27,7 +27,7 @@ export interface Tables {
     id: number
     version: number
     /** The lowest schema version a program must know to run on this one. */
-    oldest_program: Generated<number>
+    min_compatible_version: number
   }
   workspaces: {
     id: string
@@ -210,10 +210,10 @@ export interface Tables {
     actor_kind: string
     actor_id: string
     action: string
-    subject_id: string
+    target_id: string
     /** Names at the time of the action, where they are not stored elsewhere. */
     actor_name: string | null
-    subject_name: string | null
+    target_name: string | null
     /** Client IP address, or host name of an operator's command, if known. */
     address: string | null
     /** Sign-in method, or the reason of a failure. */
@@ -231,26 +231,24 @@ export interface Tables {
     position: number
     deleted_position: number
   }
-  idempotent_answers: {
+  idempotent_responses: {
     workspace_id: string
     id: string
-    sealed: string
+    encrypted_response: string
     created_at: number
   }
   /** Position of the latest change log entry: sequence and checksum. */
-  key_feed_head: { id: number; number: number; mark: string }
-  /** The change log. */
-  key_feed: {
-    number: number
+  change_log_head: { id: number; sequence: number; checksum: string }
+  change_log: {
+    sequence: number
+    checksum: string
+    previous_checksum: string
     kind: ChangeKind
     subject_id: string
     hash: string
-    at: number
-    mark: string
-    /** Checksum of the previous entry. */
-    before: string
     /** The new expiry of a key, if that has changed. */
     expires_at: number | null
+    at: number
   }
   nodes: {
     id: string
@@ -258,10 +256,11 @@ export interface Tables {
     pid: number
     version: string
     lease_ms: number
-    seen: number
-    mark: string
+    /** The position in the change log up to which the node has read. */
+    acknowledged_sequence: number
+    acknowledged_checksum: string
     started_at: number
-    heard_at: number
+    heartbeat_at: number
   }
   /** The current run of each edge: see store/edge-sessions.ts. */
   edge_sessions: {
@@ -316,7 +315,7 @@ export interface Tables {
      * Not null if the edge has to close the tunnel or to apply other access rules: the sequence of the sync
      * whose response said so, or 0 before that.
      */
-    notice: number | null
+    instruction_sequence: number | null
   }
   tunnel_names: {
     workspace_id: string
@@ -448,13 +447,6 @@ export interface Tables {
     bytes_out: Counter
     events: Counter
     last_seen: number | null
-  }
-  /** Written by earlier versions; its rows are converted to `usage_hours`. */
-  usage_minutes: {
-    workspace_id: string
-    minute: number
-    edge_id: string
-    open: number
   }
   usage_hours: {
     workspace_id: string

@@ -17,27 +17,27 @@ export async function storeResponse(
   response: EncryptedResponse,
 ): Promise<string> {
   await db
-    .insertInto('idempotent_answers')
+    .insertInto('idempotent_responses')
     .values({
       workspace_id: workspaceId,
       id: response.id,
-      sealed: response.encrypted,
+      encrypted_response: response.encrypted,
       created_at: response.createdAt,
     })
     .onConflict((conflict) => conflict.columns(['workspace_id', 'id']).doNothing())
     .execute()
-  const { sealed } = await db
-    .selectFrom('idempotent_answers')
-    .select('sealed')
+  const row = await db
+    .selectFrom('idempotent_responses')
+    .select('encrypted_response')
     .where('workspace_id', '=', workspaceId)
     .where('id', '=', response.id)
     .executeTakeFirstOrThrow()
-  return sealed
+  return row.encrypted_response
 }
 
 export async function deleteResponsesBefore(db: Tx, workspaceId: string, before: number): Promise<void> {
   await db
-    .deleteFrom('idempotent_answers')
+    .deleteFrom('idempotent_responses')
     .where('workspace_id', '=', workspaceId)
     .where('created_at', '<', before)
     .execute()

@@ -15,6 +15,7 @@ import { dirname } from 'node:path'
 import { backup, DatabaseSync } from 'node:sqlite'
 import { pathToFileURL } from 'node:url'
 import type { AuditRow } from '../audit/entries.ts'
+import { findUnreleased } from '../schema/migrate.ts'
 
 /** Pages of 4 KiB; progress and cancellation are handled between steps. */
 const PAGES_PER_STEP = 1_000
@@ -140,12 +141,15 @@ async function copyPages(source: DatabaseSync, draft: string, written: number, o
 }
 
 function schemaOf(database: DatabaseSync): number {
+  let row: { version: number }
   try {
-    const row = database.prepare('select version from schema_version where id = 1').get()
-    return (row as { version: number }).version
+    row = database.prepare('select * from schema_version where id = 1').get() as { version: number }
   } catch (error) {
     throw new BackupError(`Not an Adit database: ${(error as Error).message}.`)
   }
+  const unreleased = findUnreleased(row)
+  if (unreleased) throw new BackupError(unreleased.message)
+  return row.version
 }
 
 function finish(draft: string, schema: number): void {
@@ -171,10 +175,8 @@ function finish(draft: string, schema: number): void {
  * nodes that run now will not exist then, so revocations must not wait for them.
  */
 function resetChangeLog(database: DatabaseSync): void {
-  const has = (table: string) => database.prepare('select 1 from sqlite_schema where name = ?').get(table)
-  if (has('key_feed_head'))
-    database.exec(`delete from key_feed; update key_feed_head set number = number + ${SEQUENCE_GAP}`)
-  if (has('nodes')) database.exec('delete from nodes')
+  database.exec(`delete from change_log; delete from nodes;
+    update change_log_head set sequence = sequence + ${SEQUENCE_GAP}`)
 }
 
 /**

@@ -19,7 +19,7 @@ const expiring = {
   verifications: { by: 'expires_at', ties: ['id'], time: 'expires_at' },
   links: { by: 'expires_at', ties: ['id'], time: 'expires_at' },
   used_codes: { by: 'at', ties: ['user_id', 'hash'], time: 'at' },
-  idempotent_answers: { by: 'created_at', ties: ['workspace_id', 'id'], time: 'created_at' },
+  idempotent_responses: { by: 'created_at', ties: ['workspace_id', 'id'], time: 'created_at' },
   notices: { by: 'created_at', ties: ['kind', 'subject_id', 'dedup_key'], time: 'created_at' },
   notice_mails: { by: 'created_at', ties: ['digest_id', 'user_id'], time: 'created_at' },
   operator_alerts: { by: 'created_at', ties: ['kind', 'subject_id', 'dedup_key'], time: 'created_at' },
@@ -42,7 +42,7 @@ const expiring = {
 export type ExpiringTable = keyof typeof expiring
 
 /** Usage tables, with the column of the time. */
-const usage = { usage_counters: 'day', usage_minutes: 'minute', usage_hours: 'hour' } as const
+const usage = { usage_counters: 'day', usage_hours: 'hour' } as const
 
 /**
  * What identifies a row for the time of a statement. A `ctid` is unique within a shard, and Citus rejects a

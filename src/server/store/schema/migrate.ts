@@ -1,67 +1,24 @@
 // Schema migrations: numbered, forward only. During a rolling update two versions of the program share the
 // database, so the schema also records the oldest version that may run on it.
-import { type Kysely, sql } from 'kysely'
+import { type Selectable, sql } from 'kysely'
 import { DatabaseUnreachable, isMissingTable, isRace, isUnavailable } from '../engine/errors.ts'
 import { StorageFault } from '../engine/storage-fault.ts'
 import type { Db, Store, Tx } from '../engine/store.ts'
 import type { Tables } from '../engine/tables.ts'
-import { core } from './migrations/0001-core.ts'
-import { keyFeed } from './migrations/0002-key-feed.ts'
-import { users } from './migrations/0003-users.ts'
-import { nodes } from './migrations/0004-nodes.ts'
-import { usageByArrival } from './migrations/0005-usage-by-arrival.ts'
-import { activeRows } from './migrations/0006-active-rows.ts'
-import { auditDetails } from './migrations/0007-audit-details.ts'
-import { usageHours } from './migrations/0008-usage-hours.ts'
-import { retention } from './migrations/0009-retention.ts'
-import { tunnels } from './migrations/0010-tunnels.ts'
-import { keyExpiry } from './migrations/0011-key-expiry.ts'
-import { workspacePolicy } from './migrations/0012-workspace-policy.ts'
-import { auditExport } from './migrations/0013-audit-export.ts'
-import { keyLineage } from './migrations/0014-key-lineage.ts'
-import { deviceAuthorizations } from './migrations/0015-device-authorizations.ts'
-import { tunnelAccess } from './migrations/0016-tunnel-access.ts'
-import { archive } from './migrations/0017-archive.ts'
-import { notices } from './migrations/0018-notices.ts'
-import { webhooks } from './migrations/0019-webhooks.ts'
-import { quotas } from './migrations/0020-quotas.ts'
-import { alerts } from './migrations/0021-alerts.ts'
-import { tcpPorts } from './migrations/0022-tcp-ports.ts'
-import { edgeWorkspaces } from './migrations/0023-edge-workspaces.ts'
-import type { EngineSql, Migration } from './migrations/migration.ts'
+import { initial } from './initial/index.ts'
+import type { EngineSql, Migration } from './migration.ts'
 
-/** A migration's version is its position in this list, from 1. Append only. */
-const migrations: readonly Migration[] = [
-  core,
-  keyFeed,
-  users,
-  nodes,
-  usageByArrival,
-  activeRows,
-  auditDetails,
-  usageHours,
-  retention,
-  tunnels,
-  keyExpiry,
-  workspacePolicy,
-  auditExport,
-  keyLineage,
-  deviceAuthorizations,
-  tunnelAccess,
-  archive,
-  notices,
-  webhooks,
-  quotas,
-  alerts,
-  tcpPorts,
-  edgeWorkspaces,
-]
+export interface Schema {
+  /** The version of a migration is its position in this list, from 1. Append only. */
+  migrations: readonly Migration[]
+  /**
+   * The lowest schema version a program must know to run on the latest schema. A migration that drops what
+   * older programs use raises it to the first version whose program no longer uses it.
+   */
+  minCompatibleVersion: number
+}
 
-/**
- * The lowest schema version a program must know to run on the latest schema. A migration that drops what
- * older programs use raises it to the first version whose program no longer uses it.
- */
-const MIN_COMPATIBLE_VERSION = 4
+export const currentSchema: Schema = { migrations: [initial], minCompatibleVersion: 1 }
 
 const engineSql: Record<Store['engine'], EngineSql> = {
   sqlite: { int64: 'integer', strict: ' strict', clustered: ' strict, without rowid' },
@@ -70,8 +27,17 @@ const engineSql: Record<Store['engine'], EngineSql> = {
 
 const RETRY_MS = 250
 
-export class SchemaTooNew extends Error {
-  override name = 'SchemaTooNew'
+/** This program cannot use the database. */
+export class IncompatibleSchema extends Error {
+  override name = 'IncompatibleSchema'
+  readonly reason: string
+  readonly remedy: string
+
+  constructor(reason: string, remedy: string) {
+    super(`${reason} ${remedy}`)
+    this.reason = reason
+    this.remedy = remedy
+  }
 }
 
 export interface MigrateOptions {
@@ -96,11 +62,12 @@ export interface NewerSchema {
 export async function migrate(
   store: Store,
   { timeoutMs, onRetry, onUpgrade }: MigrateOptions,
+  schema = currentSchema,
 ): Promise<NewerSchema | undefined> {
   const deadline = performance.now() + timeoutMs
   for (;;) {
     try {
-      return await attempt(store, onUpgrade)
+      return await attempt(store, onUpgrade, schema)
     } catch (error) {
       const isPermanent =
         (error instanceof DatabaseUnreachable && error.isMisconfigured) ||
@@ -118,19 +85,22 @@ export async function migrate(
 async function attempt(
   store: Store,
   onUpgrade: MigrateOptions['onUpgrade'],
+  { migrations, minCompatibleVersion }: Schema,
 ): Promise<NewerSchema | undefined> {
   await prepare(store)
   return store.transaction(async (db) => {
-    const { version, oldest_program: oldest } = await lockVersion(db)
+    const row = await lockVersion(db)
+    const { version } = row
     const known = migrations.length
-    if (!isCompatible(version, oldest)) throw tooNew(version, known)
+    const incompatibility = findIncompatibility(row, known)
+    if (incompatibility) throw incompatibility
     if (version > known) return { schema: version, known }
     for (const migration of migrations.slice(version))
       for (const statement of migration(engineSql[store.engine])) await sql.raw(statement).execute(db)
     if (version < known)
       await db
         .updateTable('schema_version')
-        .set({ version: known, oldest_program: MIN_COMPATIBLE_VERSION })
+        .set({ version: known, min_compatible_version: minCompatibleVersion })
         .execute()
     if (0 < version && version < known) await onUpgrade(db, { from: version, to: known })
     return undefined
@@ -142,27 +112,46 @@ export interface SchemaState {
   version: number
   /** The version that this program migrates to. */
   known: number
-  /** False if a newer schema does not allow this program to run. */
-  isCompatible: boolean
+  incompatibility: IncompatibleSchema | undefined
 }
 
 /** Changes nothing, and waits for no migration that is under way. */
-export async function readSchemaState(db: Db): Promise<SchemaState> {
-  const known = migrations.length
-  const row = await db
-    .selectFrom('schema_version')
-    .selectAll()
-    .executeTakeFirst()
-    .catch((error) => {
-      if (!isMissingTable(error)) throw error
-    })
-  const version = row?.version ?? 0
-  return { version, known, isCompatible: isCompatible(version, row?.oldest_program) }
+export async function readSchemaState(db: Db, schema = currentSchema): Promise<SchemaState> {
+  const known = schema.migrations.length
+  const row = await readVersion(db).catch((error) => {
+    if (!isMissingTable(error)) throw error
+    return undefined
+  })
+  return {
+    version: row?.version ?? 0,
+    known,
+    incompatibility: row && findIncompatibility(row, known),
+  }
 }
 
-/** 0: written by a version that did not record compatibility. */
-const isCompatible = (version: number, oldest = 0) =>
-  version <= migrations.length || (oldest !== 0 && migrations.length >= oldest)
+type VersionRow = Selectable<Tables['schema_version']>
+
+/** Databases from before the first release have versions and a column of their own. */
+export const findUnreleased = (row: object): IncompatibleSchema | undefined =>
+  'min_compatible_version' in row
+    ? undefined
+    : new IncompatibleSchema(
+        'The database was created by an adit from before the first release, and cannot be upgraded.',
+        'Set ADIT_DATABASE_URL to a new database, or move the SQLite file away, and start again.',
+      )
+
+/** Why a program that knows versions up to `known` cannot use the database. */
+function findIncompatibility(row: VersionRow, known: number): IncompatibleSchema | undefined {
+  const unreleased = findUnreleased(row)
+  if (unreleased) return unreleased
+  const { version, min_compatible_version: minCompatibleVersion } = row
+  if (version > known && minCompatibleVersion > known)
+    return new IncompatibleSchema(
+      `The database has schema version ${version}; this adit supports versions up to ${known}.`,
+      'Run the newer adit that migrated it, or restore a backup from before the upgrade.',
+    )
+  return undefined
+}
 
 /**
  * `schema_version` is created outside the migrations, and no migration alters it: an ALTER would deadlock
@@ -173,29 +162,24 @@ async function prepare(store: Store): Promise<void> {
     await sql`create table if not exists schema_version (
       id integer primary key,
       version integer not null,
-      oldest_program integer not null default 0
+      min_compatible_version integer not null
     )`.execute(db)
-    await sql`insert into schema_version (id, version) values (1, 0) on conflict do nothing`.execute(db)
-  })
-  await store.transaction(async (db) => {
-    const row = await db.selectFrom('schema_version').selectAll().executeTakeFirst()
-    // Created by a version without rolling updates.
-    if (row && !('oldest_program' in row))
-      await sql`alter table schema_version add column oldest_program integer not null default 0`.execute(db)
+    if (await readVersion(db)) return
+    await db
+      .insertInto('schema_version')
+      .values({ id: 1, version: 0, min_compatible_version: 0 })
+      .onConflict((conflict) => conflict.doNothing())
+      .execute()
   })
 }
 
-const tooNew = (version: number, known: number) =>
-  new SchemaTooNew(
-    `The database has schema version ${version}; this adit supports versions up to ${known}. ` +
-      'Run the newer adit that migrated it, or restore a backup from before the upgrade.',
-  )
+const readVersion = (db: Db) => db.selectFrom('schema_version').selectAll().executeTakeFirst()
 
 /** An update without change locks the row on both engines. */
-const lockVersion = (db: Kysely<Tables>) =>
+const lockVersion = (db: Tx): Promise<VersionRow> =>
   db
     .updateTable('schema_version')
     .set((row) => ({ version: row.ref('version') }))
     .where('id', '=', 1)
-    .returning(['version', 'oldest_program'])
+    .returningAll()
     .executeTakeFirstOrThrow()

@@ -64,7 +64,7 @@ const renewal = unflushedUpdate((db, renewed: Placeholders<Renewal>) =>
         selectFrom('open_tunnels')
           .select('id')
           .where('open_tunnels.edge_id', '=', renewed.edgeId)
-          .where('notice', 'is not', null),
+          .where('instruction_sequence', 'is not', null),
       ).as('hasInstructions'),
     ),
 )

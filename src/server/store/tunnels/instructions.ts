@@ -1,6 +1,6 @@
 // SQL of what edges have to do about their open tunnels: close them, or apply other access rules. The column
-// `notice` is null if there is nothing to do, 0 if the edge has not been told, and otherwise the sequence of
-// the sync whose response has told it.
+// `instruction_sequence` is null if there is nothing to do, 0 if the edge has not been told, and otherwise the
+// sequence of the sync whose response has told it.
 import { sql } from 'kysely'
 import { isPostgres } from '../engine/bulk.ts'
 import type { Tx } from '../engine/store.ts'
@@ -9,16 +9,30 @@ import type { TunnelPosition, TunnelRow } from './rows.ts'
 
 export type InstructedTunnel = Pick<
   TunnelRow,
-  'id' | 'workspace_id' | 'name' | 'resume_hash' | 'notice' | 'close_reason' | 'close_requested_by'
+  | 'id'
+  | 'workspace_id'
+  | 'name'
+  | 'resume_hash'
+  | 'instruction_sequence'
+  | 'close_reason'
+  | 'close_requested_by'
 >
 
 /** Locked in the order of their ids. */
 export function lockInstructed(tx: Tx, edgeId: string, limit: number): Promise<InstructedTunnel[]> {
   const instructed = tx
     .selectFrom('open_tunnels')
-    .select(['id', 'workspace_id', 'name', 'resume_hash', 'notice', 'close_reason', 'close_requested_by'])
+    .select([
+      'id',
+      'workspace_id',
+      'name',
+      'resume_hash',
+      'instruction_sequence',
+      'close_reason',
+      'close_requested_by',
+    ])
     .where('edge_id', '=', edgeId)
-    .where('notice', 'is not', null)
+    .where('instruction_sequence', 'is not', null)
     .orderBy('id')
     .limit(limit)
   return (isPostgres(tx) ? instructed.forUpdate() : instructed).execute()
@@ -34,7 +48,7 @@ export async function setInstructed(
   if (ids.length === 0) return
   await tx
     .updateTable('open_tunnels')
-    .set({ notice: sequence })
+    .set({ instruction_sequence: sequence })
     .where('edge_id', '=', edgeId)
     .where('id', 'in', ids)
     .execute()
@@ -55,7 +69,7 @@ export async function instructOfName(tx: Tx, workspaceId: string, name: string):
   if (rows.length === 0) return []
   await tx
     .updateTable('open_tunnels')
-    .set({ notice: 0 })
+    .set({ instruction_sequence: 0 })
     .where('workspace_id', '=', workspaceId)
     .where('name', '=', name)
     .execute()
@@ -83,7 +97,12 @@ export async function requestClose(
   const { edgeId, name } = found
   const updated = await tx
     .updateTable('open_tunnels')
-    .set({ close_requested_at: at, close_requested_by: by, close_reason: 'requested', notice: 0 })
+    .set({
+      close_requested_at: at,
+      close_requested_by: by,
+      close_reason: 'requested',
+      instruction_sequence: 0,
+    })
     .where('edge_id', '=', edgeId)
     .where('id', '=', id)
     .where('close_reason', 'is', null)
@@ -99,7 +118,7 @@ export const markMoved = (tx: Tx, { edge_id, id }: TunnelPosition, at: number) =
     .set({
       close_requested_at: sql<number>`coalesce(close_requested_at, ${at})`,
       close_reason: sql<NonNullable<TunnelRow['close_reason']>>`coalesce(close_reason, 'moved')`,
-      notice: 0,
+      instruction_sequence: 0,
     })
     .where('edge_id', '=', edge_id)
     .where('id', '=', id)

@@ -25,7 +25,7 @@ const closedList = closedColumns.join(', ')
 /** What an edge reports. */
 export type ReportedRow = Omit<
   TunnelRow,
-  'close_requested_at' | 'close_reason' | 'close_requested_by' | 'notice'
+  'close_requested_at' | 'close_reason' | 'close_requested_by' | 'instruction_sequence'
 >
 
 const columns = {
@@ -114,7 +114,8 @@ export async function endTunnels(
     columns,
     rows,
     `delete from open_tunnels where (edge_id, id) in (select edge_id, id from input)
-       and (${isNotClosedByUser} or (notice > 0 and notice <= (select max(previous) from input)))
+       and (${isNotClosedByUser}
+         or instruction_sequence > 0 and instruction_sequence <= (select max(previous) from input))
      returning ${closedList}, close_reason`,
   )
   const closed = deleted.filter(({ close_reason }) => close_reason !== 'ended')
@@ -123,7 +124,7 @@ export async function endTunnels(
     tx,
     columns,
     rows,
-    `update open_tunnels set close_reason = 'ended', notice = 0
+    `update open_tunnels set close_reason = 'ended', instruction_sequence = 0
      where (edge_id, id) in (select edge_id, id from input) and close_reason = 'requested'
      returning ${closedList}`,
   )
@@ -189,7 +190,7 @@ export async function endUnreported(
     .execute()
   await tx
     .updateTable('open_tunnels')
-    .set({ close_reason: 'ended', sequence: 0, notice: 0 })
+    .set({ close_reason: 'ended', sequence: 0, instruction_sequence: 0 })
     .where('edge_id', '=', edgeId)
     .where('sequence', '<', sequence)
     .execute()

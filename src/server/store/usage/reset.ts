@@ -117,7 +117,7 @@ export async function resetDay(tx: UsageTx, day: Day, edgeId?: string): Promise<
     tx,
     left.filter((hour) => !isOpen(hour)),
   )
-  const minutes = countMinutes(hours) + (await deleteMinutes(db, day, edgeId))
+  const minutes = countMinutes(hours)
   const rest = await readRest(db, day)
   const ofDay = sql`workspace_id = ${day.workspaceId} and day = ${day.day}`
   if (edgeId === undefined && rest.isEmpty) {
@@ -175,21 +175,9 @@ async function readHours(db: Tx, { workspaceId, day }: Day): Promise<TunnelHour[
   return rows.map((row) => ({ workspaceId, hour: row.hour, edgeId: row.edge_id, open: decodeHour(row.open) }))
 }
 
-/** Rows that a version before the hours wrote, and that are not converted yet. */
-const minutesOf = ({ workspaceId, day }: Day) =>
-  sql`usage_minutes where workspace_id = ${workspaceId} and minute >= ${day} and minute < ${day + DAY_MS}`
-
-async function deleteMinutes(db: Tx, day: Day, edgeId: string | undefined): Promise<number> {
-  const ofEdge = edgeId === undefined ? sql`` : sql`and edge_id = ${edgeId}`
-  const { numAffectedRows } = await sql`delete from ${minutesOf(day)} ${ofEdge}`.execute(db)
-  return Number(numAffectedRows ?? 0)
-}
-
 async function readPeak(db: Tx, day: Day): Promise<number> {
   const totals = (await readHours(db, day)).filter(({ edgeId }) => edgeId === '')
-  const { rows } = await sql<{ open: number }>`
-    select sum(open) as open from ${minutesOf(day)} group by minute`.execute(db)
-  return Math.max(0, ...totals.flatMap(({ open }) => open), ...rows.map(({ open }) => Number(open)))
+  return Math.max(0, ...totals.flatMap(({ open }) => open))
 }
 
 /** Counters that are left, such as those of a report that was committed meanwhile. */

@@ -106,14 +106,14 @@ for (const engine of engines) {
     const server = await serve(t, { engine })
     const { store } = server.services
     await store.transaction(async (db) => {
-      const entry = { hash: 'h', at: 1, mark: 'm', before: '' }
+      const entry = { hash: 'h', at: 1, checksum: 'm', previous_checksum: '' }
       const values = Array.from({ length: 20 }, (_, index) => ({
         ...entry,
-        number: index + 1,
+        sequence: index + 1,
         kind: index === 0 ? ('key' as const) : ('tunnels' as const),
         subject_id: `s${index}`,
       }))
-      await db.insertInto('key_feed').values(values).execute()
+      await db.insertInto('change_log').values(values).execute()
     })
     const latest = await readLatest(store.db, { sequence: 20, checksum: 'm' }, 10)
     assert.deepEqual(

@@ -285,10 +285,10 @@ for (const engine of engines) {
     })
     const entry = await services.store.db
       .selectFrom('audit_log')
-      .select(['workspace_id', 'subject_id'])
+      .select(['workspace_id', 'target_id'])
       .where('action', '=', 'port.released')
       .executeTakeFirstOrThrow()
-    assert.deepEqual({ ...entry }, { workspace_id: server.workspace.id, subject_id: '20000' })
+    assert.deepEqual({ ...entry }, { workspace_id: server.workspace.id, target_id: '20000' })
     assert.equal(await use(server, edge, 'db', other), 20_000)
   })
 

@@ -50,22 +50,6 @@ export async function readCitusTables(client: pg.Client): Promise<Map<string, Ci
   return new Map(rows.map((row) => [row.table, row]))
 }
 
-/** The table and those connected with it by foreign keys, directly or not. */
-export async function readConnected(client: pg.Client, table: string): Promise<string[]> {
-  const { rows } = await client.query<{ name: string }>(
-    `with recursive connected (oid) as (
-       select $1::regclass::oid
-       union
-       select case when c.conrelid = connected.oid then c.confrelid else c.conrelid end
-       from connected join pg_constraint as c on connected.oid in (c.conrelid, c.confrelid)
-       where c.contype = 'f'
-     )
-     select oid::regclass::text as name from connected order by name`,
-    [table],
-  )
-  return rows.map(({ name }) => name)
-}
-
 /** Citus' own default of 32 counts only if an operator has set it. */
 export async function readShardCount(client: pg.Client): Promise<number> {
   const { rows } = await client.query(

@@ -8,7 +8,6 @@ import {
   type CitusTable,
   DistributeError,
   readCitusTables,
-  readConnected,
   readShardCount,
   requireCitus,
 } from './citus-catalog.ts'
@@ -22,7 +21,7 @@ export const placements: Readonly<Record<keyof Tables, Placement>> = {
   api_keys: 'local',
   edges: 'local',
   audit_log: 'local',
-  idempotent_answers: 'local',
+  idempotent_responses: 'local',
   identities: 'local',
   sessions: 'local',
   verifications: 'local',
@@ -37,8 +36,8 @@ export const placements: Readonly<Record<keyof Tables, Placement>> = {
   webhook_endpoints: 'local',
   webhook_deliveries: 'local',
   device_authorizations: 'local',
-  key_feed_head: 'local',
-  key_feed: 'local',
+  change_log_head: 'local',
+  change_log: 'local',
   nodes: 'local',
   maintenance: 'local',
   audit_export: 'local',
@@ -48,7 +47,6 @@ export const placements: Readonly<Record<keyof Tables, Placement>> = {
   tunnel_names: 'local',
   tcp_ports: 'local',
   usage_counters: 'distributed',
-  usage_minutes: 'distributed',
   usage_hours: 'distributed',
   usage_days: 'distributed',
 }
@@ -93,7 +91,7 @@ export async function distribute(url: string, onProgress: (step: string) => void
     await waitForOthers(client, onProgress)
     await client.query(`set lock_timeout = ${LOCK_TIMEOUT_MS}`)
     const changed = new Set<string>()
-    for (const table of tablesOf('local')) await keepLocal({ client, table, onProgress, changed })
+    await requireLocal(client)
     await distributeUsage({ client, onProgress, changed })
     // Copied tables have no statistics.
     if (changed.size > 0) await client.query(`analyze ${[...changed].join(', ')}`)
@@ -119,30 +117,22 @@ async function waitForOthers(client: pg.Client, onProgress: (step: string) => vo
 const tablesOf = (placement: Placement) =>
   Object.keys(placements).filter((table) => placements[table as keyof Tables] === placement)
 
+/** Citus manages the tables that refer to a reference table, too, so the remedy includes them. */
+async function requireLocal(client: pg.Client): Promise<void> {
+  const existing = await readCitusTables(client)
+  const table = tablesOf('local').find((name) => existing.has(name))
+  if (table)
+    throw new DistributeError(
+      `${table} must be a plain table on the coordinator. Run "select undistribute_table('${table}', ` +
+        'cascade_via_foreign_keys => true)", then retry.',
+    )
+}
+
 interface Step {
   client: pg.Client
   table: string
   onProgress: (step: string) => void
   changed: Set<string>
-}
-
-/**
- * Undoes the placement of a table, and of those it is connected with by foreign keys: Citus requires that.
- */
-async function keepLocal(step: Step): Promise<void> {
-  const { client, table, onProgress, changed } = step
-  if (!(await readCitusTables(client)).has(table)) return
-  const connected = await readConnected(client, table)
-  const others = connected.length - 1
-  onProgress(`copying ${table}${others > 0 ? ` and ${others} connected tables` : ''} to the coordinator`)
-  await retryLocks(step, () =>
-    inTransaction(client, async () => {
-      // All locks before anything is copied, so that a lock timeout wastes no work.
-      await client.query(`lock table ${connected.join(', ')} in access exclusive mode`)
-      await client.query('select undistribute_table($1::regclass, cascade_via_foreign_keys => true)', [table])
-    }),
-  )
-  for (const each of connected) changed.add(each)
 }
 
 /**

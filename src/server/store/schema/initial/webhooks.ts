@@ -1,4 +1,4 @@
-import type { Migration } from './migration.ts'
+import type { Migration } from '../migration.ts'
 
 /**
  * Webhook endpoints with the state of their queues, and the deliveries to them (see store/webhooks/queue.ts).

@@ -1,10 +1,7 @@
-import type { Migration } from './migration.ts'
+import type { Migration } from '../migration.ts'
 
-/**
- * Users and their authentication (users, identities, sessions, verifications, two_factors: columns as
- * better-auth expects), roles in workspaces (members), and invitation and reset links.
- */
-export const users: Migration = ({ int64, strict }) => [
+/** The columns of users, identities, sessions, verifications and two_factors are those that better-auth expects. */
+export const accounts: Migration = ({ int64, strict }) => [
   `create table users (
      id text primary key,
      name text not null,
@@ -46,6 +43,7 @@ export const users: Migration = ({ int64, strict }) => [
      expires_at ${int64} not null
    )${strict}`,
   'create index sessions_by_user on sessions (user_id)',
+  'create index sessions_by_expiry on sessions (expires_at)',
 
   `create table verifications (
      id text primary key,
@@ -56,6 +54,9 @@ export const users: Migration = ({ int64, strict }) => [
      expires_at ${int64} not null
    )${strict}`,
   'create index verifications_by_identifier on verifications (identifier)',
+  'create index verifications_by_expiry on verifications (expires_at)',
+  // Only the start of the value: it may be too long for an index.
+  'create index verifications_by_value on verifications (substr(value, 1, 64))',
 
   `create table two_factors (
      id text primary key,
@@ -74,6 +75,7 @@ export const users: Migration = ({ int64, strict }) => [
      at ${int64} not null,
      primary key (user_id, hash)
    )${strict}`,
+  'create index used_codes_by_age on used_codes (at)',
 
   `create table members (
      workspace_id text not null references workspaces (id),
@@ -99,9 +101,27 @@ export const users: Migration = ({ int64, strict }) => [
      ended_at ${int64}
    )${strict}`,
   'create index links_by_workspace on links (workspace_id, id)',
+  'create index links_open on links (workspace_id, expires_at) where ended_at is null',
+  'create index links_by_expiry on links (expires_at)',
+  'create index links_by_email on links (email, created_at)',
+  'create index links_by_creator on links (creator_id, created_at)',
 
-  // Names at the time of the action: users may be removed or renamed later.
-  'alter table audit_log add column actor_name text',
-  'alter table audit_log add column subject_name text',
-  'alter table api_keys add column created_by text',
+  // No foreign keys: rows are deleted within hours, and what they refer to is checked when it is used.
+  `create table device_authorizations (
+     hash text primary key,
+     user_code text not null unique,
+     device_name text not null,
+     address text not null,
+     created_at ${int64} not null,
+     expires_at ${int64} not null,
+     state text not null,
+     workspace_id text,
+     user_id text,
+     session_id text,
+     key_expires_at ${int64},
+     consumed_at ${int64},
+     encrypted_response text,
+     failure text
+   )${strict}`,
+  'create index device_authorizations_by_expiry on device_authorizations (expires_at)',
 ]

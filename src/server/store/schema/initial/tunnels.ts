@@ -1,10 +1,27 @@
-import type { Migration } from './migration.ts'
+import type { Migration } from '../migration.ts'
 
 /**
- * Open tunnels (see store/tunnels.ts). The tables without foreign keys are written by every edge every few
+ * Edges, and the tunnels that they carry. The tables without foreign keys are written by every edge every few
  * seconds. An index has no column that such a write changes.
  */
 export const tunnels: Migration = ({ int64, strict, clustered }) => [
+  `create table edges (
+     id text primary key,
+     name text not null,
+     hash text not null unique,
+     created_at ${int64} not null,
+     revoked_at ${int64}
+   )${strict}`,
+
+  `create table edge_workspaces (
+     edge_id text not null,
+     workspace_id text not null,
+     verified_at ${int64} not null,
+     events_hour ${int64} not null default 0,
+     events integer not null default 0,
+     primary key (edge_id, workspace_id)
+   )${strict}`,
+
   `create table edge_sessions (
      edge_id text primary key,
      session text not null,
@@ -29,6 +46,7 @@ export const tunnels: Migration = ({ int64, strict, clustered }) => [
      key_id text not null,
      client_address text not null,
      client_version text,
+     client_access text,
      opened_at ${int64} not null,
      resume_hash text,
      requests ${int64} not null,
@@ -36,14 +54,15 @@ export const tunnels: Migration = ({ int64, strict, clustered }) => [
      bytes_out ${int64} not null,
      streams integer not null,
      close_requested_at ${int64},
-     close_reason text,
      close_requested_by text,
-     notice ${int64},
+     close_reason text,
+     instruction_sequence ${int64},
      primary key (edge_id, id)
    )${clustered}`,
   'create index open_tunnels_by_name on open_tunnels (workspace_id, name)',
   'create index open_tunnels_by_edge on open_tunnels (edge_id, workspace_id)',
-  'create index open_tunnels_with_notice on open_tunnels (edge_id) where notice is not null',
+  `create index open_tunnels_with_instruction on open_tunnels (edge_id)
+     where instruction_sequence is not null`,
 
   `create table tunnel_names (
      workspace_id text not null references workspaces (id),
@@ -55,4 +74,14 @@ export const tunnels: Migration = ({ int64, strict, clustered }) => [
      primary key (workspace_id, name)
    )${strict}`,
   'create index tunnel_names_by_expiry on tunnel_names (expires_at)',
+
+  `create table tcp_ports (
+     port integer primary key,
+     workspace_id text not null references workspaces (id),
+     name text not null,
+     assigned_at ${int64} not null,
+     last_used_at ${int64} not null,
+     unique (workspace_id, name)
+   )${strict}`,
+  'create index tcp_ports_by_use on tcp_ports (last_used_at)',
 ]

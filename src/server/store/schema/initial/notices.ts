@@ -1,6 +1,6 @@
-import type { Migration } from './migration.ts'
+import type { Migration } from '../migration.ts'
 
-/** Notices to the owners and admins of a workspace, each once, and the emails that tell them. */
+/** Notices to owners and admins of a workspace and alerts to the operator, each once, and their emails. */
 export const notices: Migration = ({ int64, strict }) => [
   `create table notices (
      kind text not null,
@@ -8,6 +8,7 @@ export const notices: Migration = ({ int64, strict }) => [
      dedup_key text not null,
      workspace_id text not null references workspaces (id),
      created_at ${int64} not null,
+     detail text,
      digest_id text,
      primary key (kind, subject_id, dedup_key)
    )${strict}`,
@@ -27,4 +28,17 @@ export const notices: Migration = ({ int64, strict }) => [
   'create index notice_mails_due on notice_mails (due_at) where due_at is not null',
   'create index notice_mails_by_workspace on notice_mails (workspace_id, created_at)',
   'create index notice_mails_by_age on notice_mails (created_at)',
+
+  `create table operator_alerts (
+     kind text not null,
+     subject_id text not null,
+     dedup_key text not null,
+     created_at ${int64} not null,
+     detail text not null,
+     attempts integer not null,
+     due_at ${int64},
+     primary key (kind, subject_id, dedup_key)
+   )${strict}`,
+  'create index operator_alerts_due on operator_alerts (due_at) where due_at is not null',
+  'create index operator_alerts_by_age on operator_alerts (created_at)',
 ]
