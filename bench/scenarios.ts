@@ -141,7 +141,7 @@ export async function reporting(
         connections: REPORTERS,
         draw: { kind: 'requests', requests, each: 'one' },
         until: untilOf(round),
-        bodyPrefix: `{"accepted":${workspaces.count},"refused":[]}`,
+        bodyPrefix: `{"accepted":${workspaces.count},"rejected":[]}`,
       },
       served.pid,
     )

@@ -20,7 +20,7 @@ export async function createSignInLink(
       headers: { 'content-type': 'application/json', origin: controlPlaneUrl },
       body: JSON.stringify(body),
     })
-  const used = await post('/links/use', { ...OWNER, link: new URL(setupLink).hash.slice(1), password })
+  const used = await post('/links/redeem', { ...OWNER, link: new URL(setupLink).hash.slice(1), password })
   if (!used.ok) throw new Error(`The owner account cannot be created: ${await used.text()}`)
   // Another local user must not be signed in by guessing the port.
   const path = `/${randomBytes(9).toString('base64url')}`

@@ -170,7 +170,7 @@ function isHostResult(value: unknown): value is HostResult {
 }
 
 const isReceipt = (value: unknown): value is Receipt =>
-  Array.isArray((value as Partial<Receipt> | null)?.refused)
+  Array.isArray((value as Partial<Receipt> | null)?.rejected)
 
 const isClaimResult = (value: unknown): value is ClaimResult =>
   typeof (value as Partial<ClaimResult> | null)?.granted === 'boolean'

@@ -168,7 +168,7 @@ const CLAIM_REASONS: Record<string, [Rejection['status'], error: string] | undef
   closed: [403, 'closed'],
 }
 
-export function refusedClaim({ reason, message }: ClaimResult & { granted: false }): Rejection {
+export function rejectedClaim({ reason, message }: ClaimResult & { granted: false }): Rejection {
   const [status, error] = CLAIM_REASONS[reason] ?? [503, 'unavailable']
   return rejection(status, error, message)
 }

@@ -29,7 +29,7 @@ test('every statement of a report, of a read and of a reset runs on one shard', 
           counters: slugs.map((workspace) => counter({ workspace, bytesIn })),
           tunnels: slugs.map((workspace) => ({ workspace, minute: '2026-03-01T10:02:00.000Z', open: 1 })),
         })
-        assert.deepEqual([status, json.accepted, json.refused], [200, 2 * WORKSPACES, []])
+        assert.deepEqual([status, json.accepted, json.rejected], [200, 2 * WORKSPACES, []])
       }),
     )
   for (const { key } of workspaces) {

@@ -60,7 +60,7 @@ const forUsers: Record<string, Operation['access']> = {
   'sign-in.return': 'browser',
   'sign-in.request-reset': 'browser',
   'links.read': 'browser',
-  'links.use': 'browser',
+  'links.redeem': 'browser',
   'session.read': 'user',
   'session.end': 'user',
   'session.end-all': 'user',

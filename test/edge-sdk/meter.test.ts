@@ -74,7 +74,7 @@ for (const engine of engines) {
     }
     meter.closed('acme')
     meter.closed('acme')
-    meter.refused('acme')
+    meter.rejected('acme')
     const before = Date.now()
     await meter.stop()
     const usage = await usageOf(server)

@@ -117,7 +117,7 @@ test('between reports, only usage near a quota is reported early', async (t) => 
       ...controlPlane,
       report: async ({ counters = [] }) => {
         reports.push(counters.map(({ workspace }) => workspace))
-        return { accepted: counters.length, refused: [] }
+        return { accepted: counters.length, rejected: [] }
       },
     },
     { folder, reportEveryMs: 300_000 },

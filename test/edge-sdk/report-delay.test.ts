@@ -57,7 +57,7 @@ async function setUp(t: Test) {
   return { responses, start, notices, reports: () => received, spooled }
 }
 
-const accepted = { accepted: 1, refused: [] }
+const accepted = { accepted: 1, rejected: [] }
 
 test('after a rejection with Retry-After usage is only spooled, until the meter is stopped', async (t) => {
   const { responses, start, notices, reports, spooled } = await setUp(t)

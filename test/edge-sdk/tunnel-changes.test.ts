@@ -221,11 +221,11 @@ test('a tunnel that needs a grant is not reported until it has one, and its gran
   assert.deepEqual([without.ids, without.changes.load.tunnels], [[], 2])
   without.acknowledge([])
   Object.assign(ungranted ?? {}, { grant: 'g-1', isGrantRequired: false })
-  for (const refused of [['tun_2'], []]) {
+  for (const rejected of [['tun_2'], []]) {
     const granted = sent()
     assert.deepEqual([granted.ids, granted.grants], [['tun_2'], ['g-1']])
-    granted.acknowledge(refused)
-    assert.equal(changes.ungranted().length, refused.length)
+    granted.acknowledge(rejected)
+    assert.equal(changes.ungranted().length, rejected.length)
     Object.assign(changes.ungranted()[0] ?? {}, { isGrantRequired: false })
   }
   assert.deepEqual([sent().ids, sent().grants], [[], undefined])

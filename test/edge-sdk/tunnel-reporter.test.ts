@@ -156,8 +156,8 @@ test('a second process with the credential is noticed, and takes over', async (t
   await until('the list is that of the second', async () => (await stored()).length === 0)
   first.syncNow()
   await until('noticed', () => notices.some((line) => line.startsWith('Another edge uses the credential')))
-  const refused = await first.claim(tunnel('late'))
-  assert.equal(refused.granted, false)
+  const rejected = await first.claim(tunnel('late'))
+  assert.equal(rejected.granted, false)
   assert.equal((await second.claim(tunnel('app'))).granted, true)
 })
 

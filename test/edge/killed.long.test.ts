@@ -57,7 +57,7 @@ test('an edge and a node are killed: the list of open tunnels is exact within a 
     'member',
   )
   const [, link] = /#([\w-]{43})/.exec(output) ?? assert.fail(output)
-  await member.post('/links/use', { link, email: 'ann@example.com', name: 'Ann', password: PASSWORD })
+  await member.post('/links/redeem', { link, email: 'ann@example.com', name: 'Ann', password: PASSWORD })
   const listed = async () => {
     const { json } = await member.get('/workspaces/acme/tunnels')
     return (json.tunnels as { name: string }[]).map(({ name }) => name).join()

@@ -51,7 +51,7 @@ async function signInOwner(plane: Plane): Promise<string> {
   )
   const link = /#([\w-]+)/.exec(invited)?.[1]
   const browser = openBrowser(plane.url)
-  const { status, text } = await browser.post('/links/use', { link, name: 'Owner', password: PASSWORD })
+  const { status, text } = await browser.post('/links/redeem', { link, name: 'Owner', password: PASSWORD })
   if (status !== 200) throw new Error(text)
   return [...browser.cookies].map(([name, value]) => `${name}=${value}`).join('; ')
 }

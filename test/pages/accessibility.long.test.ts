@@ -27,7 +27,7 @@ const privatePages: [name: string, path: string, heading: string | RegExp][] = [
 ]
 const publicPages: [name: string, path: string][] = [
   ['sign-in', '/sign-in'],
-  ['forgot-password', '/forgotten'],
+  ['forgot-password', '/forgot-password'],
   ['link-missing', '/link'],
   ['link-invalid', '/link#xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx'],
 ]

@@ -16,7 +16,7 @@ test('a terminal is approved after signing in, in the chosen workspace, and neve
   const server = await serve(t, { engine: 'sqlite' })
   const ann = await addMember(server, 'Ann', 'owner')
   await addWorkspace(server, 'elsewhere')
-  await ann.post('/links/use', { link: await linkFor(server, ann.email, 'admin', 'elsewhere') })
+  await ann.post('/links/redeem', { link: await linkFor(server, ann.email, 'admin', 'elsewhere') })
   const context = await browser.newContext({ viewport: DESKTOP })
   const { page, errors } = await openPage(context)
   /** Not by HTTP, where polls have an interval. */

@@ -117,8 +117,8 @@ test('a member without required two-factor authentication is led to its setup, a
 })
 
 async function requireTwoFactor(owner: TestBrowser): Promise<void> {
-  const { json: setup } = await owner.post('/account/second-factor', { password: PASSWORD })
-  await owner.post('/account/second-factor/confirm', { code: codeOf(setup.secret) })
+  const { json: setup } = await owner.post('/account/two-factor', { password: PASSWORD })
+  await owner.post('/account/two-factor/confirm', { code: codeOf(setup.secret) })
   const { policy } = (await owner.get('/workspaces/acme')).json
   const saved = await owner.post('/workspaces/acme/policy', { ...policy, twoFactorRequired: true })
   assert.equal(saved.status, 200)

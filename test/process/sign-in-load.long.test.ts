@@ -24,8 +24,8 @@ test('sign-in is loaded before its first use, and after the server listens', asy
     name: 'Ann',
     password: PASSWORD,
   }
-  assert.equal((await browser.post('/links/use', use)).status, 200)
-  assert.equal((await browser.get('/session')).json.person.name, 'Ann')
+  assert.equal((await browser.post('/links/redeem', use)).status, 200)
+  assert.equal((await browser.get('/session')).json.user.name, 'Ann')
   serving.child.kill('SIGTERM')
   const { code, stderr } = await serving.ended
   assert.equal(code, 0)

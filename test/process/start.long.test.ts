@@ -33,7 +33,7 @@ test('on an empty SQLite database a key and a link are shown once, and work', as
   const owner = openBrowser(url)
   const use = { link, email: 'ann@example.com', name: 'Ann', password: PASSWORD }
   assert.deepEqual((await owner.post('/links/read', { link })).json.step, 'choose')
-  assert.equal((await owner.post('/links/use', use)).status, 200)
+  assert.equal((await owner.post('/links/redeem', use)).status, 200)
   assert.equal((await owner.get('/workspaces/default')).json.role, 'owner')
   // A percent-encoded key in a path must not reach the log.
   assert.equal((await fetch(`${url}/${key.replace('adit_', 'ad%69t%5F')}`)).status, 404)

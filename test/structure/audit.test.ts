@@ -19,7 +19,7 @@ const tables: Record<string, readonly Operation[]> = {
   dashboard: dashboardOperations,
 }
 
-const signIn = ['person.signed-in', 'person.sign-in-failed'] as const
+const signIn = ['user.signed-in', 'user.sign-in-failed'] as const
 const reads = { none: 'it only reads; the body keeps a secret out of the URL' }
 const ofEdges = { none: 'edges report facts many times a second; only the operator and members act' }
 
@@ -36,18 +36,18 @@ const byOperation: Record<string, Declared> = {
   'dashboard sign-in.password': signIn,
   'dashboard sign-in.code': signIn,
   'dashboard sign-in.sso': { none: 'it redirects to the identity provider; the return is recorded' },
-  'dashboard sign-in.return': [...signIn, 'person.identity-linked', 'person.joined'],
-  'dashboard sign-in.request-reset': ['person.reset-link-made'],
+  'dashboard sign-in.return': [...signIn, 'user.identity-linked', 'user.joined'],
+  'dashboard sign-in.request-reset': ['user.reset-link-created'],
   'dashboard links.read': reads,
-  'dashboard links.use': ['person.joined', 'person.password-reset', 'person.signed-in'],
-  'dashboard session.end': ['person.signed-out'],
-  'dashboard session.end-all': ['person.signed-out-everywhere'],
-  'dashboard account.rename': ['person.renamed'],
-  'dashboard account.password': ['person.password-changed', 'person.confirmation-failed'],
-  'dashboard account.end-session': ['person.session-ended'],
-  'dashboard two-factor.begin': ['person.second-factor-begun', 'person.confirmation-failed'],
-  'dashboard two-factor.confirm': ['person.second-factor-added', 'person.confirmation-failed'],
-  'dashboard two-factor.disable': ['person.second-factor-removed', 'person.confirmation-failed'],
+  'dashboard links.redeem': ['user.joined', 'user.password-reset', 'user.signed-in'],
+  'dashboard session.end': ['user.signed-out'],
+  'dashboard session.end-all': ['user.signed-out-everywhere'],
+  'dashboard account.rename': ['user.renamed'],
+  'dashboard account.password': ['user.password-changed', 'user.confirmation-failed'],
+  'dashboard account.end-session': ['user.session-ended'],
+  'dashboard two-factor.begin': ['user.two-factor-started', 'user.confirmation-failed'],
+  'dashboard two-factor.confirm': ['user.two-factor-enabled', 'user.confirmation-failed'],
+  'dashboard two-factor.disable': ['user.two-factor-disabled', 'user.confirmation-failed'],
   'dashboard keys.create': ['key.created'],
   'dashboard keys.revoke': ['key.revoked'],
   'dashboard keys.rotate': ['key.created', 'key.rotated'],
@@ -69,11 +69,11 @@ const byOperation: Record<string, Declared> = {
   'dashboard names.reserve': ['name.reserved'],
   'dashboard names.release': ['name.released'],
   'dashboard names.set-access': ['name.rules-changed'],
-  'dashboard invitations.create': ['person.invited', 'invitation.revoked'],
+  'dashboard invitations.create': ['user.invited', 'invitation.revoked'],
   'dashboard invitations.revoke': ['invitation.revoked'],
-  'dashboard members.set-role': ['person.made-member', 'person.made-admin', 'person.made-owner'],
-  'dashboard members.remove': ['person.removed'],
-  'dashboard members.leave': ['person.left'],
+  'dashboard members.set-role': ['user.made-member', 'user.made-admin', 'user.made-owner'],
+  'dashboard members.remove': ['user.removed'],
+  'dashboard members.leave': ['user.left'],
 }
 
 const lists = { none: 'it only reads' }
@@ -96,11 +96,11 @@ const byCommand: Record<string, Declared> = {
   'admin tunnels': lists,
   'admin port list': lists,
   'admin port release': ['port.released'],
-  'admin user create': ['person.invited'],
+  'admin user create': ['user.invited'],
   'admin user list': lists,
-  'admin user reset': ['person.reset-link-made', 'person.second-factor-cleared'],
-  'admin user revoke': ['person.disabled'],
-  'admin user restore': ['person.enabled'],
+  'admin user reset': ['user.reset-link-created', 'user.two-factor-reset'],
+  'admin user revoke': ['user.disabled'],
+  'admin user restore': ['user.enabled'],
   'admin usage show': lists,
   'admin usage reset': ['usage.reset'],
   'admin audit export': ['audit.exported'],
@@ -111,7 +111,7 @@ const byCommand: Record<string, Declared> = {
   'admin nodes': lists,
   'admin doctor': lists,
   'admin demo': ['usage.demo-added'],
-  serve: ['database.migrated', 'workspace.created', 'key.created', 'person.invited'],
+  serve: ['database.migrated', 'workspace.created', 'key.created', 'user.invited'],
 }
 
 /** GET requests that change something: the identity provider redirects the browser. */

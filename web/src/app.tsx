@@ -52,7 +52,7 @@ export function App() {
   return (
     <Switch>
       <Route path="/sign-in" component={SignInPage} />
-      <Route path="/forgotten" component={ForgotPasswordPage} />
+      <Route path="/forgot-password" component={ForgotPasswordPage} />
       <Route path="/link" component={LinkPage} />
       <Route path="/device" component={DevicePage} />
       <Route component={PrivatePages} />

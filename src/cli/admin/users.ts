@@ -29,10 +29,10 @@ export async function create(
   printLink(made, { workspace, role }, io)
 }
 
-export async function reset(given: { email: string; 'second-factor': boolean }, io: Io): Promise<void> {
+export async function reset(given: { email: string; 'two-factor': boolean }, io: Io): Promise<void> {
   const made = await withServices(async (services, actor) =>
     createResetLink(services, actor, await getUserByEmail(services, given.email), {
-      disablesTwoFactor: given['second-factor'],
+      disablesTwoFactor: given['two-factor'],
     }),
   )
   io.info(`Created a link for ${made.email} to reset the password. It works once and expires in 24 hours:`)

@@ -257,7 +257,7 @@ const users: readonly Command[] = [
       summary: 'create a link to reset a user’s password',
       details: 'Prints only the link to standard output. It works once and expires after 24 hours.',
       arguments: ['email'],
-      options: { 'second-factor': { summary: 'also turn off two-factor authentication' } },
+      options: { 'two-factor': { summary: 'also turn off two-factor authentication' } },
     },
     async (input, io) => (await import('../admin/users.ts')).reset(input, io),
   ),

@@ -23,7 +23,7 @@ const readSession = operation({
     description: 'The signed-in user.',
     schema: Type.Object(
       {
-        person: Type.Object(
+        user: Type.Object(
           {
             id: Id,
             name: UserName,
@@ -31,7 +31,7 @@ const readSession = operation({
             hasPassword: Type.Boolean({
               description: 'False for users who sign in with an identity provider only.',
             }),
-            hasSecondFactor: Type.Boolean(),
+            hasTwoFactor: Type.Boolean(),
           },
           { title: 'Self' },
         ),
@@ -62,12 +62,12 @@ const readSession = operation({
       { title: 'Session' },
     ),
     example: {
-      person: {
+      user: {
         id: 'usr_01k9x2m4q7r8s9t0v1w2x3y4z5',
         name: 'Ann Example',
         email: 'ann@example.com',
         hasPassword: true,
-        hasSecondFactor: false,
+        hasTwoFactor: false,
       },
       canCreateWorkspaces: false,
       workspaces: [{ slug: 'acme', name: 'Acme', role: 'owner', needsTwoFactor: false, archive: null }],
@@ -90,8 +90,8 @@ const signOut = operation({
 
 const signOutEverywhere = operation({
   id: 'session.end-all',
-  method: 'POST',
-  path: '/sign-out/everywhere',
+  method: 'DELETE',
+  path: '/account/sessions',
   access: 'user',
   endsAccess: true,
   summary: 'Sign out everywhere',
@@ -185,7 +185,7 @@ const endSession = operation({
 const beginTwoFactor = operation({
   id: 'two-factor.begin',
   method: 'POST',
-  path: '/account/second-factor',
+  path: '/account/two-factor',
   access: 'user',
   summary: 'Begin the setup of two-factor authentication',
   description:
@@ -212,7 +212,7 @@ const beginTwoFactor = operation({
 const confirmTwoFactor = operation({
   id: 'two-factor.confirm',
   method: 'POST',
-  path: '/account/second-factor/confirm',
+  path: '/account/two-factor/confirm',
   access: 'user',
   summary: 'Confirm the setup of two-factor authentication',
   description: 'Takes a first code of the authenticator app. From then on, signing in requires a code.',
@@ -224,7 +224,7 @@ const confirmTwoFactor = operation({
 const disableTwoFactor = operation({
   id: 'two-factor.disable',
   method: 'POST',
-  path: '/account/second-factor/remove',
+  path: '/account/two-factor/disable',
   access: 'user',
   summary: 'Disable two-factor authentication',
   description: 'Signing in requires the password only.',

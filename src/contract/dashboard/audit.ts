@@ -45,8 +45,7 @@ const listAudit = operation({
               at: Instant,
               actor: Type.Object({
                 kind: Type.String({
-                  description:
-                    '`person` (a user), `key`, `operator`, `server`, or `anonymous` for a failed sign-in.',
+                  description: '`user`, `key`, `operator`, `server`, or `anonymous` for a failed sign-in.',
                 }),
                 id: Id,
                 name: Type.Unsafe<string | null>({
@@ -101,7 +100,7 @@ const listAudit = operation({
         {
           id: 'aud_01k9x2m4q7r8s9t0v1w2x3y4z5',
           at: '2026-11-15T10:02:11.000Z',
-          actor: { kind: 'person', id: 'usr_01k9x2m4q7r8s9t0v1w2x3y4z5', name: 'Ann Example' },
+          actor: { kind: 'user', id: 'usr_01k9x2m4q7r8s9t0v1w2x3y4z5', name: 'Ann Example' },
           action: 'key.created',
           target: { kind: 'key', id: 'tok_01k9x2m4q7r8s9t0v1w2x3y4z5', name: 'ci' },
           address: '192.0.2.7',

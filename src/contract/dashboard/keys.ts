@@ -11,7 +11,7 @@ const exampleKey = {
   id: 'tok_01k9x2m4q7r8s9t0v1w2x3y4z5',
   label: 'ci',
   createdAt: '2026-11-01T09:30:00.000Z',
-  createdBy: { kind: 'person' as const, name: 'Ann Example' },
+  createdBy: { kind: 'user' as const, name: 'Ann Example' },
   lastUsedAt: '2026-11-15T10:02:11.000Z',
   revokedAt: null,
   state: 'active' as const,
@@ -29,10 +29,10 @@ const keyFields = {
   id: TokenId,
   label: Label,
   createdAt: Instant,
-  createdBy: Type.Unsafe<{ kind: 'person' | 'key' | 'operator'; name: string } | null>({
+  createdBy: Type.Unsafe<{ kind: 'user' | 'key' | 'operator'; name: string } | null>({
     type: ['object', 'null'],
     properties: {
-      kind: { type: 'string', enum: ['person', 'key', 'operator'] },
+      kind: { type: 'string', enum: ['user', 'key', 'operator'] },
       name: { type: 'string' },
     },
     required: ['kind', 'name'],

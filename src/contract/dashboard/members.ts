@@ -34,7 +34,7 @@ const Invitation = Type.Object(
     role: Role,
     invitedBy: Type.Object(
       {
-        kind: Type.Unsafe<'person' | 'operator'>({ type: 'string', enum: ['person', 'operator'] }),
+        kind: Type.Unsafe<'user' | 'operator'>({ type: 'string', enum: ['user', 'operator'] }),
         name: Type.String(),
       },
       { description: 'The user who created the invitation, with the name at that time, or the operator.' },
@@ -58,7 +58,7 @@ const invitation = {
   id: 'lnk_01k9x2m4q7r8s9t0v1w2x3y4z5',
   email: 'bob@example.com',
   role: 'member',
-  invitedBy: { kind: 'person' as const, name: 'Ann Example' },
+  invitedBy: { kind: 'user' as const, name: 'Ann Example' },
   createdAt: '2026-11-15T09:30:00.000Z',
   expiresAt: '2026-11-16T09:30:00.000Z',
 }
@@ -66,7 +66,7 @@ const invitation = {
 const listMembers = operation({
   id: 'members.list',
   method: 'GET',
-  path: '/workspaces/{workspace}/people',
+  path: '/workspaces/{workspace}/members',
   access: 'member',
   summary: 'List members and invitations',
   description: 'Lists the members of the workspace, owners first, and open invitations.',
@@ -75,10 +75,10 @@ const listMembers = operation({
     status: 200,
     description: 'Members and invitations.',
     schema: Type.Object(
-      { people: Type.Array(Member), invitations: Type.Array(Invitation) },
+      { members: Type.Array(Member), invitations: Type.Array(Invitation) },
       { title: 'Members' },
     ),
-    example: { people: [member], invitations: [invitation] },
+    example: { members: [member], invitations: [invitation] },
   },
   faults: [],
 })
@@ -133,7 +133,7 @@ const revokeInvitation = operation({
 const setRole = operation({
   id: 'members.set-role',
   method: 'POST',
-  path: '/workspaces/{workspace}/people/{id}',
+  path: '/workspaces/{workspace}/members/{id}',
   access: 'admin',
   summary: 'Change a role',
   description:
@@ -155,7 +155,7 @@ const removed = Type.Object({ id: Id, removed: Type.Literal(true) }, { title: 'R
 const removeMember = operation({
   id: 'members.remove',
   method: 'DELETE',
-  path: '/workspaces/{workspace}/people/{id}',
+  path: '/workspaces/{workspace}/members/{id}',
   access: 'admin',
   summary: 'Remove a member',
   description:

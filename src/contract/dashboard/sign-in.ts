@@ -143,7 +143,7 @@ const returnFromSso = operation({
 const requestReset = operation({
   id: 'sign-in.request-reset',
   method: 'POST',
-  path: '/sign-in/forgotten',
+  path: '/sign-in/forgot-password',
   access: 'browser',
   summary: 'Request a password reset link',
   description:
@@ -211,12 +211,12 @@ const readLink = operation({
   faults: ['not_found'],
 })
 
-const useLink = operation({
-  id: 'links.use',
+const redeemLink = operation({
+  id: 'links.redeem',
   method: 'POST',
-  path: '/links/use',
+  path: '/links/redeem',
   access: 'browser',
-  summary: 'Use a link',
+  summary: 'Redeem a link',
   description:
     'Joins the workspace or sets the password, and signs in. A new account needs `name` and `password`, ' +
     'and `email` if the link has no recipient; a reset needs `password`; signed-in users accept an ' +
@@ -228,7 +228,7 @@ const useLink = operation({
       name: Type.Optional(UserName),
       password: Type.Optional(NewPassword),
     },
-    { title: 'LinkUse' },
+    { title: 'LinkRedemption' },
   ),
   response: { status: 200, description: 'Done.', schema: Next, example: { next: 'signed_in' } },
   faults: ['not_found', 'unauthorized', 'conflict', 'rate_limited'],
@@ -242,5 +242,5 @@ export const signInOperations = [
   returnFromSso,
   requestReset,
   readLink,
-  useLink,
+  redeemLink,
 ] as const

@@ -56,7 +56,7 @@ export const reportUsage = operation({
     'day, as often as you like and in any order. The maximum of the stored and the reported value is kept, ' +
     'so nothing is counted twice, and the next report makes up for a lost one. Use a new epoch each time ' +
     'the edge starts. The response is sent after the commit.\n\n' +
-    'A report has at most 5,000 items. Items that cannot be accepted are listed in `refused` with a ' +
+    'A report has at most 5,000 items. Items that cannot be accepted are listed in `rejected` with a ' +
     'reason, and the others are stored. A malformed report is rejected as a whole.\n\n' +
     'Report every 5 seconds, and vary that by 10 % at random, so that edges do not report simultaneously. If ' +
     'more reports arrive than the database can merge, some get 503: keep counting, and send the totals of ' +
@@ -100,7 +100,7 @@ export const reportUsage = operation({
     schema: Type.Object(
       {
         accepted: Type.Integer({ minimum: 0, description: 'Number of accepted items.' }),
-        refused: Type.Array(
+        rejected: Type.Array(
           Type.Object(
             {
               list: Type.Unsafe<'counters' | 'tunnels'>({ type: 'string', enum: ['counters', 'tunnels'] }),
@@ -115,7 +115,7 @@ export const reportUsage = operation({
                   'of an edge in a day of a workspace. Later versions may add reasons.',
               }),
             },
-            { title: 'RefusedItem' },
+            { title: 'RejectedItem' },
           ),
         ),
       },
@@ -123,7 +123,7 @@ export const reportUsage = operation({
     ),
     example: {
       accepted: 1,
-      refused: [{ list: 'counters', index: 0, reason: 'unknown_workspace' }],
+      rejected: [{ list: 'counters', index: 0, reason: 'unknown_workspace' }],
     },
   },
   faults: [],

@@ -35,7 +35,7 @@ const Sequence = (minimum: number, description: string) =>
   Type.Integer({ minimum, maximum: Number.MAX_SAFE_INTEGER, description })
 
 /** Why a tunnel may not be open. */
-const refusals = [
+const rejectionReasons = [
   'name_taken',
   'not_provisioned',
   'invalid_key',
@@ -43,12 +43,18 @@ const refusals = [
   'tcp_disabled',
   'no_port',
 ] as const
-export type Refusal = (typeof refusals)[number]
+export type RejectionReason = (typeof rejectionReasons)[number]
 
-const claimRefusals = [...refusals, 'closed', 'replaced', 'outdated', 'grant_required'] as const
-export type ClaimRefusal = (typeof claimRefusals)[number]
+const claimRejectionReasons = [
+  ...rejectionReasons,
+  'closed',
+  'replaced',
+  'outdated',
+  'grant_required',
+] as const
+export type ClaimRejectionReason = (typeof claimRejectionReasons)[number]
 
-const refusalTexts =
+const rejectionTexts =
   '`name_taken`: another edge has the name. `not_provisioned`: the ' +
   'workspace may not open tunnels. `invalid_key`: the workspace has no such active key. `limit_reached`: the ' +
   'edge has too many tunnels of the workspace, or the workspace has too many ports. `tcp_disabled`: there are ' +
@@ -88,11 +94,11 @@ export const claimTunnel = operation({
   description:
     'Call it before a tunnel is opened, with the grant of a verification of its key. A name belongs to one ' +
     'edge, unless a later tunnel of the same type joins as `pool`, or has the same `resume`: then its client has moved, and the other edge closes its ' +
-    'tunnel. The edge itself decides about several clients of one name. A refusal is a 200 response with ' +
+    'tunnel. The edge itself decides about several clients of one name. A rejection is a 200 response with ' +
     '`granted: false`. The name of a TCP tunnel has a port, which the response assigns; `url` need not have ' +
     'one yet. 503 if the edge has not synced for 30 seconds: sync first.\n\n' +
     'The claim holds while the edge syncs, until it reports the tunnel as closed. `sequence` is that of the ' +
-    'next sync. From then on the tunnel is part of syncs: as changed, or as closed if the claim was refused ' +
+    'next sync. From then on the tunnel is part of syncs: as changed, or as closed if the claim was rejected ' +
     'or had no response. A claim that arrives after such a sync cannot bring the tunnel back.',
   body: Type.Object(
     {
@@ -118,11 +124,11 @@ export const claimTunnel = operation({
         Type.Object(
           {
             granted: Type.Literal(false),
-            reason: Type.Unsafe<ClaimRefusal>({
+            reason: Type.Unsafe<ClaimRejectionReason>({
               type: 'string',
-              enum: [...claimRefusals],
+              enum: [...claimRejectionReasons],
               description:
-                refusalTexts +
+                rejectionTexts +
                 '`closed`: a user closed the tunnel of the client with this `resume`. `replaced`: a newer ' +
                 'session of this edge exists. `outdated`: a later sync did not have the tunnel. ' +
                 '`grant_required`: the grant is of another key or edge, or has expired; verify the key ' +
@@ -130,7 +136,7 @@ export const claimTunnel = operation({
             }),
             message,
           },
-          { title: 'RefusedClaim' },
+          { title: 'RejectedClaim' },
         ),
       ],
       { title: 'ClaimResult' },
@@ -140,7 +146,7 @@ export const claimTunnel = operation({
   faults: [],
 })
 
-const closeReasons = ['requested', 'moved', ...refusals] as const
+const closeReasons = ['requested', 'moved', ...rejectionReasons] as const
 export type TunnelCloseReason = (typeof closeReasons)[number]
 
 export const syncTunnels = operation({

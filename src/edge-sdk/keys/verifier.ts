@@ -22,9 +22,9 @@ export interface Verifier {
   verify(key: string): Promise<VerifyResult>
   /**
    * A grant to open tunnels with the key, for the tunnel reporter; undefined if the key is not valid. Not the
-   * one that was refused. Rejects with a ControlPlaneError if the key cannot be verified.
+   * one that was rejected. Rejects with a ControlPlaneError if the key cannot be verified.
    */
-  grant(key: string, refused?: string): Promise<string | undefined>
+  grant(key: string, rejected?: string): Promise<string | undefined>
   /**
    * Whether a host is a tunnel domain or a name of a workspace. Rejects with a ControlPlaneError if that
    * cannot be found out.
@@ -219,10 +219,10 @@ export function startVerifier(
       if (quota) setQuota(slug, quota)
       return archived.has(topic) ? ARCHIVED : result
     },
-    async grant(key, refused) {
+    async grant(key, rejected) {
       const hash = hashKey(key)
       const known = keys.get(hash)
-      if (known && known.grant !== refused && performance.now() - known.verifiedAt <= GRANT_USE_MS)
+      if (known && known.grant !== rejected && performance.now() - known.verifiedAt <= GRANT_USE_MS)
         return known.grant
       const result = await remote.verifySingleFlight(key, hash)
       return result.valid ? result.grant : undefined

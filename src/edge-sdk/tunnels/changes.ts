@@ -80,7 +80,7 @@ export class TunnelChanges {
     else this.#tunnels.set(tunnel.id, newEntry(tunnel, key, usage))
   }
 
-  /** Also after a claim that was refused or got no response. */
+  /** Also after a claim that was rejected or got no response. */
   closed(id: string): void {
     this.#tunnels.delete(id)
     this.#closed.add(id)

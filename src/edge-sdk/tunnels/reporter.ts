@@ -110,7 +110,7 @@ export function startTunnelReporter(
         throw new ControlPlaneError('The control plane rejected the list of open tunnels.')
       if (result.resync) changes.resync()
       else next.acknowledge(result.grantRequired)
-      // Those whose grant was refused wait for the next sync, and all if no key can be verified.
+      // Those whose grant was rejected wait for the next sync, and all if no key can be verified.
       ungranted = changes.ungranted().filter(({ grant }) => grant === undefined)
       const mayObtain = obtained > 0 || result.grantRequired.length > 0
       hasMore = result.resync || next.hasMore || (mayObtain && ungranted.length > 0)

@@ -65,8 +65,8 @@ function batchOf(epoch: string, pending: Pending[], onAcknowledged: () => void):
       counters: lists.counters.map(({ item }) => item as CounterItem),
       tunnels: lists.tunnels.map(({ item }) => item as MinuteItem),
     },
-    acknowledge({ refused }) {
-      const retried = new Set(refused.filter(isTemporary).map(({ list, index }) => lists[list][index]))
+    acknowledge({ rejected }) {
+      const retried = new Set(rejected.filter(isTemporary).map(({ list, index }) => lists[list][index]))
       for (const one of pending) {
         if (retried.has(one)) continue
         one.counted.acknowledged = one.changes

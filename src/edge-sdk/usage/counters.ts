@@ -17,7 +17,7 @@ export interface Transfer {
 export interface UsageCounters {
   opened(workspace: string): void
   closed(workspace: string): void
-  refused(workspace: string): void
+  rejected(workspace: string): void
   transferred(workspace: string, transfer: Transfer): void
   /** Counts open tunnels in the current minute; to be called at least once a minute. */
   tick(): void
@@ -149,7 +149,7 @@ export function createUsageCounters(run: string, clock: () => number, itemsMax: 
       if (tunnels > 1) open.set(workspace, tunnels - 1)
       else open.delete(workspace)
     },
-    refused: event,
+    rejected: event,
     transferred(workspace, { requests = 0, bytesIn = 0, bytesOut = 0 }) {
       for (const value of [requests, bytesIn, bytesOut])
         if (!Number.isSafeInteger(value) || value < 0)

@@ -4,7 +4,7 @@ import { createNoticeOnce } from '../notice-once.ts'
 
 interface ReportResult {
   sent: number
-  refused: Receipt['refused']
+  rejected: Receipt['rejected']
   failures: unknown[]
   /** How many times usage was not counted, since the start. */
   lost: number
@@ -18,11 +18,11 @@ export function createNotices(onNotice: (line: string) => void, folder: string) 
   let lostBefore = 0
   return {
     disk,
-    update({ sent, refused, failures, lost }: ReportResult) {
+    update({ sent, rejected, failures, lost }: ReportResult) {
       const [failure] = failures
       if (failure === undefined) outage.end()
       else outage.begin(`Failed to report usage, kept in ${folder}: ${(failure as Error).message}`)
-      const reasons = [...new Set(refused.map(({ reason }) => reason))].sort().join(', ')
+      const reasons = [...new Set(rejected.map(({ reason }) => reason))].sort().join(', ')
       if (reasons) rejection.begin(`The control plane rejected part of the usage: ${reasons}.`)
       else if (sent > 0 && failure === undefined) rejection.end()
       if (lost > lostBefore)

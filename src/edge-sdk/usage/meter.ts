@@ -25,7 +25,7 @@ const STOP_TIMEOUT_MS = 5_000
 /** After a report near a quota has failed. */
 const URGENT_RETRY_MS = 5_000
 
-export interface Meter extends Pick<UsageCounters, 'opened' | 'closed' | 'refused' | 'transferred'> {
+export interface Meter extends Pick<UsageCounters, 'opened' | 'closed' | 'rejected' | 'transferred'> {
   /** Size of the usage on disk that the control plane has not accepted yet. */
   spoolBytes(): number
   /** Usage of a workspace that is near its quota is reported more often. */
@@ -88,7 +88,7 @@ export async function startMeter(
 
   /** A batch that fails does not block the batches after it. */
   async function report(): Promise<void> {
-    const refused: Receipt['refused'] = []
+    const rejected: Receipt['rejected'] = []
     const failures: unknown[] = []
     let sent = 0
     retryAfterS = 0
@@ -96,7 +96,7 @@ export async function startMeter(
       sent += 1
       try {
         const receipt = await controlPlane.report(one)
-        refused.push(...receipt.refused)
+        rejected.push(...receipt.rejected)
         return receipt
       } catch (error) {
         if (error instanceof ControlPlaneError) retryAfterS = Math.max(retryAfterS, error.retryAfterS ?? 0)
@@ -112,7 +112,7 @@ export async function startMeter(
     } catch (error) {
       failures.push(error)
     }
-    notices.update({ sent, refused, failures, lost: counters.lost() })
+    notices.update({ sent, rejected, failures, lost: counters.lost() })
   }
 
   /** The usage of workspaces near their quota, for which the next report would be too late. */
@@ -160,7 +160,7 @@ export async function startMeter(
   return {
     opened: counters.opened,
     closed: counters.closed,
-    refused: counters.refused,
+    rejected: counters.rejected,
     transferred: counters.transferred,
     spoolBytes: spool.bytes,
     setQuota: (workspace, quota) => quotas.set(workspace, quota),

@@ -1,7 +1,7 @@
 // Which rejected items of a usage report to retry.
 import type { Receipt, Report } from '../control-plane.ts'
 
-type RejectedItem = Receipt['refused'][number]
+type RejectedItem = Receipt['rejected'][number]
 
 /**
  * `in_future` resolves when the clocks agree, `too_large` and `too_many_epochs` when the operator resets the
@@ -13,8 +13,8 @@ const temporary: readonly RejectedItem['reason'][] = ['in_future', 'too_large', 
 export const isTemporary = ({ reason }: RejectedItem): boolean => temporary.includes(reason)
 
 /** The part of a report to retry; undefined if there is none. */
-export function remainderOf({ epoch, ...lists }: Report, { refused }: Receipt): Report | undefined {
-  const retried = refused.filter(isTemporary)
+export function remainderOf({ epoch, ...lists }: Report, { rejected }: Receipt): Report | undefined {
+  const retried = rejected.filter(isTemporary)
   if (retried.length === 0) return undefined
   const pick = <L extends RejectedItem['list']>(list: L) => {
     const indexes = new Set(retried.flatMap((one) => (one.list === list ? [one.index] : [])))

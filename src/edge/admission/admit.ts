@@ -41,7 +41,7 @@ import { OpeningLimit } from './opening-limit.ts'
 export interface AdmissionOptions {
   readonly verifier: Pick<Verifier, 'verify' | 'quotaReachedUntil'>
   readonly registry: Registry
-  readonly meter: Pick<Meter, 'refused'> | undefined
+  readonly meter: Pick<Meter, 'rejected'> | undefined
   /** Undefined without a control plane: then this edge decides alone. */
   readonly names: NameClaims | undefined
   /** Undefined if this edge has no TCP tunnels. */
@@ -197,7 +197,7 @@ export function createAdmission(options: AdmissionOptions): OpenTunnel {
       const step = rejected ? undefined : nextStep(opening, tunnel, host)
       const failed = step ? await step() : (rejected ?? connect(opening, result, tunnel, host))
       if (!step || failed) {
-        if (failed) meter?.refused(slug)
+        if (failed) meter?.rejected(slug)
         return failed
       }
     }

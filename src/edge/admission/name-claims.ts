@@ -2,7 +2,7 @@
 // open, and kept for the client while the control plane is unreachable.
 import { type ClaimedTunnel, ControlPlaneError, type TunnelReporter } from '../../edge-sdk/index.ts'
 import type { AccessRules } from '../access/access-control.ts'
-import { failedCall, type Rejection, refusedClaim, UNCLAIMED } from '../rejections.ts'
+import { failedCall, type Rejection, rejectedClaim, UNCLAIMED } from '../rejections.ts'
 import type { Tunnel } from '../tunnel.ts'
 import type { CloseReason, TunnelClient } from '../tunnel-client.ts'
 import { type RecentName, RecentNames } from './recent-names.ts'
@@ -54,7 +54,7 @@ export class NameClaims {
       const result = await this.#reporter.claim(tunnel, key)
       if (result.granted) return Object.assign(pending, { rules: result.access, port: result.port })
       this.#pending.delete(id)
-      return refusedClaim(result)
+      return rejectedClaim(result)
     } catch (error) {
       this.#pending.delete(id)
       if (!(error instanceof ControlPlaneError)) throw error

@@ -77,7 +77,7 @@ export async function reauthorize(
     if (state !== 'active') throw new Fault('unauthorized', { message: inactiveKeyMessages[state] })
     if (workspace.archived_at !== null) throw new Fault('unauthorized', { message: ARCHIVED_KEY })
   }
-  const role = actor.kind === 'person' ? await requireCurrentRole(db, { clock }, workspace, actor) : undefined
+  const role = actor.kind === 'user' ? await requireCurrentRole(db, { clock }, workspace, actor) : undefined
   return { ...workspace, role }
 }
 

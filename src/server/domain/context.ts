@@ -52,7 +52,7 @@ export interface OperatorActor {
 }
 
 export interface UserActor {
-  kind: 'person'
+  kind: 'user'
   id: string
   name: string
   /** IP address of the request. */

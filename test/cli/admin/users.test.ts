@@ -32,7 +32,7 @@ for (const engine of engines)
     const read = (link: string) => ann.post('/links/read', { link: link.trim().split('#')[1] })
     assert.equal((await read(made.stdout)).status, 404, 'a newer link replaces an older one')
     const use = { link: invited.link.split('#')[1], name: 'Ann', password: PASSWORD }
-    assert.equal((await ann.post('/links/use', use)).status, 200)
+    assert.equal((await ann.post('/links/redeem', use)).status, 200)
     const [listed] = await json('user', 'list')
     assert.deepEqual(
       [listed.email, listed.workspaces],
@@ -40,9 +40,9 @@ for (const engine of engines)
     )
     assert.match((await adit('user', 'list')).stdout, /ann@example\.com +Ann +acme \(owner\) +\S+ +active\n$/)
 
-    const begun = await ann.post('/account/second-factor', { password: PASSWORD })
+    const begun = await ann.post('/account/two-factor', { password: PASSWORD })
     assert.equal(begun.status, 200, begun.text)
-    const reset = await json('user', 'reset', 'ann@example.com', '--second-factor')
+    const reset = await json('user', 'reset', 'ann@example.com', '--two-factor')
     assert.equal((await read(reset.link)).json.purpose, 'reset')
     const unconfirmed = await adit('user', 'revoke', 'ann@example.com')
     assert.deepEqual([unconfirmed.code, unconfirmed.stdout], [2, ''])
@@ -62,10 +62,10 @@ for (const engine of engines)
     const { entries } = (await ann.get('/workspaces/acme/audit')).json
     const acts = entries.map(({ action }: { action: string }) => action)
     for (const action of [
-      'person.enabled',
-      'person.disabled',
-      'person.second-factor-cleared',
-      'person.reset-link-made',
+      'user.enabled',
+      'user.disabled',
+      'user.two-factor-reset',
+      'user.reset-link-created',
     ])
       assert.ok(acts.includes(action), action)
 

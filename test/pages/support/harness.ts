@@ -149,6 +149,6 @@ export async function seedWorkspaces(server: TestServer) {
   await fillWithUsage(server.services, server.workspace.id, 365, () => {})
   await addWorkspace(server, 'fresh')
   const link = await linkFor(server, ann.email, 'owner', 'fresh')
-  await ann.post('/links/use', { link })
+  await ann.post('/links/redeem', { link })
   return ann
 }

@@ -188,12 +188,12 @@ for (const [index, engine] of engines.entries()) {
       ['disabled', (user) => setDisabled(services, operator, user.email, true), ended],
       [
         'role lowered',
-        (user) => ann.post(`/workspaces/acme/people/${user.id}`, { role: 'member' }),
+        (user) => ann.post(`/workspaces/acme/members/${user.id}`, { role: 'member' }),
         /no longer valid\. Only admins and owners of this workspace may do this\.$/,
       ],
       [
         'removed',
-        (user) => ann.remove(`/workspaces/acme/people/${user.id}`),
+        (user) => ann.remove(`/workspaces/acme/members/${user.id}`),
         /The user who approved it is no longer a member of the workspace\.$/,
       ],
       ['policy', () => setPolicy({ key_creator_role: 'owner' }), /policy of this workspace lets only owners/],

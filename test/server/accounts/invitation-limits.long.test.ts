@@ -68,7 +68,7 @@ for (const engine of engines) {
     const full = await invite(eve.browser, 'late@example.com')
     assert.equal(full.status, 429)
     assert.match(full.json.message, /This workspace has sent 100 invitations in 24 hours/)
-    const { invitations } = (await ann.get('/workspaces/acme/people')).json
+    const { invitations } = (await ann.get('/workspaces/acme/members')).json
     assert.equal(invitations.length, 98, 'a new invitation replaces the previous one')
   })
 

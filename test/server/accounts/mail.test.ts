@@ -28,7 +28,7 @@ test('an invitation is sent to its address only, and not shown in the response',
   assert.match(email?.text as string, /Workspace: Acme\r\nInvited by: Ann\r\n/)
   assert.match(email?.text as string, /https:\/\/adit\.example\.com\/link#/)
   const bob = openBrowser(server.url, 'https://adit.example.com')
-  const used = await bob.post('/links/use', {
+  const used = await bob.post('/links/redeem', {
     link: linkIn(email?.text as string),
     name: 'Bob',
     password: 'a good password of Bob',
@@ -43,8 +43,8 @@ test('a password is reset by mail; an unknown address gets the same response and
   const browser = openBrowser(server.url)
   assert.deepEqual((await browser.get('/sign-in')).json, { sso: null, resetByMail: true })
   const [known, unknown] = [
-    await browser.post('/sign-in/forgotten', { email }),
-    await browser.post('/sign-in/forgotten', { email: 'unknown@example.com' }),
+    await browser.post('/sign-in/forgot-password', { email }),
+    await browser.post('/sign-in/forgot-password', { email: 'unknown@example.com' }),
   ]
   assert.deepEqual([known.status, known.text], [unknown.status, unknown.text])
   await until('the mail', () => emails.length > 0)
@@ -53,10 +53,14 @@ test('a password is reset by mail; an unknown address gets the same response and
     [email],
   )
   const link = linkIn(emails[0]?.text as string)
-  assert.equal((await browser.post('/links/use', { link, password: 'a new password of Ann' })).status, 200)
+  assert.equal((await browser.post('/links/redeem', { link, password: 'a new password of Ann' })).status, 200)
   assert.equal((await signIn(openBrowser(server.url), email, 'a new password of Ann')).status, 200)
-  for (let round = 0; round < 2; round++) await browser.post('/sign-in/forgotten', { email })
-  assert.equal((await browser.post('/sign-in/forgotten', { email })).status, 429, 'no further mail is sent')
+  for (let round = 0; round < 2; round++) await browser.post('/sign-in/forgot-password', { email })
+  assert.equal(
+    (await browser.post('/sign-in/forgot-password', { email })).status,
+    429,
+    'no further mail is sent',
+  )
 })
 
 test('a forged Host with a matching Origin does not change the link of a password reset', async (t) => {
@@ -70,7 +74,7 @@ test('a forged Host with a matching Origin does not change the link of a passwor
     'x-forwarded-host': 'evil.example',
     'content-type': 'application/json',
   }
-  request(`${server.url}/dashboard/api/sign-in/forgotten`, { method: 'POST', headers }, resolve)
+  request(`${server.url}/dashboard/api/sign-in/forgot-password`, { method: 'POST', headers }, resolve)
     .on('error', reject)
     .end(JSON.stringify({ email }))
   assert.equal((await promise).statusCode, 200)
@@ -83,7 +87,7 @@ test('a forged Host with a matching Origin does not change the link of a passwor
 test('without a mail server there is no reset by mail; an unreachable one is reported', async (t) => {
   const without = await serve(t, { engine: 'sqlite' })
   assert.equal(
-    (await openBrowser(without.url).post('/sign-in/forgotten', { email: 'a@example.com' })).status,
+    (await openBrowser(without.url).post('/sign-in/forgot-password', { email: 'a@example.com' })).status,
     404,
   )
   const server = await serve(t, { engine: 'sqlite', env: mailTo(await freePort()) })
@@ -131,7 +135,7 @@ test('an address gets at most 5 reset links in 24 hours, across nodes and restar
   let now = Date.now()
   const server = await serve(t, { engine: 'sqlite', env, clock: () => now })
   const { email } = await addMember(server, 'Ann', 'owner')
-  const requestReset = () => openBrowser(server.url).post('/sign-in/forgotten', { email })
+  const requestReset = () => openBrowser(server.url).post('/sign-in/forgot-password', { email })
   const links = () => server.services.store.db.selectFrom('links').where('purpose', '=', 'reset').selectAll()
   // The in-memory counters of a node expire after 15 minutes, and with a restart.
   for (let round = 1; round <= 5; round++) {

@@ -56,11 +56,11 @@ for (const engine of engines) {
     await ann.post('/account/name', { name: 'operator root' })
     await ann.post('/workspaces/acme/invitations', { email: 'bob@example.com', role: 'member' })
     await linkFor(server, 'cay@example.com', 'member')
-    const { invitations } = (await ann.get('/workspaces/acme/people')).json
+    const { invitations } = (await ann.get('/workspaces/acme/members')).json
     assert.deepEqual(
       invitations.map(({ email, invitedBy }: Record<string, unknown>) => [email, invitedBy]).sort(),
       [
-        ['bob@example.com', { kind: 'person', name: 'operator root' }],
+        ['bob@example.com', { kind: 'user', name: 'operator root' }],
         ['cay@example.com', { kind: 'operator', name: 'test' }],
       ],
     )
@@ -76,10 +76,10 @@ for (const engine of engines) {
     assert.equal(invited.status, 201)
     assert.equal(invited.headers.get('cache-control'), 'no-store')
     assert.match(invited.json.link, new RegExp(`^${server.url}/link#[\\w-]{43}$`))
-    const { invitations } = (await ann.get('/workspaces/acme/people')).json
+    const { invitations } = (await ann.get('/workspaces/acme/members')).json
     assert.deepEqual(
       invitations.map(({ email, role, invitedBy }: Record<string, string>) => [email, role, invitedBy]),
-      [['bob@example.com', 'admin', { kind: 'person', name: 'Ann' }]],
+      [['bob@example.com', 'admin', { kind: 'user', name: 'Ann' }]],
     )
     const link = invited.json.link.split('#')[1]
     const bob = openBrowser(server.url)
@@ -96,19 +96,19 @@ for (const engine of engines) {
       [{ link, name: 'Bob' }, '/body/password'],
       [{ link, name: 'Bob', password: 'letmein123' }, '/body/password'],
     ] as const) {
-      const { status, json } = await bob.post('/links/use', body)
+      const { status, json } = await bob.post('/links/redeem', body)
       assert.deepEqual([status, json.details[0].path], [400, path])
     }
-    assert.deepEqual((await bob.post('/links/use', { link, name: 'Bob', password: PASSWORD })).json, {
+    assert.deepEqual((await bob.post('/links/redeem', { link, name: 'Bob', password: PASSWORD })).json, {
       next: 'signed_in',
     })
     assert.equal((await bob.get('/workspaces/acme')).json.role, 'admin')
-    for (const path of ['/links/read', '/links/use'])
+    for (const path of ['/links/read', '/links/redeem'])
       assert.equal((await bob.post(path, { link, name: 'Bob', password: PASSWORD })).status, 404)
-    const { people, invitations: left } = (await ann.get('/workspaces/acme/people')).json
+    const { members, invitations: left } = (await ann.get('/workspaces/acme/members')).json
     assert.deepEqual(left, [])
     assert.deepEqual(
-      people.map(({ name, role, isYou }: Record<string, unknown>) => [name, role, isYou]),
+      members.map(({ name, role, isYou }: Record<string, unknown>) => [name, role, isYou]),
       [
         ['Ann', 'owner', true],
         ['Bob', 'admin', false],
@@ -124,9 +124,9 @@ for (const engine of engines) {
           entry.target.name,
         ]),
       [
-        ['Bob', 'person.signed-in', 'Bob'],
-        ['Bob', 'person.joined', 'Bob'],
-        ['Ann', 'person.invited', 'bob@example.com'],
+        ['Bob', 'user.signed-in', 'Bob'],
+        ['Bob', 'user.joined', 'Bob'],
+        ['Ann', 'user.invited', 'bob@example.com'],
       ],
     )
   })
@@ -134,7 +134,7 @@ for (const engine of engines) {
   test(`${engine}: of two concurrent uses of a link, one succeeds`, async (t) => {
     const server = await serve(t, { engine })
     const link = await linkFor(server, 'ann@example.com', 'owner')
-    const use = () => openBrowser(server.url).post('/links/use', { link, name: 'Ann', password: PASSWORD })
+    const use = () => openBrowser(server.url).post('/links/redeem', { link, name: 'Ann', password: PASSWORD })
     const statuses = (await Promise.all([use(), use(), use()])).map(({ status }) => status)
     assert.deepEqual(statuses.sort(), [200, 404, 404])
   })
@@ -167,17 +167,17 @@ for (const engine of engines) {
     const link = invited.json.link.split('#')[1]
     const stranger = openBrowser(server.url)
     assert.equal((await stranger.post('/links/read', { link })).json.step, 'sign_in')
-    const theft = await stranger.post('/links/use', {
+    const theft = await stranger.post('/links/redeem', {
       link,
       name: 'Mallory',
       password: 'a password of theirs',
     })
     assert.equal(theft.status, 401)
     assert.match(theft.json.message, /Sign in as bob@example\.com/)
-    assert.equal((await ann.post('/links/use', { link })).status, 401, 'another user cannot accept it')
+    assert.equal((await ann.post('/links/redeem', { link })).status, 401, 'another user cannot accept it')
     assert.equal((await signIn(openBrowser(server.url), bob.email, 'a password of theirs')).status, 401)
     assert.equal((await bob.post('/links/read', { link })).json.step, 'accept')
-    assert.equal((await bob.post('/links/use', { link })).status, 200)
+    assert.equal((await bob.post('/links/redeem', { link })).status, 200)
     const { workspaces } = (await bob.get('/session')).json
     assert.deepEqual(
       workspaces.map(({ slug }: { slug: string }) => slug),
@@ -192,19 +192,19 @@ for (const engine of engines) {
     const owner = await addMember(server, 'Olga', 'owner')
     const admin = await addMember(server, 'Adam', 'admin')
     const member = await addMember(server, 'Mia', 'member')
-    const people = '/workspaces/acme/people'
+    const members = '/workspaces/acme/members'
     for (const [response, status] of [
-      [await admin.post(`${people}/${owner.id}`, { role: 'member' }), 403],
-      [await admin.remove(`${people}/${owner.id}`), 403],
-      [await admin.post(`${people}/${member.id}`, { role: 'owner' }), 403],
-      [await admin.post(`${people}/${admin.id}`, { role: 'owner' }), 403],
+      [await admin.post(`${members}/${owner.id}`, { role: 'member' }), 403],
+      [await admin.remove(`${members}/${owner.id}`), 403],
+      [await admin.post(`${members}/${member.id}`, { role: 'owner' }), 403],
+      [await admin.post(`${members}/${admin.id}`, { role: 'owner' }), 403],
       [await admin.post('/workspaces/acme/invitations', { email: 'x@example.com', role: 'owner' }), 403],
-      [await member.post(`${people}/${member.id}`, { role: 'admin' }), 403],
-      [await member.remove(`${people}/${admin.id}`), 403],
-      [await admin.post(`${people}/usr_none`, { role: 'member' }), 404],
-      [await admin.post(`${people}/${member.id}`, { role: 'admin' }), 200],
-      [await owner.post(`${people}/${admin.id}`, { role: 'member' }), 200],
-      [await owner.remove(`${people}/${admin.id}`), 200],
+      [await member.post(`${members}/${member.id}`, { role: 'admin' }), 403],
+      [await member.remove(`${members}/${admin.id}`), 403],
+      [await admin.post(`${members}/usr_none`, { role: 'member' }), 404],
+      [await admin.post(`${members}/${member.id}`, { role: 'admin' }), 200],
+      [await owner.post(`${members}/${admin.id}`, { role: 'member' }), 200],
+      [await owner.remove(`${members}/${admin.id}`), 200],
     ] as const)
       assert.equal(response.status, status, response.text)
     const forOwner = await owner.post('/workspaces/acme/invitations', {
@@ -218,7 +218,7 @@ for (const engine of engines) {
   test(`${engine}: the last owner cannot leave, step down or be removed, also concurrently`, async (t) => {
     const server = await serve(t, { engine })
     const [ann, bob] = [await addMember(server, 'Ann', 'owner'), await addMember(server, 'Bob', 'owner')]
-    const leave = (person: typeof ann) => person.remove('/workspaces/acme/membership')
+    const leave = (user: typeof ann) => user.remove('/workspaces/acme/membership')
     const statuses = (await Promise.all([leave(ann), leave(bob)])).map(({ status }) => status)
     assert.deepEqual(statuses.sort(), [200, 409])
     const stays = (await ann.get('/workspaces/acme')).status === 200 ? ann : bob
@@ -226,8 +226,8 @@ for (const engine of engines) {
     assert.equal(rejected.status, 409)
     assert.match(rejected.json.message, /Make another member an owner first/)
     for (const response of [
-      await stays.post(`/workspaces/acme/people/${stays.id}`, { role: 'member' }),
-      await stays.remove(`/workspaces/acme/people/${stays.id}`),
+      await stays.post(`/workspaces/acme/members/${stays.id}`, { role: 'member' }),
+      await stays.remove(`/workspaces/acme/members/${stays.id}`),
     ])
       assert.equal(response.status, 409)
     const gone = await addMember(server, 'Carl', 'owner')
@@ -259,8 +259,8 @@ for (const engine of engines) {
     const begin = async () => {
       const begun = [
         slow('POST', '/invitations', { email: 'eve2@example.com', role: 'owner' }),
-        slow('POST', `/people/${eve.id}`, { role: 'owner' }),
-        slow('POST', `/people/${ann.id}`, { role: 'member' }),
+        slow('POST', `/members/${eve.id}`, { role: 'owner' }),
+        slow('POST', `/members/${ann.id}`, { role: 'member' }),
         slow('POST', '/keys', { label: 'late' }),
       ]
       await new Promise((resolve) => setTimeout(resolve, 600))
@@ -279,11 +279,11 @@ for (const engine of engines) {
     assert.deepEqual(await asMember(), [403, 403, 403, 403])
     await setRoleOf('owner')
     const signedOut = await begin()
-    await eve.post('/sign-out/everywhere')
+    await eve.remove('/account/sessions')
     assert.deepEqual(await signedOut(), [401, 401, 401, 401])
-    const { people, invitations } = (await ann.get('/workspaces/acme/people')).json
+    const { members, invitations } = (await ann.get('/workspaces/acme/members')).json
     assert.deepEqual(
-      people.map(({ name, role }: { name: string; role: string }) => [name, role]),
+      members.map(({ name, role }: { name: string; role: string }) => [name, role]),
       [
         ['Ann', 'owner'],
         ['Eve', 'owner'],
@@ -306,9 +306,9 @@ for (const engine of engines) {
     const { entries } = (await ann.get('/workspaces/acme/audit')).json
     assert.deepEqual(
       entries.slice(0, 2).map(({ action }: { action: string }) => action),
-      ['person.invited', 'invitation.revoked'],
+      ['user.invited', 'invitation.revoked'],
     )
-    await ann.remove(`/workspaces/acme/people/${eve.id}`)
+    await ann.remove(`/workspaces/acme/members/${eve.id}`)
     const link = kept.link.split('#')[1]
     assert.equal(
       (await eve.post('/links/read', { link })).status,
@@ -326,7 +326,7 @@ for (const engine of engines) {
     ]
     const responses = await Promise.all(
       links.map((link, index) =>
-        openBrowser(server.url).post('/links/use', {
+        openBrowser(server.url).post('/links/redeem', {
           link,
           name: 'Bob',
           password: `a password of Bob ${index}`,
@@ -342,25 +342,25 @@ for (const engine of engines) {
     const ann = await addMember(server, 'Ann', 'owner')
     const bob = await addMember(server, 'Bob', 'member')
     const { id: keyId } = (await ann.post('/workspaces/acme/keys', { label: 'stays' })).json
-    const before = (await ann.get('/workspaces/acme/people')).text
+    const before = (await ann.get('/workspaces/acme/members')).text
     await rename(server, 'audit_log', 'audit_log_away')
     for (const attempt of [
       () => ann.post('/workspaces/acme/keys', { label: 'x' }),
       () => ann.remove(`/workspaces/acme/keys/${keyId}`),
       () => ann.post('/workspaces/acme/invitations', { email: 'x@example.com', role: 'member' }),
-      () => ann.post(`/workspaces/acme/people/${bob.id}`, { role: 'admin' }),
-      () => ann.remove(`/workspaces/acme/people/${bob.id}`),
+      () => ann.post(`/workspaces/acme/members/${bob.id}`, { role: 'admin' }),
+      () => ann.remove(`/workspaces/acme/members/${bob.id}`),
       () => bob.remove('/workspaces/acme/membership'),
       () => ann.post('/account/name', { name: 'Anna' }),
       () => ann.post('/account/password', { current: PASSWORD, password: 'another good password' }),
-      () => ann.post('/account/second-factor', { password: PASSWORD }),
-      () => ann.post('/sign-out/everywhere'),
+      () => ann.post('/account/two-factor', { password: PASSWORD }),
+      () => ann.remove('/account/sessions'),
       () => ann.post('/sign-out'),
       () => signIn(openBrowser(server.url), ann.email),
     ])
       assert.equal((await attempt()).status, 500, attempt.toString())
     await rename(server, 'audit_log_away', 'audit_log')
-    assert.equal((await ann.get('/workspaces/acme/people')).text, before)
+    assert.equal((await ann.get('/workspaces/acme/members')).text, before)
     assert.equal((await ann.get('/workspaces/acme/keys?state=active')).json.keys.length, 2)
     assert.equal((await signIn(openBrowser(server.url), ann.email)).json.next, 'signed_in')
   })
@@ -373,10 +373,16 @@ for (const engine of engines) {
     const browser = openBrowser(server.url)
     const facts = (await browser.post('/links/read', { link })).json
     assert.deepEqual([facts.purpose, facts.step, facts.isNew], ['reset', 'choose', false])
-    assert.equal((await browser.post('/links/use', { link, password: 'a brand new password' })).status, 200)
+    assert.equal(
+      (await browser.post('/links/redeem', { link, password: 'a brand new password' })).status,
+      200,
+    )
     assert.equal((await browser.get('/session')).status, 200)
     assert.equal((await ann.get('/session')).status, 401)
-    assert.equal((await browser.post('/links/use', { link, password: 'yet another password' })).status, 404)
+    assert.equal(
+      (await browser.post('/links/redeem', { link, password: 'yet another password' })).status,
+      404,
+    )
     assert.equal((await signIn(openBrowser(server.url), ann.email)).status, 401)
   })
 
@@ -389,7 +395,7 @@ for (const engine of engines) {
     await bob.remove('/workspaces/acme/membership')
     const { keys } = (await ann.get('/workspaces/acme/keys')).json
     const found = keys.find((key: { id: string }) => key.id === id)
-    assert.deepEqual(found.createdBy, { kind: 'person', name: 'Bob' })
+    assert.deepEqual(found.createdBy, { kind: 'user', name: 'Bob' })
     const { entries } = (await ann.get('/workspaces/acme/audit')).json
     const created = entries.find((entry: { target: { id: string } }) => entry.target.id === id)
     assert.deepEqual(created.actor.name, 'Bob')
@@ -411,8 +417,8 @@ for (const engine of engines) {
     const creators = new Map(keys.map((key: Record<string, string>) => [key.id, key.createdBy]))
     assert.deepEqual(creators.get(server.key.id), { kind: 'operator', name: 'test' })
     assert.deepEqual(creators.get(created.id), { kind: 'key', name: 'first' })
-    assert.deepEqual(creators.get(unlabeled.id), { kind: 'person', name: 'Ann' })
-    assert.deepEqual(creators.get(forged.id), { kind: 'person', name: `key ${server.key.id}` })
+    assert.deepEqual(creators.get(unlabeled.id), { kind: 'user', name: 'Ann' })
+    assert.deepEqual(creators.get(forged.id), { kind: 'user', name: `key ${server.key.id}` })
     assert.deepEqual(creators.get(nested.id), { kind: 'key', name: unlabeled.id }, 'without a label, the id')
   })
 
@@ -421,11 +427,11 @@ for (const engine of engines) {
     const ann = await addMember(server, 'Ann', 'owner')
     const bob = await addMember(server, 'Bob', 'admin')
     const lastOwners = async () =>
-      (await ann.get('/workspaces/acme/people')).json.people
-        .filter((person: { isLastOwner: boolean }) => person.isLastOwner)
-        .map((person: { name: string }) => person.name)
+      (await ann.get('/workspaces/acme/members')).json.members
+        .filter((user: { isLastOwner: boolean }) => user.isLastOwner)
+        .map((user: { name: string }) => user.name)
     assert.deepEqual(await lastOwners(), ['Ann'])
-    const promoted = await ann.post(`/workspaces/acme/people/${bob.id}`, { role: 'owner' })
+    const promoted = await ann.post(`/workspaces/acme/members/${bob.id}`, { role: 'owner' })
     assert.equal(promoted.json.isLastOwner, false)
     assert.deepEqual(await lastOwners(), [])
     await setDisabled(server.services, operator, bob.email, true)

@@ -133,7 +133,7 @@ test('all valid forms of provider responses sign in', async (t) => {
     for (const [what, behavior] of Object.entries(valid)) {
       const browser = open()
       assert.equal(await provider.signIn(browser, 'ann', behavior), '/', `${alg}: ${what}`)
-      assert.equal((await browser.get('/session')).json.person.email, 'ann@example.com')
+      assert.equal((await browser.get('/session')).json.user.email, 'ann@example.com')
     }
     for (const request of provider.tokenRequests)
       assert.match(request.get('code_verifier') ?? '', /^[\w-]{43,}$/, 'each with PKCE')
@@ -171,7 +171,7 @@ for (const engine of engines)
     const browser = open()
     assert.equal(await provider.signIn(browser, 'bob', mixed), '/')
     assert.equal(
-      (await browser.get('/session')).json.person.email,
+      (await browser.get('/session')).json.user.email,
       'bob@example.com',
       'the proof and the address come from the same place',
     )
@@ -197,10 +197,10 @@ test('an account linked by address stays linked to that subject only', async (t)
   const ann = await addMember(server, 'Ann', 'owner')
   const browser = open()
   assert.equal(await provider.signIn(browser, 'ann'), '/')
-  assert.equal((await browser.get('/session')).json.person.id, ann.id)
+  assert.equal((await browser.get('/session')).json.user.id, ann.id)
   const moved = open()
   assert.equal(await provider.signIn(moved, 'ann', { claims: { email: 'ann@elsewhere.example' } }), '/')
-  assert.equal((await moved.get('/session')).json.person.id, ann.id, 'by the subject, not by the address')
+  assert.equal((await moved.get('/session')).json.user.id, ann.id, 'by the subject, not by the address')
   const other = { claims: { sub: 'another user', email: 'ann@example.com' } }
   assert.equal(
     await provider.signIn(open(), 'ann', other),
@@ -250,7 +250,7 @@ for (const engine of engines)
     const browsers = Array.from({ length: 4 }, open)
     const ends = await Promise.all(browsers.map((browser) => provider.signIn(browser, 'ann')))
     assert.deepEqual(ends, ['/', '/', '/', '/'])
-    const ids = await Promise.all(browsers.map(async (one) => (await one.get('/session')).json.person.id))
+    const ids = await Promise.all(browsers.map(async (one) => (await one.get('/session')).json.user.id))
     assert.equal(new Set(ids).size, 1)
   })
 

@@ -19,8 +19,8 @@ for (const engine of engines) {
     assert.deepEqual((await signIn(browser, email.toUpperCase())).json, { next: 'signed_in' })
     assert.notEqual(browser.cookies.get(planted), 'chosen-by-an-attacker')
     assert.notEqual(browser.cookies.get(planted), first.get(planted))
-    const { person, workspaces } = (await browser.get('/session')).json
-    assert.deepEqual([person.name, person.email, person.hasPassword], ['Ann', email, true])
+    const { user, workspaces } = (await browser.get('/session')).json
+    assert.deepEqual([user.name, user.email, user.hasPassword], ['Ann', email, true])
     assert.deepEqual(workspaces, [
       { slug: 'acme', name: 'Acme', role: 'owner', needsTwoFactor: false, archive: null },
     ])
@@ -52,7 +52,7 @@ for (const engine of engines) {
       404,
       'a session of another user is not found',
     )
-    assert.equal((await here.post('/sign-out/everywhere')).status, 200)
+    assert.equal((await here.remove('/account/sessions')).status, 200)
     for (const browser of [here, elsewhere]) assert.equal((await browser.get('/session')).status, 401)
     assert.equal((await other.get('/session')).status, 200)
   })
@@ -275,7 +275,7 @@ test('sessions, links and TOTP secrets are stored hashed or encrypted', async (t
   const { link } = (
     await ann.post('/workspaces/acme/invitations', { email: 'bob@example.com', role: 'member' })
   ).json
-  const { secret, recoveryCodes } = (await ann.post('/account/second-factor', { password: PASSWORD })).json
+  const { secret, recoveryCodes } = (await ann.post('/account/two-factor', { password: PASSWORD })).json
   const { db } = server.services.store
   const dump = JSON.stringify(
     await Promise.all(

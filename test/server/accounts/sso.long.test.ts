@@ -111,13 +111,13 @@ for (const engine of engines)
     const ann = await addMember(server, 'Ann', 'owner')
     const known = open()
     assert.equal(await signInThere(known, 'ann'), '/')
-    const { person } = (await known.get('/session')).json
-    assert.deepEqual([person.id, person.name], [ann.id, 'Ann'])
+    const { user } = (await known.get('/session')).json
+    assert.deepEqual([user.id, user.name], [ann.id, 'Ann'])
 
     await linkFor(server, 'bob@example.com', 'admin')
     const invited = open()
     assert.equal(await signInThere(invited, 'bob'), '/')
-    const { person: bob, workspaces } = (await invited.get('/session')).json
+    const { user: bob, workspaces } = (await invited.get('/session')).json
     assert.deepEqual([bob.email, bob.hasPassword], ['bob@example.com', false])
     assert.equal(bob.name, 'bob of the provider', 'without disallowed characters')
     assert.deepEqual(workspaces, [
@@ -155,8 +155,8 @@ for (const engine of engines)
       const browser = openBrowser(server.url, BASE)
       const to = await signInThere(browser, login)
       if (to !== '/') return to
-      const { person, workspaces } = (await browser.get('/session')).json
-      return { id: person.id, email: person.email, workspaces: workspaces.length }
+      const { user, workspaces } = (await browser.get('/session')).json
+      return { id: user.id, email: user.email, workspaces: workspaces.length }
     }
     const ann = await addMember(server, 'Ann', 'owner')
     await linkFor(server, 'bob@example.com', 'member')
@@ -182,7 +182,7 @@ test('an account with an unverified address is not linked by that address', asyn
   ).json
   const taken = openBrowser(server.url, BASE)
   const use = { link: link.split('#')[1], name: 'Not Carl', password: 'a password of Ann' }
-  assert.equal((await taken.post('/links/use', use)).status, 200)
+  assert.equal((await taken.post('/links/redeem', use)).status, 200)
   const carl = openBrowser(server.url, BASE)
   assert.equal(await signInThere(carl, 'carl'), '/sign-in?error=account_exists')
   assert.equal((await carl.get('/session')).status, 401)

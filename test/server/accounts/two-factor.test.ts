@@ -11,24 +11,24 @@ for (const engine of engines)
   test(`${engine}: two-factor authentication is enforced, and no code works twice`, async (t) => {
     const server = await serve(t, { engine })
     const ann = await addMember(server, 'Ann', 'owner')
-    assert.equal((await ann.post('/account/second-factor', { password: 'wrong password' })).status, 403)
-    const begun = await ann.post('/account/second-factor', { password: PASSWORD })
+    assert.equal((await ann.post('/account/two-factor', { password: 'wrong password' })).status, 403)
+    const begun = await ann.post('/account/two-factor', { password: PASSWORD })
     assert.equal(begun.status, 200)
     assert.equal(begun.headers.get('cache-control'), 'no-store')
     const { secret, uri, recoveryCodes } = begun.json
     assert.ok(uri.startsWith('otpauth://totp/') && uri.includes(secret))
     assert.deepEqual((await signIn(openBrowser(server.url), ann.email)).json, { next: 'signed_in' })
-    assert.equal((await ann.post('/account/second-factor/confirm', { code: '000000' })).status, 403)
+    assert.equal((await ann.post('/account/two-factor/confirm', { code: '000000' })).status, 403)
     const other = openBrowser(server.url)
     await signIn(other, ann.email)
     const misdirected = await ann.post('/sign-in/code', { code: codeOf(secret, -1) })
     assert.equal(misdirected.status, 401, 'a session cannot confirm it by signing in')
-    assert.equal((await ann.get('/session')).json.person.hasSecondFactor, false)
+    assert.equal((await ann.get('/session')).json.user.hasTwoFactor, false)
     const confirming = codeOf(secret)
-    assert.equal((await ann.post('/account/second-factor/confirm', { code: confirming })).status, 200)
-    assert.equal((await ann.get('/session')).json.person.hasSecondFactor, true)
+    assert.equal((await ann.post('/account/two-factor/confirm', { code: confirming })).status, 200)
+    assert.equal((await ann.get('/session')).json.user.hasTwoFactor, true)
     assert.equal((await other.get('/session')).status, 401, 'other sessions end')
-    assert.equal((await ann.post('/account/second-factor', { password: PASSWORD })).status, 409)
+    assert.equal((await ann.post('/account/two-factor', { password: PASSWORD })).status, 409)
 
     const begin = async () => {
       const browser = openBrowser(server.url)
@@ -61,21 +61,21 @@ for (const engine of engines)
     )
 
     assert.equal(
-      (await first.post('/account/second-factor/remove', { password: 'wrong password' })).status,
+      (await first.post('/account/two-factor/disable', { password: 'wrong password' })).status,
       403,
     )
-    assert.equal((await first.post('/account/second-factor/remove', { password: PASSWORD })).status, 200)
+    assert.equal((await first.post('/account/two-factor/disable', { password: PASSWORD })).status, 200)
     assert.deepEqual((await signIn(openBrowser(server.url), ann.email)).json, { next: 'signed_in' })
     const acts = await server.services.store.db.selectFrom('audit_log').select('action').execute()
-    for (const action of ['person.second-factor-added', 'person.second-factor-removed'])
+    for (const action of ['user.two-factor-enabled', 'user.two-factor-disabled'])
       assert.ok(acts.some((row) => row.action === action))
   })
 
 test('a two-factor challenge ends after a few wrong codes', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
   const ann = await addMember(server, 'Ann', 'owner')
-  const { secret } = (await ann.post('/account/second-factor', { password: PASSWORD })).json
-  await ann.post('/account/second-factor/confirm', { code: codeOf(secret) })
+  const { secret } = (await ann.post('/account/two-factor', { password: PASSWORD })).json
+  await ann.post('/account/two-factor/confirm', { code: codeOf(secret) })
   const browser = openBrowser(server.url)
   await signIn(browser, ann.email)
   for (let round = 0; round < 6; round++) await browser.post('/sign-in/code', { code: `00000${round}` })
@@ -85,8 +85,8 @@ test('a two-factor challenge ends after a few wrong codes', async (t) => {
 test('wrong codes are counted per account, across networks and new sign-ins', async (t) => {
   const server = await serve(t, { engine: 'sqlite', env: { ADIT_TRUSTED_PROXIES: '127.0.0.1' } })
   const ann = await addMember(server, 'Ann', 'owner')
-  const { secret, recoveryCodes } = (await ann.post('/account/second-factor', { password: PASSWORD })).json
-  await ann.post('/account/second-factor/confirm', { code: codeOf(secret) })
+  const { secret, recoveryCodes } = (await ann.post('/account/two-factor', { password: PASSWORD })).json
+  await ann.post('/account/two-factor/confirm', { code: codeOf(secret) })
   const signInWithCode = async (code: string, from: string) => {
     const browser = openBrowser(server.url)
     const headers = { 'x-forwarded-for': from }
@@ -108,8 +108,8 @@ test('with another ADIT_SECRET two-factor authentication fails until the operato
     hasCostlyPasswords: true,
   })
   const ann = await addMember(first, 'Ann', 'owner')
-  const { secret } = (await ann.post('/account/second-factor', { password: PASSWORD })).json
-  await ann.post('/account/second-factor/confirm', { code: codeOf(secret) })
+  const { secret } = (await ann.post('/account/two-factor', { password: PASSWORD })).json
+  await ann.post('/account/two-factor/confirm', { code: codeOf(secret) })
   const env = { ADIT_DATABASE_URL: database, ADIT_SECRET: 'another secret, at least thirty-two characters' }
   const serving = await startServing(t, { ...env, ADIT_LOG_LEVEL: 'error' })
   const browser = openBrowser(serving.url)
@@ -118,7 +118,7 @@ test('with another ADIT_SECRET two-factor authentication fails until the operato
   assert.equal(status, 401)
   assert.match(json.message, /Ask the operator/)
   await serving.waitFor(/was ADIT_SECRET changed/, 'stderr')
-  await run(t, ['admin', 'user', 'reset', ann.email, '--second-factor'], env)
+  await run(t, ['admin', 'user', 'reset', ann.email, '--two-factor'], env)
   assert.deepEqual((await signIn(openBrowser(serving.url), ann.email)).json, { next: 'signed_in' })
 })
 
@@ -127,8 +127,8 @@ for (const engine of engines)
     const clock = { now: Date.now() }
     const server = await serve(t, { engine, clock: () => clock.now })
     const ann = await addMember(server, 'Ann', 'owner')
-    const { secret } = (await ann.post('/account/second-factor', { password: PASSWORD })).json
-    const confirm = await ann.post('/account/second-factor/confirm', { code: codeOf(secret, -1) })
+    const { secret } = (await ann.post('/account/two-factor', { password: PASSWORD })).json
+    const confirm = await ann.post('/account/two-factor/confirm', { code: codeOf(secret, -1) })
     assert.equal(confirm.status, 200)
     const signInWith = async (code: string) => {
       const browser = openBrowser(server.url)

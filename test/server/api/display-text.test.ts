@@ -63,7 +63,7 @@ test('the dashboard rejects the same characters in labels and user names', async
     for (const [path, body] of [
       ['/workspaces/acme/keys', { label: text }],
       ['/account/name', { name: text }],
-      ['/links/use', { link, name: text, password: PASSWORD }],
+      ['/links/redeem', { link, name: text, password: PASSWORD }],
     ] as const) {
       const { status, json } = await ann.post(path, body)
       assert.equal(status, 400, `${path} ${nameOf(codePoint)}`)

@@ -18,14 +18,14 @@ for (const engine of engines)
     const edge = await addEdge(server)
     const { json: document } = await openBrowser(server.url).get('/openapi.json')
     const validateResponse = createResponseValidator(document)
-    const people = {
+    const users = {
       anonymous: openBrowser(server.url),
       'an owner of another workspace': (await addMember(server, 'Eve', 'owner', 'elsewhere')).browser,
       member: (await addMember(server, 'Mia', 'member')).browser,
       admin: (await addMember(server, 'Adam', 'admin')).browser,
       owner: (await addMember(server, 'Olga', 'owner')).browser,
     }
-    for (const [name, browser] of Object.entries(people))
+    for (const [name, browser] of Object.entries(users))
       for (const operation of allOperations) {
         const { id, access, method } = operation
         if (ending.has(id) && name !== 'anonymous') continue

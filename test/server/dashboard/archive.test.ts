@@ -63,7 +63,7 @@ for (const engine of engines) {
     // What was carried before still counts.
     const day = new Date().toISOString().slice(0, 10)
     const counters = [{ workspace: 'acme', day, requests: 3, bytesIn: 1, bytesOut: 1, events: 1 }]
-    assert.deepEqual((await edge.report({ epoch: 'e', counters, tunnels: [] })).json.refused, [])
+    assert.deepEqual((await edge.report({ epoch: 'e', counters, tunnels: [] })).json.rejected, [])
 
     await restore(server.services, operator, 'acme')
     for (const { status } of await statuses()) assert.equal(status, 200)

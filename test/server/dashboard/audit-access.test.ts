@@ -36,19 +36,16 @@ for (const engine of engines) {
     const server = await serve(t, { engine })
     const [ann, bob] = [await addMember(server, 'Ann', 'owner'), await addMember(server, 'Bob', 'member')]
     for (const role of ['admin', 'member'])
-      assert.equal((await ann.post(`/workspaces/acme/people/${bob.id}`, { role })).status, 200)
+      assert.equal((await ann.post(`/workspaces/acme/members/${bob.id}`, { role })).status, 200)
     const admin = { ...operator, address: 'host.example' }
     await setDisabled(server.services, admin, bob.email, true)
     await setDisabled(server.services, admin, bob.email, false)
     assert.equal((await signIn(bob, bob.email, 'a guess')).status, 401)
     assert.equal((await signIn(bob, bob.email)).status, 200)
-    await until(
-      'the failure is recorded',
-      async () => (await find(ann, 'person.sign-in-failed')) !== undefined,
-    )
+    await until('the failure is recorded', async () => (await find(ann, 'user.sign-in-failed')) !== undefined)
     const addresses = async (browser: TestBrowser) => {
       const actions = ['made-member', 'disabled', 'enabled', 'sign-in-failed', 'signed-in']
-      const found = await Promise.all(actions.map((action) => find(browser, `person.${action}`)))
+      const found = await Promise.all(actions.map((action) => find(browser, `user.${action}`)))
       return found.map(({ address }) => address)
     }
     const [own, host] = ['127.0.0.1', 'host.example']
@@ -78,10 +75,10 @@ for (const engine of engines) {
     const row = await store.db
       .selectFrom('audit_log')
       .selectAll()
-      .where('action', '=', 'person.signed-in')
+      .where('action', '=', 'user.signed-in')
       .where('target_id', '=', ann.id)
       .executeTakeFirstOrThrow()
-    const action = 'person.passkey-added'
+    const action = 'user.passkey-added'
     const add = (target_id: string) =>
       store.transaction((tx) => insertAudit(tx, [{ ...row, id: ids('aud'), action, target_id }]))
     await add(ann.id)

@@ -35,15 +35,15 @@ const logOf = async (browser: Pick<TestBrowser, 'get'>, workspace = 'acme'): Pro
 /** Audit actions on users with their detail, newest first. */
 const actsIn = (entries: Entry[]) =>
   entries
-    .filter(({ action }) => action.startsWith('person.'))
-    .map(({ action, detail }) => `${action.slice('person.'.length)}${detail ? ` ${detail}` : ''}`)
+    .filter(({ action }) => action.startsWith('user.'))
+    .map(({ action, detail }) => `${action.slice('user.'.length)}${detail ? ` ${detail}` : ''}`)
 
-const failuresIn = (entries: Entry[]) => entries.filter(({ action }) => action === 'person.sign-in-failed')
+const failuresIn = (entries: Entry[]) => entries.filter(({ action }) => action === 'user.sign-in-failed')
 
-const invite = async (server: TestServer, person: { email: string; post: TestBrowser['post'] }) => {
+const invite = async (server: TestServer, user: { email: string; post: TestBrowser['post'] }) => {
   await addWorkspace(server, 'elsewhere')
-  const link = await linkFor(server, person.email, 'owner', 'elsewhere')
-  assert.equal((await person.post('/links/use', { link })).status, 200)
+  const link = await linkFor(server, user.email, 'owner', 'elsewhere')
+  assert.equal((await user.post('/links/redeem', { link })).status, 200)
 }
 
 for (const engine of engines) {
@@ -60,8 +60,8 @@ for (const engine of engines) {
       assert.deepEqual(
         [out, signedIn].map((entry) => [entry?.action, entry?.detail, entry?.actor.name, entry?.address]),
         [
-          ['person.signed-out', null, 'Ann', '127.0.0.1'],
-          ['person.signed-in', 'password', 'Ann', '127.0.0.1'],
+          ['user.signed-out', null, 'Ann', '127.0.0.1'],
+          ['user.signed-in', 'password', 'Ann', '127.0.0.1'],
         ],
       )
     }
@@ -115,11 +115,11 @@ for (const engine of engines) {
       assert.equal((await signIn(browser, ann.email)).json.next, 'code')
       return browser
     }
-    await ann.post('/account/second-factor', { password: 'wrong password' })
-    const { secret, recoveryCodes } = (await ann.post('/account/second-factor', { password: PASSWORD })).json
-    await ann.post('/account/second-factor/confirm', { code: '000000' })
+    await ann.post('/account/two-factor', { password: 'wrong password' })
+    const { secret, recoveryCodes } = (await ann.post('/account/two-factor', { password: PASSWORD })).json
+    await ann.post('/account/two-factor/confirm', { code: '000000' })
     const code = codeOf(secret)
-    assert.equal((await ann.post('/account/second-factor/confirm', { code })).status, 200)
+    assert.equal((await ann.post('/account/two-factor/confirm', { code })).status, 200)
     const first = await begin()
     assert.equal((await first.post('/sign-in/code', { code: '000000' })).status, 401)
     assert.equal((await first.post('/sign-in/code', { code })).status, 401, 'used before')
@@ -130,22 +130,22 @@ for (const engine of engines) {
     const { sessions } = (await ann.get('/account/sessions')).json
     const other = sessions.find(({ isThis }: { isThis: boolean }) => !isThis)
     assert.equal((await ann.remove(`/account/sessions/${other.id}`)).status, 200)
-    assert.equal((await ann.post('/account/second-factor/remove', { password: PASSWORD })).status, 200)
+    assert.equal((await ann.post('/account/two-factor/disable', { password: PASSWORD })).status, 200)
     const password = 'another good password'
     await ann.post('/account/password', { current: 'wrong password', password })
     assert.equal((await ann.post('/account/password', { current: PASSWORD, password })).status, 200)
     const entries = await logOf(ann)
     assert.deepEqual(actsIn(entries), [
       'password-changed',
-      'second-factor-removed',
+      'two-factor-disabled',
       'session-ended',
       'signed-in recovery-code',
       'sign-in-failed recovery-code',
       'signed-in code',
       'sign-in-failed code',
-      'second-factor-added',
+      'two-factor-enabled',
       'confirmation-failed code',
-      'second-factor-begun',
+      'two-factor-started',
       'confirmation-failed password',
       'signed-in password',
       'joined',
@@ -164,12 +164,12 @@ for (const engine of engines) {
     const user = await server.services.store.db.selectFrom('users').selectAll().executeTakeFirstOrThrow()
     const { secret: link } = await createResetLink(server.services, operator, user)
     const browser = openBrowser(server.url)
-    assert.equal((await browser.post('/links/use', { link, password: 'a new good one' })).status, 200)
+    assert.equal((await browser.post('/links/redeem', { link, password: 'a new good one' })).status, 200)
     for (const workspace of ['acme', 'elsewhere'])
       assert.deepEqual(actsIn(await logOf(browser, workspace)).slice(0, 3), [
         'signed-in password',
         'password-reset',
-        'reset-link-made',
+        'reset-link-created',
       ])
   })
 
@@ -192,13 +192,14 @@ for (const engine of engines) {
 
   test(`${engine}: members see their own sign-in entries, admins and owners all`, async (t) => {
     const server = await serve(t, { engine })
-    const people = []
-    for (const role of ['owner', 'admin', 'member'] as const) people.push(await addMember(server, role, role))
-    const [owner, admin, member] = people as [(typeof people)[0], (typeof people)[0], (typeof people)[0]]
+    const members = []
+    for (const role of ['owner', 'admin', 'member'] as const)
+      members.push(await addMember(server, role, role))
+    const [owner, admin, member] = members as [(typeof members)[0], (typeof members)[0], (typeof members)[0]]
     assert.equal((await owner.post('/workspaces/acme/keys', { label: 'ci' })).status, 201)
     const signedIn = async (browser: TestBrowser) =>
       (await logOf(browser))
-        .filter(({ action }) => action === 'person.signed-in')
+        .filter(({ action }) => action === 'user.signed-in')
         .map(({ actor }) => actor.name)
     for (const browser of [owner, admin])
       assert.deepEqual(await signedIn(browser), ['member', 'admin', 'owner'])
@@ -213,9 +214,9 @@ for (const engine of engines) {
     const server = await serve(t, { engine })
     const ann = await addMember(server, 'Ann', 'owner')
     const bob = await addMember(server, 'Bob', 'member')
-    const { people } = (await ann.get('/workspaces/acme/people')).json
-    const { id } = people.find(({ name }: { name: string }) => name === 'Bob')
-    assert.equal((await ann.post(`/workspaces/acme/people/${id}`, { role: 'admin' })).status, 200)
+    const { members } = (await ann.get('/workspaces/acme/members')).json
+    const { id } = members.find(({ name }: { name: string }) => name === 'Bob')
+    assert.equal((await ann.post(`/workspaces/acme/members/${id}`, { role: 'admin' })).status, 200)
     assert.equal((await bob.post('/account/name', { name: 'Robert' })).status, 200)
     const rules = { basicAuth: { user: 'guest', password: 'a secret' }, allowIp: ['192.0.2.0/24'] }
     assert.equal((await ann.post('/workspaces/acme/names/app/access', rules)).status, 200)
@@ -233,8 +234,8 @@ for (const engine of engines) {
           { user: [null, 'guest'], allowIp: [null, ['192.0.2.0/24']], password: [null, '(hidden)'] },
           '127.0.0.1',
         ],
-        ['person.renamed', 'person', { name: ['Bob', 'Robert'] }, '127.0.0.1'],
-        ['person.made-admin', 'person', { role: ['member', 'admin'] }, '127.0.0.1'],
+        ['user.renamed', 'user', { name: ['Bob', 'Robert'] }, '127.0.0.1'],
+        ['user.made-admin', 'user', { role: ['member', 'admin'] }, '127.0.0.1'],
       ],
     )
     assert.doesNotMatch(JSON.stringify(entries), /a secret/)
@@ -253,8 +254,8 @@ for (const engine of engines) {
     await create(bob, 'b')
     await create(ann, 'c')
     assert.equal((await bob.remove(`/workspaces/acme/keys/${first}`)).status, 200)
-    const { people } = (await ann.get('/workspaces/acme/people')).json
-    const annId = people.find(({ name }: { name: string }) => name === 'Ann').id
+    const { members } = (await ann.get('/workspaces/acme/members')).json
+    const annId = members.find(({ name }: { name: string }) => name === 'Ann').id
     const list = async (filter: Record<string, string>, by: TestBrowser = ann) => {
       const { entries } = (await by.get(`/workspaces/acme/audit?${new URLSearchParams(filter)}`)).json
       return entries
@@ -310,7 +311,7 @@ for (const engine of engines) {
     assert.equal(csv.headers.get('content-disposition'), 'attachment; filename="adit-audit.csv"')
     const [header, row] = csv.text.split('\r\n')
     assert.match(header ?? '', /^time,actor kind,actor,actor id,action,target kind,target/)
-    assert.match(row ?? '', /,person,Ann,usr_\w+,key.created,key,"'=HYPERLINK\(""https:/)
+    assert.match(row ?? '', /,user,Ann,usr_\w+,key.created,key,"'=HYPERLINK\(""https:/)
     // More than one slice.
     const rows = await server.services.store.db.selectFrom('audit_log').selectAll().execute()
     const [sample] = rows.filter(({ action }) => action === 'key.created')

@@ -43,7 +43,7 @@ test('a write without a host, with two hosts or with an opaque origin is rejecte
     403,
     'two origins',
   )
-  assert.equal((await ann.get('/session')).json.person.name, 'Ann')
+  assert.equal((await ann.get('/session')).json.user.name, 'Ann')
   assert.equal((await send('1.0', [`Host: ${host}`, `Origin: ${server.url}`])).status, 200)
 })
 

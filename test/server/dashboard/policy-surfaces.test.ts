@@ -21,7 +21,7 @@ const createNoKey: Record<string, string> = {
   'public API': 'tokens.revoke',
   MCP: 'revoke_api_key',
   'dashboard API':
-    'sign-in.password sign-in.code sign-in.sso sign-in.request-reset links.read links.use session.end ' +
+    'sign-in.password sign-in.code sign-in.sso sign-in.request-reset links.read links.redeem session.end ' +
     'session.end-all account.rename account.password account.end-session two-factor.begin ' +
     'two-factor.confirm two-factor.disable workspaces.create settings.rename settings.policy ' +
     'settings.archive devices.read devices.deny keys.revoke tunnels.close names.reserve names.release ' +
@@ -72,11 +72,11 @@ const policies: Record<keyof Policy, Restriction> = {
   },
   keyCreators: {
     columns: { key_creator_role: 'owner' },
-    refuses: { person: /policy of this workspace lets only owners create API keys/ },
+    refuses: { user: /policy of this workspace lets only owners create API keys/ },
   },
   twoFactorRequired: {
     columns: { two_factor_required_at: 1 },
-    refuses: { person: /requires two-factor authentication/ },
+    refuses: { user: /requires two-factor authentication/ },
   },
 }
 
@@ -84,7 +84,7 @@ const archived: Restriction = {
   columns: { archived_at: 1 },
   refuses: {
     key: /archived/,
-    person: /This workspace is archived/,
+    user: /This workspace is archived/,
     operator: /The workspace "acme" is archived/,
   },
 }

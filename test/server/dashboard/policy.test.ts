@@ -152,7 +152,7 @@ for (const engine of engines) {
     await enableTwoFactor(adam.browser)
     assert.equal((await adam.get('/workspaces/acme')).status, 200)
     assert.equal((await adam.get('/session')).json.workspaces[0].needsTwoFactor, false)
-    assert.equal((await adam.post('/account/second-factor/remove', { password: PASSWORD })).status, 200)
+    assert.equal((await adam.post('/account/two-factor/disable', { password: PASSWORD })).status, 200)
     assert.equal((await adam.get('/workspaces/acme')).status, 403, 'turned off again')
   })
 
@@ -218,8 +218,8 @@ async function newestDetails(browser: TestBrowser, action: string) {
 }
 
 async function enableTwoFactor(browser: TestBrowser) {
-  const { json: setup } = await browser.post('/account/second-factor', { password: PASSWORD })
-  const confirmed = await browser.post('/account/second-factor/confirm', { code: codeOf(setup.secret) })
+  const { json: setup } = await browser.post('/account/two-factor', { password: PASSWORD })
+  const confirmed = await browser.post('/account/two-factor/confirm', { code: codeOf(setup.secret) })
   assert.equal(confirmed.status, 200, confirmed.text)
 }
 

@@ -44,7 +44,7 @@ for (const engine of engines) {
     const foreign = await report('acme')
     assert.deepEqual(foreign, await report('nobody'), 'a foreign workspace looks like an unknown one')
     assert.deepEqual(
-      foreign.refused.map(({ reason }: { reason: string }) => reason),
+      foreign.rejected.map(({ reason }: { reason: string }) => reason),
       ['unknown_workspace', 'unknown_workspace'],
     )
     assert.deepEqual(await server.services.store.db.selectFrom('usage_days').selectAll().execute(), [])
@@ -69,7 +69,7 @@ for (const engine of engines) {
     const another = await createKey({ ...server.services, actor: operator, workspaceId: server.workspace.id })
     const expired = createGrants(SECRET).issue(edge.id, keyId, Date.now() - 11 * MINUTE_MS)
     const [, expiry, signature] = grantOf(edge, keyId).split('.')
-    const refused = {
+    const rejected = {
       'of another edge': grantOf(other, keyId),
       'of another key': grantOf(edge, another.id),
       expired,
@@ -78,7 +78,7 @@ for (const engine of engines) {
       'of another server': createGrants(`other ${SECRET}`).issue(edge.id, keyId, Date.now()),
       forged: `${keyId}.${expiry}.${'A'.repeat(signature?.length ?? 0)}`,
     }
-    for (const [what, grant] of Object.entries(refused)) {
+    for (const [what, grant] of Object.entries(rejected)) {
       const tunnel = tunnelOf(server)
       const claim = await edge.claim(tunnel, { grant })
       assert.equal(!claim.granted && claim.reason, 'grant_required', what)

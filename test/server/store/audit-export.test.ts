@@ -127,7 +127,7 @@ for (const engine of engines) {
         recordFailedSignIn(db, services, { user, detail: 'password', address: '192.0.2.7' }),
       )
     const countsOf = (entries: Exported) =>
-      entries.filter(({ action }) => action === 'person.sign-in-failed').map(({ count }) => count)
+      entries.filter(({ action }) => action === 'user.sign-in-failed').map(({ count }) => count)
     await fail()
     await fail()
     const first = await exportSince()

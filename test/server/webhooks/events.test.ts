@@ -168,8 +168,8 @@ for (const engine of engines) {
     const successor = (await ann.post(api(`/keys/${kept.id}/rotate`), { overlap: '1h' })).json
     await ann.post(api(`/keys/${successor.id}/rotate`), { overlap: 'none' })
     const bob = await addMember(server, 'Bob', 'member', 'corp')
-    await ann.post(api(`/people/${bob.id}`), { role: 'admin' })
-    await ann.remove(api(`/people/${bob.id}`))
+    await ann.post(api(`/members/${bob.id}`), { role: 'admin' })
+    await ann.remove(api(`/members/${bob.id}`))
     await ann.post(api('/invitations'), { email: 'cy@example.com', role: 'member' })
     await ann.post(api('/name'), { name: 'Corp Inc.' })
     const expired = await createExpiredKey(services, workspace.id)

@@ -8,7 +8,7 @@ const bodies: Record<string, object> = {
   'sign-in.code': { code: '000000' },
   'sign-in.request-reset': { email: 'unknown@example.com' },
   'links.read': { link: 'x'.repeat(43) },
-  'links.use': { link: 'x'.repeat(43) },
+  'links.redeem': { link: 'x'.repeat(43) },
   'account.rename': { name: 'Same' },
   'account.password': { current: 'wrong password', password: 'another good password' },
   'two-factor.begin': { password: 'wrong password' },

@@ -67,10 +67,10 @@ export async function addMember(server: TestServer, name: string, role: Role, wo
     server.config.baseUrl ? new URL(server.config.baseUrl).origin : server.url,
   )
   const link = await linkFor(server, email, role, workspace)
-  const used = await browser.post('/links/use', { link, name, password: PASSWORD })
+  const used = await browser.post('/links/redeem', { link, name, password: PASSWORD })
   if (used.status !== 200) throw new Error(used.text)
-  const { person } = (await browser.get('/session')).json
-  return { ...browser, browser, email, name, id: person.id as string }
+  const { user } = (await browser.get('/session')).json
+  return { ...browser, browser, email, name, id: user.id as string }
 }
 
 export const signIn = (browser: TestBrowser, email: string, password = PASSWORD) =>

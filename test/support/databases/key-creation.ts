@@ -73,7 +73,7 @@ interface Outcome {
 }
 
 export interface Way {
-  actor: 'key' | 'person' | 'operator'
+  actor: 'key' | 'user' | 'operator'
   /** Whether a life can be asked for, or is that of an earlier key. */
   life: 'none' | 'asked' | 'inherited'
   /** What precedes it while the policy allows everything. Returns the attempt. */
@@ -123,7 +123,7 @@ export const ways: Record<string, Way | { uses: string }> = {
         adit(['keys', 'create', '--label', label]),
   },
   'dashboard API keys.create': {
-    actor: 'person',
+    actor: 'user',
     life: 'asked',
     prepare:
       async ({ admin }, { label, days }) =>
@@ -131,7 +131,7 @@ export const ways: Record<string, Way | { uses: string }> = {
         outcome(await admin.post('/workspaces/acme/keys', { label, ...expiryIn(days) })),
   },
   'dashboard API keys.rotate': {
-    actor: 'person',
+    actor: 'user',
     life: 'inherited',
     prepare: async ({ admin, server }, key) => {
       const { id } = await addEarlierKey(server, key)
@@ -139,7 +139,7 @@ export const ways: Record<string, Way | { uses: string }> = {
     },
   },
   'dashboard API devices.approve': {
-    actor: 'person',
+    actor: 'user',
     life: 'asked',
     prepare: async ({ admin, server, pollLater }, { label, days }) => {
       const { deviceCode, userCode } = await startDevice(server.url, label)
@@ -152,7 +152,7 @@ export const ways: Record<string, Way | { uses: string }> = {
     },
   },
   'device API device.token': {
-    actor: 'person',
+    actor: 'user',
     life: 'asked',
     prepare: async ({ admin, server, pollLater }, { label, days }) => {
       const { deviceCode, userCode } = await startDevice(server.url, label)

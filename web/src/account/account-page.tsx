@@ -7,7 +7,7 @@ import { Sessions } from './sessions.tsx'
 import { TwoFactor } from './two-factor.tsx'
 
 export function AccountPage() {
-  const { person: user } = useSession()
+  const { user } = useSession()
   return (
     <Page title="Account" description={`Signed in as ${user.email}`}>
       <Name />

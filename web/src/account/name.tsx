@@ -9,7 +9,7 @@ import { queryClient } from '../queries.ts'
 import { useSession } from '../session.tsx'
 
 export function Name() {
-  const { person: user } = useSession()
+  const { user } = useSession()
   const [name, setName] = useState(user.name)
   const rename = useMutation({
     mutationFn: () => call('account.rename', { name: name.trim() }),

@@ -11,7 +11,7 @@ import { queryClient, sessionsQuery } from '../queries.ts'
 import { useSession } from '../session.tsx'
 
 export function Password() {
-  const { person: user } = useSession()
+  const { user } = useSession()
   const [current, setCurrent] = useState('')
   const [password, setPassword] = useState('')
   const change = useMutation({

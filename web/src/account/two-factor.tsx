@@ -12,8 +12,8 @@ import { DisableTwoFactor } from './disable-two-factor.tsx'
 import { EnableTwoFactor } from './enable-two-factor.tsx'
 
 export function TwoFactor() {
-  const { person: user } = useSession()
-  const isOn = user.hasSecondFactor
+  const { user } = useSession()
+  const isOn = user.hasTwoFactor
   const [isEnabling, enabling] = useDisclosure()
   const [isDisabling, disabling] = useDisclosure()
   const button = useRef<HTMLButtonElement>(null)

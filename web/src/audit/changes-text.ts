@@ -5,7 +5,7 @@ import type { Entry } from './entry-text.ts'
 type Value = Entry['changes'][string][0]
 
 /** The text of these entries has the change already. */
-const toldByText = /^person\.(made-|invited)|^workspace\.renamed$/
+const toldByText = /^user\.(made-|invited)|^workspace\.renamed$/
 
 /** Empty if there is nothing to add to the text of the entry. */
 export function describeChanges({ action, target, changes }: Entry): string {

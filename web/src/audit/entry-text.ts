@@ -93,59 +93,57 @@ export function describeEntry(entry: Entry): EntryText {
       return text('deleted rows past their retention')
     case 'database.distributed':
       return text('distributed the database over a cluster')
-    case 'person.invited':
-      return withInvitedRole(text('invited', name), entry.changes.role?.[1])
+    case 'user.invited':
+      return { ...text('invited', name), suffix: `as ${entry.changes.role?.[1]}` }
     case 'invitation.revoked':
       return text('revoked the invitation of', name)
-    case 'person.joined':
+    case 'user.joined':
       return isSelf ? text('joined the workspace') : text('added', name)
-    case 'person.role-changed':
-      return isSelf ? text('changed their own role') : text('changed the role of', name)
-    case 'person.made-member':
+    case 'user.made-member':
       return roleChanged('member')
-    case 'person.made-admin':
+    case 'user.made-admin':
       return roleChanged('admin')
-    case 'person.made-owner':
+    case 'user.made-owner':
       return roleChanged('owner')
-    case 'person.reset-link-made':
+    case 'user.reset-link-created':
       return actor.kind === 'anonymous'
         ? { actor: '', verb: 'Password reset link requested for', object: name }
         : text('created a password reset link for', name)
-    case 'person.removed':
+    case 'user.removed':
       return text('removed', name)
-    case 'person.left':
+    case 'user.left':
       return text('left the workspace')
-    case 'person.password-reset':
+    case 'user.password-reset':
       return isSelf ? text('reset their password') : text('reset the password of', name)
-    case 'person.disabled':
+    case 'user.disabled':
       return text('disabled the account of', name)
-    case 'person.enabled':
+    case 'user.enabled':
       return text('enabled the account of', name)
-    case 'person.renamed':
+    case 'user.renamed':
       return text('changed their name')
-    case 'person.password-changed':
+    case 'user.password-changed':
       return text('changed their password')
-    case 'person.second-factor-begun':
+    case 'user.two-factor-started':
       return text('started setting up two-factor authentication')
-    case 'person.second-factor-added':
+    case 'user.two-factor-enabled':
       return text('turned on two-factor authentication')
-    case 'person.second-factor-removed':
+    case 'user.two-factor-disabled':
       return text('turned off two-factor authentication')
-    case 'person.second-factor-cleared':
+    case 'user.two-factor-reset':
       return text('turned off two-factor authentication for', name)
-    case 'person.signed-in':
+    case 'user.signed-in':
       return text(`signed in ${methods[entry.detail ?? ''] ?? ''}`)
-    case 'person.signed-out':
+    case 'user.signed-out':
       return text('signed out')
-    case 'person.signed-out-everywhere':
+    case 'user.signed-out-everywhere':
       return text('signed out everywhere')
-    case 'person.session-ended':
+    case 'user.session-ended':
       return text('ended one of their sessions')
-    case 'person.identity-linked':
+    case 'user.identity-linked':
       return text('linked their account to the identity provider')
-    case 'person.sign-in-failed':
+    case 'user.sign-in-failed':
       return { actor: '', verb: 'Failed sign-in as', object: name, suffix: failureReason(entry) }
-    case 'person.confirmation-failed':
+    case 'user.confirmation-failed':
       return { ...text('failed to confirm their identity'), suffix: failureReason(entry) }
     default:
       return text(action, name)
@@ -178,13 +176,6 @@ function failureReason({ detail, count }: Entry): string {
 function renaming({ changes }: Entry): string {
   const [before, after] = changes.name ?? []
   return `from “${before}” to “${after}”`
-}
-
-/** Entries of earlier versions have the role in the name: "bob@example.com as admin". */
-function withInvitedRole(text: EntryText, invitedAs: unknown): EntryText {
-  if (typeof invitedAs === 'string') return { ...text, suffix: `as ${invitedAs}` }
-  const [, email, role] = /^(.*\S) as (member|admin|owner)$/.exec(text.object) ?? []
-  return email && role ? { ...text, object: email, suffix: `as ${role}` } : text
 }
 
 export function actorName({ kind, id, name }: Entry['actor']): string {

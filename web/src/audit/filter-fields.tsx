@@ -21,8 +21,9 @@ interface FilterFieldsProps {
 export function FilterFields({ filter, onChange, nameOf }: FilterFieldsProps) {
   const { slug } = useWorkspace()
   const { data } = useQuery(membersQuery(slug))
-  const people = data?.people.map(({ id, name, email }) => ({ value: id, label: `${name} (${email})` })) ?? []
-  const actors = withSelected(people, filter.actor, nameOf)
+  const members =
+    data?.members.map(({ id, name, email }) => ({ value: id, label: `${name} (${email})` })) ?? []
+  const actors = withSelected(members, filter.actor, nameOf)
   const set = (name: keyof AuditFilter, value: string | null) => {
     const { [name]: _, ...others } = filter
     onChange(value ? { ...others, [name]: value } : others)

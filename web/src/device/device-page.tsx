@@ -20,7 +20,7 @@ export function DevicePage() {
   const open = (next: string) => setSearch({ code: next }, { replace: true })
   if (!session.data) return <LoadingScreen error={session.error} retry={session.refetch} />
   if (!code) return <EnterCode onSubmit={open} />
-  return <RequestedDevice key={code} code={code} user={session.data.person} onOtherCode={open} />
+  return <RequestedDevice key={code} code={code} user={session.data.user} onOtherCode={open} />
 }
 
 interface EnterCodeProps {

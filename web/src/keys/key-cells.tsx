@@ -44,7 +44,7 @@ export function KeyId({ apiKey: { id, lastFour } }: { apiKey: Key }) {
 }
 
 const creatorNames: Record<NonNullable<Key['createdBy']>['kind'], (name: string) => string> = {
-  person: (name) => name,
+  user: (name) => name,
   key: (name) => `API key “${name}”`,
   operator: operatorName,
 }

@@ -1,4 +1,4 @@
 // A member of a workspace, as the API lists it.
 import type { Output } from '../api.ts'
 
-export type Member = Output<'members.list'>['people'][number]
+export type Member = Output<'members.list'>['members'][number]

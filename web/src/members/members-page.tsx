@@ -35,11 +35,11 @@ export function MembersPage() {
       }
     >
       <QueryResult query={members} skeleton={<SkeletonRows count={4} height={64} />}>
-        {({ people, invitations }) => (
+        {({ members, invitations }) => (
           <>
-            <MemberList members={people} />
+            <MemberList members={members} />
             {invitations.length > 0 && <InvitationList invitations={invitations} />}
-            <LeaveWorkspace isLastOwner={people.some(({ isYou, isLastOwner }) => isYou && isLastOwner)} />
+            <LeaveWorkspace isLastOwner={members.some(({ isYou, isLastOwner }) => isYou && isLastOwner)} />
           </>
         )}
       </QueryResult>

@@ -19,7 +19,7 @@ const initials = (name: string) =>
     .toUpperCase()
 
 export function UserMenu() {
-  const { person: user } = useSession()
+  const { user } = useSession()
   const [, navigate] = useLocation()
   const signOut = useMutation({
     mutationFn: () => call('session.end'),

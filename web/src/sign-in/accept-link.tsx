@@ -19,7 +19,7 @@ type Step = LinkDetails['step'] | 'code'
 interface AcceptLinkProps {
   token: string
   link: LinkDetails
-  user: Session['person'] | null
+  user: Session['user'] | null
 }
 
 export function AcceptLink({ token, link, user }: AcceptLinkProps) {
@@ -31,8 +31,8 @@ export function AcceptLink({ token, link, user }: AcceptLinkProps) {
     showToast(doneMessage(link, step))
   }
   const use = useMutation({
-    mutationFn: (credentials: Omit<Input<'links.use'>, 'link'>) =>
-      call('links.use', { link: token, ...credentials }),
+    mutationFn: (credentials: Omit<Input<'links.redeem'>, 'link'>) =>
+      call('links.redeem', { link: token, ...credentials }),
     onSuccess: ({ next }) => (next === 'code' ? setStep('code') : finish()),
     ...allowSignedOut,
   })

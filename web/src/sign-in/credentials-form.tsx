@@ -9,7 +9,7 @@ interface CredentialsFormProps {
   /** Why the server rejected the submitted password. */
   passwordError: string | undefined
   isPending: boolean
-  onSubmit: (credentials: Omit<Input<'links.use'>, 'link'>) => void
+  onSubmit: (credentials: Omit<Input<'links.redeem'>, 'link'>) => void
 }
 
 export function CredentialsForm({ link, passwordError, isPending, onSubmit }: CredentialsFormProps) {

@@ -32,7 +32,7 @@ export function InvalidLink() {
         Go to sign-in
       </Button>
       {options.data?.resetByMail && (
-        <Anchor component={Link} href="/forgotten" size="sm" ta="center">
+        <Anchor component={Link} href="/forgot-password" size="sm" ta="center">
           Forgot password?
         </Anchor>
       )}

@@ -55,7 +55,7 @@ function OpenedLink({ token, opened }: { token: string; opened: number }) {
       </AuthLayout>
     )
   const { email, step } = link.data
-  const user = session.data?.person ?? null
+  const user = session.data?.user ?? null
   if (email && user && user.email !== email)
     return <WrongAccount user={user} email={email} onSignedOut={reload} />
   // Remounted when the step changes: the first step depends on who is signed in.

@@ -102,7 +102,7 @@ function ForgotPassword({ resetByMail }: { resetByMail: boolean | undefined }) {
   const [isOpen, setOpen] = useState(false)
   if (resetByMail)
     return (
-      <Anchor component={Link} href="/forgotten" size="sm" ta="center">
+      <Anchor component={Link} href="/forgot-password" size="sm" ta="center">
         Forgot password?
       </Anchor>
     )

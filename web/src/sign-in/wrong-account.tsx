@@ -9,7 +9,7 @@ import type { Session } from '../session.tsx'
 import { AuthLayout } from './auth-layout.tsx'
 
 interface WrongAccountProps {
-  user: Session['person']
+  user: Session['user']
   /** Address that the link is for. */
   email: string
   onSignedOut: () => Promise<unknown>

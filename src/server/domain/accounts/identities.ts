@@ -93,8 +93,8 @@ async function linkExisting(
     return { user, rejection: 'account_exists' }
   if (user.disabled_at !== null) return { user, rejection: 'disabled' }
   await link(db, services, user, identity)
-  const actor = { kind: 'person', id: user.id, name: user.name, address } as const
-  await writeUserAudit(db, services, { actor, action: 'person.identity-linked', user })
+  const actor = { kind: 'user', id: user.id, name: user.name, address } as const
+  await writeUserAudit(db, services, { actor, action: 'user.identity-linked', user })
   return { user }
 }
 

@@ -28,7 +28,7 @@ const SECRET_BYTES = 32
 
 /** A user, with their name at that time, or the operator. */
 export interface Inviter {
-  kind: 'person' | 'operator'
+  kind: 'user' | 'operator'
   name: string
 }
 
@@ -57,7 +57,7 @@ interface NewLink {
 export const inviterOf = ({ created_by, creator_id }: LinkRow): Inviter =>
   creator_id === null
     ? { kind: 'operator', name: created_by.replace(/^operator /, '') }
-    : { kind: 'person', name: created_by }
+    : { kind: 'user', name: created_by }
 
 /** The secret is in the fragment, so that it does not reach servers and logs. */
 export const linkUrl = (baseUrl: string, secret: string) => `${baseUrl}/link#${secret}`
@@ -201,12 +201,12 @@ async function setPasswordByLink(
   await deleteSessions(db, user.id)
   await deleteChallenges(db, user.id)
   const actor = actorOf(user, ipAddress)
-  await writeUserAudit(db, services, { actor, action: 'person.password-reset', user })
+  await writeUserAudit(db, services, { actor, action: 'user.password-reset', user })
 }
 
 /** A user who is authenticated by a link, without a session. */
 const actorOf = ({ id, name }: UserRow, ipAddress: string): UserActor => ({
-  kind: 'person',
+  kind: 'user',
   id,
   name,
   address: ipAddress,
@@ -248,7 +248,7 @@ async function addInvitedMember(
   await writeAudit(db, services, {
     workspaceId,
     actor: actorOf(user, ipAddress),
-    action: 'person.joined',
+    action: 'user.joined',
     target: { id: user.id, name: user.name },
     changes: { role: [null, row.role] },
   })

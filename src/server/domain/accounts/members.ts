@@ -35,7 +35,7 @@ export async function requireMembership(services: Services, slug: string, userId
   const found = await findMembership(db, slug, userId)
   if (!found) throw new Fault('not_found')
   requireRole(found.role, needed)
-  requireNotArchived({ ...found, slug }, { kind: 'person' })
+  requireNotArchived({ ...found, slug }, { kind: 'user' })
   await requireTwoFactor(db, found, userId)
   return found
 }
@@ -53,7 +53,7 @@ export async function listMembersAndInvitations(ctx: MemberContext) {
   ])
   members.sort((a, b) => order.indexOf(a.role) - order.indexOf(b.role))
   return {
-    people: members.map((member) => describeMember(ctx, member, members)),
+    members: members.map((member) => describeMember(ctx, member, members)),
     invitations: invitations.flatMap((row) =>
       // The setup link of a new workspace has no address and is not an invitation.
       row.email === null
@@ -120,7 +120,7 @@ export async function invite(
       createdBy: { id: ctx.actor.id, name: ctx.actor.name },
       provesEmail: mails,
     })
-    await record(db, ctx, 'person.invited', { id: made.id, name: email }, { role: [null, given.role] })
+    await record(db, ctx, 'user.invited', { id: made.id, name: email }, { role: [null, given.role] })
     await recordInvitation(db, ctx, { ...ctx, invitation: { ...made, email, role: given.role } })
     return made
   })
@@ -155,7 +155,7 @@ export async function setRole(ctx: MemberContext, id: string, wanted: Role) {
     if (member.role === 'owner') requireAnotherOwner(member.others)
     await setRoleOf(db, ctx.workspaceId, id, wanted)
     if (!isAtLeast(wanted, member.role)) await endInvitationsBy(db, ctx.workspaceId, id, ctx.clock())
-    await record(db, ctx, `person.made-${wanted}`, member, { role: [member.role, wanted] })
+    await record(db, ctx, `user.made-${wanted}`, member, { role: [member.role, wanted] })
     await recordEvent(db, ctx, {
       workspaceId: ctx.workspaceId,
       type: 'member.updated',
@@ -180,7 +180,7 @@ export async function removeMember(ctx: MemberContext, id: string) {
     await deleteMember(db, ctx.workspaceId, id)
     // A removed member must not return with an invitation of their own.
     await endInvitationsBy(db, ctx.workspaceId, id, ctx.clock())
-    const action = id === ctx.actor.id ? 'person.left' : 'person.removed'
+    const action = id === ctx.actor.id ? 'user.left' : 'user.removed'
     await record(db, ctx, action, member, { role: [member.role, null] })
     await recordEvent(db, ctx, {
       workspaceId: ctx.workspaceId,

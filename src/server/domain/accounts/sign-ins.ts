@@ -34,10 +34,10 @@ export interface SignIn {
 export async function recordSignIn(db: Tx, services: Services, user: UserRow, signIn: SignIn): Promise<void> {
   await dropSessionsBeyond(db, user.id, SESSIONS_MAX)
   const { id, name } = user
-  const actor: UserActor = { kind: 'person', id, name, address: signIn.address }
+  const actor: UserActor = { kind: 'user', id, name, address: signIn.address }
   await writeUserAudit(db, services, {
     actor,
-    action: 'person.signed-in',
+    action: 'user.signed-in',
     user,
     detail: signIn.method,
   })
@@ -53,7 +53,7 @@ export async function recordFailedSignIn(
   const reason = user.disabled_at === null ? detail : 'disabled'
   await writeAuthFailure(db, services, {
     actor,
-    action: 'person.sign-in-failed',
+    action: 'user.sign-in-failed',
     user,
     detail: reason,
   })
@@ -66,7 +66,7 @@ export const recordFailedConfirmation = (
   detail: 'password' | 'code',
 ): Promise<void> =>
   services.store.transaction((db) =>
-    writeAuthFailure(db, services, { actor, action: 'person.confirmation-failed', user: actor, detail }),
+    writeAuthFailure(db, services, { actor, action: 'user.confirmation-failed', user: actor, detail }),
   )
 
 /**

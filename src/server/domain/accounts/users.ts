@@ -58,12 +58,12 @@ export async function describeSelf(services: Services, user: UserRow) {
     hasPassword(services.store.db, user.id),
   ])
   return {
-    person: {
+    user: {
       id: user.id,
       name: user.name,
       email: user.email,
       hasPassword: withPassword,
-      hasSecondFactor: user.two_factor_enabled === 1,
+      hasTwoFactor: user.two_factor_enabled === 1,
     },
     canCreateWorkspaces: services.usersCreateWorkspaces,
     workspaces: memberships
@@ -112,7 +112,7 @@ export const changePassword = (
   user: UserRow,
   { before, hashed }: { before: string; hashed: string },
 ) =>
-  updateOwnAccount(services, actor, 'person.password-changed', async (db) => {
+  updateOwnAccount(services, actor, 'user.password-changed', async (db) => {
     if ((await lockPassword(db, user.id)) !== before)
       throw new Fault('conflict', { message: 'The password was changed by another request. Try again.' })
     const at = services.clock()
@@ -126,7 +126,7 @@ export const rename = (services: Services, actor: UserActor, name: string) =>
   updateOwnAccount(
     services,
     actor,
-    'person.renamed',
+    'user.renamed',
     (db) => renameUser(db, actor.id, name, services.clock()),
     () => changesBetween({ name: actor.name }, { name }),
   )
@@ -149,7 +149,7 @@ export const endSession = (services: Services, actor: UserActor, id: string) =>
   updateOwnAccount(
     services,
     actor,
-    'person.session-ended',
+    'user.session-ended',
     async (db) => {
       const session = await deleteSession(db, actor.id, id)
       if (!session) throw new Fault('not_found')
@@ -159,7 +159,7 @@ export const endSession = (services: Services, actor: UserActor, id: string) =>
   )
 
 export const signOutEverywhere = (services: Services, actor: UserActor) =>
-  updateOwnAccount(services, actor, 'person.signed-out-everywhere', (db) => deleteSessions(db, actor.id))
+  updateOwnAccount(services, actor, 'user.signed-out-everywhere', (db) => deleteSessions(db, actor.id))
 
 /** Creates an invitation link; the operator vouches for the address. */
 export async function inviteByOperator(
@@ -191,7 +191,7 @@ export async function inviteByOperator(
     await writeAudit(db, services, {
       workspaceId,
       actor,
-      action: 'person.invited',
+      action: 'user.invited',
       target: { id: made.id, name: email },
       changes: { role: [null, given.role] },
     })
@@ -214,7 +214,7 @@ export async function createResetLink(
     })
   return services.store.transaction(async (db) => {
     if (disablesTwoFactor && (await deleteTwoFactor(db, user.id)))
-      await writeUserAudit(db, services, { actor, action: 'person.second-factor-cleared', user })
+      await writeUserAudit(db, services, { actor, action: 'user.two-factor-reset', user })
     return resetLink(db, services, actor, user)
   })
 }
@@ -241,7 +241,7 @@ async function resetLink(db: Tx, services: Services, actor: Actor, user: UserRow
     createdBy: { id: null, name: `${actor.kind} ${actor.id}` },
     provesEmail: true,
   })
-  await writeUserAudit(db, services, { actor, action: 'person.reset-link-made', user })
+  await writeUserAudit(db, services, { actor, action: 'user.reset-link-created', user })
   return made
 }
 
@@ -289,7 +289,7 @@ export async function setDisabled(services: Services, actor: Actor, email: strin
       await deleteSessions(db, user.id)
       await deleteChallenges(db, user.id)
     } else return
-    const action = disabled ? 'person.disabled' : 'person.enabled'
+    const action = disabled ? 'user.disabled' : 'user.enabled'
     await writeUserAudit(db, services, { actor, action, user })
   })
   return { email: user.email, disabled }

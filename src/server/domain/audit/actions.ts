@@ -1,4 +1,4 @@
-// The actions of the audit log. Stored action names say `person` for a user.
+// The actions of the audit log.
 
 export type TargetKind =
   | 'workspace'
@@ -9,7 +9,7 @@ export type TargetKind =
   | 'tunnel'
   | 'name'
   | 'port'
-  | 'person'
+  | 'user'
   | 'invitation'
   | 'audit'
   | 'database'
@@ -27,7 +27,7 @@ interface ActionInfo {
   readonly repeats?: true
 }
 
-const onAccount = { target: 'person', onAccount: true } as const
+const onAccount = { target: 'user', onAccount: true } as const
 
 export const auditActions = {
   'workspace.created': { target: 'workspace' },
@@ -52,17 +52,17 @@ export const auditActions = {
   'name.released': { target: 'name' },
   'name.rules-changed': { target: 'name' },
   'port.released': { target: 'port' },
-  'person.invited': { target: 'invitation' },
+  'user.invited': { target: 'invitation' },
   'invitation.revoked': { target: 'invitation' },
-  'person.joined': { target: 'person' },
-  'person.made-member': { target: 'person' },
-  'person.made-admin': { target: 'person' },
-  'person.made-owner': { target: 'person' },
-  'person.removed': { target: 'person' },
-  'person.left': { target: 'person' },
-  'person.renamed': { target: 'person', repeats: true },
-  'person.disabled': { target: 'person' },
-  'person.enabled': { target: 'person' },
+  'user.joined': { target: 'user' },
+  'user.made-member': { target: 'user' },
+  'user.made-admin': { target: 'user' },
+  'user.made-owner': { target: 'user' },
+  'user.removed': { target: 'user' },
+  'user.left': { target: 'user' },
+  'user.renamed': { target: 'user', repeats: true },
+  'user.disabled': { target: 'user' },
+  'user.enabled': { target: 'user' },
   'audit.exported': { target: 'audit' },
   'database.migrated': { target: 'database' },
   'database.backed-up': { target: 'database' },
@@ -76,20 +76,20 @@ export const auditActions = {
   'webhook.secret-rotated': { target: 'webhook' },
   'webhook.tested': { target: 'webhook', repeats: true },
   'webhook.resent': { target: 'webhook', repeats: true },
-  'person.signed-in': onAccount,
-  'person.sign-in-failed': onAccount,
-  'person.confirmation-failed': onAccount,
-  'person.signed-out': onAccount,
-  'person.signed-out-everywhere': onAccount,
-  'person.session-ended': onAccount,
-  'person.identity-linked': onAccount,
-  'person.reset-link-made': onAccount,
-  'person.password-reset': onAccount,
-  'person.password-changed': onAccount,
-  'person.second-factor-begun': onAccount,
-  'person.second-factor-added': onAccount,
-  'person.second-factor-removed': onAccount,
-  'person.second-factor-cleared': onAccount,
+  'user.signed-in': onAccount,
+  'user.sign-in-failed': onAccount,
+  'user.confirmation-failed': onAccount,
+  'user.signed-out': onAccount,
+  'user.signed-out-everywhere': onAccount,
+  'user.session-ended': onAccount,
+  'user.identity-linked': onAccount,
+  'user.reset-link-created': onAccount,
+  'user.password-reset': onAccount,
+  'user.password-changed': onAccount,
+  'user.two-factor-started': onAccount,
+  'user.two-factor-enabled': onAccount,
+  'user.two-factor-disabled': onAccount,
+  'user.two-factor-reset': onAccount,
 } as const satisfies Record<string, ActionInfo>
 
 export type AuditAction = keyof typeof auditActions

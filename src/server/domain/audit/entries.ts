@@ -70,7 +70,7 @@ export const rowOf = (
   actor_id: actor.id,
   action,
   target_id: target.id,
-  actor_name: actor.kind === 'person' ? actor.name : null,
+  actor_name: actor.kind === 'user' ? actor.name : null,
   target_name: target.name ?? null,
   address: actor.kind === 'anonymous' ? actor.id : (actor.address ?? null),
   detail: detail ?? null,
@@ -101,7 +101,7 @@ const REPETITION_MS = MINUTE_MS
 export async function writeAuthFailure(
   db: Tx,
   services: Services,
-  entry: UserEntry & { action: 'person.sign-in-failed' | 'person.confirmation-failed'; detail: Detail },
+  entry: UserEntry & { action: 'user.sign-in-failed' | 'user.confirmation-failed'; detail: Detail },
 ): Promise<void> {
   // Serializes the failures of a user, so that concurrent ones find each other's row.
   await lockUser(db, entry.user.id)

@@ -113,7 +113,7 @@ async function recordFailure(
   await writeAudit(db, services, {
     workspaceId: row.workspace_id,
     actor: user
-      ? { kind: 'person', id: user.id, name: user.name, address }
+      ? { kind: 'user', id: user.id, name: user.name, address }
       : { kind: 'anonymous', id: address },
     action: 'device.failed',
     target: { id: formatUserCode(row.user_code), name: row.device_name },
@@ -133,7 +133,7 @@ async function createApprovedKey(
   if (!user || user.disabled_at !== null || workspaceId === null || sessionId === null)
     throw new Fault('unauthorized')
   const session = { id: sessionId, needs: 'admin' as const }
-  const actor: UserActor = { kind: 'person', id: user.id, name: user.name, address, session }
+  const actor: UserActor = { kind: 'user', id: user.id, name: user.name, address, session }
   const ctx = { ...services, workspaceId, actor }
   const workspace = await reauthorize(db, ctx)
   const expiry = row.key_expires_at === null ? undefined : isoOf(row.key_expires_at)

@@ -64,7 +64,7 @@ export const eventActor = (actor: Actor) => ({
         ? ('operator' as const)
         : ('user' as const),
   id: actor.id,
-  name: actor.kind === 'person' ? actor.name : null,
+  name: actor.kind === 'user' ? actor.name : null,
 })
 
 export const memberInEvent = (user: Record<'id' | 'name' | 'email', string>, role: Role) => ({

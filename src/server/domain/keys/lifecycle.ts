@@ -131,7 +131,7 @@ export async function addKey(
     last_used_at: null,
     revoked_at: null,
     expires_at: expiresAt,
-    created_by: actor.kind === 'person' ? actor.name : `${actor.kind} ${actor.id}`,
+    created_by: actor.kind === 'user' ? actor.name : `${actor.kind} ${actor.id}`,
     created_by_kind: actor.kind,
     ...lineage,
     lifetime: null,

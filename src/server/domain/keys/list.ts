@@ -98,7 +98,7 @@ class ActiveLineages {
 }
 
 interface Creator {
-  kind: 'person' | 'key' | 'operator'
+  kind: 'user' | 'key' | 'operator'
   name: string
 }
 
@@ -119,6 +119,6 @@ function storedCreator({ created_by, created_by_kind }: KeyRow): Creator | null 
   if (created_by === null) return null
   const [, kind, name] = /^(key|operator) (.+)$/s.exec(created_by) ?? []
   // Of keys created before the kind was stored, the text is all that tells it.
-  if (created_by_kind === 'person' || !kind || !name) return { kind: 'person', name: created_by }
+  if (created_by_kind === 'user' || !kind || !name) return { kind: 'user', name: created_by }
   return { kind: kind as 'key' | 'operator', name }
 }

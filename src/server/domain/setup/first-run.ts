@@ -41,7 +41,7 @@ export async function prepareFirstRun(services: Services): Promise<FirstRun | un
     await writeAudit(db, services, {
       workspaceId: workspace.id,
       actor,
-      action: 'person.invited',
+      action: 'user.invited',
       target: { id: link.id, name: 'the first owner' },
       changes: { role: [null, 'owner'] },
     })

@@ -2,7 +2,7 @@
 // adds.
 import type { AccessRules } from '../../../contract/edge/access-rules.ts'
 import type { ClaimedTunnel } from '../../../contract/edge/tunnel-fields.ts'
-import { type Refusal, TUNNELS_PER_EDGE_MAX } from '../../../contract/edge/tunnels.ts'
+import { type RejectionReason, TUNNELS_PER_EDGE_MAX } from '../../../contract/edge/tunnels.ts'
 import { DAY_MS, HOUR_MS } from '../../../lib/time.ts'
 import type { Tx } from '../../store/engine/store.ts'
 import { findOtherTunnels, type OtherTunnel, resolveKeys } from '../../store/tunnels/admission.ts'
@@ -40,8 +40,8 @@ export interface AdmissionRequest {
   isClaim: boolean
 }
 
-export interface RefusedTunnel {
-  reason: Refusal
+export interface RejectedTunnel {
+  reason: RejectionReason
   message: string
 }
 
@@ -50,7 +50,7 @@ export interface Admission {
   /** Of TCP tunnels, by tunnel id. */
   ports: Map<string, number>
   /** By tunnel id. */
-  refused: Map<string, RefusedTunnel>
+  rejected: Map<string, RejectedTunnel>
   /** Of the admitted tunnels, once for each name. */
   names: { workspace: string; name: string; access: AccessRules | null }[]
   /**
@@ -65,10 +65,10 @@ interface Candidate extends NameId, LimitedTunnel {}
 
 /** Locks the names. The caller has locked the session, and stores the rows. */
 export async function admit(tx: Tx, services: Services, request: AdmissionRequest): Promise<Admission> {
-  const refused: Admission['refused'] = new Map()
-  const valid = await checkKeys(tx, services, request, refused)
-  const withinLimit = await checkLimit(tx, request, valid, refused)
-  const { admitted: candidates, quotas } = await checkQuota(tx, request.edgeId, withinLimit, refused)
+  const rejected: Admission['rejected'] = new Map()
+  const valid = await checkKeys(tx, services, request, rejected)
+  const withinLimit = await checkLimit(tx, request, valid, rejected)
+  const { admitted: candidates, quotas } = await checkQuota(tx, request.edgeId, withinLimit, rejected)
   const tcp = candidates.filter(({ parsed }) => parsed.tunnel.type === 'tcp')
   const assignPort = await lockPorts(tx, services, tcp, request.isClaim)
   const rules = await lockNames(tx, services, candidates)
@@ -81,26 +81,26 @@ export async function admit(tx: Tx, services: Services, request: AdmissionReques
     const key = keyOf(candidate)
     const sameName = others.get(key) ?? []
     if (!mayShare(tunnel, sameName, request.isClaim)) {
-      refused.set(tunnel.id, { reason: 'name_taken', message: takenMessage(tunnel, sameName) })
+      rejected.set(tunnel.id, { reason: 'name_taken', message: takenMessage(tunnel, sameName) })
       continue
     }
     const port = tunnel.type === 'tcp' ? await assignPort(candidate) : undefined
     if (typeof port === 'object') {
-      refused.set(tunnel.id, port)
+      rejected.set(tunnel.id, port)
       continue
     }
     if (port !== undefined) ports.set(tunnel.id, port)
     rows.push(rowOf(services, request, { ...candidate, port }))
     names.set(key, { workspace: tunnel.workspace, name: tunnel.name, access: rules.get(key) ?? null })
   }
-  return { rows, ports, refused, names: [...names.values()], moved, quotas }
+  return { rows, ports, rejected, names: [...names.values()], moved, quotas }
 }
 
 async function checkKeys(
   tx: Tx,
   { clock, defaultQuotas }: Services,
   { tunnels, isClaim }: AdmissionRequest,
-  refused: Admission['refused'],
+  rejected: Admission['rejected'],
 ): Promise<Candidate[]> {
   const keyIds = new Set(tunnels.map(({ tunnel }) => tunnel.keyId))
   const resolved = keyIds.size === 0 ? [] : await resolveKeys(tx, [...keyIds])
@@ -108,28 +108,28 @@ async function checkKeys(
   return tunnels.flatMap((parsed) => {
     const { workspace, keyId, name } = parsed.tunnel
     const key = byId.get(keyId)
-    const refuse = (reason: Refusal, message: string) => {
-      refused.set(parsed.tunnel.id, { reason, message })
+    const reject = (reason: RejectionReason, message: string) => {
+      rejected.set(parsed.tunnel.id, { reason, message })
       return []
     }
     // Another workspace and one that does not exist are the same to the edge.
     if (key?.slug !== workspace)
-      return refuse('invalid_key', 'The API key is not an active key of the workspace. Use another one.')
+      return reject('invalid_key', 'The API key is not an active key of the workspace. Use another one.')
     if (key.provisioned_at === null)
-      return refuse(
+      return reject(
         'not_provisioned',
         `The workspace "${workspace}" is not provisioned. Ask the operator to provision it.`,
       )
     if (key.archived_at !== null)
-      return refuse(
+      return reject(
         'invalid_key',
         `The workspace "${workspace}" is archived. Ask the operator to restore it.`,
       )
     if (!key.isActive)
-      return refuse('invalid_key', 'The API key is not an active key of the workspace. Use another one.')
+      return reject('invalid_key', 'The API key is not an active key of the workspace. Use another one.')
     // A tunnel that is open stays open: its edge rejects the traffic.
     if (isClaim && isReached(key.usage_level, key.usage_level_until ?? 0, clock()))
-      return refuse('limit_reached', QUOTA_REACHED)
+      return reject('limit_reached', QUOTA_REACHED)
     const quota = limitOf(key.quota_tunnels, defaultQuotas.tunnels)
     return { parsed, workspace_id: key.workspace_id, name, quota }
   })
@@ -139,7 +139,7 @@ async function checkLimit(
   tx: Tx,
   { edgeId }: AdmissionRequest,
   candidates: Candidate[],
-  refused: Admission['refused'],
+  rejected: Admission['rejected'],
 ): Promise<Candidate[]> {
   if (candidates.length === 0) return candidates
   const counts = await countTunnels(tx, edgeId, [...new Set(candidates.map((each) => each.workspace_id))])
@@ -147,7 +147,7 @@ async function checkLimit(
     const count = counts.get(workspace_id) ?? 0
     counts.set(workspace_id, count + 1)
     if (count < TUNNELS_PER_EDGE_MAX) return true
-    refused.set(parsed.tunnel.id, {
+    rejected.set(parsed.tunnel.id, {
       reason: 'limit_reached',
       message: `The workspace has ${TUNNELS_PER_EDGE_MAX} open tunnels at this edge, which is the limit.`,
     })

@@ -1,6 +1,6 @@
 // An edge claims the name of a tunnel before it opens it.
 import type { AccessRules } from '../../../contract/edge/access-rules.ts'
-import type { ClaimRefusal, ClaimResult, TunnelClaim } from '../../../contract/edge/tunnels.ts'
+import type { ClaimRejectionReason, ClaimResult, TunnelClaim } from '../../../contract/edge/tunnels.ts'
 import { announce, publishChange } from '../../directory/propagation.ts'
 import type { Tx } from '../../store/engine/store.ts'
 import { lockSessionShared } from '../../store/tunnels/edge-sessions.ts'
@@ -49,29 +49,29 @@ async function decide(
 ): Promise<{ result: ClaimResult; changes: Changes }> {
   const session =
     (await lockSessionShared(tx, edgeId, sessionId)) ?? (await enterSession(tx, services, edgeId, sessionId))
-  if (!session) return refuse('replaced', 'Another process uses the credential of this edge.')
+  if (!session) return reject('replaced', 'Another process uses the credential of this edge.')
   if (!isLive(session))
     throw new Fault('unavailable', {
       message: `This edge has not reported its tunnels for ${LEASE_MS / 1_000} seconds. It has to sync first.`,
       retryAfterS: RETRY_AFTER_S,
     })
   if (sequence <= session.sequence) return repeatClaim(tx, edgeId, tunnel)
-  const { rows, ports, refused, names, moved, quotas } = await admit(tx, services, {
+  const { rows, ports, rejected, names, moved, quotas } = await admit(tx, services, {
     edgeId,
     sequence,
     tunnels: [parsed],
     isClaim: true,
   })
-  const refusal = refused.get(tunnel.id)
-  if (refusal) {
+  const rejection = rejected.get(tunnel.id)
+  if (rejection) {
     // The quota may have been lowered since the last tunnel was opened.
     await alertTunnels(tx, services, quotas)
-    return refuse(refusal.reason, refusal.message)
+    return reject(rejection.reason, rejection.message)
   }
   for (const other of moved) {
     const marked = await markMoved(tx, other, services.clock())
     if (marked && marked.close_reason !== 'moved')
-      return refuse('closed', closedBy(marked.close_requested_by))
+      return reject('closed', closedBy(marked.close_requested_by))
   }
   for (const row of rows) await store(tx, services, row, tunnel)
   await alertTunnels(tx, services, quotas)
@@ -97,7 +97,7 @@ async function store(tx: Tx, services: Services, row: ReportedRow, tunnel: Tunne
 async function repeatClaim(tx: Tx, edgeId: string, tunnel: TunnelClaim['tunnel']) {
   const [stored] = await findTunnels(tx, edgeId, [tunnel.id])
   if (!stored || !isSameTunnel(tunnel, stored))
-    return refuse(
+    return reject(
       'outdated',
       'The tunnel was closed before its claim arrived at the control plane. Try again.',
     )
@@ -112,7 +112,7 @@ const grant = (access: AccessRules | null, port: number | undefined) => ({
   ...(port !== undefined && { port }),
 })
 
-const refuse = (reason: ClaimRefusal, message: string) => ({
+const reject = (reason: ClaimRejectionReason, message: string) => ({
   result: { granted: false as const, reason, message },
   changes: [],
 })

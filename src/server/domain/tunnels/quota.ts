@@ -1,5 +1,5 @@
 // The quota of open tunnels, at all edges together.
-import type { Refusal } from '../../../contract/edge/tunnels.ts'
+import type { RejectionReason } from '../../../contract/edge/tunnels.ts'
 import type { Tx } from '../../store/engine/store.ts'
 import { countOpenTunnels } from '../../store/quotas.ts'
 import { lockWorkspaces } from '../../store/workspaces.ts'
@@ -23,7 +23,7 @@ export async function checkQuota<T extends LimitedTunnel>(
   tx: Tx,
   edgeId: string,
   candidates: T[],
-  refused: Map<string, { reason: Refusal; message: string }>,
+  rejected: Map<string, { reason: RejectionReason; message: string }>,
 ): Promise<{ admitted: T[]; quotas: Quotas }> {
   const withQuota = candidates.filter(({ quota }) => quota !== null)
   if (withQuota.length === 0) return { admitted: candidates, quotas: new Map() }
@@ -43,7 +43,7 @@ export async function checkQuota<T extends LimitedTunnel>(
       open.set(workspace_id, count + 1)
       return true
     }
-    refused.set(parsed.tunnel.id, {
+    rejected.set(parsed.tunnel.id, {
       reason: 'limit_reached',
       message:
         `The workspace has ${quota} open tunnels, which is its quota. Close others, or ask the operator for ` +

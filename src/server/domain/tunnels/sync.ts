@@ -121,7 +121,7 @@ async function applyChanges(
   )
   const {
     rows: opened,
-    refused,
+    rejected,
     names,
     quotas,
   } = await admit(tx, services, {
@@ -140,7 +140,7 @@ async function applyChanges(
   if (snapshot?.isLast) ended.push(...(await endUnreported(tx, edgeId, snapshot.first)))
   await recordTunnels(tx, services, { closed: ended, opened })
   await alertTunnels(tx, services, quotas)
-  const close = [...refused].map(([id, { reason, message }]) => ({ id, reason, message }))
+  const close = [...rejected].map(([id, { reason, message }]) => ({ id, reason, message }))
   return { close, grantRequired: ungranted.map(({ tunnel }) => tunnel.id), names }
 }
 

@@ -1,7 +1,7 @@
 // Assigns the ports of TCP tunnels. A port belongs to one name of one workspace in the whole installation
 // until it expires or the operator releases it: programs that connect to it trust that it leads to the same
 // server as before.
-import type { Refusal } from '../../../contract/edge/tunnels.ts'
+import type { RejectionReason } from '../../../contract/edge/tunnels.ts'
 import { type PortRange, portLimitMessage, type TcpPortSettings } from '../../../lib/net/tcp-ports.ts'
 import type { Tx } from '../../store/engine/store.ts'
 import { keyOf, type NameId } from '../../store/tunnels/names.ts'
@@ -17,13 +17,13 @@ export interface PortCandidate extends NameId {
   parsed: ParsedTunnel
 }
 
-interface RefusedPort {
-  reason: Refusal
+interface RejectedPort {
+  reason: RejectionReason
   message: string
 }
 
 /** The port of an admitted tunnel, or why it gets none. */
-export type AssignPort = (candidate: PortCandidate) => Promise<number | RefusedPort>
+export type AssignPort = (candidate: PortCandidate) => Promise<number | RejectedPort>
 
 /**
  * Locks the assigned ports of these names, and the workspaces of names without one, so that two transactions
@@ -66,10 +66,10 @@ async function checkPortLimit(
   tx: Tx,
   { workspace_id }: PortCandidate,
   settings: TcpPortSettings,
-): Promise<RefusedPort | undefined> {
+): Promise<RejectedPort | undefined> {
   const names = await listNamesWithPort(tx, workspace_id, settings.perWorkspace)
   if (names.length < settings.perWorkspace) return undefined
-  return refuse('limit_reached', portLimitMessage(names, settings, RELEASE))
+  return reject('limit_reached', portLimitMessage(names, settings, RELEASE))
 }
 
 async function insertAnyPort(tx: Tx, candidate: PortCandidate, choices: number[]) {
@@ -99,31 +99,31 @@ function randomPorts({ first, last }: PortRange, random: Services['random']): nu
   })
 }
 
-const refuse = (reason: Refusal, message: string): RefusedPort => ({ reason, message })
+const reject = (reason: RejectionReason, message: string): RejectedPort => ({ reason, message })
 
 const RELEASE = 'release one earlier with `adit admin port release`'
 
-const DISABLED = refuse(
+const DISABLED = reject(
   'tcp_disabled',
   'TCP tunnels are disabled on this server. The operator enables them with ADIT_TCP_PORTS.',
 )
 
-const NO_FREE_PORT = refuse(
+const NO_FREE_PORT = reject(
   'no_port',
   'All or nearly all ports for TCP tunnels are assigned. The operator can extend ADIT_TCP_PORTS, or release ' +
     'ports with `adit admin port release`. Retry later.',
 )
 
-const NOT_REPORTED = refuse(
+const NOT_REPORTED = reject(
   'no_port',
   'The edge has not reported the port at which the TCP tunnel is open. Start the tunnel client again.',
 )
 
 const differentPort = (name: string, port: number) =>
-  refuse('no_port', `The port of the name "${name}" is ${port} now. Start the tunnel client again.`)
+  reject('no_port', `The port of the name "${name}" is ${port} now. Start the tunnel client again.`)
 
 const portOutOfRange = (port: number) =>
-  refuse(
+  reject(
     'no_port',
     `The tunnel is open at port ${port}, which is not in ADIT_TCP_PORTS. Start the tunnel client again to ` +
       'get another port, or ask the operator to extend ADIT_TCP_PORTS.',
@@ -131,7 +131,7 @@ const portOutOfRange = (port: number) =>
 
 /** Does not say whose: that may be another workspace. */
 const portOfAnother = (port: number) =>
-  refuse(
+  reject(
     'no_port',
     `The tunnel is open at port ${port}, which belongs to another name. Start the tunnel client again to ` +
       'get another port.',

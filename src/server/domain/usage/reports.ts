@@ -30,7 +30,7 @@ export function dailyMaxOf(gbps: number): Totals {
 
 type UsageReport = Static<(typeof reportUsage)['body']>
 type Receipt = Static<(typeof reportUsage)['response']['schema']>
-type Reason = Receipt['refused'][number]['reason']
+type Reason = Receipt['rejected'][number]['reason']
 
 /** Ids by slug, without workspaces of which the edge has verified no key: to it, they do not exist. */
 export type FindWorkspaceIds = (
@@ -56,14 +56,14 @@ export async function ingestReport(
   for (const { workspace } of tunnels) slugs.add(workspace)
   const workspaces = await findWorkspaceIds(edgeId, slugs)
   const now = services.clock()
-  const refused: Receipt['refused'] = []
+  const rejected: Receipt['rejected'] = []
 
   /** Sets the workspaces of the items in place: copies of thousands of them take noticeably longer. */
   function accept<T extends ParsedItem>(list: 'counters' | 'tunnels', items: T[]): T[] {
     return items.filter((item) => {
       const workspaceId = workspaces.get(item.workspace)
       const reason = workspaceId === undefined ? 'unknown_workspace' : rejectionReason(item, now)
-      if (reason !== undefined) refused.push({ list, index: item.index, reason })
+      if (reason !== undefined) rejected.push({ list, index: item.index, reason })
       else item.workspaceId = workspaceId as string
       return reason === undefined
     })
@@ -75,20 +75,20 @@ export async function ingestReport(
     counters: accept('counters', parsedCounters),
     tunnels: accept('tunnels', parsedTunnels),
   }
-  const rejected = await services.mergeUsage(report)
+  const overLimit = await services.mergeUsage(report)
   services.afterReport(report.counters)
-  const reasons = new Map(rejected.map((one) => [dayKey(one), one.reason]))
+  const reasons = new Map(overLimit.map((one) => [dayKey(one), one.reason]))
   for (const item of reasons.size > 0 ? report.counters : []) {
     const reason = reasons.get(dayKey(item))
-    if (reason !== undefined) refused.push({ list: 'counters', index: item.index, reason })
+    if (reason !== undefined) rejected.push({ list: 'counters', index: item.index, reason })
   }
-  refused.sort((a, b) => (a.list < b.list ? -1 : a.list > b.list ? 1 : a.index - b.index))
-  const accepted = counters.length + tunnels.length - refused.length
+  rejected.sort((a, b) => (a.list < b.list ? -1 : a.list > b.list ? 1 : a.index - b.index))
+  const accepted = counters.length + tunnels.length - rejected.length
   const { instruments } = services
   instruments.usageReports += 1
   instruments.usageItems.accepted += accepted
-  for (const { reason } of refused) instruments.usageItems[reason] += 1
-  return { accepted, refused }
+  for (const { reason } of rejected) instruments.usageItems[reason] += 1
+  return { accepted, rejected }
 }
 
 interface ParsedItem {

@@ -95,7 +95,7 @@ export async function addWorkspace(
     key_creator_role: null,
     two_factor_required_at: null,
     archived_at: null,
-    creator_id: actor.kind === 'person' ? actor.id : null,
+    creator_id: actor.kind === 'user' ? actor.id : null,
     ...NO_QUOTA_OVERRIDES,
   }
   if (!(await insertWorkspace(db, row)))

@@ -71,7 +71,7 @@ export function requireMayCreateKey(workspace: AuthorizedWorkspace, actor: Actor
   const { keysManageKeys, keyCreators } = policyOf(workspace)
   requireNotArchived(workspace, actor)
   if (actor.kind === 'key' && !keysManageKeys) throw managedByUsers('create')
-  if (actor.kind === 'person' && keyCreators === 'owner' && workspace.role !== 'owner')
+  if (actor.kind === 'user' && keyCreators === 'owner' && workspace.role !== 'owner')
     throw new Fault('forbidden', {
       message: 'The policy of this workspace lets only owners create API keys.',
     })

@@ -46,7 +46,7 @@ export function createSessionAuthenticator(services: Services, auth: () => Promi
     if (!user) return undefined
     const session = { id: sessionId, needs: 'member' as const }
     const { address } = caller.browser
-    return { ...caller, user, actor: { kind: 'person', id: user.id, name: user.name, address, session } }
+    return { ...caller, user, actor: { kind: 'user', id: user.id, name: user.name, address, session } }
   }
 
   async function requireMember(

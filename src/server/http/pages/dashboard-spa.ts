@@ -12,7 +12,7 @@ import { acceptsPage, basePath } from '../server/paths.ts'
 /** The routes of web/src/app.tsx. */
 const PAGES = [
   '/sign-in',
-  '/forgotten',
+  '/forgot-password',
   '/link',
   '/device',
   '/account',

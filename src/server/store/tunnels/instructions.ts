@@ -1,6 +1,6 @@
 // SQL of what edges have to do about their open tunnels: close them, or apply other access rules. The column
-// `instruction_sequence` is null if there is nothing to do, 0 if the edge has not been told, and otherwise the
-// sequence of the sync whose response has told it.
+// `instruction_sequence` is null if there is nothing to do, 0 if the edge has not been told, and otherwise
+// the sequence of the sync whose response has told it.
 import { sql } from 'kysely'
 import { isPostgres } from '../engine/bulk.ts'
 import type { Tx } from '../engine/store.ts'

@@ -22,9 +22,9 @@ for (const engine of engines) {
     const [first, second] = [await addTunnelEdge(server, 'a'), await addTunnelEdge(server, 'b')]
     const tunnel = tunnelOf(server)
     assert.deepEqual(await first.claim(tunnel), { granted: true, access: null })
-    const refused = await second.claim(tunnelOf(server))
-    assert.equal(reasonOf(refused), 'name_taken')
-    assert.match((refused as { message: string }).message, /"my-app" is in use at another edge/)
+    const rejected = await second.claim(tunnelOf(server))
+    assert.equal(reasonOf(rejected), 'name_taken')
+    assert.match((rejected as { message: string }).message, /"my-app" is in use at another edge/)
     assert.deepEqual(await storedTunnels(server, second.id), [])
     await first.sync({ changed: [tunnel] })
     await first.sync({ closed: [tunnel.id] })
@@ -70,14 +70,14 @@ for (const engine of engines) {
     const revoked = await createKey(ctx, { label: 'gone' })
     await revoke(ctx, revoked.id)
     const edge = await addTunnelEdge(server, 'a')
-    const refusalOf = (given: object) => edge.claim(tunnelOf(server, given))
+    const rejectionOf = (given: object) => edge.claim(tunnelOf(server, given))
     const unprovisioned = { workspace: 'other', keyId: other.key.id }
-    assert.equal(reasonOf(await refusalOf(unprovisioned)), 'not_provisioned')
-    const unknown = await refusalOf({ workspace: 'nobody' })
+    assert.equal(reasonOf(await rejectionOf(unprovisioned)), 'not_provisioned')
+    const unknown = await rejectionOf({ workspace: 'nobody' })
     assert.equal(reasonOf(unknown), 'invalid_key')
-    assert.deepEqual(await refusalOf({ workspace: 'other' }), unknown, 'a foreign workspace looks unknown')
+    assert.deepEqual(await rejectionOf({ workspace: 'other' }), unknown, 'a foreign workspace looks unknown')
     for (const keyId of [other.key.id, revoked.id, 'tok_unknown'])
-      assert.deepEqual(await refusalOf({ keyId }), unknown)
+      assert.deepEqual(await rejectionOf({ keyId }), unknown)
     assert.deepEqual(await storedTunnels(server, edge.id), [])
   })
 
@@ -142,13 +142,17 @@ for (const engine of engines) {
     const [tunnel, pooled] = [tunnelOf(server, { resume }), tunnelOf(server, { pool: true })]
     await old.sync({ changed: [tunnel, pooled] })
     assert.equal((await admin.remove(`/workspaces/acme/tunnels/${tunnel.id}`)).status, 200)
-    const refused = { granted: false, reason: 'closed', message: 'Adam closed this tunnel in the dashboard.' }
+    const rejected = {
+      granted: false,
+      reason: 'closed',
+      message: 'Adam closed this tunnel in the dashboard.',
+    }
     const claim = (edge: TunnelEdge) => edge.claim(tunnelOf(server, { resume, pool: true }))
-    for (const edge of [next, old, next]) assert.deepEqual(await claim(edge), refused)
+    for (const edge of [next, old, next]) assert.deepEqual(await claim(edge), rejected)
     await old.sync({ closed: [pooled.id] })
-    assert.deepEqual(await next.claim(tunnelOf(server, { resume })), refused)
+    assert.deepEqual(await next.claim(tunnelOf(server, { resume })), rejected)
     await expireLease(server, old.id)
-    assert.deepEqual(await claim(next), refused)
+    assert.deepEqual(await claim(next), rejected)
     assert.equal((await old.sync()).resync, true)
     const { close } = await old.sync({ changed: [tunnel] })
     assert.deepEqual(
@@ -190,8 +194,8 @@ for (const engine of engines) {
     await edge.sync({ changed: [again] })
     await closeInDashboard(again)
     edge.restart()
-    const refused = { granted: false, reason: 'closed', message: expected('').message }
-    assert.deepEqual(await edge.claim(open()), refused)
+    const rejected = { granted: false, reason: 'closed', message: expected('').message }
+    assert.deepEqual(await edge.claim(open()), rejected)
     assert.deepEqual((await edge.sync()).close, [expected(again.id)])
     await edge.sync({ closed: [again.id] })
     assert.deepEqual(await storedTunnels(server, edge.id), [])
@@ -240,7 +244,7 @@ for (const engine of engines) {
     assert.deepEqual(await storedTunnels(server, edge.id), [first.id, claimed.id].sort())
   })
 
-  test(`${engine}: claims of an older session are refused, and a new session replaces its tunnels`, async (t) => {
+  test(`${engine}: claims of an older session are rejected, and a new session replaces its tunnels`, async (t) => {
     const server = await serve(t, { engine })
     const edge = await addTunnelEdge(server, 'a')
     const { session } = edge.state

@@ -30,7 +30,7 @@ async function addProvisioned(server: TestServer, slug: string) {
 const tcp = (server: TestServer, name: string, given = {}) =>
   tunnelOf(server, { type: 'tcp', name, url: `tcp://${name}.acme.localhost`, ...given })
 
-/** The port, or the reason of a refusal. */
+/** The port, or the reason of a rejection. */
 async function claim(edge: TunnelEdge, tunnel: ReturnType<typeof tcp>): Promise<number | string> {
   const result = await edge.claim(tunnel)
   return result.granted ? (result.port ?? 'no port') : result.reason
@@ -125,11 +125,11 @@ for (const engine of engines) {
     const other = await addProvisioned(server, 'other')
     const edge = await addTunnelEdge(server, 'a')
     const ports = [await use(server, edge, 'one'), await use(server, edge, 'two')]
-    const refused = await edge.claim(tcp(server, 'three'))
-    assert.ok(!refused.granted)
-    assert.equal(refused.reason, 'limit_reached')
+    const rejected = await edge.claim(tcp(server, 'three'))
+    assert.ok(!rejected.granted)
+    assert.equal(rejected.reason, 'limit_reached')
     assert.match(
-      refused.message,
+      rejected.message,
       /ports for 2 TCP tunnels, which is the limit.*: one, two\. .*adit admin port/,
     )
     assert.deepEqual([await use(server, edge, 'one'), await use(server, edge, 'two')], ports)
@@ -196,22 +196,22 @@ for (const engine of engines) {
     const free = assigned === 20_000 ? 20_001 : 20_000
     const at = (name: string, port: number, given = {}) =>
       tcp(server, name, { url: `tcp://${name}.acme.localhost:${port}`, ...given })
-    const refusals = async (tunnel: ReturnType<typeof tcp>) =>
+    const rejections = async (tunnel: ReturnType<typeof tcp>) =>
       (await edge.sync({ changed: [tunnel] })).close.map(({ reason, message }) => `${reason}: ${message}`)
-    const assertRefused = async (tunnel: ReturnType<typeof tcp>, message: RegExp) => {
-      const refused = await refusals(tunnel)
-      assert.equal(refused.length, 1)
-      assert.match(refused[0] ?? '', message)
+    const assertRejected = async (tunnel: ReturnType<typeof tcp>, message: RegExp) => {
+      const rejected = await rejections(tunnel)
+      assert.equal(rejected.length, 1)
+      assert.match(rejected[0] ?? '', message)
     }
-    assert.deepEqual(await refusals(at('db', assigned)), [])
-    await assertRefused(at('db', free), /^no_port: The port of the name "db" is \d+ now\./)
-    await assertRefused(
+    assert.deepEqual(await rejections(at('db', assigned)), [])
+    await assertRejected(at('db', free), /^no_port: The port of the name "db" is \d+ now\./)
+    await assertRejected(
       at('db', assigned, other),
       /^no_port: .* open at port \d+, which belongs to another name\./,
     )
-    await assertRefused(at('cache', 30_000), /^no_port: .* port 30000, which is not in ADIT_TCP_PORTS\./)
-    await assertRefused(tcp(server, 'cache'), /^no_port: The edge has not reported the port/)
-    assert.deepEqual(await refusals(at('cache', free)), [])
+    await assertRejected(at('cache', 30_000), /^no_port: .* port 30000, which is not in ADIT_TCP_PORTS\./)
+    await assertRejected(tcp(server, 'cache'), /^no_port: The edge has not reported the port/)
+    assert.deepEqual(await rejections(at('cache', free)), [])
     assert.deepEqual((await portsOf(server)).map(({ name, port }) => [name, port]).toSorted(), [
       ['cache', free],
       ['db', assigned],
@@ -246,13 +246,13 @@ for (const engine of engines) {
       await addTunnelEdge(server, 'c', moved.url),
     ] as const
     assert.equal(await use(server, a, 'db'), 20_000)
-    const refused = await b.claim(tcp(server, 'db'))
-    assert.ok(!refused.granted)
-    assert.deepEqual([refused.reason, /ADIT_TCP_PORTS/.test(refused.message)], ['tcp_disabled', true])
+    const rejected = await b.claim(tcp(server, 'db'))
+    assert.ok(!rejected.granted)
+    assert.deepEqual([rejected.reason, /ADIT_TCP_PORTS/.test(rejected.message)], ['tcp_disabled', true])
     assert.deepEqual([await use(server, c, 'db'), await use(server, c, 'cache')], [20_000, 30_000])
   })
 
-  test(`${engine}: a refused claim assigns no port`, async (t) => {
+  test(`${engine}: a rejected claim assigns no port`, async (t) => {
     const server = await serve(t, { engine, env: { ADIT_TCP_PORTS: '20000-20999' } })
     const [a, b] = [await addTunnelEdge(server, 'a'), await addTunnelEdge(server, 'b')]
     assert.equal((await a.claim(tunnelOf(server, { name: 'web' }))).granted, true)

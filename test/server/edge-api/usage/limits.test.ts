@@ -29,7 +29,7 @@ for (const engine of engines) {
       tunnels: [{ workspace: 'acme', minute: '2026-03-01T10:00:00.000Z', open: 3 }],
     })
     assert.equal(status, 200)
-    assert.partialDeepStrictEqual(json, { accepted: 2, refused: [tooLarge(1)] })
+    assert.partialDeepStrictEqual(json, { accepted: 2, rejected: [tooLarge(1)] })
     assert.equal(await totalOf(server, other.key.token), 7)
     const usage = (await server.call('GET', '/usage?days=1')).json
     assert.deepEqual([usage.totalBytes, usage.peakTunnels], [0, 3])
@@ -39,7 +39,7 @@ for (const engine of engines) {
     const server = await serve(t, { engine, clock, env: { ADIT_USAGE_LINK_GBPS: '1' } })
     const edge = await addEdge(server)
     const send = async (epoch: string, given: object) =>
-      (await edge.report({ epoch, counters: [counter(given)] })).json.refused
+      (await edge.report({ epoch, counters: [counter(given)] })).json.rejected
     const part = BYTES_MAX / 50
     assert.deepEqual(await send('a', { bytesIn: BYTES_MAX - part }), [])
     assert.deepEqual(await send('b', { bytesIn: part + 1 }), [tooLarge(0)])
@@ -52,7 +52,7 @@ for (const engine of engines) {
     assert.equal(await totalOf(server), 2 * BYTES_MAX)
     const honest = await addEdge(server, 'honest')
     const { json } = await honest.report({ epoch: 'a', counters: [counter({ bytesIn: 5 })] })
-    assert.partialDeepStrictEqual(json, { accepted: 1, refused: [] })
+    assert.partialDeepStrictEqual(json, { accepted: 1, rejected: [] })
     assert.equal(await totalOf(server), 2 * BYTES_MAX + 5)
     const unchecked = BYTES_MAX / 100
     assert.deepEqual(await send('d', { bytesIn: unchecked + 1 }), [tooLarge(0)])
@@ -90,24 +90,27 @@ for (const engine of engines) {
       )
     const rejected = (index: number) => ({ list: 'counters', index, reason: 'too_many_epochs' })
     for (let index = 0; index < 3; index++)
-      assert.partialDeepStrictEqual(await send(`zero${index}`, {}), { accepted: 1, refused: [] })
+      assert.partialDeepStrictEqual(await send(`zero${index}`, {}), { accepted: 1, rejected: [] })
     assert.equal(await rows(), 0, 'zeros are not stored')
     for (let index = 0; index < 100; index++)
-      assert.partialDeepStrictEqual(await send(`e${index}`, { bytesIn: 1 }), { accepted: 1, refused: [] })
-    assert.partialDeepStrictEqual(await send('e100', { bytesIn: 1 }), { accepted: 0, refused: [rejected(0)] })
+      assert.partialDeepStrictEqual(await send(`e${index}`, { bytesIn: 1 }), { accepted: 1, rejected: [] })
+    assert.partialDeepStrictEqual(await send('e100', { bytesIn: 1 }), {
+      accepted: 0,
+      rejected: [rejected(0)],
+    })
     assert.partialDeepStrictEqual(await send('e100', { lastSeen: '2026-03-01T10:00:00.000Z' }), {
       accepted: 0,
-      refused: [rejected(0)],
+      rejected: [rejected(0)],
     })
     assert.partialDeepStrictEqual(
       await send('e100', {}),
-      { accepted: 1, refused: [] },
+      { accepted: 1, rejected: [] },
       'zeros change nothing',
     )
     assert.equal(await rows(), 100)
     assert.partialDeepStrictEqual(
       await send('e99', { bytesIn: 5 }),
-      { accepted: 1, refused: [] },
+      { accepted: 1, rejected: [] },
       'a known epoch continues',
     )
     const { json } = await edge.report({
@@ -116,10 +119,10 @@ for (const engine of engines) {
     })
     assert.partialDeepStrictEqual(
       json,
-      { accepted: 1, refused: [rejected(0)] },
+      { accepted: 1, rejected: [rejected(0)] },
       'another day has its own epochs',
     )
-    assert.partialDeepStrictEqual(await send('e100', { bytesIn: 20 }, honest), { accepted: 1, refused: [] })
+    assert.partialDeepStrictEqual(await send('e100', { bytesIn: 20 }, honest), { accepted: 1, rejected: [] })
     assert.equal(await totalOf(server), 99 + 5 + 20)
   })
 
@@ -161,8 +164,8 @@ for (const engine of engines) {
         epoch: 'e',
         counters: [counter({ bytesIn }), counter({ workspace: 'other', bytesIn })],
       })
-    assert.partialDeepStrictEqual((await send(10)).json, { accepted: 1, refused: [tooLarge(0)] })
-    assert.partialDeepStrictEqual((await send(9)).json, { accepted: 2, refused: [] })
+    assert.partialDeepStrictEqual((await send(10)).json, { accepted: 1, rejected: [tooLarge(0)] })
+    assert.partialDeepStrictEqual((await send(9)).json, { accepted: 2, rejected: [] })
     assert.match((await server.call('GET', '/usage?days=1')).text, /"totalBytes":9223372036854775807,/)
     assert.equal(await totalOf(server, other.key.token), 10)
   })

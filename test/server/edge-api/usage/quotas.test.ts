@@ -104,7 +104,7 @@ for (const engine of engines) {
     await until('100 %', async () => (await levelAt(edge, server)) === 'reached')
   })
 
-  test(`${engine}: at a reached quota claims are refused, and tunnels that are open stay`, async (t) => {
+  test(`${engine}: at a reached quota claims are rejected, and tunnels that are open stay`, async (t) => {
     const server = await serve(t, { engine })
     const edge = await addTunnelEdge(server, 'a')
     const [open, other] = [tunnelOf(server), tunnelOf(server, { name: 'other' })]
@@ -113,9 +113,9 @@ for (const engine of engines) {
     const report = { epoch: 'e-1', counters: [counter(10)] }
     assert.equal((await edge.post('/usage', report)).status, 200)
     await setQuotas(server.services, operator, 'acme', { bytes: 10 })
-    const refused = await edge.claim(other)
-    assert.partialDeepStrictEqual(refused, { granted: false, reason: 'limit_reached' })
-    assert.match((refused as { message: string }).message, /used up its quota/)
+    const rejected = await edge.claim(other)
+    assert.partialDeepStrictEqual(rejected, { granted: false, reason: 'limit_reached' })
+    assert.match((rejected as { message: string }).message, /used up its quota/)
     assert.deepEqual((await edge.sync({ previous: 0, changed: [open] })).close, [])
     await setQuotas(server.services, operator, 'acme', { bytes: 11 })
     assert.equal((await edge.claim(other)).granted, true)
@@ -168,8 +168,8 @@ for (const engine of engines) {
       return rows.map((row) => row.dedup_key.replace(/^\S+ /, ''))
     }
     assert.equal((await first.claim(tunnelOf(server, { name: 'taken' }))).granted, true)
-    const refused = await second.claim(tunnelOf(server, { name: 'taken' }))
-    assert.partialDeepStrictEqual(refused, { granted: false, reason: 'name_taken' })
+    const rejected = await second.claim(tunnelOf(server, { name: 'taken' }))
+    assert.partialDeepStrictEqual(rejected, { granted: false, reason: 'name_taken' })
     assert.deepEqual(await alerts(), [])
     assert.equal((await second.claim(tunnelOf(server, { name: 'free' }))).granted, true)
     assert.deepEqual(await alerts(), ['tunnels 100 2'])

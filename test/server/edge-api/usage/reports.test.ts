@@ -26,7 +26,7 @@ for (const engine of engines) {
         tunnels: [{ workspace: 'acme', minute: '2026-03-01T10:02:00.000Z', open: 3 }],
       })
       assert.equal(status, 200)
-      assert.deepEqual(json, { accepted: 2, refused: [] })
+      assert.deepEqual(json, { accepted: 2, rejected: [] })
       const usage = (await server.call('GET', '/usage?days=1')).json
       const day = '2026-03-01T00:00:00.000Z'
       assert.deepEqual(
@@ -74,7 +74,7 @@ for (const engine of engines) {
     })
     assert.partialDeepStrictEqual(json, {
       accepted: 4,
-      refused: [
+      rejected: [
         { list: 'counters', index: 0, reason: 'unknown_workspace' },
         { list: 'counters', index: 3, reason: 'too_old' },
         { list: 'counters', index: 4, reason: 'in_future' },
@@ -132,7 +132,7 @@ for (const engine of engines) {
       counters: Array(2500).fill(valid),
       tunnels: Array(2500).fill(tunnels),
     })
-    assert.partialDeepStrictEqual(most.json, { accepted: 5000, refused: [] })
+    assert.partialDeepStrictEqual(most.json, { accepted: 5000, rejected: [] })
     assert.equal((await server.call('GET', '/usage')).json.totalBytes, 7)
   })
 

@@ -17,7 +17,7 @@ export function accountHandlers({
     'session.read': ({ user }) => accounts.describeSelf(services, user),
     'session.end': async ({ actor, browser, respond }) => {
       const { signOut } = await auth()
-      const cookies = await accounts.updateOwnAccount(services, actor, 'person.signed-out', (db) =>
+      const cookies = await accounts.updateOwnAccount(services, actor, 'user.signed-out', (db) =>
         signOut(db, browser),
       )
       return respond({ result: DONE, cookies })

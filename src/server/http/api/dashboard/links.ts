@@ -9,7 +9,7 @@ export function linkHandlers(deps: Dependencies): HandlerGroup<'links'> {
 
   return {
     'links.read': async (caller, { link }) => readLink(services, link, await findUserRow(caller)),
-    'links.use': async (caller, input) => {
+    'links.redeem': async (caller, input) => {
       const { browser, respond } = caller
       const { address } = browser
       const { hashPassword, signIn } = await auth()

@@ -14,13 +14,13 @@ export function twoFactorHandlers({
           message: 'Two-factor authentication is already on. Turn it off first.',
         })
       const { beginTwoFactor } = await auth()
-      return update(caller, { action: 'person.second-factor-begun', proof: 'password' }, (db) =>
+      return update(caller, { action: 'user.two-factor-started', proof: 'password' }, (db) =>
         beginTwoFactor(db, caller.browser, password),
       )
     },
     'two-factor.confirm': async (caller, { code }) => {
       const { confirmTwoFactor } = await auth()
-      return update(caller, { action: 'person.second-factor-added', proof: 'code' }, async (db) => ({
+      return update(caller, { action: 'user.two-factor-enabled', proof: 'code' }, async (db) => ({
         result: DONE,
         cookies: await confirmTwoFactor(db, caller.browser, {
           userId: caller.user.id,
@@ -31,7 +31,7 @@ export function twoFactorHandlers({
     },
     'two-factor.disable': async (caller, { password }) => {
       const { disableTwoFactor } = await auth()
-      return update(caller, { action: 'person.second-factor-removed', proof: 'password' }, async (db) => ({
+      return update(caller, { action: 'user.two-factor-disabled', proof: 'password' }, async (db) => ({
         result: DONE,
         cookies: await disableTwoFactor(db, caller.browser, password),
       }))
