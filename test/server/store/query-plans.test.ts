@@ -193,7 +193,7 @@ const tables: Record<string, Record<string, string>> = {
     bytes_in: '1',
     bytes_out: '1',
     streams: '1',
-    notice: `case when i % 100 = 0 then 0 end`,
+    instruction_sequence: `case when i % 100 = 0 then 0 end`,
   },
   tunnel_names: {
     workspace_id: `'w' || (i / 10 + 1)`,

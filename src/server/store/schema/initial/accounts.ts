@@ -1,6 +1,6 @@
 import type { Migration } from '../migration.ts'
 
-/** Columns of users, identities, sessions, verifications and two_factors are those that better-auth expects. */
+/** Columns of users, identities, sessions, verifications and two_factors are as better-auth expects them. */
 export const accounts: Migration = ({ int64, strict }) => [
   `create table users (
      id text primary key,
