@@ -48,7 +48,10 @@ async function setUp(
     atEnd(t, meter.stop)
     return meter
   }
-  return { server, relay, folder, notices, start }
+  /** A file of an earlier run with the same credential. */
+  const leave = (name: string, text: string) =>
+    writeFileSync(join(folder, `usage-${controlPlane.credentialFingerprint}-${name}.json`), text)
+  return { server, relay, folder, notices, start, leave }
 }
 
 const usageOf = async (server: TestServer, query = 'days=2') =>
@@ -278,7 +281,7 @@ test('usage ahead of the control plane’s clock is retried until it is accepted
 })
 
 test('usage that a full day rejects stays spooled until the operator resets the day', async (t) => {
-  const { server, folder, notices, start } = await setUp(t)
+  const { server, folder, notices, start, leave } = await setUp(t)
   const other = await addWorkspace(server, 'other')
   const day = new Date().toISOString().slice(0, 10)
   const absurd = {
@@ -299,10 +302,7 @@ test('usage that a full day rejects stays spooled until the operator resets the 
   }
   await mergeReport(server.services.store, absurd)
   const left = (workspace: string) => ({ workspace, day, requests: 1, bytesIn: 3, bytesOut: 0, events: 0 })
-  writeFileSync(
-    join(folder, 'usage-left.json'),
-    JSON.stringify([{ epoch: 'left', counters: [left('acme'), left('other')] }]),
-  )
+  leave('left', JSON.stringify([{ epoch: 'left', counters: [left('acme'), left('other')] }]))
   const meter = await start()
   meter.transferred('acme', { bytesIn: 40 })
   await until('it is rejected', () => notices.some((line) => line.includes('too_large')))
@@ -336,13 +336,13 @@ test('usage rejected for too many epochs stays spooled until the operator resets
 })
 
 test('a malformed spool file is quarantined, and the others are sent', async (t) => {
-  const { server, folder, notices, start } = await setUp(t)
+  const { server, folder, notices, start, leave } = await setUp(t)
   const day = new Date().toISOString().slice(0, 10)
   const left = [
     { epoch: 'e1', counters: [{ workspace: 'acme', day, requests: 1, bytesIn: 3, bytesOut: 0, events: 0 }] },
   ]
-  writeFileSync(join(folder, 'usage-a.json'), '[{"epoch":')
-  writeFileSync(join(folder, 'usage-b.json'), JSON.stringify(left))
+  leave('a', '[{"epoch":')
+  leave('b', JSON.stringify(left))
   await start()
   await until('the other is sent', async () => (await usageOf(server)).totalBytes === 3)
   await until('the spool is empty', () => waiting(folder) === '')
@@ -371,9 +371,9 @@ test('a folder that is not writable fails the start, and one that is lost later 
 })
 
 test('rejected files of an earlier run are quarantined, and block nothing', async (t) => {
-  const { server, folder, start } = await setUp(t)
-  writeFileSync(join(folder, 'usage-a.json'), '[{}]')
-  writeFileSync(join(folder, 'usage-b.json'), '[null]')
+  const { server, folder, start, leave } = await setUp(t)
+  leave('a', '[{}]')
+  leave('b', '[null]')
   writeFileSync(join(folder, 'usage-c.json.new'), 'half a draft')
   const meter = await start()
   meter.transferred('acme', { bytesIn: 5 })
@@ -386,9 +386,9 @@ test('rejected files of an earlier run are quarantined, and block nothing', asyn
 })
 
 test('stopping without a control plane leaves the spool on disk, within seconds', async (t) => {
-  const { relay, folder, start } = await setUp(t)
+  const { relay, folder, start, leave } = await setUp(t)
   relay.hold()
-  writeFileSync(join(folder, 'usage-a.json'), JSON.stringify([{ epoch: 'e1', counters: [], tunnels: [] }]))
+  leave('a', JSON.stringify([{ epoch: 'e1', counters: [], tunnels: [] }]))
   const meter = await start()
   meter.transferred('acme', { bytesIn: 777 })
   const began = performance.now()

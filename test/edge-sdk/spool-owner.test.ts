@@ -13,10 +13,6 @@ import { freePort } from '../support/processes/ports.ts'
 import { root } from '../support/processes/process.ts'
 import { until } from '../support/until.ts'
 
-const day = new Date().toISOString().slice(0, 10)
-const left = [
-  { epoch: 'e1', counters: [{ workspace: 'acme', day, requests: 1, bytesIn: 3, bytesOut: 0, events: 0 }] },
-]
 const inFolder = (folder: string, pattern: RegExp) => readdirSync(folder).filter((name) => pattern.test(name))
 const spoolFiles = (folder: string) => inFolder(folder, /^usage-.*\.json$/)
 const lockFiles = (folder: string) => inFolder(folder, /\.lock$/)
@@ -89,22 +85,6 @@ test('usage that one credential left is not reported with another', async (t) =>
   await until('the rest arrives', async () => (await totalBytes()) === 43)
   await until('the spool is empty', () => spoolFiles(folder).length === 0)
   assert.deepEqual(again.notices, [])
-})
-
-test('the spool of an older version is taken over by the first credential that starts', async (t) => {
-  const { first, second, folder, start, totalBytes } = await setUp(t)
-  writeFileSync(join(folder, 'usage-a.json'), JSON.stringify(left))
-  const unreachable = await start(first, `http://127.0.0.1:${await freePort()}`)
-  await unreachable.stop()
-  assert.deepEqual(
-    spoolFiles(folder).map((name) => name.replace(/[0-9a-f]{16}/, '<fingerprint>')),
-    ['usage-<fingerprint>-a.json'],
-  )
-  const other = await start(second)
-  await other.stop()
-  assert.equal(await totalBytes(), 0)
-  await start(first)
-  await until('it arrives', async () => (await totalBytes()) === 3)
 })
 
 test('the names of spool files do not reveal the credential', async (t) => {

@@ -9,9 +9,8 @@ import { lockFolder } from './folder-lock.ts'
 /** Limit for the files of earlier runs together; beyond it the oldest are deleted. */
 const EARLIER_BYTES_MAX = 64 * 1024 * 1024
 const DRAFT = /^usage-.*\.json\.new$/
-const NAME = /^usage-[\x21-\x2e\x30-\x7e]{1,81}\.json$/
-/** The fingerprint of the credential; earlier versions wrote none. */
-const OWNED = /^usage-([0-9a-f]{16})-/
+/** With the fingerprint of the credential. */
+const NAME = /^usage-([0-9a-f]{16})-[\x21-\x2e\x30-\x7e]{1,64}\.json$/
 
 export interface SpoolFile {
   reports: Report[]
@@ -53,22 +52,19 @@ export async function openSpool(folder: string, { epoch, owner, onNotice }: Spoo
     // Writes once, so that a folder that is not writable fails the start.
     await write([{ epoch }])
     await write([])
-    await assignOwners()
+    await noteOthers()
     await deleteBeyondLimit()
   } catch (error) {
     await close()
     throw error
   }
 
-  /** Takes over files without an owner, and logs which files other credentials have left. */
-  async function assignOwners(): Promise<void> {
+  /** Says which files other credentials have left. */
+  async function noteOthers(): Promise<void> {
     const others = new Set<string>()
     for (const name of await readdir(folder)) {
-      if (!NAME.test(name)) continue
-      const [, found] = OWNED.exec(name) ?? []
-      if (found === undefined)
-        await rename(join(folder, name), join(folder, name.replace('usage-', `usage-${owner}-`)))
-      else if (found !== owner) others.add(join(folder, `usage-${found}-*.json`))
+      const found = NAME.exec(name)?.[1] ?? owner
+      if (found !== owner) others.add(join(folder, `usage-${found}-*.json`))
     }
     if (others.size > 0)
       onNotice(
@@ -90,7 +86,7 @@ export async function openSpool(folder: string, { epoch, owner, onNotice }: Spoo
     const files = []
     for (const name of await readdir(folder)) {
       const path = join(folder, name)
-      if (path === own || !NAME.test(name) || OWNED.exec(name)?.[1] !== owner) continue
+      if (path === own || NAME.exec(name)?.[1] !== owner) continue
       const { mtimeMs, size } = await stat(path)
       files.push({ path, mtimeMs, size })
     }
