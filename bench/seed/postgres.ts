@@ -34,9 +34,10 @@ export const seedPostgres = (url: string, plan: plans.Plan, seeded: SeededKeys) 
     if (plan.keys > seeded.keys.length) throw new Error('the plan has more keys than are created')
     for (let start = 0; start < plan.keys; start += CHUNK)
       await client.query(
-        `insert into api_keys (id, workspace_id, label, hash, created_at)
+        `insert into api_keys (id, workspace_id, label, hash, created_at, created_by_kind, created_by, last_four)
          select 'tok_' || lpad(n::text, 26, '0'),
-           'ws_' || lpad((${sqlOf.owner('n', plan.workspaces)})::text, 26, '0'), 'key ' || n, hash, ${now}
+           'ws_' || lpad((${sqlOf.owner('n', plan.workspaces)})::text, 26, '0'), 'key ' || n, hash, ${now},
+           'operator', 'bench', 'xxxx'
          from unnest($1::int[], $2::text[]) as given (n, hash)`,
         [
           Array.from({ length: Math.min(CHUNK, plan.keys - start) }, (_, index) => start + index + 1),

@@ -47,8 +47,9 @@ function addKeys(database: DatabaseSync, { workspaces, keys }: plans.Plan, seede
   const real = Math.min(keys, seeded.keys.length)
   const row = (hash: string) => `
     select 'tok_' || printf('%026d', n), 'ws_' || printf('%026d', ${sqlOf.owner('n', workspaces)}),
-      'key ' || n, ${hash}, ${now}`
-  const into = 'insert into api_keys (id, workspace_id, label, hash, created_at)'
+      'key ' || n, ${hash}, ${now}, 'operator', 'bench', 'xxxx'`
+  const into =
+    'insert into api_keys (id, workspace_id, label, hash, created_at, created_by_kind, created_by, last_four)'
   const insert = database.prepare(`${into} ${row('?2')} from (select ?1 as n)`)
   for (let index = 0; index < real; index += 1) insert.run(index + 1, seeded.hashes[index] as string)
   if (keys > real)

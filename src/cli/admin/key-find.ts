@@ -24,8 +24,7 @@ const explainMalformed = (secret: string) =>
     ? 'This is not a whole Adit key: the checksum does not match. Check that it was copied without a mistake.'
     : 'This is not a whole Adit key (expected adit_ or adit_edge_ and 49 letters and digits).'
 
-const printSuccessor = ({ id, lastFour }: { id: string; lastFour: string | null }) =>
-  lastFour === null ? id : `${id} (ends with ${lastFour})`
+const printSuccessor = ({ id, lastFour }: { id: string; lastFour: string }) => `${id} (ends with ${lastFour})`
 
 function textOf(found: FoundSecret, io: Io): Text {
   const state: Text = ['  State      ', printState(found, io)]

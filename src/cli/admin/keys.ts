@@ -45,7 +45,7 @@ export async function list(workspace: string | undefined, io: Io): Promise<void>
       columns: {
         ID: (key) => key.id,
         WORKSPACE: (key) => key.workspace,
-        'ENDS WITH': (key) => key.lastFour ?? '',
+        'ENDS WITH': (key) => key.lastFour,
         LABEL: (key) => key.label,
         CREATED: (key) => io.time(key.createdAt),
         'LAST USED': (key) => io.time(key.lastUsedAt),

@@ -29,28 +29,25 @@ const keyFields = {
   id: TokenId,
   label: Label,
   createdAt: Instant,
-  createdBy: Type.Unsafe<{ kind: 'user' | 'key' | 'operator'; name: string } | null>({
-    type: ['object', 'null'],
-    properties: {
-      kind: { type: 'string', enum: ['user', 'key', 'operator'] },
-      name: { type: 'string' },
+  createdBy: Type.Object(
+    {
+      kind: Type.Unsafe<'user' | 'key' | 'operator'>({ type: 'string', enum: ['user', 'key', 'operator'] }),
+      name: Type.String(),
     },
-    required: ['kind', 'name'],
-    description:
-      'Who created it, with the user’s name at that time, the label or ID of the API key, or the name of the ' +
-      'operator; null if unknown.',
-  }),
+    {
+      description:
+        'Who created it, with the user’s name at that time, the label or ID of the API key, or the name of ' +
+        'the operator.',
+    },
+  ),
   lastUsedAt: InstantOrNull('When the key was last used, delayed by up to 5 seconds; null if never.'),
   revokedAt: InstantOrNull('When the key was revoked or expired; null while it is active.'),
   state: State('Its state at the time of the response.'),
   expiresAt: Expiry,
-  lastFour: Type.Unsafe<string | null>({
-    type: ['string', 'null'],
-    description: 'The last four characters of the raw key; null for keys created before they were kept.',
-  }),
-  successor: Type.Unsafe<{ id: string; lastFour: string | null } | null>({
+  lastFour: Type.String({ description: 'The last four characters of the raw key.' }),
+  successor: Type.Unsafe<{ id: string; lastFour: string } | null>({
     type: ['object', 'null'],
-    properties: { id: TokenId, lastFour: { type: ['string', 'null'] } },
+    properties: { id: TokenId, lastFour: { type: 'string' } },
     required: ['id', 'lastFour'],
     description:
       'The active key that replaces it, directly or indirectly; null if there is none. A key that has one ' +

@@ -37,7 +37,7 @@ const listNotices = operation({
                 Type.Object({
                   id: TokenId,
                   label: Label,
-                  lastFour: Type.Unsafe<string | null>({ type: ['string', 'null'] }),
+                  lastFour: Type.String(),
                   expiresAt: InstantOrNull('Of a key that expires.'),
                 }),
               ),

@@ -221,9 +221,10 @@ test('sqlite: write-ahead log, full synchronous mode and foreign keys are on', a
         workspace_id: 'none',
         label: '',
         hash: 'h',
+        last_four: '',
+        created_by_kind: 'operator',
+        created_by: 'root',
         created_at: 1,
-        last_used_at: null,
-        revoked_at: null,
       })
       .execute(),
   )

@@ -60,6 +60,9 @@ const tables: Record<string, Record<string, string>> = {
     workspace_id: `'w' || (i / 10 + 1)`,
     label: `'l'`,
     hash: `'h' || i`,
+    last_four: `'xxxx'`,
+    created_by_kind: `'user'`,
+    created_by: `'u'`,
     created_at: 'i',
     expires_at: `case when i % 5 = 0 then i end`,
     lineage_id: `case when i % 5 = 0 then 'k' || (i / 10) end`,
@@ -868,8 +871,9 @@ for (const engine of engines) {
       await sql
         .raw(
           `with recursive n (i) as (select 1 union all select i + 1 from n where i < ${ROWS})
-           insert into api_keys (id, workspace_id, label, hash, created_at, revoked_at, lineage_id, generation)
-           select 'k' || i, 'w', 'l', 'h' || i, i, case when i > 5 then i end, 'k1', i from n`,
+           insert into api_keys (id, workspace_id, label, hash, created_at, revoked_at, lineage_id, generation,
+             created_by_kind, created_by, last_four)
+           select 'k' || i, 'w', 'l', 'h' || i, i, case when i > 5 then i end, 'k1', i, 'user', 'u', 'xxxx' from n`,
         )
         .execute(db)
       await sql.raw('analyze').execute(db)

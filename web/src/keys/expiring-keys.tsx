@@ -28,8 +28,7 @@ export function ExpiringKeys({ isLinked }: { isLinked: boolean }) {
         {keys.slice(0, SHOWN_MAX).map(({ id, label, lastFour, expiresAt }) => (
           <List.Item key={id} style={{ overflowWrap: 'anywhere' }}>
             {label && `${label}, `}
-            <span className="mono">{shortKey(lastFour) || id}</span>:{' '}
-            {expiresAt && <RelativeTime at={expiresAt} />}
+            <span className="mono">{shortKey(lastFour)}</span>: {expiresAt && <RelativeTime at={expiresAt} />}
           </List.Item>
         ))}
       </List>

@@ -8,8 +8,8 @@ import { operatorName } from '../format.ts'
 import type { Key } from '../queries.ts'
 import styles from './keys.module.css'
 
-/** `adit_…x7Qp`; nothing for keys whose last characters are not known. */
-export const shortKey = (lastFour: string | null): string => (lastFour ? `adit_…${lastFour}` : '')
+/** `adit_…x7Qp` */
+export const shortKey = (lastFour: string): string => `adit_…${lastFour}`
 
 export function KeyLabel({ label }: { label: string }) {
   if (!label)
@@ -28,11 +28,9 @@ export function KeyLabel({ label }: { label: string }) {
 export function KeyId({ apiKey: { id, lastFour } }: { apiKey: Key }) {
   return (
     <div className={styles.id}>
-      {lastFour && (
-        <Text size="xs" className="mono">
-          {shortKey(lastFour)}
-        </Text>
-      )}
+      <Text size="xs" className="mono">
+        {shortKey(lastFour)}
+      </Text>
       <Group gap={4} wrap="nowrap">
         <Text size="xs" c="dimmed" className="mono">
           {id}
@@ -43,19 +41,18 @@ export function KeyId({ apiKey: { id, lastFour } }: { apiKey: Key }) {
   )
 }
 
-const creatorNames: Record<NonNullable<Key['createdBy']>['kind'], (name: string) => string> = {
+const creatorNames: Record<Key['createdBy']['kind'], (name: string) => string> = {
   user: (name) => name,
   key: (name) => `API key “${name}”`,
   operator: operatorName,
 }
 
-export const creatorName = ({ kind, name }: NonNullable<Key['createdBy']>) => creatorNames[kind](name)
+export const creatorName = ({ kind, name }: Key['createdBy']) => creatorNames[kind](name)
 
 export function Created({ apiKey: { createdAt, createdBy } }: { apiKey: Key }) {
   return (
     <>
-      <RelativeTime at={createdAt} />
-      {createdBy && ` by ${creatorName(createdBy)}`}
+      <RelativeTime at={createdAt} /> by {creatorName(createdBy)}
     </>
   )
 }
@@ -65,7 +62,7 @@ export function ReplacedBy({ apiKey: { successor } }: { apiKey: Key }) {
   if (!successor) return null
   return (
     <Text size="xs" c="dimmed">
-      Replaced by <span className="mono">{shortKey(successor.lastFour) || successor.id}</span>
+      Replaced by <span className="mono">{shortKey(successor.lastFour)}</span>
     </Text>
   )
 }

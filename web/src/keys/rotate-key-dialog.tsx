@@ -50,7 +50,7 @@ export function RotateKeyDialog({ apiKey, opened, onClose }: RotateKeyDialogProp
                 {apiKey?.label || 'No label'}
               </Text>
               <Text size="sm" c="dimmed" className="mono">
-                {shortKey(apiKey?.lastFour ?? null) || apiKey?.id}
+                {apiKey && shortKey(apiKey.lastFour)}
               </Text>
             </div>
             <Text size="sm">

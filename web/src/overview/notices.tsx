@@ -46,8 +46,8 @@ export function Notices() {
       return (
         <Warning key={key.id} title="A revoked or expired API key is used a lot">
           {key.label && `${key.label}, `}
-          <span className="mono">{shortKey(key.lastFour) || key.id}</span>: find the program that still uses
-          it, and give it a{' '}
+          <span className="mono">{shortKey(key.lastFour)}</span>: find the program that still uses it, and
+          give it a{' '}
           <Anchor component={Link} href={`/w/${slug}/keys`} inherit underline="always">
             new key
           </Anchor>

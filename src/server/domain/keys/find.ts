@@ -10,7 +10,7 @@ import { describeWorkspaceOf } from './operator.ts'
 import { findSuccessor } from './rotation.ts'
 
 export type FoundSecret =
-  | ({ kind: 'key'; successor: { id: string; lastFour: string | null } | null } & ReturnType<
+  | ({ kind: 'key'; successor: { id: string; lastFour: string } | null } & ReturnType<
       typeof describeLifecycle
     > &
       ReturnType<typeof describeWorkspaceOf>)

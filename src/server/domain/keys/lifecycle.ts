@@ -18,7 +18,7 @@ import type { WorkspaceRules } from '../../store/workspaces.ts'
 import { type AuthorizedWorkspace, reauthorize } from '../actors.ts'
 import { changesBetween } from '../audit/changes.ts'
 import { writeAudit } from '../audit/entries.ts'
-import type { Context } from '../context.ts'
+import type { Actor, Context } from '../context.ts'
 import { decrypt, deriveEncryptionKey, encrypt } from '../encryption.ts'
 import { eventActor, recordEvent } from '../events/record.ts'
 import { Fault } from '../fault.ts'
@@ -107,6 +107,12 @@ export function newKey(
 /** The place of a key that continues no lineage. */
 const NO_LINEAGE = { lineage_id: null, generation: 0 }
 
+function creatorColumns(actor: Actor): Pick<KeyRow, 'created_by_kind' | 'created_by'> {
+  if (actor.kind === 'server' || actor.kind === 'anonymous')
+    throw new Error(`an actor of the kind ${actor.kind} cannot create keys`)
+  return { created_by_kind: actor.kind, created_by: actor.kind === 'user' ? actor.name : actor.id }
+}
+
 /**
  * Inserts a key, optionally as the next of a lineage. The caller has locked the workspace exclusively, so
  * that concurrent creations on any node cannot exceed the limit.
@@ -131,8 +137,7 @@ export async function addKey(
     last_used_at: null,
     revoked_at: null,
     expires_at: expiresAt,
-    created_by: actor.kind === 'user' ? actor.name : `${actor.kind} ${actor.id}`,
-    created_by_kind: actor.kind,
+    ...creatorColumns(actor),
     ...lineage,
     lifetime: null,
     last_four: lastFourOf(created.token),

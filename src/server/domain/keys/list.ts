@@ -97,28 +97,14 @@ class ActiveLineages {
   }
 }
 
-interface Creator {
-  kind: 'user' | 'key' | 'operator'
-  name: string
-}
-
 /** Keys that were created by a key record its id; the list shows its label instead. */
 async function creators({ store, workspaceId }: Context, rows: KeyRow[]) {
-  const stored = new Map(rows.map((row) => [row.id, storedCreator(row)]))
-  const keyIds = [...stored.values()].flatMap((creator) => (creator?.kind === 'key' ? creator.name : []))
+  const keyIds = rows.flatMap((row) => (row.created_by_kind === 'key' ? row.created_by : []))
   const ids = [...new Set(keyIds)]
   const found = ids.length > 0 ? await listKeyLabels(store.db, workspaceId, ids) : []
   const labels = new Map(found.map(({ id, label }) => [id, label]))
-  return ({ id }: KeyRow): Creator | null => {
-    const creator = stored.get(id) ?? null
-    return creator?.kind === 'key' ? { kind: 'key', name: labels.get(creator.name) || creator.name } : creator
-  }
-}
-
-function storedCreator({ created_by, created_by_kind }: KeyRow): Creator | null {
-  if (created_by === null) return null
-  const [, kind, name] = /^(key|operator) (.+)$/s.exec(created_by) ?? []
-  // Of keys created before the kind was stored, the text is all that tells it.
-  if (created_by_kind === 'user' || !kind || !name) return { kind: 'user', name: created_by }
-  return { kind: kind as 'key' | 'operator', name }
+  return ({ created_by_kind: kind, created_by: name }: KeyRow) => ({
+    kind,
+    name: (kind === 'key' && labels.get(name)) || name,
+  })
 }

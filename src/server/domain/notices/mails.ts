@@ -160,8 +160,8 @@ async function emailOf(
   if (detail !== undefined) return alertEmail(mail, recipient, JSON.parse(detail), address)
   const keys = await listKeysOfDigest(db, mail.digest_id, KEYS_LISTED_MAX + 1)
   if (keys.length === 0) return undefined
-  const lines = keys.slice(0, KEYS_LISTED_MAX).map(({ id, label, lastFour, expiresAt }) => {
-    const name = [withoutLinks(label), lastFour ? `adit_…${lastFour}` : id].filter(Boolean).join(', ')
+  const lines = keys.slice(0, KEYS_LISTED_MAX).map(({ label, lastFour, expiresAt }) => {
+    const name = [withoutLinks(label), `adit_…${lastFour}`].filter(Boolean).join(', ')
     return `- ${name}: ${isoOf(expiresAt).slice(0, 16).replace('T', ' ')} UTC`
   })
   if (keys.length > KEYS_LISTED_MAX) lines.push('- and more, which the dashboard lists')

@@ -67,18 +67,17 @@ export interface Tables {
     revoked_at: number | null
     /** Whole seconds, in milliseconds like all times; null for keys that do not expire. */
     expires_at: number | null
-    /** Name of the user, or `key` or `operator` with an id; null for keys created before it was stored. */
-    created_by: string | null
-    /** Tells a user named like an id of the others from those; null for keys created before it was stored. */
-    created_by_kind: string | null
+    created_by_kind: 'user' | 'key' | 'operator'
+    /** Name of the user at that time, or id of the key or the operator. */
+    created_by: string
     /** The first key of its lineage, itself included; null for keys that no rotation concerned. */
     lineage_id: string | null
     /** In its lineage: a rotation creates the next one. */
     generation: Generated<number>
     /** How long a rotated key was created for, in milliseconds; 0 if without an expiry. */
     lifetime: number | null
-    /** Last characters of the raw key; null for keys created before they were stored. */
-    last_four: string | null
+    /** Last characters of the raw key. */
+    last_four: string
   }
   users: {
     id: string
