@@ -1,5 +1,5 @@
-// `adit admin distribute` on a real cluster, while two nodes serve: from plain PostgreSQL, from the layout of
-// earlier versions, and repeated after being killed.
+// `adit admin distribute` on a real cluster, while two nodes serve: from plain PostgreSQL, and repeated after
+// being killed.
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'

@@ -204,7 +204,7 @@ test('users cannot create workspaces by default', async (t) => {
   assert.deepEqual([refused.status, refused.json.error], [403, 'forbidden'])
 })
 
-test('a column that a node of an earlier version leaves empty restricts nothing', () => {
+test('an empty column of the policy restricts nothing', () => {
   const columns = { key_days_max: null, keys_read_only_at: null, key_creator_role: null }
   assert.deepEqual(policyOf({ ...columns, two_factor_required_at: null }), OPEN)
 })

@@ -78,11 +78,9 @@ function Row({ apiKey, actions, className, children }: RowProps) {
         <span className="nowrap">
           <RelativeTime at={apiKey.createdAt} />
         </span>
-        {apiKey.createdBy && (
-          <Text size="xs" c="dimmed">
-            by {creatorName(apiKey.createdBy)}
-          </Text>
-        )}
+        <Text size="xs" c="dimmed">
+          by {creatorName(apiKey.createdBy)}
+        </Text>
       </Table.Td>
       <Table.Td className="nowrap">
         {apiKey.lastUsedAt ? <RelativeTime at={apiKey.lastUsedAt} /> : 'Never'}

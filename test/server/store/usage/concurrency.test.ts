@@ -144,61 +144,6 @@ test('postgres: a reset among concurrent reports leaves exactly what was reporte
   }
 })
 
-/**
- * The statements of the previous version: it locks the day first and writes it from the sum of all counters.
- */
-const previous = {
-  lock: `insert into usage_days (workspace_id, day) values ('w0', ${DAY})
-    on conflict (workspace_id, day) do update set day = excluded.day`,
-  merge: `insert into usage_counters values ('w0', ${DAY}, 'edge_old', 'e', 0, 700, 0, 0, null)
-    on conflict (workspace_id, day, edge_id, epoch) do update set bytes_in = excluded.bytes_in`,
-  rollUp: `update usage_days set bytes_in = (select sum(bytes_in) from usage_counters where workspace_id = 'w0')
-    where workspace_id = 'w0'`,
-}
-
-test('postgres: a node of the previous version may merge into the same day, in either order', async (t) => {
-  const { database, stores } = await openNodes(t, 1)
-  const [store] = stores
-  const old = new pg.Client(database)
-  await old.connect()
-  atEnd(t, () => old.end())
-  const isWaiting = async () => {
-    const { rows } = await sql`select 1 from pg_locks where not granted`.execute(store.db)
-    return rows.length > 0
-  }
-  const total = async () => (await readDays(store.db, 'w0', DAY, DAY))[0]?.bytesIn
-
-  await old.query('begin')
-  await old.query(previous.lock)
-  const later = mergeReports(store, [reportOf(1, 1, ['w0'])])
-  await until('the merge waits for the day', isWaiting)
-  for (const statement of [previous.merge, previous.rollUp, 'commit']) await old.query(statement)
-  await later
-  assert.equal(await total(), 700n + 1_001n)
-
-  const { promise: canCommit, resolve: commit } = Promise.withResolvers<void>()
-  const { promise: hasWritten, resolve: written } = Promise.withResolvers<void>()
-  const slow: Store = {
-    ...store,
-    transaction: (work) =>
-      store.transaction(async (tx) => {
-        const result = await work(tx)
-        written()
-        await canCommit
-        return result
-      }),
-  }
-  const earlier = mergeReports(slow, [reportOf(1, 2, ['w0'])])
-  await hasWritten
-  await old.query('begin')
-  const locked = old.query(previous.lock)
-  await until('the previous version waits for the day', isWaiting)
-  commit()
-  await Promise.all([earlier, locked])
-  for (const statement of [previous.merge, previous.rollUp, 'commit']) await old.query(statement)
-  assert.equal(await total(), 700n + 2_001n)
-})
-
 test('postgres: a merge that checks the totals of days locks the hours first, as every merge', async (t) => {
   const { database, stores } = await openNodes(t, 1)
   const [store] = stores
