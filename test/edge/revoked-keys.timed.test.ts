@@ -30,7 +30,7 @@ const revocations: Record<string, (plane: Plane, keyId: string) => Promise<unkno
     const email = 'ann@example.com'
     const output = await plane.admin('user', 'create', email, '--workspace', 'acme', '--role', 'owner')
     const [, link] = /#([\w-]{43})/.exec(output) ?? assert.fail(output)
-    await owner.post('/links/use', { link, email, name: 'Ann', password: PASSWORD })
+    await owner.post('/links/redeem', { link, email, name: 'Ann', password: PASSWORD })
     assert.equal((await owner.remove(`/workspaces/acme/keys/${keyId}`)).status, 200)
   },
 }

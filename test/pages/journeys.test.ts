@@ -120,7 +120,7 @@ const journeys: Record<string, (page: Page) => Promise<void>> = {
     await signIn(page, ann.email)
     await heading(page, 'Members')
   },
-  async '/forgotten'(page) {
+  async '/forgot-password'(page) {
     const bob = await addMember(server, 'Bob', 'member')
     await page.context().clearCookies()
     await page.goto(`${server.url}/sign-in`)
