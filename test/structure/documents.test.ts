@@ -110,3 +110,21 @@ test('SECURITY.md names tests that exist', () => {
   })
   assert.deepEqual(missing, [])
 })
+
+test('the worked examples of CONTRIBUTING.md name what exists, except for what is bold', () => {
+  const [, ...examples] = read('CONTRIBUTING.md').split(/^## Worked example/m)
+  const steps = examples.flatMap((text) => (text.split(/^## /m)[0] ?? '').split(/^\d+\. /m).slice(1))
+  assert.ok(steps.length > 12)
+  const missing = steps.flatMap((step) => {
+    const spans = [...step.replaceAll(/\*\*`[^`]+`\*\*/g, '').matchAll(/`([^`]+)`/g)].map(
+      ([, span = '']) => span,
+    )
+    const paths = spans.filter((span) => existsSync(join(root, span)))
+    const files = paths.flatMap((path) =>
+      path.endsWith('/') ? globSync(`${path}**/*.ts`, { cwd: root }) : path,
+    )
+    const text = files.map(read).join('\n')
+    return spans.filter((span) => /^[\w.]+$/.test(span) && !paths.includes(span) && !text.includes(span))
+  })
+  assert.deepEqual(missing, [])
+})
