@@ -54,6 +54,13 @@ test('the version is that of the package', () => {
   assert.equal(version, JSON.parse(read('package.json')).version)
 })
 
+test('package.json, bin/adit.js and the documents name the same lowest Node', () => {
+  const [, lowest] = /^>=(\d+)$/.exec(JSON.parse(read('package.json')).engines.node) ?? assert.fail()
+  assert.ok(read('bin/adit.js').includes(`Number(major) < ${lowest}`), 'bin/adit.js checks another version')
+  for (const file of ['bin/adit.js', 'README.md', 'docs/client.md', 'docs/edges/sdk.md'])
+    assert.ok(read(file).includes(`Node ${lowest} or later`), `${file}: write "Node ${lowest} or later"`)
+})
+
 test('the README lists every route of the public API', () => {
   const readme = read('README.md')
   for (const { method, path } of variants.A) assert.ok(readme.includes(`\`${method} ${path}`), path)
