@@ -61,11 +61,11 @@ export function createControlApi({ openTunnel, tlsAsk, addresses }: ControlApiOp
       )
       return new WebSocketConnection(socket, { role: 'server', head })
     }
-    // That of the proxy, if it does not send the one of the client.
+    // Falls back to the address of the proxy if it does not send the client's.
     const address = addresses.ofRequest(request) ?? normalizeAddress(request.socket.remoteAddress ?? '')
-    // Already disconnected.
+    // The client has disconnected already.
     if (address === undefined) return void socket.destroy()
-    const rejection = await openTunnel({ key: keyOf(request), address, request: tunnelRequest, accept })
+    const rejection = await openTunnel({ key: readKey(request), address, request: tunnelRequest, accept })
     if (rejection) fail(socket, rejection)
   }
 
@@ -99,7 +99,8 @@ function fail(socket: Duplex, { status, error, message }: Rejection): void {
   sendRawJson(socket, status, { error, message })
 }
 
-const keyOf = ({ headers }: IncomingMessage) => /^Bearer (\S{1,200})$/i.exec(headers.authorization ?? '')?.[1]
+const readKey = ({ headers }: IncomingMessage) =>
+  /^Bearer (\S{1,200})$/i.exec(headers.authorization ?? '')?.[1]
 
 function parseUpgrade({ headers }: IncomingMessage): { key: string } | undefined {
   const key = headers['sec-websocket-key'] ?? ''
@@ -114,7 +115,7 @@ function parseUpgrade({ headers }: IncomingMessage): { key: string } | undefined
 
 type Fields = Record<string, unknown>
 
-/** Or why it is invalid. */
+/** Returns the parsed header, or a message that says why it is invalid. */
 function readTunnelRequest({ headers }: IncomingMessage): TunnelRequest | string {
   try {
     return parseTunnelRequest(headers[TUNNEL_HEADER]) ?? INVALID_HEADER

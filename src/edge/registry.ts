@@ -13,16 +13,16 @@ import { type ClientKey, type CloseReason, TunnelClient, type TunnelClientOption
 /** Clients of all tunnels, and of those of one workspace. */
 const CLIENTS_MAX = 10_000
 const CLIENTS_PER_WORKSPACE_MAX = 500
-/** Of clients that were closed on request; the oldest is forgotten first. */
+/** How many clients that were closed on request are remembered; the oldest is evicted first. */
 const CLOSURES_MAX = 1_000
 
 export interface RegistryOptions {
   readonly meter: Pick<Meter, 'opened' | 'closed' | 'transferred'> | undefined
   /** Totals of the edge. */
   readonly transferred: TransferCounts['transferred']
-  /** Of the edge. */
+  /** The budget of the edge. */
   readonly buffers: SharedBufferBudget
-  /** Address is undefined if it is not known. */
+  /** The address is undefined if it is not known. */
   onWrongPassword(host: string, address: string | undefined): void
   onOpened(tunnel: Tunnel, client: TunnelClient): void
   onClosed(tunnel: Tunnel, client: TunnelClient, reason: CloseReason): void
@@ -81,7 +81,7 @@ export class Registry {
   }
 
   /** Why a client with this secret was closed for good. */
-  closureOf(resume: string | undefined): TunnelClosure | undefined {
+  findClosure(resume: string | undefined): TunnelClosure | undefined {
     return resume === undefined ? undefined : this.#closures.get(resumeHash(resume))
   }
 
@@ -112,16 +112,14 @@ export class Registry {
     { request, rules, nameRules, ...options }: NewClient,
   ): { tunnel: Tunnel; client: TunnelClient } {
     const { host } = address
-    const { key } = options
+    const { workspace } = options.key
     const { meter, onOpened } = this.#options
     const existing = this.#tunnels.get(host)
-    const place = { workspace: key.workspace, host }
-    const access = existing?.access ?? new AccessControl(place, this.#passwordVerifier, rules)
+    const access = existing?.access ?? new AccessControl({ workspace, host }, this.#passwordVerifier, rules)
     access.clientRules = rules
-    // Those of an open tunnel are kept up to date.
+    // An open tunnel already has the current rules of its name.
     if (!existing) access.setNameRules(nameRules)
     const { resume, client: software } = request
-    const { workspace } = key
     const load = this.#loads.get(workspace) ?? this.#addLoad(workspace)
     const tunnel = existing ?? new Tunnel({ address, workspace, access, load, counts: this.#options })
     const replaced = clientWith(tunnel, resume)
@@ -139,13 +137,13 @@ export class Registry {
     load.clients += 1
     if (!existing) {
       this.#tunnels.set(host, tunnel)
-      this.#byName.set(nameKey(key.workspace, address.name), tunnel)
-      meter?.opened(key.workspace)
+      this.#byName.set(nameKey(workspace, address.name), tunnel)
+      meter?.opened(workspace)
     }
     onOpened(tunnel, client)
-    const { listener, ...announced } = tunnel.address
+    const { listener, ...publicAddress } = tunnel.address
     client.announce({
-      ...announced,
+      ...publicAddress,
       access: { basicAuth: access.needsPassword, allowIp: access.limitsAddresses },
     })
     if (replaced) this.close(replaced, 'replaced')
@@ -178,9 +176,11 @@ export class Registry {
     client.close(closure)
   }
 
-  #clientWithHash(wanted: string | undefined): TunnelClient | undefined {
-    if (wanted === undefined) return undefined
-    return this.#clients.keys().find(({ resume }) => resume !== undefined && resumeHash(resume) === wanted)
+  #clientWithHash(wantedHash: string | undefined): TunnelClient | undefined {
+    if (wantedHash === undefined) return undefined
+    return this.#clients
+      .keys()
+      .find(({ resume }) => resume !== undefined && resumeHash(resume) === wantedHash)
   }
 
   /** Replaces the access rules of a name. */
@@ -189,16 +189,16 @@ export class Registry {
     tunnel?.access.setNameRules(rules)
   }
 
-  closeOfKey(keyId: string, reason: CloseReason): void {
+  closeByKey(keyId: string, reason: CloseReason): void {
     for (const client of [...this.#clients.keys()]) if (client.key.id === keyId) this.close(client, reason)
   }
 
-  closeOfWorkspace(workspace: string, reason: CloseReason): void {
+  closeByWorkspace(workspace: string, reason: CloseReason): void {
     for (const client of [...this.#clients.keys()])
       if (client.key.workspace === workspace) this.close(client, reason)
   }
 
-  clientsOf(workspace: string): Iterable<TunnelClient> {
+  clientsInWorkspace(workspace: string): Iterable<TunnelClient> {
     return this.#clients.keys().filter(({ key }) => key.workspace === workspace)
   }
 

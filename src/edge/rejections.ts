@@ -1,4 +1,4 @@
-// Why a tunnel is rejected, for the user of the tunnel client: each has a reason and a remedy.
+// Rejections of tunnels, as the user of the tunnel client sees them: each has a reason and a remedy.
 
 import type { ClaimResult, ControlPlaneError, VerifyResult } from '../edge-sdk/index.ts'
 import { ARCHIVED_KEY } from '../lib/credentials/archive.ts'
@@ -123,13 +123,13 @@ export const notProvisioned = (slug: string) =>
       `\`adit admin workspace provision ${slug}\`.`,
   )
 
-/** By a client of this edge. */
-export function nameTaken(host: string, open: TunnelType, wanted: TunnelType): Rejection {
+/** A client of this edge has the name. */
+export function nameTaken(host: string, openType: TunnelType, requestedType: TunnelType): Rejection {
   const message =
-    open === wanted
+    openType === requestedType
       ? `A tunnel is already open at ${host}. Use another name, or --pool to share it with the client that ` +
         'has it.'
-      : `The tunnel at ${host} is ${open === 'tcp' ? 'a TCP' : 'an HTTP'} tunnel, and a name has one type. ` +
+      : `The tunnel at ${host} is ${openType === 'tcp' ? 'a TCP' : 'an HTTP'} tunnel, and a name has one type. ` +
         'Use another name.'
   return rejection(409, 'name_taken', message)
 }

@@ -18,7 +18,7 @@ export function createReverification(registry: Registry, verify: Verifier['verif
     const results = await Promise.all(
       registry.keys().map(async ({ secret, id }) => {
         const result = await verify(secret).catch(() => undefined)
-        if (result?.valid === false) registry.closeOfKey(id, 'revoked')
+        if (result?.valid === false) registry.closeByKey(id, 'revoked')
         return result
       }),
     )

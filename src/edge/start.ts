@@ -96,23 +96,23 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
   })
   const abortIfReached = (workspace: string) => {
     if (verifier.quotaReachedUntil(workspace) === undefined) return
-    for (const client of registry.clientsOf(workspace)) client.abortRequests()
+    for (const client of registry.clientsInWorkspace(workspace)) client.abortRequests()
   }
   const reverify = createReverification(registry, (key) => verifier.verify(key))
   const verifier: Verifier = countVerdicts(
     instruments,
     options.startVerifier({
       onRevoked(keyId, reason) {
-        registry.closeOfKey(keyId, reason)
+        registry.closeByKey(keyId, reason)
         names?.removeKeys((key) => key.keyId === keyId)
       },
       onArchived(workspace) {
-        registry.closeOfWorkspace(workspace, 'archived')
+        registry.closeByWorkspace(workspace, 'archived')
         names?.removeKeys((key) => key.workspace.slug === workspace)
       },
       onQuota(workspace, { level }) {
         const until = verifier.quotaReachedUntil(workspace)
-        for (const client of registry.clientsOf(workspace)) client.setQuotaReached(until)
+        for (const client of registry.clientsInWorkspace(workspace)) client.setQuotaReached(until)
         if (level === 'reached') setTimeout(abortIfReached, ABORT_DELAY_MS, workspace).unref()
       },
       onReset() {
@@ -175,7 +175,7 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
     meter,
     names,
     tcpTunnels: names || options.localPorts ? tcpTunnels : undefined,
-    urlOf(host, type, tcpPort) {
+    publicUrl(host, type, tcpPort) {
       if (type === 'tcp') return `tcp://${host}${tcpPort === undefined ? '' : `:${tcpPort}`}`
       const { scheme, port } = options.publicEndpoint ?? { scheme: 'http', port: listeningPort }
       return `${scheme}://${host}${port === undefined ? '' : `:${port}`}`

@@ -6,7 +6,7 @@ import { EventWriter } from './event-writer.ts'
 import { quotaUsedUp } from './rejections.ts'
 import { ConnectionPool } from './upstream/connection-pool.ts'
 
-/** Of the windows of all clients: otherwise responses that are read slowly could fill the memory. */
+/** How far the windows of all clients may grow: responses that are read slowly must not fill the memory. */
 const totalGrowth = { bytesLeft: 256 * 1024 * 1024 }
 
 /** The API key that a client has connected with. */
@@ -39,7 +39,7 @@ export interface TunnelClientOptions {
   readonly key: ClientKey
   readonly resume: string | undefined
   readonly software: string | undefined
-  /** Of its workspace. */
+  /** The memory pressure of its workspace. */
   readonly pressure: MemoryPressure
   /** The client is stopping, and its requests are complete. */
   onDrained(): void
@@ -142,7 +142,7 @@ export class TunnelClient {
     return stream
   }
 
-  /** To its local server. */
+  /** Its connections to the local server. */
   get connections(): ConnectionPool {
     this.#connections ??= new ConnectionPool(() => this.openStream())
     return this.#connections

@@ -23,7 +23,7 @@ export interface TunnelAddress extends Omit<Opened, 'access'> {
 export interface TransferCounts {
   /** By workspace. */
   readonly meter: Pick<Meter, 'transferred'> | undefined
-  /** Of the edge. */
+  /** Totals of the edge. */
   readonly transferred: Required<Transfer>
 }
 
@@ -43,7 +43,7 @@ export class Tunnel {
   readonly perAddress = new ClientLimit(REQUESTS_PER_ADDRESS)
   readonly requests = new RequestSet(REQUESTS_MAX, 'tunnelPosition')
   readonly progress = new ProgressCheck(this.requests)
-  /** Of its workspace. */
+  /** The load of its workspace. */
   readonly load: WorkspaceLoad
   readonly #counts: TransferCounts
 

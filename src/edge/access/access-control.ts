@@ -2,9 +2,9 @@
 // name, which both apply. Changed rules apply to new requests; those in progress continue.
 import type { IncomingMessage } from 'node:http'
 import { createNetworkMatcher, type NetworkMatcher, parseNetwork } from '../../lib/net/ip-network.ts'
-import { BasicAuthCheck, type BasicAuthRule, credentialOf, type PasswordVerifier } from './basic-auth.ts'
+import { BasicAuthCheck, type BasicAuthRule, type PasswordVerifier, parseCredential } from './basic-auth.ts'
 import { type Denial, forbidden } from './denial.ts'
-import type { TunnelPlace } from './hash-queue.ts'
+import type { TunnelRef } from './hash-queue.ts'
 
 export interface AccessRules {
   readonly basicAuth: BasicAuthRule | null
@@ -27,35 +27,35 @@ interface ActiveRules extends AccessRules {
 }
 
 export class AccessControl {
-  readonly #place: TunnelPlace
+  readonly #tunnel: TunnelRef
   readonly #verifier: PasswordVerifier
-  #ofClients: ActiveRules
-  #ofName: ActiveRules
+  #clientRules: ActiveRules
+  #nameRules: ActiveRules
 
-  constructor(place: TunnelPlace, verifier: PasswordVerifier, ofClients: AccessRules) {
-    this.#place = place
+  constructor(tunnel: TunnelRef, verifier: PasswordVerifier, clientRules: AccessRules) {
+    this.#tunnel = tunnel
     this.#verifier = verifier
-    this.#ofClients = this.#activate(ofClients)
-    this.#ofName = this.#activate(NO_RULES)
+    this.#clientRules = this.#activate(clientRules)
+    this.#nameRules = this.#activate(NO_RULES)
   }
 
   /** All clients of a pool have the same. */
   get clientRules(): AccessRules {
-    return this.#ofClients
+    return this.#clientRules
   }
 
   set clientRules(rules: AccessRules) {
-    if (!areSameRules(rules, this.#ofClients)) this.#ofClients = this.#activate(rules, this.#ofClients)
+    if (!areSameRules(rules, this.#clientRules)) this.#clientRules = this.#activate(rules, this.#clientRules)
   }
 
   get nameRules(): AccessRules {
-    return this.#ofName
+    return this.#nameRules
   }
 
   /** Set by the control plane, possibly while the tunnel is open. Null if the name has none. */
   setNameRules(rules: AccessRules | null): void {
     const changed = rules ?? NO_RULES
-    if (!areSameRules(changed, this.#ofName)) this.#ofName = this.#activate(changed, this.#ofName)
+    if (!areSameRules(changed, this.#nameRules)) this.#nameRules = this.#activate(changed, this.#nameRules)
   }
 
   get hasRules(): boolean {
@@ -64,12 +64,12 @@ export class AccessControl {
 
   /** Requests need a user and a password, which the local server does not get. */
   get needsPassword(): boolean {
-    return this.#ofClients.basicAuth !== null || this.#ofName.basicAuth !== null
+    return this.#clientRules.basicAuth !== null || this.#nameRules.basicAuth !== null
   }
 
   /** Only some addresses are allowed. */
   get limitsAddresses(): boolean {
-    return this.#ofClients.allowIp.length > 0 || this.#ofName.allowIp.length > 0
+    return this.#clientRules.allowIp.length > 0 || this.#nameRules.allowIp.length > 0
   }
 
   /**
@@ -82,9 +82,11 @@ export class AccessControl {
   ): Denial | undefined | Promise<Denial | undefined> {
     if (!this.#isAllowed(address)) return forbidden(address)
     if (!this.needsPassword) return undefined
-    const credential = credentialOf(request)
-    const { passwordCheck: ofClients } = this.#ofClients
-    return ofClients?.check(credential, address) ?? this.#ofName.passwordCheck?.check(credential, address)
+    const credential = parseCredential(request)
+    const { passwordCheck: clientCheck } = this.#clientRules
+    return (
+      clientCheck?.check(credential, address) ?? this.#nameRules.passwordCheck?.check(credential, address)
+    )
   }
 
   /** Whether a TCP connection is allowed. It cannot have a password, so a rule that needs one rejects all. */
@@ -93,9 +95,9 @@ export class AccessControl {
   }
 
   #isAllowed(address: string | undefined): boolean {
-    const [ofClients, ofName] = [this.#ofClients.isAllowed, this.#ofName.isAllowed]
-    if (address === undefined) return !ofClients && !ofName
-    return (ofClients?.(address) ?? true) && (ofName?.(address) ?? true)
+    const [allowedByClients, allowedByName] = [this.#clientRules.isAllowed, this.#nameRules.isAllowed]
+    if (address === undefined) return !allowedByClients && !allowedByName
+    return (allowedByClients?.(address) ?? true) && (allowedByName?.(address) ?? true)
   }
 
   #activate({ basicAuth, allowIp }: AccessRules, before?: ActiveRules): ActiveRules {
@@ -118,6 +120,6 @@ export class AccessControl {
   ): BasicAuthCheck | undefined {
     if (!basicAuth) return undefined
     if (before && isSameCredential(basicAuth, before.basicAuth)) return before.passwordCheck
-    return new BasicAuthCheck(basicAuth, this.#place, this.#verifier)
+    return new BasicAuthCheck(basicAuth, this.#tunnel, this.#verifier)
   }
 }

@@ -10,9 +10,9 @@ import { ClientLimit } from '../../lib/net/client-limit.ts'
 import { BoundedMap } from '../bounded-map.ts'
 import { AttemptThrottle } from './attempt-throttle.ts'
 import { busy, type Denial, tooManyAttempts, unauthorized } from './denial.ts'
-import { HashQueue, type TunnelPlace } from './hash-queue.ts'
+import { HashQueue, type TunnelRef } from './hash-queue.ts'
 
-/** Of the longest user and password, in base64. */
+/** The longest user and password fit, in base64. */
 const CREDENTIAL_CHARS_MAX = 1_100
 const BASIC = /^Basic +([A-Za-z0-9+/]+={0,2})$/i
 /** Verifications of one client in the queue: other clients of the tunnel have the rest of it. */
@@ -36,7 +36,7 @@ export interface Credential {
  * Undefined if there is none, and `invalid` if it cannot be right, or if there are several: another parser
  * might use the other.
  */
-export function credentialOf({ rawHeaders }: IncomingMessage): Credential | 'invalid' | undefined {
+export function parseCredential({ rawHeaders }: IncomingMessage): Credential | 'invalid' | undefined {
   let header: string | undefined
   for (let index = 0; index < rawHeaders.length; index += 2) {
     if (rawHeaders[index]?.toLowerCase() !== 'authorization') continue
@@ -70,17 +70,17 @@ export class PasswordVerifier {
 
   /** A denial if the attempt cannot be verified now. */
   verify(
-    place: TunnelPlace,
+    tunnel: TunnelRef,
     address: string | undefined,
     rule: BasicAuthRule,
     credential: Credential,
   ): Promise<boolean> | Denial {
     // All clients whose address is not known share the attempts of one, at each tunnel.
-    const client = address ?? place.host
+    const client = address ?? tunnel.host
     const retryAfterMs = this.#throttle.consume(client)
     if (retryAfterMs > 0) return tooManyAttempts(retryAfterMs)
     const release = this.#perClient.acquire(client)
-    const verified = release ? this.#queue.run(place, () => this.#matches(rule, credential)) : 'limited'
+    const verified = release ? this.#queue.run(tunnel, () => this.#matches(rule, credential)) : 'limited'
     if (typeof verified === 'string') {
       release?.()
       this.#throttle.refund(client)
@@ -89,7 +89,7 @@ export class PasswordVerifier {
     return verified.finally(release).then(
       (isRight) => {
         if (isRight) this.#throttle.refund(client)
-        else this.#onWrongPassword(place.host, address)
+        else this.#onWrongPassword(tunnel.host, address)
         return isRight
       },
       // Nothing was found out about the password.
@@ -101,9 +101,12 @@ export class PasswordVerifier {
   }
 
   /** Takes the same time for a wrong user. */
-  async #matches({ user, hash }: BasicAuthRule, { user: given, password }: Credential): Promise<boolean> {
+  async #matches(
+    { user, hash }: BasicAuthRule,
+    { user: presentedUser, password }: Credential,
+  ): Promise<boolean> {
     const isPassword = await verifyPassword(password, hash)
-    const digests = [composed(user), given].map((text) => this.digest({ user: text, password: '' }))
+    const digests = [composed(user), presentedUser].map((text) => this.digest({ user: text, password: '' }))
     return timingSafeEqual(...(digests as [Buffer, Buffer])) && isPassword
   }
 }
@@ -111,7 +114,7 @@ export class PasswordVerifier {
 /** The check of one rule at one tunnel. */
 export class BasicAuthCheck {
   readonly #rule: BasicAuthRule
-  readonly #place: TunnelPlace
+  readonly #tunnel: TunnelRef
   readonly #verifier: PasswordVerifier
   readonly #missing: Denial
   readonly #wrong: Denial
@@ -119,12 +122,12 @@ export class BasicAuthCheck {
   readonly #rejected = new BoundedMap<string, true>(REJECTED_MAX)
   readonly #pending = new Map<string, Promise<Denial | undefined>>()
 
-  constructor(rule: BasicAuthRule, place: TunnelPlace, verifier: PasswordVerifier) {
+  constructor(rule: BasicAuthRule, tunnel: TunnelRef, verifier: PasswordVerifier) {
     this.#rule = rule
-    this.#place = place
+    this.#tunnel = tunnel
     this.#verifier = verifier
-    this.#missing = unauthorized(place.host, { isWrong: false })
-    this.#wrong = unauthorized(place.host, { isWrong: true })
+    this.#missing = unauthorized(tunnel.host, { isWrong: false })
+    this.#wrong = unauthorized(tunnel.host, { isWrong: true })
   }
 
   /** Undefined if the credential is accepted. A promise of undefined means that it would be now. */
@@ -141,7 +144,7 @@ export class BasicAuthCheck {
     // Browsers send several requests at the same time.
     const pending = this.#pending.get(id)
     if (pending) return pending
-    const result = this.#verifier.verify(this.#place, address, this.#rule, credential)
+    const result = this.#verifier.verify(this.#tunnel, address, this.#rule, credential)
     if (!(result instanceof Promise)) return result
     const verified = result
       .then((isRight) => {

@@ -54,7 +54,7 @@ export const quotaExceeded = (until: number, now: number): Denial => ({
   headers: { 'retry-after': String(Math.min(Math.ceil((until - now) / 1_000), QUOTA_RETRY_MAX_S)) },
 })
 
-/** Because of other tunnels. */
+/** The hash queue is full because of other tunnels. */
 export const busy = (retryAfterMs: number): Denial => ({
   status: 503,
   error: 'unavailable',

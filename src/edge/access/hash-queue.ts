@@ -8,12 +8,12 @@ const WAITING_PER_WORKSPACE_MAX = 25
 const WAITING_MAX = 100
 
 /** The tunnel that a hash is for. */
-export interface TunnelPlace {
+export interface TunnelRef {
   readonly workspace: string
   readonly host: string
 }
 
-interface Waiting extends TunnelPlace {
+interface QueuedHash extends TunnelRef {
   start(): void
   reject(error: HashDisplaced): void
 }
@@ -24,26 +24,26 @@ export class HashDisplaced extends Error {
 }
 
 /** Why a hash is not accepted: the queue is full, or the tunnel or its workspace has too many in it. */
-type Refusal = 'full' | 'limited'
+type Rejection = 'full' | 'limited'
 
 export class HashQueue {
   /** In the order of their turns. */
-  #waiting: Waiting[] = []
-  readonly #byWorkspace = new SharedSlots<Waiting>()
+  #queue: QueuedHash[] = []
+  readonly #byWorkspace = new SharedSlots<QueuedHash>()
   #isRunning = false
 
   /** Rejects with `HashDisplaced` if another workspace displaces the hash while it waits. */
-  run<T>({ workspace, host }: TunnelPlace, hash: () => Promise<T>): Promise<T> | Refusal {
-    const ofTunnel = this.#waiting.filter((waiting) => waiting.host === host)
+  run<T>({ workspace, host }: TunnelRef, hash: () => Promise<T>): Promise<T> | Rejection {
+    const sameTunnel = this.#queue.filter((waiting) => waiting.host === host)
     if (
-      ofTunnel.length >= WAITING_PER_TUNNEL_MAX ||
+      sameTunnel.length >= WAITING_PER_TUNNEL_MAX ||
       this.#byWorkspace.count(workspace) >= WAITING_PER_WORKSPACE_MAX
     )
       return 'limited'
-    if (this.#waiting.length >= WAITING_MAX && !this.#displace(workspace)) return 'full'
+    if (this.#queue.length >= WAITING_MAX && !this.#displace(workspace)) return 'full'
     const { promise: turn, resolve: start, reject } = Promise.withResolvers<void>()
     const waiting = { workspace, host, start, reject }
-    this.#waiting.push(waiting)
+    this.#queue.push(waiting)
     this.#byWorkspace.add(workspace, waiting)
     this.#startNext()
     return turn.then(() =>
@@ -58,14 +58,14 @@ export class HashQueue {
   #displace(workspace: string): boolean {
     const displaced = this.#byWorkspace.displace(workspace, 'newest')
     if (!displaced) return false
-    this.#waiting = this.#waiting.filter((waiting) => waiting !== displaced)
+    this.#queue = this.#queue.filter((waiting) => waiting !== displaced)
     displaced.reject(new HashDisplaced('The hash was displaced by one of another workspace.'))
     return true
   }
 
   #startNext(): void {
     if (this.#isRunning) return
-    const next = this.#waiting.shift()
+    const next = this.#queue.shift()
     if (!next) return
     this.#isRunning = true
     this.#byWorkspace.delete(next.workspace, next)
@@ -74,11 +74,11 @@ export class HashQueue {
     next.start()
   }
 
-  /** Behind all others. */
-  #moveBack(isOfGroup: (waiting: Waiting) => boolean): void {
-    const { before = [], after = [] } = Object.groupBy(this.#waiting, (waiting) =>
-      isOfGroup(waiting) ? 'after' : 'before',
+  /** Moves a group behind all other hashes. */
+  #moveBack(isInGroup: (waiting: QueuedHash) => boolean): void {
+    const { before = [], after = [] } = Object.groupBy(this.#queue, (waiting) =>
+      isInGroup(waiting) ? 'after' : 'before',
     )
-    this.#waiting = [...before, ...after]
+    this.#queue = [...before, ...after]
   }
 }

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { hashPassword, verifyPassword } from '../../lib/credentials/password-hash.ts'
 import type { RequestedAccess } from '../../tunnel-protocol/protocol.ts'
 import type { AccessRules } from './access-control.ts'
-import { HashDisplaced, HashQueue, type TunnelPlace } from './hash-queue.ts'
+import { HashDisplaced, HashQueue, type TunnelRef } from './hash-queue.ts'
 
 export class RuleHasher {
   readonly #queue = new HashQueue()
@@ -13,16 +13,16 @@ export class RuleHasher {
    * makes the rules of a pool comparable.
    */
   async hash(
-    place: TunnelPlace,
+    tunnel: TunnelRef,
     { basicAuth, allowIp = [] }: RequestedAccess,
     current: AccessRules | undefined,
   ): Promise<AccessRules | undefined> {
     if (!basicAuth) return { basicAuth: null, allowIp }
     const { user, password } = basicAuth
-    const hashed = this.#queue.run(place, async () => {
-      const { hash: known } = current?.basicAuth ?? {}
-      const isKnown = known !== undefined && (await verifyPassword(password, known))
-      const hash = isKnown ? known : await hashPassword(password, randomBytes, 'memory')
+    const hashed = this.#queue.run(tunnel, async () => {
+      const { hash: currentHash } = current?.basicAuth ?? {}
+      const isKnown = currentHash !== undefined && (await verifyPassword(password, currentHash))
+      const hash = isKnown ? currentHash : await hashPassword(password, randomBytes, 'memory')
       return { basicAuth: { user, hash }, allowIp }
     })
     if (typeof hashed === 'string') return undefined

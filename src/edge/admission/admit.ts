@@ -47,7 +47,7 @@ export interface AdmissionOptions {
   /** Undefined if this edge has no TCP tunnels. */
   readonly tcpTunnels: Pick<TcpTunnels, 'listen'> | undefined
   /** The public URL of a tunnel. A TCP tunnel has its port when it is open. */
-  urlOf(host: string, type: TunnelType, tcpPort: number | undefined): string
+  publicUrl(host: string, type: TunnelType, tcpPort: number | undefined): string
 }
 
 type Valid = VerifyResult & { valid: true }
@@ -84,7 +84,7 @@ interface Opening {
 }
 
 export function createAdmission(options: AdmissionOptions): OpenTunnel {
-  const { verifier, registry, meter, names, tcpTunnels, urlOf } = options
+  const { verifier, registry, meter, names, tcpTunnels, publicUrl: urlOf } = options
   const hasher = new RuleHasher()
   const openings = new OpeningLimit()
 
@@ -109,7 +109,7 @@ export function createAdmission(options: AdmissionOptions): OpenTunnel {
     if (until !== undefined && !registry.hasClient(host, resume)) return quotaExceeded(workspace.slug, until)
     if (type === 'tcp' && !tcpTunnels) return TCP_DISABLED
     if (registry.isStopping) return STOPPING
-    const closure = registry.closureOf(resume)
+    const closure = registry.findClosure(resume)
     if (closure) return rejection(403, 'closed', closure.message)
     // A reconnect replaces the client's own connection, so it does not count.
     const limit = registry.hasClient(host, resume) ? undefined : registry.limitReached(workspace.slug)
@@ -138,11 +138,11 @@ export function createAdmission(options: AdmissionOptions): OpenTunnel {
         opening.listener = result
         return undefined
       }
-    const known = existing?.access.clientRules
-    if (access && (!opening.rules || opening.knownRules !== known))
+    const currentRules = existing?.access.clientRules
+    if (access && (!opening.rules || opening.knownRules !== currentRules))
       return async () => {
-        opening.knownRules = known
-        opening.rules = await hasher.hash({ workspace: tunnel.workspace, host }, access, known)
+        opening.knownRules = currentRules
+        opening.rules = await hasher.hash({ workspace: tunnel.workspace, host }, access, currentRules)
         return opening.rules ? undefined : HASHING_BUSY
       }
     return undefined

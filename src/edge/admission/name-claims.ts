@@ -10,7 +10,7 @@ import { type RecentName, RecentNames } from './recent-names.ts'
 /** The name may be opened. */
 export interface Grant {
   readonly rules: AccessRules | null
-  /** Of a TCP tunnel. */
+  /** The port of a TCP tunnel. */
   readonly port?: number | undefined
   /** The rules have changed since: claim the name again. */
   readonly isStale?: boolean

@@ -1,4 +1,4 @@
-// Tunnel names and the host names made from them. A name is one label under the tunnel domain of its
+// Tunnel names and the host names derived from them. A name is one label under the tunnel domain of its
 // workspace, so no workspace can take a host of another.
 import { randomInt } from 'node:crypto'
 import { isDnsLabel } from '../../lib/net/hostname.ts'

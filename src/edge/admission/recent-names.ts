@@ -3,15 +3,15 @@
 import type { VerifyResult } from '../../edge-sdk/index.ts'
 import type { AccessRules } from '../access/access-control.ts'
 
-/** How long a name is kept after its last client. */
-const KEPT_MS = 600_000
+/** How long a name stays available to its key after the last client has left. */
+const RETENTION_MS = 600_000
 const CLOSED_MAX = 10_000
 
 export interface RecentName {
   /** What the control plane said about the key last. */
   readonly key: VerifyResult & { valid: true }
   rules: AccessRules | null
-  /** Of a TCP tunnel. */
+  /** The port of a TCP tunnel. */
   readonly port?: number | undefined
 }
 
@@ -22,9 +22,9 @@ interface OpenName {
 
 export class RecentNames {
   readonly #clock: () => number
-  /** Of all below, by workspace and name, then by id. A sync may change the rules of many names. */
+  /** All entries by workspace and name, then by id: a sync may change the rules of many names. */
   readonly #byName = new Map<string, Map<string, RecentName>>()
-  /** By `idOf`. */
+  /** By `entryId`. */
   readonly #open = new Map<string, OpenName>()
   /** The least recently closed first. */
   readonly #closed = new Map<string, RecentName & { readonly until: number }>()
@@ -34,30 +34,30 @@ export class RecentNames {
   }
 
   opened(key: string, name: string, recent: RecentName): void {
-    const id = idOf(key, name)
+    const id = entryId(key, name)
     const clients = this.#open.get(id)?.clients ?? 0
-    this.#forget(id)
+    this.#evict(id)
     this.#open.set(id, { recent, clients: clients + 1 })
     this.#index(id, recent)
   }
 
   /** `rules` are undefined if the name is not kept. */
   closed(key: string, name: string, rules: AccessRules | null | undefined): void {
-    const id = idOf(key, name)
+    const id = entryId(key, name)
     const open = this.#open.get(id)
     if (!open) return
     if (open.clients > 1) return void this.#open.set(id, { ...open, clients: open.clients - 1 })
-    this.#forget(id)
+    this.#evict(id)
     if (rules === undefined) return
-    const closed = { ...open.recent, rules, until: this.#clock() + KEPT_MS }
+    const closed = { ...open.recent, rules, until: this.#clock() + RETENTION_MS }
     this.#closed.set(id, closed)
     this.#index(id, closed)
     const [oldest = ''] = this.#closed.keys()
-    if (this.#closed.size > CLOSED_MAX) this.#forget(oldest)
+    if (this.#closed.size > CLOSED_MAX) this.#evict(oldest)
   }
 
   find(key: string, name: string): RecentName | undefined {
-    const id = idOf(key, name)
+    const id = entryId(key, name)
     const closed = this.#closed.get(id)
     return this.#open.get(id)?.recent ?? (closed && closed.until > this.#clock() ? closed : undefined)
   }
@@ -69,31 +69,31 @@ export class RecentNames {
 
   /** The keys are not valid any longer. Their open tunnels are closed by the registry. */
   removeKeys(matches: (key: RecentName['key']) => boolean): void {
-    for (const [id, { key }] of this.#closed) if (matches(key)) this.#forget(id)
+    for (const [id, { key }] of this.#closed) if (matches(key)) this.#evict(id)
   }
 
   /** Revocations may have been missed. */
   removeClosed(): void {
-    for (const id of this.#closed.keys()) this.#forget(id)
+    for (const id of this.#closed.keys()) this.#evict(id)
   }
 
   #index(id: string, recent: RecentName): void {
-    const ofName = this.#byName.get(nameOf(id, recent)) ?? new Map<string, RecentName>()
-    this.#byName.set(nameOf(id, recent), ofName.set(id, recent))
+    const entries = this.#byName.get(nameKey(id, recent)) ?? new Map<string, RecentName>()
+    this.#byName.set(nameKey(id, recent), entries.set(id, recent))
   }
 
-  #forget(id: string): void {
+  #evict(id: string): void {
     const recent = this.#open.get(id)?.recent ?? this.#closed.get(id)
     if (!recent) return
     this.#open.delete(id)
     this.#closed.delete(id)
-    const ofName = this.#byName.get(nameOf(id, recent))
-    ofName?.delete(id)
-    if (ofName?.size === 0) this.#byName.delete(nameOf(id, recent))
+    const entries = this.#byName.get(nameKey(id, recent))
+    entries?.delete(id)
+    if (entries?.size === 0) this.#byName.delete(nameKey(id, recent))
   }
 }
 
-/** Neither has spaces. */
-const idOf = (key: string, name: string) => `${key} ${name}`
+/** Unambiguous, because neither part has spaces. */
+const entryId = (key: string, name: string) => `${key} ${name}`
 
-const nameOf = (id: string, { key }: RecentName) => `${key.workspace.slug} ${id.slice(id.indexOf(' ') + 1)}`
+const nameKey = (id: string, { key }: RecentName) => `${key.workspace.slug} ${id.slice(id.indexOf(' ') + 1)}`

@@ -4,7 +4,7 @@ import { RequestSet } from '../ingress/request-set.ts'
 
 const REQUESTS_MAX = 4_000
 const BUFFERED_BYTES_MAX = 64 * 1024 * 1024
-/** Of all workspaces. */
+/** The limit of all workspaces together. */
 export const EDGE_BUFFERED_BYTES_MAX = 256 * 1024 * 1024
 
 export class WorkspaceLoad {

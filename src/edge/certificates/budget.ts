@@ -6,7 +6,7 @@ import { KeyedCounter } from '../../lib/net/keyed-counter.ts'
 import { BoundedMap } from '../bounded-map.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1_000
-/** Of the hosts that are left in total. */
+/** A workspace gets at most this share of the hosts that remain in total. */
 const SHARE = 1 / 4
 const LIMITED_MAX = 1_000
 
@@ -33,8 +33,8 @@ export class CertificateBudget {
     this.#limits = limits
   }
 
-  /** The setting that limits the workspace; undefined if the host may have a certificate. */
-  limitOf(workspace: string, host: string, now: number): CertificateSetting | undefined {
+  /** Counts the host if it may have a certificate; otherwise returns the setting that limits the workspace. */
+  consume(workspace: string, host: string, now: number): CertificateSetting | undefined {
     for (const [oldest, { at }] of this.#allowed) {
       if (now - at < DAY_MS) break
       this.#delete(oldest)
@@ -57,8 +57,8 @@ export class CertificateBudget {
     const { certificatesPerDay, certificatesTotalPerDay } = this.#limits
     const count = this.#byWorkspace.get(workspace)
     if (count >= certificatesPerDay) return 'ADIT_EDGE_CERTIFICATES_PER_DAY'
-    const left = certificatesTotalPerDay - this.#allowed.size
-    return count < left * SHARE ? undefined : 'ADIT_EDGE_CERTIFICATES_TOTAL_PER_DAY'
+    const remaining = certificatesTotalPerDay - this.#allowed.size
+    return count < remaining * SHARE ? undefined : 'ADIT_EDGE_CERTIFICATES_TOTAL_PER_DAY'
   }
 
   #delete(host: string): void {

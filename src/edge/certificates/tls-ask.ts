@@ -11,8 +11,8 @@ import { CertificateBudget, type CertificateLimits } from './budget.ts'
 const HOST_CHARS_MAX = 253
 /** Anyone can cause lookups, by TLS handshakes with any server name. */
 const LOOKUPS = { perSecond: 20, burst: 100 }
-const KNOWN_FOR_MS = 60_000
-const KNOWN_HOSTS_MAX = 1_000
+const HOST_RETENTION_MS = 60_000
+const CACHED_HOSTS_MAX = 1_000
 
 export interface TlsAskOptions extends CertificateLimits {
   readonly registry: Pick<Registry, 'atHost'>
@@ -28,7 +28,7 @@ export interface TlsAnswer {
 export class TlsAsk {
   readonly #options: TlsAskOptions
   readonly #budget: CertificateBudget
-  readonly #known = new BoundedMap<string, { workspace: string | null; until: number }>(KNOWN_HOSTS_MAX)
+  readonly #hosts = new BoundedMap<string, { workspace: string | null; until: number }>(CACHED_HOSTS_MAX)
   readonly #clock: () => number
   readonly #lookups = new RateLimit(LOOKUPS)
   /** Apart, so that a flood of unknown hosts does not keep out those that have been found before. */
@@ -49,31 +49,31 @@ export class TlsAsk {
     // Connections of a TCP tunnel do not pass the proxy.
     if (tunnel) return { status: 404, message: `The tunnel at ${host} is a TCP tunnel.` }
     try {
-      const found = await this.#find(host)
-      if (found === undefined) return { status: 429, message: 'Too many unknown hosts. Retry shortly.' }
-      if (!found.found) return { status: 404, message: `No tunnel is open at ${host}.` }
-      return found.workspace === null ? allowed(host) : this.#allow(found.workspace, host)
+      const result = await this.#find(host)
+      if (result === undefined) return { status: 429, message: 'Too many unknown hosts. Retry shortly.' }
+      if (!result.found) return { status: 404, message: `No tunnel is open at ${host}.` }
+      return result.workspace === null ? allowed(host) : this.#allow(result.workspace, host)
     } catch (error) {
       if (!(error instanceof ControlPlaneError)) throw error
-      return { status: 503, message: `No tunnel is open at ${host}, and ${failureOf(error)}` }
+      return { status: 503, message: `No tunnel is open at ${host}, and ${describeFailure(error)}` }
     }
   }
 
   /** Undefined if there are too many lookups. Only hosts that exist are cached: there are few of them. */
   async #find(host: string): Promise<HostResult | undefined> {
     const now = this.#clock()
-    const known = this.#known.get(host)
-    if (known && known.until > now) return { found: true, workspace: known.workspace }
-    const lookups = known ? this.#repeatedLookups : this.#lookups
+    const cached = this.#hosts.get(host)
+    if (cached && cached.until > now) return { found: true, workspace: cached.workspace }
+    const lookups = cached ? this.#repeatedLookups : this.#lookups
     if (!lookups.take(now)) return undefined
     const result = await this.#options.findHost(host)
-    if (result.found) this.#known.set(host, { workspace: result.workspace, until: now + KNOWN_FOR_MS })
-    else this.#known.delete(host)
+    if (result.found) this.#hosts.set(host, { workspace: result.workspace, until: now + HOST_RETENTION_MS })
+    else this.#hosts.delete(host)
     return result
   }
 
   #allow(workspace: string, host: string): TlsAnswer {
-    const setting = this.#budget.limitOf(workspace, host, this.#clock())
+    const setting = this.#budget.consume(workspace, host, this.#clock())
     if (!setting) return allowed(host)
     const message = `The workspace "${workspace}" has its limit of new hosts with certificates in 24 hours`
     return { status: 429, message: `${message} (${setting}).` }
@@ -81,7 +81,7 @@ export class TlsAsk {
 }
 
 /** Why the control plane could not say whether the host exists. */
-function failureOf({ status, message }: ControlPlaneError): string {
+function describeFailure({ status, message }: ControlPlaneError): string {
   if (status === undefined) return 'the control plane is unreachable.'
   if (status === 401) return 'the control plane rejects the credential of this edge.'
   return `the control plane could not be asked: ${message}`

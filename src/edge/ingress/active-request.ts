@@ -111,13 +111,13 @@ export class ActiveRequest extends ConnectionBuffers {
       method,
       path: url.slice(0, PATH_CHARS_MAX),
       status,
-      ms: rounded(ms),
+      ms: roundMs(ms),
     })
   }
 
   reportConnection(): void {
     const { bytesIn, bytesOut } = { bytesIn: this.#bytesIn, bytesOut: this.#bytesOut }
-    const ms = rounded(performance.now() - this.#startedAt)
+    const ms = roundMs(performance.now() - this.#startedAt)
     this.#client?.send({ event: 'connection', bytesIn, bytesOut, ms })
   }
 
@@ -129,7 +129,7 @@ export class ActiveRequest extends ConnectionBuffers {
     return before === undefined || bytes - before >= bytesMin || !this.#isVisitorSlow()
   }
 
-  /** Its place is free when this returns. */
+  /** The capacity it used is free when this returns. */
   override evict(reason: EvictionReason = 'memory'): void {
     if (!this.#isFinished) {
       this.#options.instruments.evicted[reason] += 1
@@ -167,4 +167,4 @@ export class ActiveRequest extends ConnectionBuffers {
   }
 }
 
-const rounded = (ms: number) => Math.round(ms * 10) / 10
+const roundMs = (ms: number) => Math.round(ms * 10) / 10

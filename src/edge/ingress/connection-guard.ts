@@ -8,7 +8,7 @@ import { ConnectionLimit, type ConnectionLimitOptions } from '../../lib/net/conn
 import { framingRule } from '../../lib/net/request-framing.ts'
 import type { ClientAddresses } from './client-address.ts'
 import { headersError } from './header-limits.ts'
-import { sizeOfHead } from './headers.ts'
+import { headBytes } from './headers.ts'
 import { hasBody, mayUpgrade } from './proxy.ts'
 import { closeGracefully, discardInput, sendError, sendRawError } from './responses.ts'
 
@@ -113,8 +113,8 @@ const isBodyPending = ({ complete, readableLength }: IncomingMessage) => !comple
 
 function estimateMemory(request: IncomingMessage | undefined): number {
   if (!request) return 0
-  const headBytes = sizeOfHead(request.url?.length ?? 0, request.rawHeaders)
-  return headBytes * HEADER_MEMORY_FACTOR + (hasBody(request) ? BODY_BUFFER_BYTES : 0)
+  const bytes = headBytes(request.url?.length ?? 0, request.rawHeaders)
+  return bytes * HEADER_MEMORY_FACTOR + (hasBody(request) ? BODY_BUFFER_BYTES : 0)
 }
 
 interface QueuedRequest {

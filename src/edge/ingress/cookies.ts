@@ -1,7 +1,7 @@
 // Confines cookies to the host of their tunnel. With a Domain attribute a local server could set cookies for
 // tunnels of other workspaces, which are under the same domain.
 
-/** Removes Domain from every Set-Cookie. Headers are given as alternating names and values. */
+/** Removes Domain from every Set-Cookie. Headers are alternating names and values. */
 export const confineCookies = (headers: readonly string[]): string[] =>
   headers.map((text, index) =>
     headers[index - 1]?.toLowerCase() === 'set-cookie' && index % 2 === 1 ? withoutDomain(text) : text,

@@ -43,49 +43,49 @@ const NOT_IN_TRAILERS =
  */
 const readAs = (key: string) => (key.includes('_') ? key.replaceAll('_', '-') : key)
 
-/** The end-to-end headers that are not excluded; names are given in lower case. */
+/** Returns the end-to-end headers that are not excluded. `isExcluded` gets names in lower case. */
 export function endToEnd(raw: readonly string[], isExcluded: (name: string) => boolean): string[] {
-  const named = namesInConnection(raw)
-  const kept: string[] = []
+  const hopByHop = namesInConnection(raw)
+  const headers: string[] = []
   for (let index = 0; index < raw.length; index += 2) {
     const name = raw[index] as string
     const key = name.toLowerCase()
-    const known = readAs(key)
-    if (HOP_BY_HOP.has(known) || isExcluded(known)) continue
-    if (FRAMING.has(known) ? key !== known : named?.has(key)) continue
-    kept.push(name, raw[index + 1] as string)
+    const readName = readAs(key)
+    if (HOP_BY_HOP.has(readName) || isExcluded(readName)) continue
+    if (FRAMING.has(readName) ? key !== readName : hopByHop?.has(key)) continue
+    headers.push(name, raw[index + 1] as string)
   }
-  return kept
+  return headers
 }
 
 /** The trailers that may be forwarded. */
 export function forwardedTrailers(raw: readonly string[]): string[] {
-  const kept: string[] = []
+  const trailers: string[] = []
   for (let index = 0; index < raw.length; index += 2) {
     const key = readAs((raw[index] as string).toLowerCase())
     if (!HOP_BY_HOP.has(key) && !isProxyHeader(key) && !NOT_IN_TRAILERS.test(key))
-      kept.push(raw[index] as string, raw[index + 1] as string)
+      trailers.push(raw[index] as string, raw[index + 1] as string)
   }
-  return kept
+  return trailers
 }
 
-/** For `addTrailers`. */
-export const pairsOf = (headers: readonly string[]) =>
+/** Pairs of names and values, as `addTrailers` expects them. */
+export const headerPairs = (headers: readonly string[]) =>
   headers.flatMap((name, index): [string, string][] =>
     index % 2 === 0 ? [[name, headers[index + 1] as string]] : [],
   )
 
 /** The headers that Connection declares to be hop-by-hop; undefined if there are none. */
 function namesInConnection(raw: readonly string[]): Set<string> | undefined {
-  let named: Set<string> | undefined
+  let names: Set<string> | undefined
   for (let index = 0; index < raw.length; index += 2) {
     if ((raw[index] as string).toLowerCase() !== 'connection') continue
     const value = raw[index + 1] as string
     if (value === 'keep-alive' || value === 'close') continue
-    named ??= new Set()
-    for (const name of connectionNames(value)) named.add(name)
+    names ??= new Set()
+    for (const name of connectionNames(value)) names.add(name)
   }
-  return named
+  return names
 }
 
 export function formatHeaders(headers: readonly string[]): string {
@@ -95,8 +95,8 @@ export function formatHeaders(headers: readonly string[]): string {
   return text
 }
 
-/** Size of a head in bytes: first line, headers and the empty line. */
-export function sizeOfHead(firstLineLength: number, headers: readonly string[]): number {
+/** The size of a head in bytes: first line, headers and the empty line. */
+export function headBytes(firstLineLength: number, headers: readonly string[]): number {
   let bytes = firstLineLength + 4
   // Per header: name, ": ", value and the line end.
   for (let index = 0; index < headers.length; index += 1) bytes += (headers[index] as string).length + 2

@@ -11,8 +11,8 @@ import {
   type ProxyOptions,
   RESPONSE_TIMEOUT_MS,
   requestHead,
+  requestHeadBytes,
   responseHeaders,
-  sizeOfRequestHead,
 } from './proxy.ts'
 import { closeGracefully } from './responses.ts'
 
@@ -73,7 +73,7 @@ class UpgradeExchange implements UpstreamHandler {
     // Reads, so that the end of a client that gave up is noticed; what it sends stays in the buffer.
     socket.on('readable', this.#onReadable)
     socket.on('end', this.#onEnd)
-    this.#options.onBytesIn(sizeOfRequestHead(head))
+    this.#options.onBytesIn(requestHeadBytes(head))
     try {
       const connection = connections.open()
       this.#upstream = new UpstreamRequest(connections, connection, head, this)

@@ -7,7 +7,7 @@ import type { TunnelClient } from '../tunnel-client.ts'
 import type { UpstreamConnection } from '../upstream/connection.ts'
 import { type RequestHead, type UpstreamHandler, UpstreamRequest } from '../upstream/request.ts'
 import type { ResponseHead } from '../upstream/response-head.ts'
-import { endToEnd, forwardedTrailers, isProxyHeader, pairsOf, sizeOfHead } from './headers.ts'
+import { endToEnd, forwardedTrailers, headBytes, headerPairs, isProxyHeader } from './headers.ts'
 
 export const RESPONSE_TIMEOUT_MS = 120_000
 const REPEATABLE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS'])
@@ -21,7 +21,7 @@ export interface ProxyOptions {
   pickClient(failed?: TunnelClient): TunnelClient | undefined
   /** Request headers that replace those of the client, by lower-case name; undefined removes them. */
   readonly headers: Readonly<Record<string, string | undefined>>
-  /** Rewrites response headers, given as alternating names and values. */
+  /** Rewrites response headers, which are alternating names and values. */
   rewriteResponse(headers: string[]): string[]
   /** Called with the stream that carries the request, after its head was written. */
   onStream(stream: YamuxStream): void
@@ -66,7 +66,7 @@ class ProxiedExchange implements UpstreamHandler {
 
   start(): void {
     const client = this.#options.pickClient()
-    this.#options.onBytesIn(sizeOfRequestHead(this.#head))
+    this.#options.onBytesIn(requestHeadBytes(this.#head))
     this.#response.once('close', () => this.#onClose())
     this.#response.on('drain', () => this.#upstream?.resume())
     this.#send(client)
@@ -138,7 +138,7 @@ class ProxiedExchange implements UpstreamHandler {
       return void this.#fail(502)
     }
     this.#options.onResponse(head.status)
-    this.#options.onBytesOut(sizeOfHead(firstLineLength(head), headers))
+    this.#options.onBytesOut(headBytes(firstLineLength(head), headers))
     process.nextTick(() => this.#flushHead())
   }
 
@@ -155,7 +155,7 @@ class ProxiedExchange implements UpstreamHandler {
     this.#isBodyStarted = true
     const forwarded = forwardedTrailers(trailers)
     this.#countTrailers(forwarded, this.#options.onBytesOut)
-    if (forwarded.length > 0) this.#response.addTrailers(pairsOf(forwarded))
+    if (forwarded.length > 0) this.#response.addTrailers(headerPairs(forwarded))
     if (isSmall) {
       this.#options.onBytesOut(last.length)
       this.#response.end(last.toString('latin1'), 'latin1')
@@ -174,7 +174,7 @@ class ProxiedExchange implements UpstreamHandler {
   }
 
   #countTrailers(trailers: readonly string[], onBytes: (bytes: number) => void): void {
-    if (trailers.length > 0) onBytes(sizeOfHead(0, trailers) - 4)
+    if (trailers.length > 0) onBytes(headBytes(0, trailers) - 4)
   }
 
   #fail(status: 502 | 504): void {
@@ -206,7 +206,7 @@ export const hasBody = ({ headers }: IncomingMessage) =>
 export function requestHead(request: IncomingMessage, options: ProxyOptions): RequestHead {
   const { method = '', url: target = '', headers } = request
   const isWhole = headers['transfer-encoding'] === undefined
-  const body = !hasBody(request) ? 'none' : isWhole ? 'as it is' : 'chunked'
+  const body = !hasBody(request) ? 'none' : isWhole ? 'identity' : 'chunked'
   const forwarded = requestHeaders(request, options)
   // Written by us, so that the local server cannot understand another spelling differently.
   if (body === 'chunked') forwarded.push('Transfer-Encoding', 'chunked')
@@ -214,19 +214,19 @@ export function requestHead(request: IncomingMessage, options: ProxyOptions): Re
 }
 
 function requestHeaders({ rawHeaders }: IncomingMessage, { headers }: ProxyOptions): string[] {
-  const kept = endToEnd(
+  const forwarded = endToEnd(
     rawHeaders,
     (name) => name === 'transfer-encoding' || Object.hasOwn(headers, name) || isProxyHeader(name),
   )
   for (const name in headers) {
     const value = headers[name]
-    if (value !== undefined) kept.push(name, value)
+    if (value !== undefined) forwarded.push(name, value)
   }
-  return kept
+  return forwarded
 }
 
-export const sizeOfRequestHead = ({ method, target, headers }: RequestHead) =>
-  sizeOfHead(method.length + target.length + ' '.length + ' HTTP/1.1'.length, headers)
+export const requestHeadBytes = ({ method, target, headers }: RequestHead) =>
+  headBytes(method.length + target.length + ' '.length + ' HTTP/1.1'.length, headers)
 
 export const responseHeaders = ({ headers }: ResponseHead, { rewriteResponse }: ProxyOptions) =>
   rewriteResponse(endToEnd(headers, (name) => name === 'transfer-encoding'))

@@ -1,6 +1,6 @@
 // Decodes a body with Transfer-Encoding: chunked.
 import { LineBuffer } from './line-buffer.ts'
-import { framingOf, InvalidResponse, parseHeaders } from './response-head.ts'
+import { InvalidResponse, parseHeaders, readFraming } from './response-head.ts'
 
 /** A size of at most 52 bits, and extensions, which are ignored. */
 const TOKEN = "[!#$%&'*+\\-.^_`|~0-9A-Za-z]+"
@@ -21,7 +21,7 @@ export class ChunkedDecoder {
 
   trailers(): string[] {
     const trailers = parseHeaders(this.#trailerLines, 0)
-    if (framingOf(trailers) !== 'until close') throw new InvalidResponse('trailer that frames the body')
+    if (readFraming(trailers) !== 'until close') throw new InvalidResponse('trailer that frames the body')
     return trailers
   }
 

@@ -14,7 +14,7 @@ export interface RequestHead {
   /** Alternating names and values, without Connection unless it is an upgrade. */
   readonly headers: readonly string[]
   /** How the body that follows is sent. */
-  readonly body: 'none' | 'as it is' | 'chunked'
+  readonly body: 'none' | 'identity' | 'chunked'
   readonly isUpgrade: boolean
 }
 

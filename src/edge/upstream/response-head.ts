@@ -30,7 +30,7 @@ export interface ResponseHead {
   readonly isPersistent: boolean
 }
 
-/** Parses status line and headers, given in latin1 without the empty line. */
+/** Parses a status line and headers. `text` is latin1 without the empty line. */
 export function parseHead(text: string): ResponseHead {
   const lineEnd = text.indexOf('\r\n')
   const statusLine = STATUS_LINE.exec(lineEnd < 0 ? text : text.slice(0, lineEnd))
@@ -40,7 +40,7 @@ export function parseHead(text: string): ResponseHead {
     status: Number(statusLine[2]),
     reason: statusLine[3] ?? '',
     headers,
-    framing: framingOf(headers),
+    framing: readFraming(headers),
     isPersistent: statusLine[1] === '1' && !hasToken(headers, 'connection', CLOSE),
   }
 }
@@ -54,10 +54,10 @@ export function parseHeaders(text: string, start: number): string[] {
     const colon = text.indexOf(':', at)
     if (colon < 0 || colon > end) throw new InvalidResponse('header without a colon')
     const name = text.slice(at, colon)
-    const value = trimmed(text, colon + 1, end)
+    const value = trimSpaces(text, colon + 1, end)
     if (!TOKEN.test(name) || !VALUE.test(value)) throw new InvalidResponse('invalid character in a header')
     // Parsers differ in whether a tab ends such a value.
-    if (framingIn(name, value) !== undefined && text.slice(colon, end).includes('\t'))
+    if (parseFraming(name, value) !== undefined && text.slice(colon, end).includes('\t'))
       throw new InvalidResponse('tab in a header that frames the body')
     headers.push(name, value)
     at = end + 2
@@ -68,7 +68,7 @@ export function parseHeaders(text: string, start: number): string[] {
 
 const isSpace = (code: number) => code === 0x20 || code === 0x09
 
-function trimmed(text: string, start: number, end: number): string {
+function trimSpaces(text: string, start: number, end: number): string {
   let from = start
   let to = end
   while (from < to && isSpace(text.charCodeAt(from))) from += 1
@@ -77,10 +77,10 @@ function trimmed(text: string, start: number, end: number): string {
 }
 
 /** Two headers that frame the body are rejected, even if they agree. */
-export function framingOf(headers: readonly string[]): Framing {
+export function readFraming(headers: readonly string[]): Framing {
   let framing: Framing = 'until close'
   for (let index = 0; index < headers.length; index += 2) {
-    const found = framingIn(headers[index] as string, headers[index + 1] as string)
+    const found = parseFraming(headers[index] as string, headers[index + 1] as string)
     if (found === undefined) continue
     if (framing !== 'until close') throw new InvalidResponse('two headers that frame the body')
     framing = found
@@ -88,7 +88,7 @@ export function framingOf(headers: readonly string[]): Framing {
   return framing
 }
 
-function framingIn(name: string, value: string): Framing | undefined {
+function parseFraming(name: string, value: string): Framing | undefined {
   switch (name.length) {
     case 'content-length'.length:
       if (name.toLowerCase() !== 'content-length') return undefined
@@ -110,8 +110,8 @@ export const isUpgrade = ({ status, headers }: ResponseHead) =>
 /** Whether a header of this name, in lower case, has a value that matches. */
 function hasToken(headers: readonly string[], name: string, pattern: RegExp): boolean {
   for (let index = 0; index < headers.length; index += 2) {
-    const given = headers[index] as string
-    if (given.length !== name.length || given.toLowerCase() !== name) continue
+    const headerName = headers[index] as string
+    if (headerName.length !== name.length || headerName.toLowerCase() !== name) continue
     if (pattern.test(headers[index + 1] as string)) return true
   }
   return false

@@ -26,7 +26,7 @@ export class ResponseParser {
   readonly #lines = new LineBuffer('\r\n\r\n')
   #informational = 0
   #head: ResponseHead | undefined
-  /** Of a body with a length. */
+  /** Bytes that are missing of a body with a length. */
   #dataLeft = 0
   #last: Buffer | undefined
   #chunks: ChunkedDecoder | undefined
