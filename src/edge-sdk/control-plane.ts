@@ -37,7 +37,7 @@ export interface ControlPlane {
   /** Claims the name of a tunnel that is about to be opened. */
   claimTunnel(claim: TunnelClaim): Promise<ClaimResult>
   syncTunnels(sync: TunnelSync): Promise<SyncResult>
-  /** Streams revocations after the given event id, or from now on. Ends with the connection. */
+  /** Streams revocations after an event id, or from now on. The stream ends with the connection. */
   keyChanges(after: string | undefined, signal: AbortSignal): Promise<AsyncIterable<ServerEvent>>
 }
 
@@ -83,11 +83,15 @@ export function createControlPlane({ url, credential }: ControlPlaneOptions): Co
         headers: { authorization, ...(init.headers as Record<string, string>) },
       })
     } catch (error) {
-      throw new ControlPlaneError(`${base?.origin} cannot be reached: ${reasonOf(error)}.`, undefined, error)
+      throw new ControlPlaneError(
+        `${base?.origin} cannot be reached: ${describeError(error)}.`,
+        undefined,
+        error,
+      )
     }
     if (response.ok) return response
     const message = await errorMessage(response)
-    throw new ControlPlaneError(message, response.status, undefined, retryAfterOf(response))
+    throw new ControlPlaneError(message, response.status, undefined, parseRetryAfter(response))
   }
 
   async function post<T>(
@@ -106,7 +110,7 @@ export function createControlPlane({ url, credential }: ControlPlaneOptions): Co
     try {
       value = JSON.parse(await readText(response, RESPONSE_BYTES_MAX))
     } catch (error) {
-      const message = `${base?.origin} sent a response that cannot be read: ${reasonOf(error)}.`
+      const message = `${base?.origin} sent a response that cannot be read: ${describeError(error)}.`
       throw new ControlPlaneError(message, response.status, error)
     }
     if (isExpected(value)) return value
@@ -129,8 +133,8 @@ export function createControlPlane({ url, credential }: ControlPlaneOptions): Co
   }
 }
 
-/** Only the form with seconds; Adit does not send dates. */
-function retryAfterOf({ headers }: Response): number | undefined {
+/** Reads only the form with seconds: Adit does not send dates. */
+function parseRetryAfter({ headers }: Response): number | undefined {
   const value = headers.get('retry-after')
   return value !== null && /^\d{1,9}$/.test(value) ? Number(value) : undefined
 }
@@ -181,7 +185,7 @@ function isSyncResult(value: unknown): value is SyncResult {
 }
 
 /** fetch wraps the actual error in `cause`, which may be an AggregateError with a code and no message. */
-function reasonOf(error: unknown): string {
+function describeError(error: unknown): string {
   const { cause = error } = error as { cause?: unknown }
   const { message, code } = cause as { message?: string; code?: string }
   return messageLine(message || code || String(cause)).replace(/\.$/, '')

@@ -22,8 +22,8 @@ export class Expiries {
   }
 
   /** An expiry is never extended: a later deadline is from a node that does not know the earlier one yet. */
-  add(hash: string, given: number): void {
-    const deadline = Math.min(given, this.#deadlines.get(hash) ?? given)
+  add(hash: string, expiresAt: number): void {
+    const deadline = Math.min(expiresAt, this.#deadlines.get(hash) ?? expiresAt)
     this.#deadlines.delete(hash)
     this.#deadlines.set(hash, deadline)
     if (this.#deadlines.size > this.#options.max) {

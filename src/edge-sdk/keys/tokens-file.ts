@@ -26,9 +26,9 @@ export function readTokensFile(path: string): Token[] {
 
 function readText(path: string): string {
   try {
-    const found = statSync(path)
-    if (!found.isFile()) throw new Error('not a regular file')
-    if (found.size > FILE_BYTES_MAX) throw new Error(`larger than ${FILE_BYTES_MAX} bytes`)
+    const stats = statSync(path)
+    if (!stats.isFile()) throw new Error('not a regular file')
+    if (stats.size > FILE_BYTES_MAX) throw new Error(`larger than ${FILE_BYTES_MAX} bytes`)
     return readFileSync(path, 'utf8')
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
@@ -46,7 +46,7 @@ function parseTokens(path: string, text: string): Token[] {
   try {
     document = JSON.parse(text)
   } catch (error) {
-    return reject(`not valid JSON${locationOf(error as Error, text)}`)
+    return reject(`not valid JSON${describeLocation(error as Error, text)}`)
   }
   const list = document?.tokens
   if (!Array.isArray(list)) return reject('it must be an object with a list "tokens"')
@@ -67,7 +67,7 @@ function parseTokens(path: string, text: string): Token[] {
  * The line of a syntax error. The parser's own message is not used: it quotes the text, which may be a
  * secret.
  */
-function locationOf({ message }: Error, text: string): string {
+function describeLocation({ message }: Error, text: string): string {
   const [, position] = /position (\d+)/.exec(message) ?? []
   if (position === undefined) return text.trim() === '' ? ': the file is empty' : ''
   return ` (line ${text.slice(0, Number(position)).split('\n').length})`

@@ -22,14 +22,14 @@ export interface TokensFileOptions {
 export function openTokensFile(path: string, { tunnelDomain, ...callbacks }: TokensFileOptions): Verifier {
   const onRevoked = safeCallback(callbacks.onRevoked)
   const onNotice = safeCallback(callbacks.onNotice)
-  let version = versionOf(path)
+  let version = fileVersion(path)
   let tokens = byHash(readTokensFile(path))
   /** Hashes of removed keys, so that they are reported as revoked and not as unknown. */
   const removed = new Set<string>()
   const rejection = createNoticeOnce(onNotice, `The tokens file ${path} is valid again.`)
 
   function poll(): void {
-    const current = versionOf(path)
+    const current = fileVersion(path)
     if (current === version) return
     version = current
     try {
@@ -88,7 +88,7 @@ const keyCount = ({ size }: { size: number }) => (size === 1 ? '1 key' : `${size
 const byHash = (tokens: Token[]) => new Map(tokens.map((token) => [token.hash, token]))
 
 /** Changes whenever the file is written or replaced. */
-function versionOf(path: string): string {
+function fileVersion(path: string): string {
   try {
     const { ino, size, mtimeNs, ctimeNs } = statSync(path, { bigint: true })
     return `${ino} ${size} ${mtimeNs} ${ctimeNs}`

@@ -221,9 +221,9 @@ export function startVerifier(
     },
     async grant(key, rejected) {
       const hash = hashKey(key)
-      const known = keys.get(hash)
-      if (known && known.grant !== rejected && performance.now() - known.verifiedAt <= GRANT_USE_MS)
-        return known.grant
+      const current = keys.get(hash)
+      if (current && current.grant !== rejected && performance.now() - current.verifiedAt <= GRANT_USE_MS)
+        return current.grant
       const result = await remote.verifySingleFlight(key, hash)
       return result.valid ? result.grant : undefined
     },

@@ -2,7 +2,7 @@
 // everything since the last acknowledged one, so one that is lost, repeated or late does no harm.
 import type { ClaimedTunnel, TunnelSync } from '../api.ts'
 
-/** Of changed and of closed tunnels in one sync. */
+/** The limit of changed tunnels in one sync, and of closed ones. */
 export const SYNC_ITEMS_MAX = 1_000
 /** Beyond it, a snapshot replaces the list of closed tunnels. */
 const CLOSED_MAX = 10_000
@@ -74,9 +74,9 @@ export class TunnelChanges {
 
   opened(tunnel: ClaimedTunnel, key: string, usage: () => TunnelUsage): void {
     this.#closed.delete(tunnel.id)
-    const known = this.#tunnels.get(tunnel.id)
+    const current = this.#tunnels.get(tunnel.id)
     // A client that joins a TCP tunnel has its port, and not the one it was claimed with.
-    if (known?.tunnel.url === tunnel.url) known.usage = usage
+    if (current?.tunnel.url === tunnel.url) current.usage = usage
     else this.#tunnels.set(tunnel.id, newEntry(tunnel, key, usage))
   }
 
@@ -125,18 +125,18 @@ export class TunnelChanges {
       if (!entry.acknowledged) unknown.push([entry, usage])
       else if (!isEqual(usage, entry.acknowledged)) changed.push([entry, usage])
     }
-    const sent = [...unknown, ...changed].slice(0, SYNC_ITEMS_MAX)
+    const batch = [...unknown, ...changed].slice(0, SYNC_ITEMS_MAX)
     const closed = [...this.#closed.values().take(SYNC_ITEMS_MAX)]
     const isLast = unknown.length <= SYNC_ITEMS_MAX
     if (this.#previous === 0) this.#snapshotFirst = isLast ? undefined : sequence
     const first = this.#snapshotFirst
-    const grants = [...new Set(sent.flatMap(([{ grant }]) => grant ?? []))]
+    const grants = [...new Set(batch.flatMap(([{ grant }]) => grant ?? []))]
     return {
       changes: {
         sequence,
         previous: this.#previous,
         load: { tunnels: this.#tunnels.size, streams },
-        changed: sent.map(([{ tunnel, usage: isOpen }, usage]) => ({
+        changed: batch.map(([{ tunnel, usage: isOpen }, usage]) => ({
           ...tunnel,
           ...usage,
           ...(!isOpen && { isClaiming: true }),
@@ -151,7 +151,7 @@ export class TunnelChanges {
         const required = new Set(ungranted)
         this.#previous = sequence
         if (isLast) this.#snapshotFirst = undefined
-        for (const [entry, usage] of sent)
+        for (const [entry, usage] of batch)
           if (required.has(entry.tunnel.id)) entry.isGrantRequired = true
           else this.#acknowledge(entry, usage)
         for (const id of closed) this.#closed.delete(id)

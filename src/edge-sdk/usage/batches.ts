@@ -9,7 +9,7 @@ export type MinuteItem = NonNullable<Report['tunnels']>[number]
 const REPORT_ITEMS_MAX = 5_000
 
 /** An item, its epoch, and the version of it that the control plane has acknowledged. */
-export interface Counted<T> {
+export interface UsageEntry<T> {
   readonly item: T
   readonly epoch: string
   /** Start of the day or minute. */
@@ -33,30 +33,30 @@ export interface Batch {
 
 interface Pending {
   list: 'counters' | 'tunnels'
-  counted: Counted<unknown>
+  entry: UsageEntry<unknown>
   /** A copy, because counting continues while the report is in flight. */
   item: unknown
   changes: number
 }
 
 export function toBatches(
-  counters: Iterable<Counted<CounterItem>>,
-  minutes: Iterable<Counted<MinuteItem>>,
+  counters: Iterable<UsageEntry<CounterItem>>,
+  minutes: Iterable<UsageEntry<MinuteItem>>,
   onAcknowledged: () => void,
 ): Batch[] {
-  const pending = [...pendingOf('counters', counters), ...pendingOf('tunnels', minutes)]
-  return [...Map.groupBy(pending, ({ counted }) => counted.epoch)].flatMap(([epoch, items]) =>
-    chunks(items).map((chunk) => batchOf(epoch, chunk, onAcknowledged)),
+  const pending = [...unacknowledged('counters', counters), ...unacknowledged('tunnels', minutes)]
+  return [...Map.groupBy(pending, ({ entry }) => entry.epoch)].flatMap(([epoch, items]) =>
+    chunks(items).map((chunk) => createBatch(epoch, chunk, onAcknowledged)),
   )
 }
 
-function* pendingOf(list: Pending['list'], counted: Iterable<Counted<object>>): Generator<Pending> {
-  for (const one of counted)
+function* unacknowledged(list: Pending['list'], entries: Iterable<UsageEntry<object>>): Generator<Pending> {
+  for (const one of entries)
     if (one.changes > one.acknowledged)
-      yield { list, counted: one, item: { ...one.item }, changes: one.changes }
+      yield { list, entry: one, item: { ...one.item }, changes: one.changes }
 }
 
-function batchOf(epoch: string, pending: Pending[], onAcknowledged: () => void): Batch {
+function createBatch(epoch: string, pending: Pending[], onAcknowledged: () => void): Batch {
   const lists = { counters: [] as Pending[], tunnels: [] as Pending[] }
   for (const one of pending) lists[one.list].push(one)
   return {
@@ -69,9 +69,9 @@ function batchOf(epoch: string, pending: Pending[], onAcknowledged: () => void):
       const retried = new Set(rejected.filter(isTemporary).map(({ list, index }) => lists[list][index]))
       for (const one of pending) {
         if (retried.has(one)) continue
-        one.counted.acknowledged = one.changes
-        one.counted.reported = one.item
-        one.counted.reportedAt = performance.now()
+        one.entry.acknowledged = one.changes
+        one.entry.reported = one.item
+        one.entry.reportedAt = performance.now()
       }
       onAcknowledged()
     },

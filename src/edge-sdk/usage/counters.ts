@@ -1,8 +1,8 @@
 // In-memory usage counters of an edge: cumulative totals by workspace and UTC day, and the peak of open
-// tunnels in each minute. Kept until the control plane acknowledges them, up to a limit.
+// tunnels in each minute. Counters stay in memory until the control plane acknowledges them, up to a limit.
 import { isDnsLabel } from '../../lib/net/hostname.ts'
 import { DAY_MS, MINUTE_MS } from '../../lib/time.ts'
-import { type Batch, type Counted, type CounterItem, type MinuteItem, toBatches } from './batches.ts'
+import { type Batch, type CounterItem, type MinuteItem, toBatches, type UsageEntry } from './batches.ts'
 import type { Unreported } from './quotas.ts'
 
 /** Limit of the control plane for one item. */
@@ -23,15 +23,15 @@ export interface UsageCounters {
   tick(): void
   /** Everything that is not acknowledged, split into reports within the limits of the control plane. */
   unsent(): Batch[]
-  /** Those of these workspaces, without tunnels. */
+  /** Unsent counters of urgent workspaces, without their minutes of open tunnels. */
   unsentIf(isUrgent: (workspace: string, unreported: Unreported) => boolean): Batch[]
   /** How many times usage was not counted because the limit was reached. */
   lost(): number
 }
 
 export function createUsageCounters(run: string, clock: () => number, itemsMax: number): UsageCounters {
-  const counters = new Map<string, Counted<CounterItem>>()
-  const minutes = new Map<string, Counted<MinuteItem>>()
+  const counters = new Map<string, UsageEntry<CounterItem>>()
+  const minutes = new Map<string, UsageEntry<MinuteItem>>()
   const open = new Map<string, number>()
   let lost = 0
   /**
@@ -46,10 +46,10 @@ export function createUsageCounters(run: string, clock: () => number, itemsMax: 
   const isFull = () => counters.size + minutes.size >= itemsMax
 
   /** Finds or adds an item; undefined if there is no room. */
-  function at<T>(counted: Map<string, Counted<T>>, workspace: string, from: number, item: () => T) {
+  function at<T>(entries: Map<string, UsageEntry<T>>, workspace: string, from: number, item: () => T) {
     const name = `${from} ${workspace}`
-    const found = counted.get(name)
-    if (found) return found
+    const existing = entries.get(name)
+    if (existing) return existing
     // One malformed slug would make the control plane reject the whole report.
     if (!isDnsLabel(workspace)) throw new RangeError(`Invalid workspace slug "${workspace}"`)
     if (isFull()) makeRoom()
@@ -57,7 +57,7 @@ export function createUsageCounters(run: string, clock: () => number, itemsMax: 
       lost += 1
       return undefined
     }
-    const added: Counted<T> = {
+    const added: UsageEntry<T> = {
       item: item(),
       epoch: epoch(),
       from,
@@ -65,13 +65,13 @@ export function createUsageCounters(run: string, clock: () => number, itemsMax: 
       acknowledged: 0,
       reportedAt: performance.now(),
     }
-    counted.set(name, added)
+    entries.set(name, added)
     return added
   }
 
   /** Evicts acknowledged items first, then minutes that are not the peak of their day, the smallest first. */
   function makeRoom(): void {
-    const minute = startOf(clock(), MINUTE_MS)
+    const minute = floorTime(clock(), MINUTE_MS)
     if (fullAt === minute) return
     evictAcknowledged(Number.POSITIVE_INFINITY)
     if (isFull()) thinMinutes()
@@ -79,24 +79,24 @@ export function createUsageCounters(run: string, clock: () => number, itemsMax: 
   }
 
   function thinMinutes(): void {
-    const peaks = new Map<string, Counted<MinuteItem>>()
+    const peaks = new Map<string, UsageEntry<MinuteItem>>()
     for (const minute of minutes.values()) {
-      const day = `${startOf(minute.from, DAY_MS)} ${minute.item.workspace}`
+      const day = `${floorTime(minute.from, DAY_MS)} ${minute.item.workspace}`
       if (minute.item.open > (peaks.get(day)?.item.open ?? -1)) peaks.set(day, minute)
     }
-    const kept = new Set(peaks.values())
-    const others = [...minutes].filter(([, minute]) => !kept.has(minute))
+    const dayPeaks = new Set(peaks.values())
+    const others = [...minutes].filter(([, minute]) => !dayPeaks.has(minute))
     others.sort(([, a], [, b]) => a.item.open - b.item.open || a.from - b.from)
     for (const [name] of others.slice(0, Math.ceil(others.length / 2))) minutes.delete(name)
   }
 
   /** Evicts acknowledged totals from before a time, and all acknowledged minutes: a maximum may restart. */
   function evictAcknowledged(before: number): void {
-    const drop = (counted: Map<string, Counted<unknown>>, before: number) => {
-      const present = counted.size
-      for (const [name, one] of counted)
-        if (one.changes === one.acknowledged && one.from < before) counted.delete(name)
-      return counted.size < present
+    const drop = (entries: Map<string, UsageEntry<unknown>>, before: number) => {
+      const present = entries.size
+      for (const [name, one] of entries)
+        if (one.changes === one.acknowledged && one.from < before) entries.delete(name)
+      return entries.size < present
     }
     drop(minutes, Number.POSITIVE_INFINITY)
     if (drop(counters, before)) evictions += 1
@@ -104,7 +104,7 @@ export function createUsageCounters(run: string, clock: () => number, itemsMax: 
 
   function count(workspace: string, add: (totals: CounterItem, now: number) => void): void {
     const now = clock()
-    const day = startOf(now, DAY_MS)
+    const day = floorTime(now, DAY_MS)
     const counter = at(counters, workspace, day, () => ({
       workspace,
       day: new Date(day).toISOString().slice(0, 10),
@@ -120,7 +120,7 @@ export function createUsageCounters(run: string, clock: () => number, itemsMax: 
 
   function recordOpen(workspace: string): void {
     const tunnels = Math.min(open.get(workspace) ?? 0, OPEN_MAX)
-    const from = startOf(clock(), MINUTE_MS)
+    const from = floorTime(clock(), MINUTE_MS)
     const minute = at(minutes, workspace, from, () => ({
       workspace,
       minute: new Date(from).toISOString(),
@@ -165,7 +165,7 @@ export function createUsageCounters(run: string, clock: () => number, itemsMax: 
       for (const workspace of open.keys()) recordOpen(workspace)
     },
     unsent() {
-      evictAcknowledged(startOf(clock(), DAY_MS))
+      evictAcknowledged(floorTime(clock(), DAY_MS))
       return toBatches(counters.values(), minutes.values(), () => {
         fullAt = undefined
       })
@@ -194,4 +194,4 @@ const NOTHING_REPORTED = { bytesIn: 0, bytesOut: 0, requests: 0 }
 /** Saturates at the largest exact integer: the control plane would reject the whole report otherwise. */
 const sum = (total: number, more: number) => Math.min(total + more, Number.MAX_SAFE_INTEGER)
 
-const startOf = (timeMs: number, unitMs: number) => timeMs - (timeMs % unitMs)
+const floorTime = (timeMs: number, unitMs: number) => timeMs - (timeMs % unitMs)

@@ -14,7 +14,7 @@ import type { Batch } from './batches.ts'
 import { createUsageCounters, type Transfer, type UsageCounters } from './counters.ts'
 import { createNotices } from './meter-notices.ts'
 import { Quotas } from './quotas.ts'
-import { remainderOf } from './rejected-items.ts'
+import { retryableItems } from './rejected-items.ts'
 import { reportDelayMs } from './report-delay.ts'
 import { openSpool, type SpoolFile } from './spool.ts'
 
@@ -62,7 +62,7 @@ export async function startMeter(
   const notices = createNotices(onNotice, folder)
   let writing: Promise<unknown> = Promise.resolve()
   const quotas = new Quotas(itemsMax)
-  /** Of the reports that were rejected last. */
+  /** How long the control plane asked to wait when it rejected reports last. */
   let retryAfterS = 0
 
   /**
@@ -188,7 +188,7 @@ async function sendFile(
 ): Promise<void> {
   try {
     const remaining = []
-    for (const report of reports) remaining.push(remainderOf(report, await send(report)) ?? [])
+    for (const report of reports) remaining.push(retryableItems(report, await send(report)) ?? [])
     if (remaining.flat().length === 0) await discard()
     else await keepOnly(remaining.flat())
   } catch (error) {

@@ -16,51 +16,51 @@ export interface Unreported {
   sinceMs: number
 }
 
-/** By slug. Only workspaces with a quota are kept; beyond the maximum, the oldest is dropped. */
+/** Quotas by workspace slug, for workspaces that have one. Beyond the maximum, the oldest is evicted. */
 export class Quotas {
-  readonly #known = new Map<string, UsageQuota>()
+  readonly #quotas = new Map<string, UsageQuota>()
   readonly #max: number
 
   constructor(max: number) {
     this.#max = max
   }
 
-  /** Whether it differs from what was known. An earlier revision is ignored: its node lags behind. */
+  /** Returns whether the quota has changed. An earlier revision is ignored: its node lags behind. */
   set(workspace: string, quota: UsageQuota): boolean {
-    const known = this.#known.get(workspace)
-    if (known && (known.revision > quota.revision || isSame(known, quota))) return false
-    this.#known.delete(workspace)
-    this.#known.set(workspace, quota)
-    if (this.#known.size > this.#max) {
-      const [oldest] = this.#known.keys()
-      this.#known.delete(oldest as string)
+    const current = this.#quotas.get(workspace)
+    if (current && (current.revision > quota.revision || isSame(current, quota))) return false
+    this.#quotas.delete(workspace)
+    this.#quotas.set(workspace, quota)
+    if (this.#quotas.size > this.#max) {
+      const [oldest] = this.#quotas.keys()
+      this.#quotas.delete(oldest as string)
     }
     return true
   }
 
   clear(): void {
-    this.#known.clear()
+    this.#quotas.clear()
   }
 
   /** The time until which new tunnels and traffic are rejected; undefined if they are not. */
   reachedUntil(workspace: string, now: number): number | undefined {
-    if (this.#known.size === 0) return undefined
-    const quota = this.#known.get(workspace)
-    return quota?.level === 'reached' && now < untilOf(quota) ? untilOf(quota) : undefined
+    if (this.#quotas.size === 0) return undefined
+    const quota = this.#quotas.get(workspace)
+    return quota?.level === 'reached' && now < endTime(quota) ? endTime(quota) : undefined
   }
 
   /** Whether usage has to be reported now. */
   isUrgent(workspace: string, { bytes, requests, sinceMs }: Unreported, now: number): boolean {
-    const quota = this.#known.get(workspace)
+    const quota = this.#quotas.get(workspace)
     if (!quota || sinceMs < NEAR_INTERVAL_MS - TOLERANCE_MS) return false
-    if (quota.level !== undefined && now < untilOf(quota)) return true
+    if (quota.level !== undefined && now < endTime(quota)) return true
     const { reportBytes = Number.POSITIVE_INFINITY, reportRequests = Number.POSITIVE_INFINITY } = quota
     const isShare = bytes >= reportBytes || requests >= reportRequests
     return isShare && sinceMs >= SHARE_INTERVAL_MS - TOLERANCE_MS
   }
 }
 
-const untilOf = ({ until = '' }: UsageQuota): number => Date.parse(until)
+const endTime = ({ until = '' }: UsageQuota): number => Date.parse(until)
 
 const isSame = (a: UsageQuota, b: UsageQuota): boolean =>
   a.revision === b.revision &&

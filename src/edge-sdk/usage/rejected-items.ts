@@ -13,7 +13,7 @@ const temporary: readonly RejectedItem['reason'][] = ['in_future', 'too_large', 
 export const isTemporary = ({ reason }: RejectedItem): boolean => temporary.includes(reason)
 
 /** The part of a report to retry; undefined if there is none. */
-export function remainderOf({ epoch, ...lists }: Report, { rejected }: Receipt): Report | undefined {
+export function retryableItems({ epoch, ...lists }: Report, { rejected }: Receipt): Report | undefined {
   const retried = rejected.filter(isTemporary)
   if (retried.length === 0) return undefined
   const pick = <L extends RejectedItem['list']>(list: L) => {

@@ -18,7 +18,7 @@ export interface SpoolFile {
   discard(): Promise<void>
   /** Replaces the content with the reports that are still to be sent. */
   keepOnly(reports: Report[]): Promise<void>
-  /** Renames the file, so that it is kept for inspection and not sent again. */
+  /** Renames the file, so that it can be inspected and is not sent again. */
   quarantine(reason: string): Promise<void>
 }
 

@@ -1,5 +1,5 @@
-// Limits how often a workspace opens tunnels: each opening is a transaction of the control plane, and takes an
-// entry in `RecentNames`.
+// Limits how often a workspace opens tunnels: each opening is a transaction of the control plane and an entry
+// in `RecentNames`.
 import { BoundedMap } from '../bounded-map.ts'
 import { RateLimit } from './rate-limit.ts'
 

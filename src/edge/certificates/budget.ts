@@ -33,7 +33,7 @@ export class CertificateBudget {
     this.#limits = limits
   }
 
-  /** Counts the host if it may have a certificate; otherwise returns the setting that limits the workspace. */
+  /** Counts a host that may have a certificate, or returns the setting that limits the workspace. */
   consume(workspace: string, host: string, now: number): CertificateSetting | undefined {
     for (const [oldest, { at }] of this.#allowed) {
       if (now - at < DAY_MS) break
