@@ -11,7 +11,7 @@ import {
   type TunnelRequest,
 } from '../tunnel-protocol/protocol.ts'
 import { InvalidAccess, parseAccess, rejectUnknown } from '../tunnel-protocol/requested-access.ts'
-import { acceptOf, WebSocketConnection } from '../tunnel-protocol/websocket.ts'
+import { acceptKey, WebSocketConnection } from '../tunnel-protocol/websocket.ts'
 import type { OpenTunnel } from './admission/admit.ts'
 import type { TlsAsk } from './certificates/tls-ask.ts'
 import type { ClientAddresses } from './ingress/client-address.ts'
@@ -57,7 +57,7 @@ export function createControlApi({ openTunnel, tlsAsk, addresses }: ControlApiOp
       connection.detach()
       socket.write(
         'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n' +
-          `Sec-WebSocket-Accept: ${acceptOf(upgrade.key)}\r\nSec-WebSocket-Protocol: ${SUBPROTOCOL}\r\n\r\n`,
+          `Sec-WebSocket-Accept: ${acceptKey(upgrade.key)}\r\nSec-WebSocket-Protocol: ${SUBPROTOCOL}\r\n\r\n`,
       )
       return new WebSocketConnection(socket, { role: 'server', head })
     }

@@ -71,10 +71,10 @@ export class FrameParser {
         this.#deliver(received.subarray(offset, end))
         offset = end
       } else {
-        const read = this.#readFrame(received, offset)
+        const frameBytes = this.#readFrame(received, offset)
         // Copied, because a few bytes would keep the whole buffer in memory.
-        if (read === 0) this.#partial = Buffer.from(received.subarray(offset))
-        offset = read === 0 ? received.length : offset + read
+        if (frameBytes === 0) this.#partial = Buffer.from(received.subarray(offset))
+        offset = frameBytes === 0 ? received.length : offset + frameBytes
       }
     }
   }
@@ -82,9 +82,9 @@ export class FrameParser {
   /** Returns how many of the received bytes belong to the partial frame. */
   #completePartial(partial: Buffer, received: Buffer): number {
     const joined = Buffer.concat([partial, received.subarray(0, FRAME_BYTES_MAX - partial.length)])
-    const read = this.#readFrame(joined, 0)
-    this.#partial = read === 0 ? joined : undefined
-    return read === 0 ? received.length : read - partial.length
+    const frameBytes = this.#readFrame(joined, 0)
+    this.#partial = frameBytes === 0 ? joined : undefined
+    return frameBytes === 0 ? received.length : frameBytes - partial.length
   }
 
   #deliver(payload: Buffer): void {
@@ -107,7 +107,7 @@ export class FrameParser {
     const second = chunk[start + 1] as number
     const isMasked = (second & MASKED) !== 0
     const shortLength = second & 0x7f
-    const problem = this.#problemOf(first, isMasked, shortLength)
+    const problem = this.#validateHeader(first, isMasked, shortLength)
     if (problem) return this.#fail(problem, available)
     const headerBytes = 2 + (shortLength < 126 ? 0 : shortLength === 126 ? 2 : 8) + (isMasked ? 4 : 0)
     const isControl = (first & 0x0f) >= CLOSE
@@ -118,7 +118,7 @@ export class FrameParser {
       isMasked && chunk.readUInt32BE(end - 4) !== 0 ? Buffer.from(chunk.subarray(end - 4, end)) : undefined
     if (isControl) this.#readControl(first & 0x0f, chunk.subarray(end, start + size), mask)
     else {
-      const length = lengthOf(chunk, start + 2, shortLength)
+      const length = readLength(chunk, start + 2, shortLength)
       if (length === undefined) return this.#fail('a message of an invalid length', available)
       this.#isInMessage = (first & FINAL) === 0
       this.#payloadLeft = length
@@ -128,7 +128,7 @@ export class FrameParser {
     return size
   }
 
-  #problemOf(first: number, isMasked: boolean, shortLength: number): string | undefined {
+  #validateHeader(first: number, isMasked: boolean, shortLength: number): string | undefined {
     const opcode = first & 0x0f
     if ((first & RESERVED) !== 0) return 'a frame with reserved bits'
     if (isMasked !== this.#expectsMask) return isMasked ? 'a masked frame' : 'a frame without a mask'
@@ -153,7 +153,7 @@ export class FrameParser {
   }
 }
 
-function lengthOf(chunk: Buffer, start: number, shortLength: number): number | undefined {
+function readLength(chunk: Buffer, start: number, shortLength: number): number | undefined {
   if (shortLength < 126) return shortLength
   if (shortLength === 126) return chunk.readUInt16BE(start)
   const high = chunk.readUInt32BE(start)

@@ -16,7 +16,7 @@ const PROTOCOL_ERROR = 1002
 const CLOSE_TIMEOUT_MS = 2_000
 
 /** Value of Sec-WebSocket-Accept for a Sec-WebSocket-Key. */
-export const acceptOf = (key: string) =>
+export const acceptKey = (key: string) =>
   createHash('sha1').update(`${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest('base64')
 
 export class WebSocketError extends Error {

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { messageLine } from '../lib/net/untrusted-text.ts'
 import { CONNECT_PATH, SUBPROTOCOL, TUNNEL_HEADER, type TunnelRequest } from '../tunnel-protocol/protocol.ts'
-import { acceptOf, WebSocketConnection } from '../tunnel-protocol/websocket.ts'
+import { acceptKey, WebSocketConnection } from '../tunnel-protocol/websocket.ts'
 
 const CONNECT_TIMEOUT_MS = 10_000
 const BODY_BYTES_MAX = 64 * 1024
@@ -85,7 +85,7 @@ export async function connect(options: ConnectOptions): Promise<WebSocketConnect
 
 const isAccepted = ({ headers }: IncomingMessage, nonce: string) =>
   headers.upgrade?.toLowerCase() === 'websocket' &&
-  headers['sec-websocket-accept'] === acceptOf(nonce) &&
+  headers['sec-websocket-accept'] === acceptKey(nonce) &&
   headers['sec-websocket-protocol'] === SUBPROTOCOL
 
 /** Headers are ASCII; JSON can escape everything else. */

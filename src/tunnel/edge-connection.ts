@@ -33,12 +33,12 @@ export class EdgeConnection {
    * tunnel is stopped, while this one completes its streams. Rejects with TunnelRejected if the edge closes
    * the tunnel.
    */
-  readonly ended: Promise<string | undefined>
+  readonly lossReason: Promise<string | undefined>
   readonly #edge: string
   readonly #options: ConnectionOptions
   readonly #session: Session
   readonly #isOpen = Promise.withResolvers<void>()
-  readonly #ended = Promise.withResolvers<string | undefined>()
+  readonly #lossReason = Promise.withResolvers<string | undefined>()
   #opened: Opened | undefined
   #events: YamuxStream | undefined
   #isDraining = false
@@ -49,11 +49,11 @@ export class EdgeConnection {
     this.#edge = options.edge
     const closed = Promise.withResolvers<string>()
     this.closed = closed.promise
-    this.ended = this.#ended.promise
+    this.lossReason = this.#lossReason.promise
     // It is awaited only for the current connection.
-    this.ended.catch(() => undefined)
+    this.lossReason.catch(() => undefined)
     const stop = () => {
-      this.#ended.resolve(undefined)
+      this.#lossReason.resolve(undefined)
       if (!this.#opened) this.close()
     }
     this.#session = new Session(webSocket, {
@@ -62,14 +62,14 @@ export class EdgeConnection {
       maxStreams: STREAMS_MAX,
       pressure: options.localServer.buffers,
       onStream: (stream) => this.#onStream(stream),
-      onGoAway: () => this.#ended.resolve(undefined),
+      onGoAway: () => this.#lossReason.resolve(undefined),
       onClose: (error) => {
         clearTimeout(this.#closeTimer)
         options.signal.removeEventListener('abort', stop)
         const reason = this.#closeReason(error)
         this.#isOpen.reject(new Error(reason))
         closed.resolve(reason)
-        this.#ended.resolve(reason)
+        this.#lossReason.resolve(reason)
       },
     })
     options.signal.addEventListener('abort', stop)
@@ -120,7 +120,7 @@ export class EdgeConnection {
         onRequest,
         onConnection,
         onNotice,
-        onClose: ({ message }) => this.#ended.reject(new TunnelRejected('closed', message)),
+        onClose: ({ message }) => this.#lossReason.reject(new TunnelRejected('closed', message)),
       })
       return
     }

@@ -6,7 +6,7 @@ import { ConnectionBuffers } from '../tunnel-protocol/buffers/connection-buffers
 import { connectStreams } from '../tunnel-protocol/connect-streams.ts'
 import type { YamuxStream } from '../yamux/index.ts'
 
-/** Of all connections, in both directions. */
+/** The limit of all connections together, in both directions. */
 const BUFFERED_BYTES_MAX = 128 * 1024 * 1024
 const CONNECT_TIMEOUT_MS = 5_000
 /** Many development servers listen on only one of them, and resolvers differ in which they return. */
@@ -53,17 +53,17 @@ export class LocalServer implements StreamServer {
     // A reset, or the end of the session. `close` follows.
     stream.on('error', () => undefined)
     stream.once('close', () => buffers.release())
-    const served = { stream, buffers }
-    if (this.#addresses) this.#dial(served, this.#addresses, 0)
+    const connection = { stream, buffers }
+    if (this.#addresses) this.#dial(connection, this.#addresses, 0)
     else
       this.#resolve().then(
-        (addresses) => this.#dial(served, addresses, 0),
+        (addresses) => this.#dial(connection, addresses, 0),
         (error) => this.#fail(stream, error),
       )
   }
 
   #resolve(): Promise<readonly string[]> {
-    this.#resolving ??= addressesOf(this.#options.host)
+    this.#resolving ??= resolveHost(this.#options.host)
       .then((addresses) => {
         this.#addresses = addresses
         return addresses
@@ -119,7 +119,7 @@ export class LocalServer implements StreamServer {
   }
 }
 
-async function addressesOf(host: string): Promise<readonly string[]> {
+async function resolveHost(host: string): Promise<readonly string[]> {
   if (host === 'localhost') return LOCALHOST
   if (isIP(host)) return [host]
   return (await lookup(host, { all: true })).map(({ address }) => address)

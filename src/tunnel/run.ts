@@ -103,7 +103,7 @@ async function keepOpen(options: TunnelOptions, connections: Set<EdgeConnection>
       connections.add(connection)
       connection.closed.then(() => connections.delete(connection))
       opened = connection.opened
-      lossReason = await connection.ended
+      lossReason = await connection.lossReason
       backoffMs = performance.now() - openedAt > STABLE_AFTER_MS ? BACKOFF_MIN_MS : nextBackoff(backoffMs)
     } catch (error) {
       if (isFinal(error, opened)) throw error

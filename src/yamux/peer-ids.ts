@@ -5,7 +5,7 @@ import { ProtocolError } from './frame.ts'
 /** How many of the last ids are remembered. Those before count as used. A power of 2. */
 const REMEMBERED = 1_024
 
-const slotOf = (id: number) => (id >>> 1) & (REMEMBERED - 1)
+const slotIndex = (id: number) => (id >>> 1) & (REMEMBERED - 1)
 
 export class PeerIds {
   readonly #parity: number
@@ -24,7 +24,7 @@ export class PeerIds {
 
   hasUsed(id: number): boolean {
     if (id > this.#highest) return false
-    return this.#highest - id >= 2 * REMEMBERED || this.#used?.[slotOf(id)] === 1
+    return this.#highest - id >= 2 * REMEMBERED || this.#used?.[slotIndex(id)] === 1
   }
 
   use(id: number): void {
@@ -32,12 +32,12 @@ export class PeerIds {
     if (this.hasUsed(id)) throw new ProtocolError(`stream id ${id} is used twice`)
     this.#used ??= new Uint8Array(REMEMBERED)
     if (id > this.#highest) this.#advance(id, this.#used)
-    this.#used[slotOf(id)] = 1
+    this.#used[slotIndex(id)] = 1
   }
 
   #advance(id: number, used: Uint8Array): void {
     const skipped = Math.min((id - this.#highest) / 2 - 1, REMEMBERED)
-    for (let each = id - 2 * skipped; each < id; each += 2) used[slotOf(each)] = 0
+    for (let each = id - 2 * skipped; each < id; each += 2) used[slotIndex(each)] = 0
     this.#highest = id
   }
 }

@@ -17,17 +17,17 @@ export class Unsent {
   /** Passes the first `length` bytes to the sender. */
   sendTo(sender: Sender, length: number): void {
     this.#bytes -= length
-    let left = length
-    while (left > 0) {
+    let remaining = length
+    while (remaining > 0) {
       const chunk = this.#chunks[0] as Buffer
-      if (chunk.length <= left) {
+      if (chunk.length <= remaining) {
         this.#chunks.shift()
         sender.payload(chunk)
-        left -= chunk.length
+        remaining -= chunk.length
       } else {
-        this.#chunks[0] = chunk.subarray(left)
-        sender.payload(chunk.subarray(0, left))
-        left = 0
+        this.#chunks[0] = chunk.subarray(remaining)
+        sender.payload(chunk.subarray(0, remaining))
+        remaining = 0
       }
     }
   }

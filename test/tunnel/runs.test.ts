@@ -9,7 +9,7 @@ import { TunnelRejected } from '../../src/tunnel/connect.ts'
 import { LocalServer } from '../../src/tunnel/local-server.ts'
 import { runTunnel, type TunnelOptions } from '../../src/tunnel/run.ts'
 import { EVENT_BYTES_MAX } from '../../src/tunnel-protocol/protocol.ts'
-import { acceptOf } from '../../src/tunnel-protocol/websocket.ts'
+import { acceptKey } from '../../src/tunnel-protocol/websocket.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
 import { OPENED, openStream, startMinimalEdge } from '../support/edges/minimal-edge.ts'
 import { freePort } from '../support/processes/ports.ts'
@@ -601,7 +601,7 @@ test('invalid frames that arrive together with the upgrade lose the connection, 
       const [, key = ''] = /^sec-websocket-key: (.+)$/im.exec(String(request)) ?? []
       const head =
         'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n' +
-        `Sec-WebSocket-Accept: ${acceptOf(key)}\r\nSec-WebSocket-Protocol: adit-tunnel.v1\r\n\r\n`
+        `Sec-WebSocket-Accept: ${acceptKey(key)}\r\nSec-WebSocket-Protocol: adit-tunnel.v1\r\n\r\n`
       // In one packet: the first frame is parsed before anything else happens.
       socket.write(`${head}\xff\xff\x00\x00`, 'latin1')
     }),

@@ -113,10 +113,10 @@ async function send(file: OpenFile, request: IncomingMessage, response: ServerRe
 /** Destroys the connection if the file shrank: its Content-Length is sent already. */
 const exactly = (bytes: number) =>
   async function* (chunks: AsyncIterable<Buffer>) {
-    let left = bytes
+    let remaining = bytes
     for await (const chunk of chunks) {
-      left -= chunk.length
+      remaining -= chunk.length
       yield chunk
     }
-    if (left !== 0) throw new Error('The file has changed.')
+    if (remaining !== 0) throw new Error('The file has changed.')
   }

@@ -12,17 +12,20 @@ const SEARCHED_ENTRIES_MAX = 100_000
 export const isPrivateName = (name: string): boolean => name.startsWith('.') || ADIT_DATA.test(name)
 
 /** A path of Adit's data in the folder, or around it; undefined if there is none. */
-export async function findAditData(folder: string, known: readonly string[]): Promise<string | undefined> {
-  for (const path of known) {
+export async function findAditData(
+  folder: string,
+  dataPaths: readonly string[],
+): Promise<string | undefined> {
+  for (const path of dataPaths) {
     const real = await realpath(path).catch(() => undefined)
     if (real === undefined) continue
-    const isAround = isInside(folder, real) && (await stat(real)).isDirectory()
-    if (isInside(real, folder) || isAround) return path
+    const containsFolder = isInside(folder, real) && (await stat(real)).isDirectory()
+    if (isInside(real, folder) || containsFolder) return path
   }
   return search(folder)
 }
 
-/** Also if they are the same. A path on another drive of Windows stays absolute. */
+/** A folder is inside itself. A path on another Windows drive stays absolute. */
 export function isInside(path: string, folder: string): boolean {
   const way = relative(folder, path)
   return way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way)
@@ -35,9 +38,9 @@ async function search(folder: string): Promise<string | undefined> {
   for (let path = folders.shift(); path !== undefined; path = folders.shift()) {
     for (const entry of await readdir(path, { withFileTypes: true }).catch(() => [])) {
       if (++entries > SEARCHED_ENTRIES_MAX) return undefined
-      const found = join(path, entry.name)
-      if (entry.isDirectory()) folders.push(found)
-      else if (ADIT_DATA.test(entry.name) || (await isTokensFile(found))) return found
+      const entryPath = join(path, entry.name)
+      if (entry.isDirectory()) folders.push(entryPath)
+      else if (ADIT_DATA.test(entry.name) || (await isTokensFile(entryPath))) return entryPath
     }
   }
   return undefined

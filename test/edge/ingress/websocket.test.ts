@@ -13,7 +13,7 @@ import { type Duplex, duplexPair } from 'node:stream'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { WebSocket, WebSocketServer } from 'ws'
-import { acceptOf, WebSocketConnection, WebSocketError } from '../../../src/tunnel-protocol/websocket.ts'
+import { acceptKey, WebSocketConnection, WebSocketError } from '../../../src/tunnel-protocol/websocket.ts'
 import type { Connection } from '../../../src/yamux/index.ts'
 import { atEnd, type Test } from '../../support/cleanup.ts'
 import { createRandom } from '../../support/random.ts'
@@ -45,7 +45,7 @@ async function acceptFromWs(t: Test): Promise<Pair> {
   server.on('upgrade', ({ headers }, socket, head) => {
     socket.write(
       'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n' +
-        `Sec-WebSocket-Accept: ${acceptOf(String(headers['sec-websocket-key']))}\r\n\r\n`,
+        `Sec-WebSocket-Accept: ${acceptKey(String(headers['sec-websocket-key']))}\r\n\r\n`,
     )
     accepted.resolve({ stream: new WebSocketConnection(socket, { role: 'server', head }), socket })
   })
@@ -75,7 +75,7 @@ async function connectToWs(t: Test): Promise<Pair> {
     },
   }).end()
   const [response, socket, head] = await once(upgrade, 'upgrade')
-  assert.equal(response.headers['sec-websocket-accept'], acceptOf(key))
+  assert.equal(response.headers['sec-websocket-accept'], acceptKey(key))
   const [peer] = await connected
   return { stream: new WebSocketConnection(socket, { role: 'client', head }), peer, socket }
 }

@@ -10,7 +10,7 @@ import {
   type TunnelEvent,
   type TunnelRequest,
 } from '../../../src/tunnel-protocol/protocol.ts'
-import { acceptOf, WebSocketConnection } from '../../../src/tunnel-protocol/websocket.ts'
+import { acceptKey, WebSocketConnection } from '../../../src/tunnel-protocol/websocket.ts'
 import { Session, type YamuxStream } from '../../../src/yamux/index.ts'
 import { atEnd, type Test } from '../cleanup.ts'
 import { until } from '../until.ts'
@@ -53,7 +53,7 @@ export async function startMinimalEdge(
     const key = request.headers['sec-websocket-key'] ?? ''
     socket.write(
       'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n' +
-        `Sec-WebSocket-Accept: ${acceptOf(key)}\r\nSec-WebSocket-Protocol: ${SUBPROTOCOL}\r\n\r\n`,
+        `Sec-WebSocket-Accept: ${acceptKey(key)}\r\nSec-WebSocket-Protocol: ${SUBPROTOCOL}\r\n\r\n`,
     )
     const session = new Session(new WebSocketConnection(socket, { role: 'server', head }), {
       role: 'server',
