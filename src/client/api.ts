@@ -9,24 +9,24 @@ import type { Received } from './exact-json.ts'
 
 export type { Variant }
 
-type OperationsOf<V extends Variant> = (typeof variants)[V][number]
+type VariantOperations<V extends Variant> = (typeof variants)[V][number]
 
-type PartOf<O extends Operation, P extends 'params' | 'query' | 'body'> = O[P] extends TSchema
+type InputPart<O extends Operation, P extends 'params' | 'query' | 'body'> = O[P] extends TSchema
   ? Static<O[P]>
   : unknown
 
 /** Input and result of each operation, by API variant. */
 export type Operations = {
   [V in Variant]: {
-    [O in OperationsOf<V> as O['id']]: {
-      input: PartOf<O, 'params'> & PartOf<O, 'query'> & PartOf<O, 'body'>
+    [O in VariantOperations<V> as O['id']]: {
+      input: InputPart<O, 'params'> & InputPart<O, 'query'> & InputPart<O, 'body'>
       result: Received<OutputOf<O>>
     }
   }
 }
 
 /** Method and path of each operation. */
-export type Routes = { [O in OperationsOf<Variant> as O['id']]: `${O['method']} ${O['path']}` }
+export type Routes = { [O in VariantOperations<Variant> as O['id']]: `${O['method']} ${O['path']}` }
 
 /** The errors of the API, with the fields of each. */
 export type ApiFault = {

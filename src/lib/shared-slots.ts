@@ -25,7 +25,7 @@ export class SharedSlots<T> {
     return this.#byOwner.keys()
   }
 
-  /** Of one owner, or of all. */
+  /** The slots of one owner, or of all. */
   entries(owner?: string): T[] {
     if (owner !== undefined) return [...(this.#byOwner.get(owner) ?? [])]
     return [...this.#byOwner.values()].flatMap((entries) => [...entries])

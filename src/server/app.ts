@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
-import { lazily } from '../lib/lazily.ts'
+import { lazy } from '../lib/lazy.ts'
 import { type MetricsListener, startMetricsListener } from '../lib/metrics/listener.ts'
 import { createRegistry } from '../lib/metrics/registry.ts'
 import { serverMetrics } from '../lib/metrics/server-metrics.ts'
@@ -353,7 +353,7 @@ type LazyAuth = ReturnType<typeof createLazyAuth>
 
 /** Sign-in, loaded on first use. */
 function createLazyAuth(sso: Config['sso'], settings: () => AuthSettings) {
-  const open = lazily(async () => {
+  const open = lazy(async () => {
     removeBetterAuthVariables()
     const { createAuth } = await import('./auth/better-auth.ts')
     // Loading and setup both block: lets other requests run in between.
@@ -361,7 +361,7 @@ function createLazyAuth(sso: Config['sso'], settings: () => AuthSettings) {
     return createAuth(settings())
   })
   const openSso =
-    sso && lazily(async () => (await import('./auth/sso.ts')).createSso(settings(), await open(), sso))
+    sso && lazy(async () => (await import('./auth/sso.ts')).createSso(settings(), await open(), sso))
   return { open, sso: sso && openSso && { host: new URL(sso.issuer).host, open: openSso } }
 }
 

@@ -4,7 +4,7 @@
 import { isUtf8 } from 'node:buffer'
 import { createHmac, createSecretKey, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
-import { composed, isBasicAuthPassword, isBasicAuthUser } from '../../lib/credentials/basic-auth.ts'
+import { isBasicAuthPassword, isBasicAuthUser, normalizeText } from '../../lib/credentials/basic-auth.ts'
 import { isPasswordHash, verifyPassword } from '../../lib/credentials/password-hash.ts'
 import { ClientLimit } from '../../lib/net/client-limit.ts'
 import { BoundedMap } from '../bounded-map.ts'
@@ -46,7 +46,7 @@ export function parseCredential({ rawHeaders }: IncomingMessage): Credential | '
   if (header === undefined) return undefined
   if (header.length > CREDENTIAL_CHARS_MAX) return 'invalid'
   const bytes = Buffer.from(BASIC.exec(header)?.[1] ?? '', 'base64')
-  const text = isUtf8(bytes) ? composed(bytes.toString()) : ''
+  const text = isUtf8(bytes) ? normalizeText(bytes.toString()) : ''
   const colon = text.indexOf(':')
   const credential = { user: text.slice(0, Math.max(colon, 0)), password: text.slice(colon + 1) }
   return isBasicAuthUser(credential.user) && isBasicAuthPassword(credential.password) ? credential : 'invalid'
@@ -106,7 +106,9 @@ export class PasswordVerifier {
     { user: presentedUser, password }: Credential,
   ): Promise<boolean> {
     const isPassword = await verifyPassword(password, hash)
-    const digests = [composed(user), presentedUser].map((text) => this.digest({ user: text, password: '' }))
+    const digests = [normalizeText(user), presentedUser].map((text) =>
+      this.digest({ user: text, password: '' }),
+    )
     return timingSafeEqual(...(digests as [Buffer, Buffer])) && isPassword
   }
 }

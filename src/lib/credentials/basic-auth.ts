@@ -7,10 +7,10 @@ export const BASIC_AUTH_USER_RULE = `1 to ${BASIC_AUTH_LIMITS.userCharsMax} char
 export const BASIC_AUTH_PASSWORD_RULE = `${BASIC_AUTH_LIMITS.passwordCharsMin} to ${BASIC_AUTH_LIMITS.passwordCharsMax} characters`
 
 /** Keyboards differ in how they compose characters, and RFC 7617 asks for the composed form. */
-export const composed = (text: string): string => text.normalize('NFC')
+export const normalizeText = (text: string): string => text.normalize('NFC')
 
-/** As the limits count: in code points of the composed form. */
-export const basicAuthLength = (text: string): number => [...composed(text)].length
+/** The length as the limits count it: in code points of the composed form. */
+export const basicAuthLength = (text: string): number => [...normalizeText(text)].length
 
 /** Control characters cannot be sent; a lone surrogate has no UTF-8 form. */
 const isText = (text: string) => !/\p{Cc}/u.test(text) && text.isWellFormed()

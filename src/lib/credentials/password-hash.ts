@@ -2,7 +2,7 @@
 // string format, so that the cost can be raised later. Hashing takes a thread of libuv's pool and 16 MiB;
 // callers limit how many run at the same time.
 import { scrypt, timingSafeEqual } from 'node:crypto'
-import { composed } from './basic-auth.ts'
+import { normalizeText } from './basic-auth.ts'
 
 interface Cost {
   readonly ln: number
@@ -14,7 +14,7 @@ interface Cost {
  * As OWASP's Password Storage Cheat Sheet recommends for a hash that is stored; a fifth of that in memory.
  */
 const COSTS = { stored: { ln: 14, r: 8, p: 5 }, memory: { ln: 14, r: 8, p: 1 } }
-/** N · p, as the cost of a hash that somebody else made: as much as OWASP's strongest setting. */
+/** Limit of N · p for hashes from elsewhere: as much as OWASP's strongest setting. */
 const COST_MAX = 2 ** 17
 const SALT_BYTES = 16
 const HASH_BYTES = 32
@@ -30,12 +30,12 @@ interface ParsedHash {
 export async function hashPassword(
   password: string,
   random: (bytes: number) => Uint8Array,
-  kept: keyof typeof COSTS = 'stored',
+  storage: keyof typeof COSTS = 'stored',
 ): Promise<string> {
   const salt = Buffer.from(random(SALT_BYTES))
-  const { ln, r, p } = COSTS[kept]
-  const hash = await derive(password, salt, COSTS[kept])
-  return `$scrypt$ln=${ln},r=${r},p=${p}$${unpadded(salt)}$${unpadded(hash)}`
+  const { ln, r, p } = COSTS[storage]
+  const hash = await derive(password, salt, COSTS[storage])
+  return `$scrypt$ln=${ln},r=${r},p=${p}$${toUnpaddedBase64(salt)}$${toUnpaddedBase64(hash)}`
 }
 
 /** Takes the same time for a wrong password as for the right one. Throws if `hash` is not a password hash. */
@@ -55,12 +55,12 @@ function parse(text: string): ParsedHash | undefined {
   return { cost, salt: Buffer.from(salt, 'base64'), hash: Buffer.from(hash, 'base64') }
 }
 
-const unpadded = (bytes: Buffer) => bytes.toString('base64').replace(/=+$/, '')
+const toUnpaddedBase64 = (bytes: Buffer) => bytes.toString('base64').replace(/=+$/, '')
 
 function derive(password: string, salt: Buffer, { ln, r, p }: Cost): Promise<Buffer> {
   const options = { N: 2 ** ln, r, p, maxmem: 2 * 128 * r * (2 ** ln + p) }
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
-  scrypt(composed(password), salt, HASH_BYTES, options, (error, hash) =>
+  scrypt(normalizeText(password), salt, HASH_BYTES, options, (error, hash) =>
     error ? reject(error) : resolve(hash),
   )
   return promise

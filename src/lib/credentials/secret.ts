@@ -30,7 +30,7 @@ export function isSecret(kind: SecretKind, text: string): boolean {
 }
 
 /** Shown in lists, to tell keys apart. They are of the checksum, so they reveal little of the random part. */
-export const lastFourOf = (secret: string): string => secret.slice(-4)
+export const lastFour = (secret: string): string => secret.slice(-4)
 
 export const hashSecret = (secret: string): string => hash('sha256', secret, 'hex')
 

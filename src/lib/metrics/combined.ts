@@ -7,7 +7,7 @@ type Metrics = readonly MetricObject[]
 interface CombinedMetrics<W> extends MetricsSource {
   /** What a worker has sent, as `getMetricsAsJSON` returns it. */
   receive(worker: W, metrics: unknown[]): void
-  /** The worker has ended. Its counts are kept, because counters must not decrease. */
+  /** The worker has exited. Its counts stay in the sum, because counters must not decrease. */
   remove(worker: W): void
 }
 
@@ -15,12 +15,12 @@ interface CombinedMetrics<W> extends MetricsSource {
 export async function createCombinedMetrics<W>(request: () => Promise<void>): Promise<CombinedMetrics<W>> {
   const { AggregatorRegistry } = await import('prom-client')
   const latest = new Map<W, Metrics>()
-  let ended: Metrics = []
+  let exitedWorkers: Metrics = []
   return {
     contentType: AggregatorRegistry.PROMETHEUS_CONTENT_TYPE,
     async metrics() {
       await request()
-      return AggregatorRegistry.aggregate([...latest.values(), ended]).metrics()
+      return AggregatorRegistry.aggregate([...latest.values(), exitedWorkers]).metrics()
     },
     receive(worker, metrics) {
       latest.set(worker, metrics as Metrics)
@@ -28,7 +28,7 @@ export async function createCombinedMetrics<W>(request: () => Promise<void>): Pr
     remove(worker) {
       const counts = (latest.get(worker) ?? []).filter(({ type }) => String(type) !== 'gauge')
       latest.delete(worker)
-      ended = AggregatorRegistry.aggregate([ended, counts]).getMetricsAsArray()
+      exitedWorkers = AggregatorRegistry.aggregate([exitedWorkers, counts]).getMetricsAsArray()
     },
   }
 }

@@ -10,7 +10,7 @@ type Values = number | Iterable<readonly [Labels, number]>
 interface Sample {
   labels: Labels
   value: number
-  /** Of a histogram, whose samples have suffixes. */
+  /** The name of a histogram sample, which has a suffix. */
   metricName?: string
 }
 
@@ -25,7 +25,7 @@ export interface MetricDefinition {
 
 type Aggregator = 'sum' | 'min' | 'max' | 'first'
 
-const samplesOf = (values: Values): Sample[] =>
+const toSamples = (values: Values): Sample[] =>
   typeof values === 'number'
     ? [{ labels: {}, value: values }]
     : Array.from(values, ([labels, value]) => ({ labels, value }))
@@ -44,7 +44,7 @@ const plain =
     aggregator,
     read() {
       const values = read()
-      return values instanceof Promise ? values.then(samplesOf) : samplesOf(values)
+      return values instanceof Promise ? values.then(toSamples) : toSamples(values)
     },
   })
 

@@ -5,7 +5,7 @@ import type { Labels } from './registry.ts'
 
 const STATUS_CLASSES = ['1xx', '2xx', '3xx', '4xx', '5xx'] as const
 
-/** Of one operation. */
+/** The durations of one operation. */
 export class OperationDurations {
   readonly byStatusClass: (DurationHistogram | undefined)[] = STATUS_CLASSES.map(() => undefined)
 
@@ -26,7 +26,7 @@ export class OperationDurations {
 
 export class RequestDurations {
   readonly #operations = new Map<string, { labels: Labels; durations: OperationDurations }>()
-  /** Of requests that match no route. */
+  /** The durations of requests that match no route. */
   readonly unmatched = this.of('none', 'none')
 
   /** The same for several routes of one operation. */

@@ -30,7 +30,7 @@ export class ClientLimit {
    * Returns a function that releases the slot, to be called once; undefined if the client is at its limit.
    */
   acquire(client: string | undefined): (() => void) | undefined {
-    const networks = client === undefined ? [] : this.#networksOf(client)
+    const networks = client === undefined ? [] : this.#limitedNetworks(client)
     if (networks.some(([network, max]) => this.#used.get(network) >= max)) return undefined
     for (const [network] of networks) this.#used.add(network, 1)
     return () => {
@@ -38,7 +38,7 @@ export class ClientLimit {
     }
   }
 
-  #networksOf(client: string): [network: string, max: number][] {
+  #limitedNetworks(client: string): [network: string, max: number][] {
     const { max, maxPer48 } = this.#limits
     if (!isIPv6(client)) return [[client, max]]
     return [

@@ -6,7 +6,7 @@ import { ClientLimit } from './client-limit.ts'
 const CONNECTIONS_PER_CLIENT = { max: 500, maxPer48: 2_000 }
 /** For the database, files, listening sockets and connections to other servers. */
 const OTHER_DESCRIPTORS = 256
-/** Of the total: beyond it, idle connections are closed. */
+/** Idle connections are closed beyond this share of the total. */
 const CROWDED = 0.9
 const CROWDED_INTERVAL_MS = 1_000
 const REPORT_INTERVAL_MS = 60_000

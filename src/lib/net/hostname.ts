@@ -6,6 +6,6 @@ export const isDnsLabel = (text: string): boolean => DNS_LABEL.test(text)
 /** The rule in words, for messages. */
 export const DNS_LABEL_RULE = 'lower-case letters, digits and inner hyphens, at most 63 characters'
 
-/** Of a URL, or as an address to listen on. */
+/** Accepts the host of a URL, or an address to listen on. */
 export const isLoopbackHost = (host: string): boolean =>
   /^(localhost|.+\.localhost|127(\.\d{1,3}){3}|\[?::1\]?)$/i.test(host)

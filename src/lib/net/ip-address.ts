@@ -25,13 +25,13 @@ export function normalizeAddress(text: string): string | undefined {
  */
 export function ipPrefix(address: string, bits: 32 | 48 | 64): string {
   if (!isIPv6(address)) return address
-  return `${groupsOf(address)
+  return `${ipv6Groups(address)
     .slice(0, bits / 16)
     .join(':')}::/${bits}`
 }
 
 /** The eight groups of a canonical IPv6 address. */
-export function groupsOf(address: string): string[] {
+export function ipv6Groups(address: string): string[] {
   const [head = '', tail = ''] = address.split('::')
   const groups = (text: string) => (text === '' ? [] : text.split(':'))
   const missing = address.includes('::') ? 8 - groups(head).length - groups(tail).length : 0

@@ -8,12 +8,13 @@ const MAPPED_BITS = 96
 
 /** In canonical form, with a prefix length; undefined if the text is neither an address nor a network. */
 export function parseNetwork(text: string): string | undefined {
-  const [, written = '', length] = NETWORK.exec(text) ?? []
-  const address = isIP(written) && !written.includes('%') ? normalizeAddress(written) : undefined
+  const [, networkAddress = '', length] = NETWORK.exec(text) ?? []
+  const address =
+    isIP(networkAddress) && !networkAddress.includes('%') ? normalizeAddress(networkAddress) : undefined
   if (address === undefined) return undefined
   const addressBits = isIPv6(address) ? 128 : 32
   // An IPv4 address that is mapped to IPv6 has a prefix length of IPv6.
-  const offset = isIPv6(written) && !isIPv6(address) ? MAPPED_BITS : 0
+  const offset = isIPv6(networkAddress) && !isIPv6(address) ? MAPPED_BITS : 0
   const bits = length === undefined ? addressBits : Number(length) - offset
   return bits >= 0 && bits <= addressBits ? `${address}/${bits}` : undefined
 }
@@ -27,14 +28,14 @@ export function createNetworkMatcher(networks: readonly string[]): NetworkMatche
   const lists = { ipv4: new BlockList(), ipv6: new BlockList() }
   for (const network of networks) {
     const [address = '', bits] = network.split('/')
-    const family = familyOf(address)
+    const family = addressFamily(address)
     lists[family].addSubnet(address, Number(bits), family)
   }
   return (address) => {
-    const family = familyOf(address)
+    const family = addressFamily(address)
     return lists[family].check(address, family)
   }
 }
 
-/** Of an address in canonical form. `isIPv6` would compile its regular expression: 10 ms of startup. */
-const familyOf = (address: string) => (address.includes(':') ? 'ipv6' : 'ipv4')
+/** Expects an address in canonical form. `isIPv6` would compile its regular expression: 10 ms of startup. */
+const addressFamily = (address: string) => (address.includes(':') ? 'ipv6' : 'ipv4')

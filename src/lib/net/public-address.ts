@@ -1,7 +1,7 @@
 // Whether an IP address is on the public internet: not one that the IANA registries of special-purpose
 // addresses reserve for private networks, the host itself, its link, documentation or tunneling.
 import { isIPv6 } from 'node:net'
-import { groupsOf, normalizeAddress } from './ip-address.ts'
+import { ipv6Groups, normalizeAddress } from './ip-address.ts'
 import { createNetworkMatcher } from './ip-network.ts'
 
 const isSpecialIPv4 = createNetworkMatcher([
@@ -49,7 +49,7 @@ export function isPublicAddress(text: string): boolean {
 
 /** The last 32 bits of a canonical IPv6 address. */
 const embeddedIPv4 = (address: string): string =>
-  groupsOf(address)
+  ipv6Groups(address)
     .slice(-2)
     .map((group) => Number.parseInt(group, 16))
     .flatMap((value) => [value >> 8, value & 255])

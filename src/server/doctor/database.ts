@@ -1,7 +1,7 @@
 // Checks the database: whether it can be used, its version and settings, its schema, and what nodes.ts reads
 // from it. Opens it without migrating or creating it.
 import { existsSync } from 'node:fs'
-import { lazily } from '../../lib/lazily.ts'
+import { lazy } from '../../lib/lazy.ts'
 import type { Config } from '../config/server.ts'
 import { explainDatabaseError } from '../services.ts'
 import { readDatabaseClock } from '../store/engine/clock.ts'
@@ -23,7 +23,7 @@ export function databaseChecks(
   clock: () => number,
 ): DatabaseChecks {
   let store: Store | undefined
-  const open = lazily(async () => {
+  const open = lazy(async () => {
     if (!target) return { failure: skipped('ADIT_DATABASE_URL is invalid.') }
     if (target.engine === 'sqlite' && !existsSync(target.path)) return { failure: noFile(target.path) }
     try {

@@ -1,9 +1,9 @@
 // Rejects common passwords, and the email address as password.
-import { lazily } from '../../../lib/lazily.ts'
+import { lazy } from '../../../lib/lazy.ts'
 import { invalid } from '../fault.ts'
 
 /** Loaded on first use, because the list is large. */
-export const loadCommonPasswords = lazily(async () => {
+export const loadCommonPasswords = lazy(async () => {
   const { dictionary } = await import('@zxcvbn-ts/language-common')
   return new Set(dictionary['passwords-common'])
 })

@@ -1,6 +1,6 @@
 // API keys: create, list, revoke. The raw key is in the response to its creation and nowhere else.
 import { Label } from '../../../contract/fields.ts'
-import { createSecret, hashSecret, lastFourOf } from '../../../lib/credentials/secret.ts'
+import { createSecret, hashSecret, lastFour } from '../../../lib/credentials/secret.ts'
 import { DAY_MS } from '../../../lib/time.ts'
 import { awaitPropagation, type KeyChange, publishChange } from '../../directory/propagation.ts'
 import type { Db, Tx } from '../../store/engine/store.ts'
@@ -140,7 +140,7 @@ export async function addKey(
     ...creatorColumns(actor),
     ...lineage,
     lifetime: null,
-    last_four: lastFourOf(created.token),
+    last_four: lastFour(created.token),
   })
   await writeAudit(db, ctx, {
     workspaceId,

@@ -1,5 +1,5 @@
 /** Memoizes a load on first use. A failure is not cached: the next call tries again. */
-export function lazily<T>(load: () => Promise<T>): () => Promise<T> {
+export function lazy<T>(load: () => Promise<T>): () => Promise<T> {
   let loaded: Promise<T> | undefined
   return () => {
     loaded ??= load().catch((error) => {
