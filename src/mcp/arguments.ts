@@ -11,8 +11,8 @@ const types: Record<string, { name: string; matches: (value: unknown) => boolean
   integer: { name: 'a whole number', matches: Number.isInteger },
 }
 
-export function validateArguments({ listed }: AgentTool, args: Record<string, unknown>): void {
-  const { properties = {}, required = [] } = listed.inputSchema
+export function validateArguments({ definition }: AgentTool, args: Record<string, unknown>): void {
+  const { properties = {}, required = [] } = definition.inputSchema
   const names = new Set([...required, ...Object.keys(args)])
   const details = names
     .values()

@@ -32,7 +32,7 @@ const INSTRUCTIONS =
 const jsonSchemaValidator = new AjvJsonSchemaValidator()
 
 const allTools = new Map<string, AgentTool>(
-  Object.values(toolsByVariant).flatMap((tools) => tools.map((tool) => [tool.listed.name, tool])),
+  Object.values(toolsByVariant).flatMap((tools) => tools.map((tool) => [tool.definition.name, tool])),
 )
 
 export function createMcpServer(options: McpOptions): Server {
@@ -44,7 +44,7 @@ export function createMcpServer(options: McpOptions): Server {
 
   server.setRequestHandler('tools/list', async () => {
     try {
-      return { tools: toolsByVariant[await variant()].map(({ listed }) => listed) }
+      return { tools: toolsByVariant[await variant()].map(({ definition }) => definition) }
     } catch (error) {
       if (!(error instanceof AditError)) throw error
       throw new ProtocolError(ProtocolErrorCode.InternalError, `Failed to list tools. ${error.message}`)
@@ -53,23 +53,25 @@ export function createMcpServer(options: McpOptions): Server {
 
   server.setRequestHandler('tools/call', async ({ params }, { mcpReq }) => {
     const { name, arguments: args = {} } = params
-    const known = allTools.get(name)
-    if (!known) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `Unknown tool "${name}".`)
-    return runCall(() => callTool(known, args, mcpReq.signal))
+    const tool = allTools.get(name)
+    if (!tool) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `Unknown tool "${name}".`)
+    return runCall(() => callTool(tool, args, mcpReq.signal))
   })
 
   async function callTool(
-    known: AgentTool,
+    requested: AgentTool,
     args: Record<string, unknown>,
     signal: AbortSignal,
   ): Promise<CallToolResult> {
     try {
-      const tool = toolsByVariant[await variant()].find(({ listed }) => listed.name === known.listed.name)
+      const tool = toolsByVariant[await variant()].find(
+        ({ definition }) => definition.name === requested.definition.name,
+      )
       if (!tool) return notAvailable()
       validateArguments(tool, args)
       return succeeded(tool, await calls[tool.operation.id](client, args as never, { signal }), args)
     } catch (error) {
-      if (error instanceof AditError) return failed(error, known)
+      if (error instanceof AditError) return failed(error, requested)
       throw error
     }
   }

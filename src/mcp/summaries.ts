@@ -2,12 +2,12 @@
 import type { OutputOf } from '../contract/operation.ts'
 import type { ToolOperation } from './tools.ts'
 
-type ResultOf<Id, O = ToolOperation> = O extends ToolOperation & { id: Id } ? OutputOf<O> : never
+type ToolResult<Id, O = ToolOperation> = O extends ToolOperation & { id: Id } ? OutputOf<O> : never
 
 /** The default limit of list_api_keys: agents read whole results. */
 export const KEYS_PER_CALL = 100
 
-type Summary<Id> = (output: ResultOf<Id>, args: { limit?: number }) => string
+type Summary<Id> = (output: ToolResult<Id>, args: { limit?: number }) => string
 
 export const summaries: { [Id in ToolOperation['id']]: Summary<Id> } = {
   'workspace.read': (workspace) => {

@@ -10,15 +10,15 @@ export type ToolOperation = Extract<PublicOperation, { tool: object }>
 export interface AgentTool {
   operation: ToolOperation
   /** The definition in the response of tools/list. */
-  listed: ListedTool
+  definition: ListedTool
 }
 
 export const toolsByVariant: Record<Variant, readonly AgentTool[]> = {
-  A: toolsOf(variants.A),
-  B: toolsOf(variants.B),
+  A: listTools(variants.A),
+  B: listTools(variants.B),
 }
 
-function toolsOf(operations: readonly PublicOperation[]): AgentTool[] {
+function listTools(operations: readonly PublicOperation[]): AgentTool[] {
   return operations.filter(isTool).map(describe)
 }
 
@@ -30,28 +30,28 @@ function describe(operation: ToolOperation): AgentTool {
   const { tool, params, query, body, response, description }: Operation & Pick<ToolOperation, 'tool'> =
     operation
   const parts = [params, query, body].filter((part) => part !== undefined)
-  const listed: ListedTool = {
+  const definition: ListedTool = {
     name: tool.name,
     title: tool.title,
     description: 'description' in tool ? tool.description : description,
     inputSchema: {
       type: 'object',
       properties: Object.assign({}, ...parts.map((part) => withoutRules(part.properties))),
-      required: parts.flatMap(requiredOf),
+      required: parts.flatMap(requiredProperties),
       additionalProperties: false,
     },
     outputSchema: withoutRules(response.schema) as NonNullable<ListedTool['outputSchema']>,
-    annotations: annotationsOf(tool.hints),
+    annotations: toAnnotations(tool.hints),
   }
-  return { operation, listed }
+  return { operation, definition }
 }
 
-function requiredOf(part: TObject): string[] {
+function requiredProperties(part: TObject): string[] {
   return (part.required as string[] | undefined) ?? []
 }
 
 /** Tools act on one workspace only, so openWorldHint is false. */
-function annotationsOf(hints: ToolOperation['tool']['hints']): NonNullable<ListedTool['annotations']> {
+function toAnnotations(hints: ToolOperation['tool']['hints']): NonNullable<ListedTool['annotations']> {
   const closed = { openWorldHint: false }
   return 'readOnly' in hints
     ? { readOnlyHint: true, ...closed }

@@ -4,15 +4,15 @@ import type { Variant } from '../contract/variants.ts'
 
 /** Requested on first use, and again until it succeeds. */
 export function createVariantFinder(client: Client): () => Promise<Variant> {
-  let found: Variant | undefined
+  let variant: Variant | undefined
   return async () => {
-    found ??= variantOf(await client.description.read())
-    return found
+    variant ??= detectVariant(await client.description.read())
+    return variant
   }
 }
 
 /** In variant A, the OpenAPI document has an operation that creates API keys. */
-function variantOf(document: object): Variant {
+function detectVariant(document: object): Variant {
   const { paths } = document as { paths: Record<string, object> }
   return 'post' in (paths['/tokens'] ?? {}) ? 'A' : 'B'
 }
