@@ -17,12 +17,12 @@ const EXIT = { done: 0, failed: 1, usage: 2, notAuthenticated: 4 } as const
 /** They report unknown variables themselves; `adit completion` reads no configuration. */
 const QUIET = new Set(['serve', 'edge', 'admin doctor', 'completion'])
 
-export async function main(words: string[]): Promise<number> {
-  const io = createIo(words.includes('--json'))
+export async function main(args: string[]): Promise<number> {
+  const io = createIo(args.includes('--json'))
   try {
     // --json may stand anywhere: `adit --json serve` is the same as `adit serve --json`.
     await dispatch(
-      words.filter((word) => word !== '--json'),
+      args.filter((word) => word !== '--json'),
       io,
     )
     return EXIT.done
@@ -31,11 +31,11 @@ export async function main(words: string[]): Promise<number> {
   }
 }
 
-async function dispatch(words: string[], io: Io): Promise<void> {
-  const [first] = words
+async function dispatch(args: string[], io: Io): Promise<void> {
+  const [first] = args
   if (first === '--version' || first === '-v') return io.data({ version }, version)
-  const isHelp = first === undefined || first === 'help' || words.includes('--help') || words.includes('-h')
-  const path = first === 'help' ? words.slice(1) : words
+  const isHelp = first === undefined || first === 'help' || args.includes('--help') || args.includes('-h')
+  const path = first === 'help' ? args.slice(1) : args
   const found = findCommand(path)
   if (found && !isHelp) {
     const input = readInput(found, path.slice(found.name.split(' ').length))
@@ -66,16 +66,14 @@ function warnUnknownSettings(io: Io): void {
 
 const showHelp = (help: Text, io: Io) => io.data({ help: plain(help) }, help)
 
-function findCommand(words: string[]): Command | undefined {
-  const matching = commands.filter(({ name }) =>
-    name.split(' ').every((word, index) => words[index] === word),
-  )
+function findCommand(args: string[]): Command | undefined {
+  const matching = commands.filter(({ name }) => name.split(' ').every((word, index) => args[index] === word))
   // "profiles use" before "profiles".
   return matching.toSorted((a, b) => b.name.length - a.name.length)[0]
 }
 
-function unknownCommand(names: string[], words: string[]): UsageError {
-  if (names.length === 0) return new UsageError(`Unknown flag ${words[0]}. Run \`adit --help\` for usage.`)
+function unknownCommand(names: string[], args: string[]): UsageError {
+  if (names.length === 0) return new UsageError(`Unknown flag ${args[0]}. Run \`adit --help\` for usage.`)
   const near = otherTunnelCommand(names) ?? nearestCommand(names)
   const advice = near ? `Did you mean \`adit ${near}\`?` : 'Run `adit --help` for a list of commands.'
   return new UsageError(`Unknown command "${names.join(' ')}". ${advice}`)

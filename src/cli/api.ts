@@ -48,9 +48,10 @@ export const otherProfiles = (names: string[]) =>
 
 export function findAccess({ url, profile: name }: ApiInput): Access {
   const { chosen, sources, apiKey, keySource } = findKeyAndSources(name)
-  const given = url ?? sources.find((source) => source?.url !== undefined)?.url
-  if (given === undefined) throw new UsageError('No server configured. Run `adit login`, or set ADIT_URL.')
-  const baseUrl = parseUrl(given)
+  const serverUrl = url ?? sources.find((source) => source?.url !== undefined)?.url
+  if (serverUrl === undefined)
+    throw new UsageError('No server configured. Run `adit login`, or set ADIT_URL.')
+  const baseUrl = parseUrl(serverUrl)
   // The key of a profile is sent only to the server that it was saved for.
   if (keySource && chosen && !isSameServer(baseUrl, chosen.url))
     throw new UsageError(

@@ -70,11 +70,11 @@ export const visibleOptions = ({ options }: Command): [name: string, option: Opt
 type Values = Record<string, string | string[] | boolean | undefined>
 
 /** Parses the words after the command's name. Throws a UsageError that names the mistake. */
-export function readInput(command: Command, words: string[]): Values {
+export function readInput(command: Command, args: string[]): Values {
   const options: Record<string, Option> = { ...command.options, ...commonOptions }
   const { arguments: names = [], optionalArgument } = command
   try {
-    const { values, positionals } = readFlags(options, words)
+    const { values, positionals } = readFlags(options, args)
     for (const [name, { required, value }] of Object.entries(options))
       if (required && values[name] === undefined) throw new Error(`Missing required flag --${name} ${value}.`)
     for (const [index, name] of names.entries()) {
@@ -92,9 +92,9 @@ export function readInput(command: Command, words: string[]): Values {
 }
 
 /** Not `strict`: the errors of `parseArgs` are written for programmers. */
-function readFlags(options: Record<string, Option>, words: string[]) {
+function readFlags(options: Record<string, Option>, args: string[]) {
   const { tokens } = parseArgs({
-    args: words,
+    args,
     options: Object.fromEntries(
       Object.entries(options).map(([name, { value }]) => [name, { type: value ? 'string' : 'boolean' }]),
     ),

@@ -16,10 +16,10 @@ const completion = command(
   },
   async ({ shell }, io) => {
     const { completionFor, shells } = await import('./completion.ts')
-    const known = shells.find((one) => one === shell)
-    if (!known) throw new UsageError(`Unknown shell "${shell}" (expected ${shells.join(', ')}).`)
-    const script = completionFor[known](commands)
-    io.data({ shell: known, script }, script)
+    const supported = shells.find((one) => one === shell)
+    if (!supported) throw new UsageError(`Unknown shell "${shell}" (expected ${shells.join(', ')}).`)
+    const script = completionFor[supported](commands)
+    io.data({ shell: supported, script }, script)
   },
 )
 

@@ -44,7 +44,7 @@ export function helpForPrefix(commands: readonly Command[], prefix: string): Tex
     [bold('Usage:'), ` adit ${prefix} <command> [flags]`],
     '',
     bold('Commands:'),
-    ...list(commands.map((command) => [usageOf(command), command.summary])),
+    ...list(commands.map((command) => [formatUsage(command), command.summary])),
     '',
     'Run `adit <command> --help` for the flags of a command.',
   ])
@@ -53,14 +53,14 @@ export function helpForPrefix(commands: readonly Command[], prefix: string): Tex
 export function helpFor(command: Command): Text {
   const { details, environment } = command
   return joinLines([
-    [bold('Usage:'), ` adit ${usageOf(command)} [flags]`],
+    [bold('Usage:'), ` adit ${formatUsage(command)} [flags]`],
     '',
     `${command.summary[0]?.toUpperCase()}${command.summary.slice(1)}.`,
     ...(details ? ['', ...wrapParagraphs(details)] : []),
     ...(command.group === 'Admin' ? ['', ...wrap(ADMIN, WIDTH)] : []),
     '',
     bold('Flags:'),
-    ...list(visibleOptions(command).map(([name, option]) => [flagOf(name, option), summaryOf(option)])),
+    ...list(visibleOptions(command).map(([name, option]) => [formatFlag(name, option), formatSummary(option)])),
     ...(environment
       ? [
           '',
@@ -77,17 +77,17 @@ export function helpFor(command: Command): Text {
 }
 
 /** The command with its arguments and required flags. */
-function usageOf({ name, arguments: names = [], optionalArgument, options = {} }: Command): string {
+function formatUsage({ name, arguments: names = [], optionalArgument, options = {} }: Command): string {
   const required = Object.entries(options).filter(([, option]) => option.required)
   return [
     name,
     ...names.map((argument) => `<${argument}>`),
     ...(optionalArgument === undefined ? [] : [`[<${optionalArgument}>]`]),
-    ...required.map(([flag, option]) => flagOf(flag, option)),
+    ...required.map(([flag, option]) => formatFlag(flag, option)),
   ].join(' ')
 }
-const flagOf = (name: string, { value }: Option) => `--${name}${value ? ` ${value}` : ''}`
-const summaryOf = ({ summary, required, repeatable }: Option) =>
+const formatFlag = (name: string, { value }: Option) => `--${name}${value ? ` ${value}` : ''}`
+const formatSummary = ({ summary, required, repeatable }: Option) =>
   summary + (required ? ' (required)' : '') + (repeatable ? ' (repeatable)' : '')
 
 /** Two columns, the second wrapped. */

@@ -31,7 +31,7 @@ export function plain(text: Text): string {
 export function render(text: Text, stream: NodeJS.WriteStream): string {
   if (typeof text === 'string') return stripControl(text)
   if ('style' in text) {
-    const { start, end } = codesOf(text.style, stream)
+    const { start, end } = colorCodes(text.style, stream)
     return start + stripControl(text.text) + end
   }
   return text.map((part) => render(part, stream)).join('')
@@ -47,13 +47,13 @@ const codes = new WeakMap<NodeJS.WriteStream, Map<Style, Codes>>()
 /**
  * `styleText` respects NO_COLOR, FORCE_COLOR and TERM=dumb. It is slow, so it is called once for each style.
  */
-function codesOf(style: Style, stream: NodeJS.WriteStream): Codes {
-  const ofStream = codes.get(stream) ?? new Map<Style, Codes>()
-  codes.set(stream, ofStream)
-  const known = ofStream.get(style)
-  if (known) return known
+function colorCodes(style: Style, stream: NodeJS.WriteStream): Codes {
+  const streamCodes = codes.get(stream) ?? new Map<Style, Codes>()
+  codes.set(stream, streamCodes)
+  const cached = streamCodes.get(style)
+  if (cached) return cached
   const [start = '', end = ''] = styleText(style, '|', { stream }).split('|')
-  ofStream.set(style, { start, end })
+  streamCodes.set(style, { start, end })
   return { start, end }
 }
 

@@ -59,26 +59,26 @@ export async function* tableLines<T>(
 
 /** Pads cells, each column at least as wide as in the rows before. */
 function createAligner(heads: string[], shrink: readonly string[], width = Number.POSITIVE_INFINITY) {
-  const needed = heads.map(() => 0)
+  const contentWidths = heads.map(() => 0)
   return (rows: Cell[][]): Cell[][] => {
     const clean = rows.map((row) => row.map(toClean))
     for (const row of clean)
       for (const [column, { text }] of row.entries())
-        needed[column] = Math.max(needed[column] ?? 0, lengthOf(text))
-    const widths = fit(heads, needed, shrink, width)
+        contentWidths[column] = Math.max(contentWidths[column] ?? 0, charCount(text))
+    const widths = fit(heads, contentWidths, shrink, width)
     return clean.map((row) =>
       row.flatMap(({ text, style }, column) => {
         const isLast = column === row.length - 1
         const shown = truncate(text, widths[column] ?? 0)
-        const padding = isLast ? '' : ' '.repeat((widths[column] ?? 0) - lengthOf(shown)) + GAP
+        const padding = isLast ? '' : ' '.repeat((widths[column] ?? 0) - charCount(shown)) + GAP
         return [style ? { style, text: shown } : shown, padding]
       }),
     )
   }
 }
 
-function fit(heads: string[], needed: number[], shrink: readonly string[], width: number): number[] {
-  const widths = [...needed]
+function fit(heads: string[], contentWidths: number[], shrink: readonly string[], width: number): number[] {
+  const widths = [...contentWidths]
   let excess = widths.reduce((sum, one) => sum + one, GAP.length * (widths.length - 1)) - width
   for (const head of shrink) {
     const column = heads.indexOf(head)
@@ -93,10 +93,10 @@ function fit(heads: string[], needed: number[], shrink: readonly string[], width
 const toClean = (cell: Cell): { text: string; style?: Styled['style'] } =>
   typeof cell === 'string' ? { text: oneLine(cell) } : { text: oneLine(cell.text), style: cell.style }
 
-const lengthOf = (text: string) => [...text].length
+const charCount = (text: string) => [...text].length
 
 const truncate = (text: string, width: number) =>
-  lengthOf(text) <= width
+  charCount(text) <= width
     ? text
     : `${[...text]
         .slice(0, width - 1)

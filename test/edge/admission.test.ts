@@ -53,7 +53,7 @@ test('with a tokens file tunnels open, carry traffic, and close when their key i
   const { code: edgeCode, stderr: log } = await edge.ended
   assert.equal(edgeCode, 0)
   assert.deepEqual(
-    closedTunnels(log).map(({ workspace, ending, requests }) => [workspace, ending, requests]),
+    closedTunnels(log).map(({ workspace, reason, requests }) => [workspace, reason, requests]),
     [
       ['acme', 'revoked', 1],
       ['beta', 'stopped', 1],
@@ -120,7 +120,7 @@ test('no workspace receives requests of another: not by name, host or headers', 
   const joined = await openRawTunnel(edge, beta, { name: 'app', pool: true })
   assert.equal(joined.host, mine.host)
   joined.close()
-  await edge.waitFor(/"ending":"disconnected"/, 'stderr')
+  await edge.waitFor(/"reason":"disconnected"/, 'stderr')
 
   // Requests are routed by the Host header only, and there must be exactly one.
   const seen = async (head: string) => {

@@ -25,12 +25,12 @@ export async function exportLog(input: ExportInput, io: Io): Promise<void> {
   let count = 0
   let cursor = since
   try {
-    const given = {
+    const range = {
       since: since === undefined ? undefined : requireCursor(since, input),
       skipDeleted: input['skip-deleted'],
     }
     await withServices(async (services, actor) => {
-      for await (const entries of exportAllAudit(services, actor, given)) {
+      for await (const entries of exportAllAudit(services, actor, range)) {
         const text = entries.map(toLine).join('')
         if (output) output.append(text)
         else await io.write(text)

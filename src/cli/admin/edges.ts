@@ -45,7 +45,7 @@ interface Revocation {
 }
 
 export async function revoke({ id, yes, resetsUsage }: Revocation, io: Io): Promise<void> {
-  const done = await withServices(async (services, actor) => {
+  const result = await withServices(async (services, actor) => {
     const edges = await listAll(services)
     const active = edges.filter(({ revokedAt }) => revokedAt === null)
     if (active.length === 1 && active[0]?.id === id)
@@ -57,9 +57,9 @@ export async function revoke({ id, yes, resetsUsage }: Revocation, io: Io): Prom
     if (!isRevoked) await revokeEdge(services, actor, id)
     return { id, revoked: true as const, usage: await resetEdgeUsage(services, actor, id) }
   })
-  const { usage } = done
+  const { usage } = result
   io.data(
-    done,
+    result,
     usage
       ? `Revoked ${id}, and deleted its usage: ${usage.days} days of ${usage.workspaces} workspaces.`
       : `Revoked ${id}.`,

@@ -16,7 +16,7 @@ export async function find(io: Io): Promise<void> {
       'not_found',
       'Unknown key: the checksum matches, but this database has no such key. It may be of another server.',
     )
-  io.data(found, textOf(found, io))
+  io.data(found, describeSecret(found, io))
 }
 
 const explainMalformed = (secret: string) =>
@@ -26,7 +26,7 @@ const explainMalformed = (secret: string) =>
 
 const printSuccessor = ({ id, lastFour }: { id: string; lastFour: string }) => `${id} (ends with ${lastFour})`
 
-function textOf(found: FoundSecret, io: Io): Text {
+function describeSecret(found: FoundSecret, io: Io): Text {
   const state: Text = ['  State      ', printState(found, io)]
   if (found.kind === 'edge') return joinLines([`Credential of edge "${found.name}" (${found.id})`, state])
   return joinLines([

@@ -16,14 +16,14 @@ interface NewKey {
   force: boolean
 }
 
-export async function create(given: NewKey, io: Io): Promise<void> {
-  const expiresAt = given.expires === undefined ? undefined : parseExpires(given.expires)
+export async function create(input: NewKey, io: Io): Promise<void> {
+  const expiresAt = input.expires === undefined ? undefined : parseExpires(input.expires)
   const key = await withServices(async (services, actor) => {
-    const { id: workspaceId } = await getBySlug(services, given.workspace)
-    const ctx = { ...services, actor: { ...actor, force: given.force }, workspaceId }
-    return createKey(ctx, { label: given.label, expiresAt })
+    const { id: workspaceId } = await getBySlug(services, input.workspace)
+    const ctx = { ...services, actor: { ...actor, force: input.force }, workspaceId }
+    return createKey(ctx, { label: input.label, expiresAt })
   })
-  io.info(`Created API key ${key.id} for workspace "${given.workspace}". ${adviceFor(key)}`)
+  io.info(`Created API key ${key.id} for workspace "${input.workspace}". ${adviceFor(key)}`)
   io.data(key, key.token)
 }
 

@@ -6,7 +6,7 @@ import { CommandError } from '../errors.ts'
 const TAIL_BYTES = 256 * 1024
 
 export interface OutputFile {
-  /** Of the last entry; undefined if the file is empty. */
+  /** The cursor of the last entry; undefined if the file is empty. */
   lastCursor: string | undefined
   append(text: string): void
   close(): void
@@ -47,13 +47,13 @@ function continueAfterLast(path: string, file: number): string | undefined {
   readSync(file, tail, 0, tail.length, size - tail.length)
   const end = tail.lastIndexOf('\n') + 1
   if (end === 0 && size > TAIL_BYTES) throw notAnExport(path)
-  const cursor = end === 0 ? undefined : cursorOf(path, tail.subarray(0, end - 1))
+  const cursor = end === 0 ? undefined : readCursor(path, tail.subarray(0, end - 1))
   // An export was killed while it wrote this line.
   if (end < tail.length) ftruncateSync(file, size - tail.length + end)
   return cursor
 }
 
-function cursorOf(path: string, lines: Buffer): string {
+function readCursor(path: string, lines: Buffer): string {
   const last = lines.subarray(lines.lastIndexOf('\n') + 1).toString()
   try {
     const { cursor } = JSON.parse(last)

@@ -14,10 +14,10 @@ import { withServices } from './with-services.ts'
 const wholeNumber = new Intl.NumberFormat('en-US')
 
 export async function quota(
-  { slug, ...given }: { slug: string } & Record<QuotaKind, string | undefined>,
+  { slug, ...limits }: { slug: string } & Record<QuotaKind, string | undefined>,
   io: Io,
 ): Promise<void> {
-  const settings = readSettings(given)
+  const settings = readSettings(limits)
   const { renewsAt, quotas } = await withServices(async (services, actor) => {
     if (Object.keys(settings).length > 0) await setQuotas(services, actor, slug, settings)
     return readQuotasOf(services, slug)
@@ -45,10 +45,10 @@ export async function quota(
   })
 }
 
-function readSettings(given: Record<QuotaKind, string | undefined>): QuotaSettings {
+function readSettings(limits: Record<QuotaKind, string | undefined>): QuotaSettings {
   const settings: QuotaSettings = {}
   for (const kind of quotaKinds) {
-    const text = given[kind]
+    const text = limits[kind]
     if (text !== undefined) settings[kind] = readSetting(kind, text)
   }
   return settings

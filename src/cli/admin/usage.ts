@@ -46,20 +46,20 @@ export async function show(
 }
 
 export async function reset(
-  given: { workspace: string; day: string; edge: string | undefined },
+  input: { workspace: string; day: string; edge: string | undefined },
   io: Io,
 ): Promise<void> {
-  const done = await withServices((services, actor) => resetUsage(services, actor, given))
-  const from = given.edge === undefined ? '' : ` reported by ${given.edge}`
+  const result = await withServices((services, actor) => resetUsage(services, actor, input))
+  const from = input.edge === undefined ? '' : ` reported by ${input.edge}`
   io.data(
-    done,
-    `Deleted the usage of workspace "${given.workspace}" on ${given.day}${from}: ` +
-      `${done.counters} counters, ${done.minutes} minutes.`,
+    result,
+    `Deleted the usage of workspace "${input.workspace}" on ${input.day}${from}: ` +
+      `${result.counters} counters, ${result.minutes} minutes.`,
   )
   io.info(
-    given.edge === undefined
+    input.edge === undefined
       ? 'Running edges report their totals of that day again; usage of edges that have stopped is gone.'
       : 'If the edge is running, it reports its total of that day again. To stop it: ' +
-          `adit admin edge revoke ${given.edge}`,
+          `adit admin edge revoke ${input.edge}`,
   )
 }

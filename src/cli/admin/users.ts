@@ -20,23 +20,23 @@ export async function create(
 ): Promise<void> {
   if (!(roles as readonly string[]).includes(role))
     throw new UsageError(`Invalid --role "${role}" (expected ${roles.join(', ')}).`)
-  const given = { email, workspace, role: role as Role }
-  const made = await withServices((services, actor) => inviteByOperator(services, actor, given))
+  const invitation = { email, workspace, role: role as Role }
+  const link = await withServices((services, actor) => inviteByOperator(services, actor, invitation))
   io.info(
-    `Created a link for ${made.email} to join workspace "${workspace}" as ${role}. ` +
+    `Created a link for ${link.email} to join workspace "${workspace}" as ${role}. ` +
       'It works once and expires in 24 hours:',
   )
-  printLink(made, { workspace, role }, io)
+  printLink(link, { workspace, role }, io)
 }
 
-export async function reset(given: { email: string; 'two-factor': boolean }, io: Io): Promise<void> {
-  const made = await withServices(async (services, actor) =>
-    createResetLink(services, actor, await getUserByEmail(services, given.email), {
-      disablesTwoFactor: given['two-factor'],
+export async function reset(input: { email: string; 'two-factor': boolean }, io: Io): Promise<void> {
+  const link = await withServices(async (services, actor) =>
+    createResetLink(services, actor, await getUserByEmail(services, input.email), {
+      disablesTwoFactor: input['two-factor'],
     }),
   )
-  io.info(`Created a link for ${made.email} to reset the password. It works once and expires in 24 hours:`)
-  printLink(made, {}, io)
+  io.info(`Created a link for ${link.email} to reset the password. It works once and expires in 24 hours:`)
+  printLink(link, {}, io)
 }
 
 /** Without ADIT_BASE_URL the start of the link is a guess: another process is the server. */
@@ -70,16 +70,16 @@ export async function list(io: Io): Promise<void> {
 }
 
 export async function revoke({ email, yes }: { email: string; yes: boolean }, io: Io): Promise<void> {
-  const done = await withServices(async (services, actor) => {
+  const user = await withServices(async (services, actor) => {
     const workspaces = await findWorkspacesOfLastOwner(services, email)
     if (workspaces.length > 0)
       await confirm(io, `${email} is the only owner of workspace ${workspaces.join(', ')}.`, yes)
     return setDisabled(services, actor, email, true)
   })
-  io.data(done, `Disabled ${done.email} and ended their sessions.`)
+  io.data(user, `Disabled ${user.email} and ended their sessions.`)
 }
 
 export async function restore(email: string, io: Io): Promise<void> {
-  const done = await withServices((services, actor) => setDisabled(services, actor, email, false))
-  io.data(done, `Enabled ${done.email}.`)
+  const user = await withServices((services, actor) => setDisabled(services, actor, email, false))
+  io.data(user, `Enabled ${user.email}.`)
 }

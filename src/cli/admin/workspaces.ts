@@ -11,14 +11,14 @@ import type { Io } from '../io.ts'
 import { confirm, withServices } from './with-services.ts'
 
 export async function create(
-  given: { slug: string; name: string | undefined; provisioned: boolean },
+  input: { slug: string; name: string | undefined; provisioned: boolean },
   io: Io,
 ): Promise<void> {
-  const made = await withServices(async (services, actor) =>
-    describeWorkspace(services, await createWorkspace(services, actor, given)),
+  const workspace = await withServices(async (services, actor) =>
+    describeWorkspace(services, await createWorkspace(services, actor, input)),
   )
-  const { slug, name, tunnelBase, provisioned } = made
-  io.data(made, `Created workspace "${slug}" (${name}); tunnel domain ${tunnelBase}.`)
+  const { slug, name, tunnelBase, provisioned } = workspace
+  io.data(workspace, `Created workspace "${slug}" (${name}); tunnel domain ${tunnelBase}.`)
   const rejected = provisioned ? '' : ', and edges reject its tunnels until it is provisioned'
   io.info(
     [

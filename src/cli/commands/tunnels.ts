@@ -126,8 +126,8 @@ export const tunnelCommands: readonly Command[] = [
       arguments: ['workspace'],
       options: { label: labelOption, file: tokensFileOption },
     },
-    async ({ file = TOKENS_FILE, ...given }, io) =>
-      (await import('../tunnels/tokens-file.ts')).add({ ...given, file }, io),
+    async ({ file = TOKENS_FILE, ...input }, io) =>
+      (await import('../tunnels/tokens-file.ts')).add({ ...input, file }, io),
   ),
   command(
     {

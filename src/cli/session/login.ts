@@ -18,24 +18,24 @@ interface SignedIn {
   url: string
   apiKey: string
   workspace: { slug: string; name: string }
-  /** Of a key that was created for this machine. */
+  /** The key that was created for this machine. */
   created?: DeviceKey
 }
 
 export async function login(
-  given: { url: string | undefined; profile: string | undefined },
+  input: { url: string | undefined; profile: string | undefined },
   io: Io,
 ): Promise<void> {
   const { current, profiles } = readProfiles()
-  const profile = given.profile ?? current ?? 'default'
+  const profile = input.profile ?? current ?? 'default'
   if (!NAME.test(profile))
     throw new UsageError(
       `Invalid profile name "${profile}" (expected up to 64 letters, digits, dots, hyphens and underscores).`,
     )
-  const known = profiles[profile]?.url ?? clientEnvironment().url
+  const knownUrl = profiles[profile]?.url ?? clientEnvironment().url
   const { url, apiKey, workspace, created } = io.interactive
-    ? await signInAtTerminal(given.url, known ?? LOCAL, io)
-    : await signInFromPipe(given.url ?? known, io)
+    ? await signInAtTerminal(input.url, knownUrl ?? LOCAL, io)
+    : await signInFromPipe(input.url ?? knownUrl, io)
   const saved: Profile = { url, apiKey, ...(created && { keyId: created.keyId }) }
   // Applied to the current content of the file: another `adit login` may have written it meanwhile.
   await editProfiles((now) => ({ current: profile, profiles: { ...now.profiles, [profile]: saved } }))
@@ -57,10 +57,10 @@ const previousKeyAdvice = ({ keyId }: Profile) =>
     ? 'The previous API key of this profile stays valid. Revoke it if it is no longer used: `adit keys list`.'
     : `The previous API key of this profile stays valid. To revoke it, run \`adit keys revoke ${keyId}\`.`
 
-async function signInFromPipe(given: string | undefined, io: Io): Promise<SignedIn> {
-  if (given === undefined)
+async function signInFromPipe(urlText: string | undefined, io: Io): Promise<SignedIn> {
+  if (urlText === undefined)
     throw new UsageError('Missing flag --url <url>. Run `adit login --help` for usage.')
-  const url = parseUrl(given)
+  const url = parseUrl(urlText)
   const apiKey = await io.readLine()
   if (apiKey === '')
     throw new UsageError(
@@ -70,8 +70,8 @@ async function signInFromPipe(given: string | undefined, io: Io): Promise<Signed
   return { url, apiKey, workspace: await checkKey(url, apiKey) }
 }
 
-async function signInAtTerminal(given: string | undefined, fallback: string, io: Io): Promise<SignedIn> {
-  let typed = given
+async function signInAtTerminal(urlText: string | undefined, fallback: string, io: Io): Promise<SignedIn> {
+  let typed = urlText
   const url = await retryAtTerminal(io, async () => {
     const text = typed ?? ((await io.ask(`Server [${fallback}]: `)) || fallback)
     typed = undefined
@@ -150,9 +150,9 @@ function toLoginError(error: unknown, baseUrl: string): unknown {
   return new CommandError(code, error.message)
 }
 
-export async function logout(given: { profile: string | undefined }, io: Io): Promise<void> {
+export async function logout(input: { profile: string | undefined }, io: Io): Promise<void> {
   const { current, profiles } = readProfiles()
-  const name = given.profile ?? current
+  const name = input.profile ?? current
   if (name === undefined) throw notLoggedIn(Object.keys(profiles))
   if (!Object.hasOwn(profiles, name)) throw unknownProfile(name)
   let remaining: Profiles = { current, profiles }

@@ -9,7 +9,7 @@ import { editFile } from '../tunnels/edit-file.ts'
 export interface Profile {
   url: string
   apiKey: string
-  /** Of a key that was created for this machine, by a sign-in with the browser. */
+  /** The id of the key that a sign-in with the browser created for this machine. */
   keyId?: string
   /** Other edges that the user lets have the key. */
   edges?: string[]

@@ -19,9 +19,9 @@ export async function readAccess(
   io: Io,
 ): Promise<RequestedAccess | undefined> {
   const variable = clientEnvironment().tunnelBasicAuth
-  const given = flag ?? variable
-  if (given === undefined && allowIp.length === 0) return undefined
-  if (given !== undefined && type === 'tcp')
+  const credential = flag ?? variable
+  if (credential === undefined && allowIp.length === 0) return undefined
+  if (credential !== undefined && type === 'tcp')
     throw new UsageError(
       `${flag === undefined ? VARIABLE : '--basic-auth'} is for HTTP tunnels only. Limit a TCP tunnel with ` +
         `--allow-ip${flag === undefined ? ', and unset the variable' : ''}.`,
@@ -29,7 +29,7 @@ export async function readAccess(
   if (flag === undefined && variable !== undefined && !variable.includes(':'))
     throw new UsageError(`Invalid ${VARIABLE} (expected user:password).`)
   try {
-    const basicAuth = given === undefined ? undefined : await readCredential(given, io)
+    const basicAuth = credential === undefined ? undefined : await readCredential(credential, io)
     return parseAccess(type, { basicAuth, allowIp })
   } catch (error) {
     throw error instanceof InvalidAccess ? new UsageError(error.message) : error
@@ -37,18 +37,18 @@ export async function readAccess(
 }
 
 /** `user:password`, or a user whose password is not on the command line. */
-async function readCredential(given: string, io: Io): Promise<{ user: string; password: string }> {
-  const colon = given.indexOf(':')
-  if (colon >= 0) return { user: given.slice(0, colon), password: given.slice(colon + 1) }
+async function readCredential(credential: string, io: Io): Promise<{ user: string; password: string }> {
+  const colon = credential.indexOf(':')
+  if (colon >= 0) return { user: credential.slice(0, colon), password: credential.slice(colon + 1) }
   const password = io.interactive
-    ? await io.ask(`Password for "${given}" (not shown): `, { hidden: true })
+    ? await io.ask(`Password for "${credential}" (not shown): `, { hidden: true })
     : await io.readLine()
   if (password === '' && !io.interactive)
     throw new UsageError(
-      `No password on standard input. Pipe it in (\`adit tunnel … --basic-auth ${given} < password.txt\`), ` +
+      `No password on standard input. Pipe it in (\`adit tunnel … --basic-auth ${credential} < password.txt\`), ` +
         `set ${VARIABLE} to user:password, or use a terminal.`,
     )
-  return { user: given, password }
+  return { user: credential, password }
 }
 
 /** Also for rules of the name, which are set elsewhere. */

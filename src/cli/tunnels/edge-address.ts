@@ -30,10 +30,10 @@ interface EdgeAccess extends Pick<Access, 'apiKey' | 'keySource'> {
 
 /** The edge of --edge or ADIT_EDGE_URL, or the tunnel domain of the workspace, which resolves to an edge. */
 export async function findEdge(input: EdgeInput, io: Io): Promise<EdgeAccess> {
-  const named = input.edge ?? clientEnvironment().edgeUrl
-  if (named !== undefined) {
+  const edgeUrl = input.edge ?? clientEnvironment().edgeUrl
+  if (edgeUrl !== undefined) {
     const { apiKey, keySource, chosen } = findKey(input)
-    const edge = parseUrl(named, 'edge')
+    const edge = parseUrl(edgeUrl, 'edge')
     if (keySource && chosen) await requireTrusted(edge, keySource.profile, chosen, io)
     return { edge, apiKey, keySource, isGuessed: false }
   }

@@ -35,12 +35,12 @@ interface KeyAccess extends Pick<EdgeOptions, 'startVerifier' | 'startReporter' 
 }
 type OnNotice = NonNullable<VerifierOptions['onNotice']>
 
-export async function edge(given: { 'tokens-file': string | undefined }, io: Io): Promise<void> {
+export async function edge(input: { 'tokens-file': string | undefined }, io: Io): Promise<void> {
   const config = readEdgeConfig()
   const log = createLog(config.logLevel)
   const unknown = unknownSettings()
   if (unknown.length > 0) log.warn({ unknown }, 'unknown ADIT_ variables ignored')
-  const file = given['tokens-file']
+  const file = input['tokens-file']
   if (file === undefined && config.tcpPorts.range)
     log.warn('ADIT_EDGE_TCP_PORTS ignored: the control plane assigns ports, from its ADIT_TCP_PORTS')
   const onNotice = (line: string) => log.warn(withCertificateAdvice(line))
@@ -56,8 +56,8 @@ export async function edge(given: { 'tokens-file': string | undefined }, io: Io)
     ...config,
     ...access,
     onOpened: (tunnel, client) => log.info(describe(tunnel, client), 'tunnel opened'),
-    onClosed: (tunnel, client, ending) =>
-      log.info({ ...describe(tunnel, client), ending, ...client.totals }, 'tunnel closed'),
+    onClosed: (tunnel, client, reason) =>
+      log.info({ ...describe(tunnel, client), reason, ...client.totals }, 'tunnel closed'),
     onWrongPassword: (host, address) => log.warn({ host, address }, 'wrong user or password for a tunnel'),
     onUnnamedClient: (proxy) =>
       log[config.expectsProxy ? 'warn' : 'debug'](

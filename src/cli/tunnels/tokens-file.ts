@@ -15,24 +15,24 @@ import type { Io } from '../io.ts'
 import { editFile } from './edit-file.ts'
 
 export async function add(
-  given: { workspace: string; label: string | undefined; file: string },
+  input: { workspace: string; label: string | undefined; file: string },
   io: Io,
 ): Promise<void> {
   const key = createSecret('key', randomBytes)
   const token: Token = {
     id: createIds(Date.now, randomBytes)('tok'),
     hash: hashSecret(key),
-    workspace: given.workspace,
-    label: given.label ?? '',
+    workspace: input.workspace,
+    label: input.label ?? '',
     createdAt: new Date().toISOString(),
   }
   const mistake = validationError(token)
   if (mistake) throw new UsageError(`The ${mistake}.`)
   const forbidden = forbiddenCharacter(token.label)
   if (forbidden) throw new UsageError(`The label ${forbidden}.`)
-  await edit(given.file, (tokens) => [...tokens, token])
+  await edit(input.file, (tokens) => [...tokens, token])
   io.info(
-    `Added ${token.id} for workspace "${token.workspace}" to ${given.file}. ` +
+    `Added ${token.id} for workspace "${token.workspace}" to ${input.file}. ` +
       'Store the key in your secret manager; it is not shown again.',
   )
   const { hash: _hash, ...shown } = token
@@ -55,13 +55,13 @@ export async function list(file: string, io: Io): Promise<void> {
 
 export async function remove(id: string, file: string, io: Io): Promise<void> {
   await edit(file, (tokens) => {
-    const left = tokens.filter((token) => token.id !== id)
-    if (left.length === tokens.length)
+    const remaining = tokens.filter((token) => token.id !== id)
+    if (remaining.length === tokens.length)
       throw new CommandError(
         'not_found',
         `No key ${id} in ${file}. Run \`adit tokens-file list\` to list keys.`,
       )
-    return left
+    return remaining
   })
   io.data({ id, removed: true }, `Removed ${id}. Edges that use ${file} reject the key within a second.`)
 }

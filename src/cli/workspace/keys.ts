@@ -14,7 +14,7 @@ const LAST_USED_POLL_MS = 300
 
 export async function list(input: ApiInput, io: Io): Promise<void> {
   await withApi(input, (client) =>
-    io.list(pagesOf(client), {
+    io.list(listPages(client), {
       columns: {
         ID: (key) => key.id,
         LABEL: (key) => key.label,
@@ -28,7 +28,7 @@ export async function list(input: ApiInput, io: Io): Promise<void> {
   )
 }
 
-async function* pagesOf({ tokens: { list } }: Client) {
+async function* listPages({ tokens: { list } }: Client) {
   for (let cursor: string | undefined; ; ) {
     const { tokens } = await list({ limit: PAGE_KEYS, ...(cursor !== undefined && { cursor }) })
     yield tokens
@@ -97,7 +97,7 @@ async function confirm(client: Client, { id, ...input }: ApiInput & { id: string
 }
 
 async function findActiveKey(client: Client, id: string) {
-  for await (const keys of pagesOf(client)) {
+  for await (const keys of listPages(client)) {
     const found = keys.find((key) => key.id === id)
     if (found) return found.revokedAt ? undefined : found
   }

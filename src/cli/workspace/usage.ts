@@ -20,15 +20,16 @@ export async function show(input: ApiInput & { days: string | undefined }, io: I
     const { day, bytes, totalBytes } = entry as { day: string; bytes?: Count; totalBytes?: Count }
     return { day: day.slice(0, 10), bytes: BigInt(bytes ?? totalBytes ?? 0) }
   })
-  const bytesOf = (count: Count | undefined) => (count === undefined ? undefined : formatBytes(BigInt(count)))
-  const countOf = (count: Count | undefined) => count?.toLocaleString('en-US')
+  const formatByteCount = (count: Count | undefined) =>
+    count === undefined ? undefined : formatBytes(BigInt(count))
+  const formatCount = (count: Count | undefined) => count?.toLocaleString('en-US')
   const totals: [name: string, value: string | undefined][] = [
-    ['Traffic', bytesOf(usage.totalBytes)],
-    ['Bytes in', bytesOf(counts.bytesIn)],
-    ['Bytes out', bytesOf(counts.bytesOut)],
-    ['Requests', countOf(counts.requests)],
-    ['Peak tunnels', countOf(counts.peakTunnels)],
-    ['Tunnel events', countOf(counts.eventCount)],
+    ['Traffic', formatByteCount(usage.totalBytes)],
+    ['Bytes in', formatByteCount(counts.bytesIn)],
+    ['Bytes out', formatByteCount(counts.bytesOut)],
+    ['Requests', formatCount(counts.requests)],
+    ['Peak tunnels', formatCount(counts.peakTunnels)],
+    ['Tunnel events', formatCount(counts.eventCount)],
     ['Last activity', io.time(usage.lastSeen)],
   ]
   const lines = totals.flatMap(([name, value]) =>

@@ -233,7 +233,7 @@ export async function openSocket(
 export interface Closed {
   host: string
   workspace: string
-  ending: string
+  reason: string
   requests: number
   bytesIn: number
   bytesOut: number

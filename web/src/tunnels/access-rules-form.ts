@@ -5,8 +5,8 @@ import { ALLOWED_NETWORKS_MAX } from '../../../src/lib/credentials/access-limits
 import {
   BASIC_AUTH_LIMITS,
   basicAuthLength,
-  composed,
   isBasicAuthPassword,
+  normalizeText,
 } from '../../../src/lib/credentials/basic-auth.ts'
 import { call } from '../api.ts'
 import { ApiError, fieldError } from '../api-error.ts'
@@ -33,7 +33,9 @@ export function useAccessRulesForm({ name, access }: TunnelName, onSaved: () => 
         workspace: slug,
         name,
         allowIp,
-        ...(requiresPassword && { basicAuth: { user, ...(password && { password: composed(password) }) } }),
+        ...(requiresPassword && {
+          basicAuth: { user, ...(password && { password: normalizeText(password) }) },
+        }),
       }),
     onSuccess: () => {
       onSaved()

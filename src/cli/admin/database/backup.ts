@@ -9,12 +9,12 @@ import { abortOnSignal } from '../../abort-on-signal.ts'
 import { CommandError } from '../../errors.ts'
 import type { Io } from '../../io.ts'
 
-export async function backup(given: string, io: Io): Promise<void> {
+export async function backup(path: string, io: Io): Promise<void> {
   const { database, secret } = readConfig()
-  const file = resolve(given)
+  const file = resolve(path)
   const { signal, release } = abortOnSignal()
   try {
-    const done = await backUp(database, file, {
+    const result = await backUp(database, file, {
       clock: Date.now,
       ids: createIds(Date.now, randomBytes),
       actor: operatorActor(),
@@ -25,7 +25,7 @@ export async function backup(given: string, io: Io): Promise<void> {
       onCheck: () => io.progress('checking the copy'),
     })
     io.progress('')
-    io.data({ file, ...done }, `Wrote ${file} with everything that was committed by ${done.asOf}.`)
+    io.data({ file, ...result }, `Wrote ${file} with everything that was committed by ${result.asOf}.`)
   } catch (error) {
     io.progress('')
     throw toCommandError(error, signal)

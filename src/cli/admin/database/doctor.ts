@@ -18,7 +18,7 @@ export async function doctor(io: Io): Promise<void> {
   const findings = await examine({ clock: Date.now, random: randomBytes, resolver })
   const count = (status: CheckResult['status']) => findings.filter((one) => one.status === status).length
   const [problems, warnings] = [count('problem'), count('warning')]
-  io.data({ problems, warnings, findings }, joinLines(findings.flatMap(linesOf(findings, io))))
+  io.data({ problems, warnings, findings }, joinLines(findings.flatMap(formatFindings(findings, io))))
   const summary = `Found ${plural(problems, 'problem')} and ${plural(warnings, 'warning')}.`
   if (problems > 0) throw new CommandError('problems', summary)
   io.info(`\n${summary}`)
@@ -26,7 +26,7 @@ export async function doctor(io: Io): Promise<void> {
 
 const plural = (count: number, noun: string) => `${count || 'no'} ${noun}${count === 1 ? '' : 's'}`
 
-const linesOf = (findings: readonly CheckResult[], { terminal }: Io) => {
+const formatFindings = (findings: readonly CheckResult[], { terminal }: Io) => {
   const nameChars = Math.max(...findings.map(({ check }) => check.length))
   const indent = ' '.repeat(STATUS_CHARS + nameChars + 4)
   const width = terminal.columns - indent.length
