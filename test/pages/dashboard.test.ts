@@ -145,7 +145,7 @@ test('the key list names the user or the key that created a key, and a copy butt
     .getByRole('row', { name: /by a user/ })
     .getByText('by Ann')
     .waitFor()
-  await page.getByRole('row', { name: /first/ }).getByText('by the operator (test)').waitFor()
+  await page.getByRole('row', { name: /first/ }).getByText('by the server admin (test)').waitFor()
   await button(page, `Copy ID ${id}`).click()
   await toast(page, 'Copied').waitFor()
   assert.equal(await page.evaluate('navigator.clipboard.readText()'), id)

@@ -73,7 +73,7 @@ test('a terminal is approved after signing in, in the chosen workspace, and neve
   await context.clearCookies()
   await signInAs(context, server.url, await addMember(server, 'Mia', 'member'))
   await page.goto(`${server.url}/device?code=${another}`)
-  await page.getByText(/You may not create API keys in any workspace/).waitFor()
+  await page.getByText(/You cannot create API keys in any workspace/).waitFor()
   assert.equal(await button(page, 'Approve').count(), 0)
   await checkEveryView(page, 'device-member')
   assert.deepEqual(errors, [])

@@ -33,8 +33,8 @@ test('the steps to the first tunnel show working commands and are ticked as they
   await page.getByText('0 of 4 steps done').waitFor()
   // Under localhost the URL has the port of the edge, which only the edge knows.
   await page.getByText('Example: my-app.fresh.localhost', { exact: true }).waitFor()
-  await page.getByText('available at the URL that it prints').waitFor()
-  await page.getByText('If the edge has another port than 8081').waitFor()
+  await page.getByText('at the URL that this prints').waitFor()
+  await page.getByText('If the edge does not listen on port 8081').waitFor()
   await page.getByRole('link', { name: 'Create key' }).waitFor()
   const commands = await page.locator('pre').allInnerTexts()
   assert.deepEqual(commands, [

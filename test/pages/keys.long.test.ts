@@ -93,7 +93,7 @@ test('a key is rotated, and listed with its successor, until the old one is revo
   await page.getByRole('row', { name: /laptop/ }).waitFor({ state: 'detached' })
   await page.getByText(`Replaced by adit_…${token.slice(-4)}`).waitFor()
   await search.fill('nothing')
-  await page.getByText('No key matches').waitFor()
+  await page.getByText('No matching keys').waitFor()
   await checkEveryView(page, 'keys-no-match')
   await button(page, 'Clear search').click()
   assert.ok(!urls.some((url) => url.includes(old.token)), 'a pasted key is not sent')

@@ -35,12 +35,12 @@ test('an owner renames a workspace, sets its policy, creates another one and arc
   await button(page, 'Workspace: Acme Corporation').waitFor()
 
   for (const invalid of ['0', '1.5', '3651', 'soon']) {
-    await field(page, 'Longest life of a new API key, in days').fill(invalid)
+    await field(page, 'Maximum key lifetime (days)').fill(invalid)
     await page.getByText('Enter a whole number from 1 to 3650').waitFor()
   }
-  await field(page, 'Longest life of a new API key, in days').fill('30')
+  await field(page, 'Maximum key lifetime (days)').fill('30')
   await field(page, 'Owners only').check()
-  await page.getByRole('checkbox', { name: 'API keys may create and revoke API keys' }).uncheck()
+  await page.getByRole('checkbox', { name: 'API keys can manage API keys' }).uncheck()
   await button(page, 'Save policy').click()
   await toast(page, 'Policy saved.').waitFor()
   const { policy } = (await ann.get('/workspaces/acme')).json
@@ -57,7 +57,7 @@ test('an owner renames a workspace, sets its policy, creates another one and arc
 
   await page.goto(`${server.url}/w/acme/keys?create`)
   const expires = page.getByLabel('Expires', { exact: true })
-  await page.getByRole('option', { name: 'In 30 days (longest allowed)' }).waitFor({ state: 'attached' })
+  await page.getByRole('option', { name: 'In 30 days (maximum)' }).waitFor({ state: 'attached' })
   assert.equal(await expires.locator('option').filter({ hasText: 'Never' }).count(), 0)
   await page.keyboard.press('Escape')
 
@@ -98,7 +98,7 @@ test('a member without required two-factor authentication is led to its setup, a
   await signInAs(context, server.url, bob)
   const { page, errors } = await openPage(context)
   await page.goto(`${server.url}/w/acme/settings`)
-  await page.getByText('Only owners of this workspace can change its settings.').waitFor()
+  await page.getByText('Only owners can change these settings.').waitFor()
   assert.equal(await field(page, 'Workspace name').isDisabled(), true)
 
   await requireTwoFactor(olga.browser)

@@ -26,9 +26,9 @@ test('the sign-in page says what to do after single sign-on was rejected', async
   for (const [error, text] of [
     ['not_invited', /Ask an owner of your workspace for an invitation/],
     ['email_unverified', /has not verified your email address.* open your invitation link/],
-    ['account_exists', /Sign in with its password\. If it has none, ask the operator .* for a link/],
-    ['disabled', /disabled\. Contact the operator/],
-    ['failed', /Try again, or contact the operator/],
+    ['account_exists', /Sign in with its password\. If it has none, ask your server admin for a link/],
+    ['disabled', /disabled\. Contact your server admin/],
+    ['failed', /Try again, or contact your server admin/],
   ] as const) {
     await page.goto(`${server.url}/sign-in?error=${error}`)
     assert.match((await page.getByRole('alert').textContent()) ?? '', text)

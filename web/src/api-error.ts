@@ -59,7 +59,7 @@ export class ApiError extends Error {
 const internalError = (requestId: string | null): string =>
   requestId === null
     ? 'Internal server error. Try again.'
-    : `Internal server error. Try again, or send the operator this request ID: ${requestId}.`
+    : `Internal server error. Try again, or send your server admin this request ID: ${requestId}.`
 
 /** Whether a retry may succeed; failed queries with such an error are retried automatically. */
 export const isTransient = (error: unknown): error is ApiError =>

@@ -7,11 +7,11 @@ import { type DashboardOperation, routes } from './api-routes.ts'
 import { apiRoot } from './paths.ts'
 
 type OperationId = DashboardOperation['id']
-type Of<Id extends OperationId> = Extract<DashboardOperation, { id: Id }>
+type OperationById<Id extends OperationId> = Extract<DashboardOperation, { id: Id }>
 
 export type { Count }
-export type Input<Id extends OperationId> = InputOf<Of<Id>>
-export type Output<Id extends OperationId> = Received<OutputOf<Of<Id>>>
+export type Input<Id extends OperationId> = InputOf<OperationById<Id>>
+export type Output<Id extends OperationId> = Received<OutputOf<OperationById<Id>>>
 
 /** Long enough for a slow network, short enough to report a failure while the user still waits. */
 const TIMEOUT_MS = 30_000

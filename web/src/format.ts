@@ -70,7 +70,7 @@ export function formatRelativeTime(at: string, nowMs: number): string {
 }
 
 /** `name` is the operator's system account, or the command that acted. */
-export const operatorName = (name: string): string => `the operator (${name})`
+export const operatorName = (name: string): string => `the server admin (${name})`
 
 export const tooManyCharacters = (count: number): string =>
   `${count} character${count === 1 ? '' : 's'} too many`

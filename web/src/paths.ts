@@ -1,4 +1,4 @@
-// Base path of the dashboard, the URLs derived from it, and navigation state kept in browser storage.
+// Base path of the dashboard, the URLs derived from it, and navigation state in browser storage.
 const base = new URL(document.baseURI)
 
 /** `''`, or a path such as `/adit` that a reverse proxy strips; routes are relative to it. */

@@ -160,7 +160,7 @@ export const usageQuery = (workspace: string, days: number) =>
   queryOptions({
     queryKey: ['workspace', workspace, 'usage', days],
     queryFn: () => call('usage.read', { workspace, days }),
-    // Edges report every few seconds, so an open page shows current figures.
+    // Edges report every few seconds, so an open page shows current usage.
     refetchInterval: ({ state }) => (isTransient(state.error) ? RETRY_INTERVAL_MS : USAGE_REFRESH_MS),
   })
 

@@ -139,7 +139,7 @@ test('300 tunnels are shown in pages, searched and ordered', async (t) => {
   await until('one row', async () => (await rows(page).count()) === 1)
   await rows(page).getByText('TCP').waitFor()
   await search.fill('nothing like this')
-  await page.getByRole('heading', { name: 'No tunnel matches' }).waitFor()
+  await page.getByRole('heading', { name: 'No matching tunnels' }).waitFor()
   await checkEveryView(page, 'tunnels-no-match')
   await button(page, 'Clear search').click()
   await page.getByText('1–25 of 300').waitFor()

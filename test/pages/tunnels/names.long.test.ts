@@ -33,7 +33,7 @@ test('names are reserved and released, and their access rules set and removed', 
   await toast(page, 'Name my-app reserved.').waitFor()
   await row('my-app').getByText('Reserved', { exact: true }).waitFor()
   await row('my-app').getByText('Not used yet').waitFor()
-  await page.getByText('1 of 100 possible reservations used.').waitFor()
+  await page.getByText('1 of 100 names reserved').waitFor()
 
   await button(page, 'Release my-app').click()
   await toast(page, 'Name my-app released.').waitFor()

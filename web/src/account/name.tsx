@@ -23,7 +23,7 @@ export function Name() {
     rename.mutate()
   }
   return (
-    <Section title="Name" description="Shown to other members. Existing audit log entries keep the old name.">
+    <Section title="Name" description="Other members see this name. Past audit log entries keep the old one.">
       <form onSubmit={submit}>
         <Stack>
           <TextInput

@@ -9,7 +9,7 @@ export function RecoveryCodes({ codes }: { codes: string[] }) {
     <Stack gap="xs">
       <Text fw={600}>2. Save your recovery codes</Text>
       <Text size="sm">
-        Each code works once if you lose access to your authenticator app. They are not shown again.
+        Use one if you lose your authenticator app. Each code works once. You will not see them again.
       </Text>
       <SimpleGrid cols={{ base: 2, sm: 4 }} spacing={6} verticalSpacing={6}>
         {codes.map((code) => (

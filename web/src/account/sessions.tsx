@@ -33,7 +33,7 @@ export function Sessions() {
   return (
     <Section
       title="Sessions"
-      description="Browsers that are signed in to your account. Sign out any that you do not recognize."
+      description="Browsers signed in to your account. Sign out any you don’t recognize."
     >
       <Stack>
         <QueryResult query={sessions} skeleton={<SkeletonRows count={2} height={56} />}>

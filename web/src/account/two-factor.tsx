@@ -25,7 +25,7 @@ export function TwoFactor() {
   return (
     <Section
       title={`Two-factor authentication: ${isOn ? 'on' : 'off'}`}
-      description="Requires a code from an authenticator app in addition to your password."
+      description="Asks for a code from your authenticator app when you sign in."
     >
       <Group gap="sm">
         <Text span c={isOn ? 'var(--mantine-color-green-text)' : 'dimmed'} lh={0}>

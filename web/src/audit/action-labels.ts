@@ -31,7 +31,7 @@ export const actionLabels: { group: string; items: Record<string, string> }[] = 
       'webhook.deleted': 'Webhook deleted',
       'webhook.secret-rotated': 'Webhook secret rotated',
       'webhook.tested': 'Test event sent',
-      'webhook.resent': 'Event sent again',
+      'webhook.resent': 'Event resent',
     },
   },
   {
@@ -66,7 +66,7 @@ export const actionLabels: { group: string; items: Record<string, string> }[] = 
       'user.two-factor-started': 'Two-factor setup started',
       'user.two-factor-enabled': 'Two-factor turned on',
       'user.two-factor-disabled': 'Two-factor turned off',
-      'user.two-factor-reset': 'Two-factor turned off by the operator',
+      'user.two-factor-reset': 'Two-factor turned off by server admin',
     },
   },
   {

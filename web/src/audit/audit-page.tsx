@@ -36,11 +36,11 @@ export function AuditPage() {
     <Page
       title="Audit log"
       context={name}
-      description="Changes to API keys, tunnels, members and settings, and sign-ins."
+      description="Sign-ins, and changes to API keys, tunnels, members and settings."
       actions={canManage && <ExportMenu exporting={exporting} />}
     >
       {exporting.isError && <ErrorAlert error={exporting.error} />}
-      <FilterFields filter={filter} onChange={setFilter} nameOf={(id) => nameIn(loaded, id)} />
+      <FilterFields filter={filter} onChange={setFilter} displayName={(id) => nameIn(loaded, id)} />
       <QueryResult query={log} skeleton={<SkeletonRows count={6} height={52} />}>
         {() =>
           loaded.length === 0 && !log.hasNextPage ? (
@@ -79,7 +79,7 @@ function nameIn(entries: Entry[], id: string): string {
 }
 
 const NoEntries = ({ isFiltered }: { isFiltered: boolean }) => (
-  <EmptyState icon={<LogIcon size={36} />} title={isFiltered ? 'No entry matches' : 'No entries yet'}>
+  <EmptyState icon={<LogIcon size={36} />} title={isFiltered ? 'No matching entries' : 'No entries yet'}>
     {isFiltered && 'Change or clear the filters.'}
   </EmptyState>
 )

@@ -35,9 +35,9 @@ const fields: Record<string, Field> = {
   expiresAt: { label: 'expires' },
   keyExpiresAt: { label: 'key expires' },
   deviceAddress: { label: 'IP address of the device' },
-  keyDaysMax: { label: 'longest life of a new API key', none: 'no limit', format: days },
-  keysManageKeys: { label: 'API keys may create and revoke API keys' },
-  keyCreators: { label: 'who may create API keys', format: (role) => creators[String(role)] ?? String(role) },
+  keyDaysMax: { label: 'maximum key lifetime', none: 'no limit', format: days },
+  keysManageKeys: { label: 'API keys can manage API keys' },
+  keyCreators: { label: 'who can create API keys', format: (role) => creators[String(role)] ?? String(role) },
   twoFactorRequired: { label: 'two-factor authentication required' },
   user: { label: 'user name' },
   events: { label: 'events', format: (types) => String(types).replaceAll(',', ', ') || 'all' },
@@ -49,14 +49,14 @@ const fields: Record<string, Field> = {
 }
 
 function describeField(name: string, before: Value, after: Value): string {
-  const field = fields[name] ?? { label: words(name) }
+  const field = fields[name] ?? { label: toWords(name) }
   const text = (value: Value) => valueText(value, field)
   const isNew = before === null && field.none === undefined
   return `${field.label}: ${isNew ? text(after) : `${text(before)} → ${text(after)}`}`
 }
 
-/** Of a field of a newer version: `someField` becomes `some field`. */
-const words = (field: string) => field.replaceAll(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`)
+/** Labels a field of a newer version: `someField` becomes `some field`. */
+const toWords = (field: string) => field.replaceAll(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`)
 
 const TIMESTAMP = /^\d{4}-\d{2}-\d{2}T[\d:.]+Z$/
 

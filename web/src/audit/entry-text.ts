@@ -74,7 +74,7 @@ export function describeEntry(entry: Entry): EntryText {
     case 'webhook.tested':
       return text('sent a test event to webhook', name)
     case 'webhook.resent':
-      return text('sent an event again to webhook', name)
+      return text('resent an event to webhook', name)
     case 'usage.reset':
       return text('reset the usage of', name)
     case 'usage.demo-added':
@@ -88,9 +88,9 @@ export function describeEntry(entry: Entry): EntryText {
     case 'database.migrated':
       return text('migrated the database')
     case 'database.backed-up':
-      return text('made a backup of the database')
+      return text('backed up the database')
     case 'database.cleaned-up':
-      return text('deleted rows past their retention')
+      return text('deleted expired data')
     case 'database.distributed':
       return text('distributed the database over a cluster')
     case 'user.invited':

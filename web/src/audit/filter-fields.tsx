@@ -15,15 +15,15 @@ interface FilterFieldsProps {
   filter: AuditFilter
   onChange: (filter: AuditFilter) => void
   /** Name of an actor or a target, if an entry is loaded that has it. */
-  nameOf: (id: string) => string
+  displayName: (id: string) => string
 }
 
-export function FilterFields({ filter, onChange, nameOf }: FilterFieldsProps) {
+export function FilterFields({ filter, onChange, displayName }: FilterFieldsProps) {
   const { slug } = useWorkspace()
   const { data } = useQuery(membersQuery(slug))
   const members =
     data?.members.map(({ id, name, email }) => ({ value: id, label: `${name} (${email})` })) ?? []
-  const actors = withSelected(members, filter.actor, nameOf)
+  const actors = withSelected(members, filter.actor, displayName)
   const set = (name: keyof AuditFilter, value: string | null) => {
     const { [name]: _, ...others } = filter
     onChange(value ? { ...others, [name]: value } : others)
@@ -66,10 +66,10 @@ export function FilterFields({ filter, onChange, nameOf }: FilterFieldsProps) {
       {filter.target !== undefined && (
         <Button
           variant="default"
-          aria-label={`Remove the filter by target ${nameOf(filter.target)}`}
+          aria-label={`Remove the filter by target ${displayName(filter.target)}`}
           onClick={() => set('target', null)}
         >
-          Target: {nameOf(filter.target)} ✕
+          Target: {displayName(filter.target)} ✕
         </Button>
       )}
       {Object.keys(filter).length > 0 && (
@@ -85,8 +85,8 @@ export function FilterFields({ filter, onChange, nameOf }: FilterFieldsProps) {
 const withSelected = (
   options: { value: string; label: string }[],
   selected: string | undefined,
-  nameOf: (id: string) => string,
+  displayName: (id: string) => string,
 ) =>
   selected === undefined || options.some(({ value }) => value === selected)
     ? options
-    : [...options, { value: selected, label: nameOf(selected) }]
+    : [...options, { value: selected, label: displayName(selected) }]

@@ -13,13 +13,13 @@ export const readFilter = (parameters: URLSearchParams): AuditFilter =>
 export function toRequest({ from, to, ...filter }: AuditFilter) {
   return {
     ...filter,
-    ...(from !== undefined && { from: startOf(from, 0) }),
-    ...(to !== undefined && { to: startOf(to, 1) }),
+    ...(from !== undefined && { from: dayStart(from, 0) }),
+    ...(to !== undefined && { to: dayStart(to, 1) }),
   }
 }
 
 /** A URL may contain any text; the API rejects it. */
-function startOf(day: string, daysLater: number): string {
+function dayStart(day: string, daysLater: number): string {
   const ms = Date.parse(day)
   return Number.isNaN(ms) ? day : new Date(ms + daysLater * DAY_MS).toISOString()
 }

@@ -17,7 +17,7 @@ async function copy(text: string): Promise<void> {
   document.addEventListener('copy', onCopy, { once: true })
   const copied = document.execCommand('copy')
   document.removeEventListener('copy', onCopy)
-  if (!copied) throw new Error('The browser denied access to the clipboard.')
+  if (!copied) throw new Error('Your browser blocked access to the clipboard.')
 }
 
 type CopyStatus = 'idle' | 'copied' | 'failed'

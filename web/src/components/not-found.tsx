@@ -22,7 +22,7 @@ export function NotFoundPage() {
         title="There is no page at this URL"
         action={overviewButton}
       >
-        Check the URL for typing mistakes. The page may also have been moved or deleted.
+        Check the URL for typos. The page may have been moved or deleted.
       </EmptyState>
     </Page>
   )
@@ -54,7 +54,7 @@ export function NoWorkspacePage() {
       >
         {canCreateWorkspaces
           ? 'Create a workspace, or ask an admin or owner of your team’s workspace for an invitation.'
-          : 'Ask an admin or owner of your team’s workspace for an invitation, or the operator of this server to create a workspace for you.'}
+          : 'Ask an admin or owner of your team’s workspace for an invitation, or your server admin to create a workspace.'}
       </EmptyState>
       <CreateWorkspaceDialog opened={opened} onClose={dialog.close} />
     </Page>

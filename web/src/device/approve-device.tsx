@@ -7,7 +7,7 @@ import { ApiError } from '../api-error.ts'
 import { ErrorAlert } from '../components/lists/query-states.tsx'
 import { RelativeTime } from '../components/relative-time.tsx'
 import { WarningIcon } from '../icons.tsx'
-import { type Expiry, ExpiryField, expiresAtOf, NEVER } from '../keys/expiry-field.tsx'
+import { type Expiry, ExpiryField, NEVER, toExpiresAt } from '../keys/expiry-field.tsx'
 import { lastWorkspace } from '../paths.ts'
 import { type Device, deviceQuery, queryClient } from '../queries.ts'
 import { AuthLayout } from '../sign-in/auth-layout.tsx'
@@ -31,7 +31,7 @@ export function ApproveDevice({ code, device, user }: ApproveDeviceProps) {
   const decide = useMutation({
     mutationFn: (approves: boolean) => {
       if (!approves) return call('devices.deny', { code })
-      const expiresAt = expiresAtOf(expiry)
+      const expiresAt = toExpiresAt(expiry)
       return call('devices.approve', { workspace: slug, code, ...(expiresAt && { expiresAt }) })
     },
     onSuccess: (decided) => queryClient.setQueryData(deviceQuery(code).queryKey, { ...device, ...decided }),
@@ -43,13 +43,13 @@ export function ApproveDevice({ code, device, user }: ApproveDeviceProps) {
   return (
     <AuthLayout
       title="Sign in a terminal"
-      description="A terminal asks for an API key. Compare this code with the one that it shows."
+      description="A terminal wants to sign in. Check that it shows this code."
     >
       <Text className={classes.code}>{device.code}</Text>
       <Facts device={device} />
       <Alert color="amber" icon={<WarningIcon />}>
-        Approve only if you have just run <code>adit login</code> yourself and your terminal shows the same
-        code. Otherwise somebody else gets access to your workspace.
+        Approve only if you just ran <code>adit login</code> and your terminal shows the same code. Otherwise
+        you give someone else access to your workspace.
       </Alert>
       <form onSubmit={submit}>
         <Stack>
@@ -57,7 +57,7 @@ export function ApproveDevice({ code, device, user }: ApproveDeviceProps) {
             <>
               <NativeSelect
                 label="Workspace"
-                // Others may have given a workspace the same name.
+                // Two workspaces may have the same name.
                 data={workspaces.map(({ slug: value, name }) => ({ value, label: `${name} (${value})` }))}
                 value={slug}
                 onChange={(event) => {
@@ -70,14 +70,13 @@ export function ApproveDevice({ code, device, user }: ApproveDeviceProps) {
             </>
           ) : (
             <Text size="sm">
-              You may not create API keys in any workspace. Ask an owner of your workspace for a role that
-              may.
+              You cannot create API keys in any workspace. Ask a workspace owner for a role that can.
             </Text>
           )}
           <Text size="xs" c="dimmed" style={{ overflowWrap: 'anywhere' }}>
-            You are signed in as {user.name} ({user.email}).
+            Signed in as {user.name} ({user.email}).
           </Text>
-          <ErrorAlert error={errorOf(decide.error)} />
+          <ErrorAlert error={describeError(decide.error)} />
           <Group grow>
             <Button variant="default" disabled={decide.isPending} onClick={() => decide.mutate(false)}>
               Deny
@@ -116,7 +115,7 @@ const initialWorkspace = ({ workspaces }: Device) =>
 const defaultExpiry = (daysMax: number | null): Expiry =>
   daysMax !== null && daysMax <= DEFAULT_DAYS ? NEVER : { ...NEVER, choice: String(DEFAULT_DAYS) }
 
-const errorOf = (error: Error | null): Error | null =>
+const describeError = (error: Error | null): Error | null =>
   error instanceof ApiError && error.code === 'not_found'
     ? new Error('The code has expired. Run adit login again.')
     : error

@@ -9,10 +9,10 @@ type Decision = Exclude<Device['state'], 'pending'>
 const texts: Record<Decision, { title: string; text: string }> = {
   approved: {
     title: 'Approved',
-    text: 'Return to your terminal, which gets its API key within seconds. Stay signed in here until then.',
+    text: 'Return to your terminal. It gets its API key within seconds; stay signed in here until then.',
   },
   consumed: { title: 'Signed in', text: 'The terminal has its API key. You can close this page.' },
-  denied: { title: 'Denied', text: 'The terminal does not get an API key. You can close this page.' },
+  denied: { title: 'Denied', text: 'The terminal gets no API key. You can close this page.' },
   failed: { title: 'Not signed in', text: 'The terminal did not get an API key. Run adit login again.' },
 }
 

@@ -8,7 +8,7 @@ import { codePointLength, tooManyCharacters } from '../format.ts'
 import { invalidateWorkspace, workspaceQuery } from '../queries.ts'
 import { useWorkspace } from '../session.tsx'
 import { CreatedKeyDialog } from './created-key-dialog.tsx'
-import { ExpiryField, expiresAtOf, NEVER } from './expiry-field.tsx'
+import { ExpiryField, NEVER, toExpiresAt } from './expiry-field.tsx'
 
 const LABEL_MAX = 80
 
@@ -28,7 +28,7 @@ export function CreateKeyDialog({ opened, onClose, onDone }: CreateKeyDialogProp
   const [created, setCreated] = useState<Output<'keys.create'> | null>(null)
   const create = useMutation({
     mutationFn: async () => {
-      const expiresAt = expiresAtOf(expiry)
+      const expiresAt = toExpiresAt(expiry)
       setCreated(
         await call('keys.create', { workspace: slug, label: label.trim(), ...(expiresAt && { expiresAt }) }),
       )
@@ -57,7 +57,7 @@ export function CreateKeyDialog({ opened, onClose, onDone }: CreateKeyDialogProp
           <Stack>
             <TextInput
               label="Label"
-              description="Optional. What uses the key, such as a program or machine."
+              description="Optional. The program or machine that uses the key."
               data-autofocus
               autoComplete="off"
               value={label}

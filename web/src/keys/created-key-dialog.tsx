@@ -17,7 +17,7 @@ interface CreatedKeyDialogProps {
   onClosed: () => void
 }
 
-function titleOf(created: CreatedKey | null): string {
+function dialogTitle(created: CreatedKey | null): string {
   const key = created?.label ? `API key “${created.label}”` : 'API key'
   return `${key} ${created?.predecessor ? 'rotated' : 'created'}`
 }
@@ -25,14 +25,14 @@ function titleOf(created: CreatedKey | null): string {
 export function CreatedKeyDialog({ created, onClose, onClosed }: CreatedKeyDialogProps) {
   const close = () => {
     onClose()
-    showToast(`${titleOf(created)}.`)
+    showToast(`${dialogTitle(created)}.`)
   }
   return (
-    <OnceDialog opened={created !== null} title={titleOf(created)} onClose={close} onClosed={onClosed}>
+    <OnceDialog opened={created !== null} title={dialogTitle(created)} onClose={close} onClosed={onClosed}>
       {created && (
         <>
           <Alert color="amber" icon={<WarningIcon />}>
-            Store it in your secret manager. It is not shown again.
+            Store it in your secret manager. You will not see it again.
             {created.expiresAt && (
               <>
                 {' '}
@@ -50,7 +50,7 @@ export function CreatedKeyDialog({ created, onClose, onClosed }: CreatedKeyDialo
           <AliasHint />
           <div>
             <Text size="sm" fw={600} mb={4}>
-              Sign in with the CLI, and paste the key when prompted
+              Sign in with the CLI and paste the key
             </Text>
             <CopyBlock text={loginCommand} name="Copy login command" />
           </div>

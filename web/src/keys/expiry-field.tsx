@@ -26,12 +26,12 @@ const allowedChoices = (daysMax: number | null) =>
   daysMax === null
     ? choices
     : [
-        { value: NEVER.choice, label: `In ${daysMax} ${daysMax === 1 ? 'day' : 'days'} (longest allowed)` },
+        { value: NEVER.choice, label: `In ${daysMax} ${daysMax === 1 ? 'day' : 'days'} (maximum)` },
         ...choices.filter(({ value }) => value === 'date' || Number(value) < daysMax),
       ]
 
 /** The timestamp of the API; undefined for a key that lives as long as the policy allows. */
-export function expiresAtOf({ choice, date }: Expiry): string | undefined {
+export function toExpiresAt({ choice, date }: Expiry): string | undefined {
   if (choice === 'never') return undefined
   if (choice === 'date') return new Date(Date.parse(date) + DAY_MS).toISOString()
   return new Date(Date.now() + Number(choice) * DAY_MS).toISOString()
@@ -51,7 +51,7 @@ export function ExpiryField({ daysMax, value, onChange }: ExpiryFieldProps) {
     <Stack gap="xs">
       <NativeSelect
         label="Expires"
-        description="From then on the key is rejected, and its tunnels are closed."
+        description="After this, the key stops working and its tunnels close."
         data={allowedChoices(daysMax)}
         value={value.choice}
         onChange={(event) => onChange({ ...value, choice: event.currentTarget.value })}

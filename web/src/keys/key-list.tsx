@@ -22,7 +22,7 @@ export function KeyList({ keys, canCreate }: KeyListProps) {
   const isPhone = useIsPhone()
   const revoking = useRemovalDialog<Key>()
   const rotating = useDialog<Key>()
-  const actionsOf = (key: Key) =>
+  const renderActions = (key: Key) =>
     canManage && key.state === 'active' ? (
       <Group gap="xs" justify="flex-end" wrap="nowrap">
         {canCreate && !key.successor && (
@@ -51,11 +51,11 @@ export function KeyList({ keys, canCreate }: KeyListProps) {
       {isPhone ? (
         <Stack component="ul" gap="sm" p={0} m={0}>
           {keys.map((key) => (
-            <KeyCard key={key.id} apiKey={key} renderActions={actionsOf} />
+            <KeyCard key={key.id} apiKey={key} renderActions={renderActions} />
           ))}
         </Stack>
       ) : (
-        <KeyTable keys={keys} withActions={canManage} renderActions={actionsOf} />
+        <KeyTable keys={keys} withActions={canManage} renderActions={renderActions} />
       )}
       <RotateKeyDialog apiKey={rotating.item} opened={rotating.opened} onClose={rotating.close} />
       <RevokeKeyDialog

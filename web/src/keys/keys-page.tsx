@@ -61,7 +61,7 @@ export function KeysPage() {
     <Page
       title="API keys"
       context={name}
-      description="Tunnel clients and API requests authenticate with an API key, which is shown once."
+      description="Keys let tunnel clients and scripts use this workspace."
       actions={createButton}
     >
       <ExpiringKeys isLinked={false} />
@@ -111,16 +111,16 @@ function KeysCreatedByKeysNote() {
   if (!data?.keysCanManageKeys || !data.policy.keysManageKeys) return null
   return (
     <Text size="sm" c="dimmed" maw={640}>
-      API keys can create and revoke other keys. Keys created with a key stay active when it is revoked: if a
-      key has leaked, check which keys it created and revoke those as well.
+      API keys can create other keys, which stay active when the first one is revoked. If a key leaks, revoke
+      the keys it created too.
     </Text>
   )
 }
 
 function NoMatch({ search }: { search: string }) {
   return (
-    <EmptyState icon={<SearchIcon size={36} />} title="No key matches">
-      No key with this status has “{search}” in its label, as its last four characters or as its ID.
+    <EmptyState icon={<SearchIcon size={36} />} title="No matching keys">
+      No key with this status has “{search}” in its label, last four characters or ID.
     </EmptyState>
   )
 }
@@ -131,8 +131,8 @@ function NoKeys({ state, canCreate }: { state: KeyFilter; canCreate: boolean }) 
   return (
     <EmptyState icon={<KeyIcon size={36} />} title={state === 'active' ? 'No active keys' : 'No keys yet'}>
       {canCreate
-        ? 'Create one key for each program or machine, so that you can revoke them independently.'
-        : 'Ask an admin or owner of this workspace to create one.'}
+        ? 'Create a key for each program or machine, so you can revoke them one by one.'
+        : 'Ask a workspace admin or owner to create one.'}
     </EmptyState>
   )
 }

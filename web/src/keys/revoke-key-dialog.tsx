@@ -37,9 +37,7 @@ export function RevokeKeyDialog({ apiKey, opened, onClose, nextFocus }: RevokeKe
           {apiKey?.id}
         </Text>
       </div>
-      <Text size="sm">
-        Requests with this key are rejected immediately, and its tunnels are closed. This cannot be undone.
-      </Text>
+      <Text size="sm">The key stops working and its tunnels close immediately. You cannot undo this.</Text>
     </ConfirmDialog>
   )
 }

@@ -58,7 +58,7 @@ export function RotateKeyDialog({ apiKey, opened, onClose }: RotateKeyDialogProp
             </Text>
             <OverlapSelect
               label="Keep the old key valid for"
-              description="Time to replace it where it is used. Then it is rejected, and its tunnels are closed."
+              description="Replace it in your programs by then. After that, it stops working and its tunnels close."
               none="revoke it now"
               value={overlap}
               onChange={setOverlap}

@@ -50,7 +50,7 @@ function consequence({ member, role }: RoleChange): string {
     )
   const lost =
     role === 'member'
-      ? 'You will have read-only access: you can no longer manage tunnels, API keys, invitations or members.'
+      ? 'You will have read-only access, and can no longer manage tunnels, API keys, invitations or members.'
       : 'You will still manage tunnels, API keys, invitations and members, but no longer owners.'
   const restoredBy = member.role === 'owner' ? 'an owner' : 'an admin or owner'
   return `${lost} The change takes effect immediately. Only ${restoredBy} can undo it.`

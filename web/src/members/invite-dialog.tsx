@@ -113,7 +113,8 @@ function CreatedInvitationDialog({ created, onClose, onClosed }: CreatedInvitati
             </Text>
             <CopyBlock text={created.link} name="Copy link" testId="invitation-link" />
             <Alert color="amber" icon={<WarningIcon />}>
-              The link is not shown again. It works once and expires in 24 hours. Anyone who has it can join.
+              You will not see the link again. It works once and expires in 24 hours. Anyone with the link can
+              join.
             </Alert>
           </>
         ) : (

@@ -75,8 +75,8 @@ export function MemberList({ members }: { members: Member[] }) {
         nextFocus={removing.nextFocus}
       >
         <Text size="sm">
-          <strong>{removing.item?.name}</strong> ({removing.item?.email}) will lose access to this workspace
-          immediately. API keys that they created stay active; revoke them separately if needed.
+          <strong>{removing.item?.name}</strong> ({removing.item?.email}) loses access to this workspace
+          immediately. API keys they created stay active; revoke them separately if needed.
         </Text>
       </ConfirmDialog>
       <ChangeRoleDialog

@@ -110,11 +110,15 @@ const DoneBullet = () => (
 function KeyStep({ isDone }: { isDone: boolean }) {
   const { slug, canManage } = useWorkspace()
   if (!canManage)
-    return <Text size="sm">A key gives access to this workspace. Ask an admin or owner to create one.</Text>
+    return (
+      <Text size="sm">
+        Keys let tunnel clients and scripts use this workspace. Ask an admin or owner to create one.
+      </Text>
+    )
   if (isDone)
     return (
       <Text size="sm">
-        A key gives access to this workspace. To create another one, see{' '}
+        Keys let tunnel clients and scripts use this workspace. To create another one, see{' '}
         <Anchor component={Link} href={`/w/${slug}/keys`} underline="always">
           API keys
         </Anchor>
@@ -123,7 +127,9 @@ function KeyStep({ isDone }: { isDone: boolean }) {
     )
   return (
     <>
-      <Text size="sm">A key gives access to this workspace. It is shown once, when you create it.</Text>
+      <Text size="sm">
+        Keys let tunnel clients and scripts use this workspace. You see a key once, when you create it.
+      </Text>
       <div>
         <Button component={Link} href={`/w/${slug}/keys?create`} size="xs">
           Create key
@@ -137,13 +143,14 @@ function EdgeStep({ name }: { name: string | null }) {
   if (name !== null)
     return (
       <Text size="sm">
-        Edge <strong>{name}</strong> is registered. It proxies requests from the internet to your tunnels.
+        Edge <strong>{name}</strong> is registered. It receives requests from the internet and sends them
+        through your tunnels.
       </Text>
     )
   return (
     <>
       <Text size="sm">
-        An edge proxies requests from the internet to your tunnels. The operator of this server registers and
+        An edge receives requests from the internet and sends them through your tunnels. Your server admin
         starts one:
       </Text>
       <CopyBlock text={edgeCommands} name="Copy edge commands" />
@@ -155,8 +162,8 @@ function LoginStep() {
   return (
     <>
       <Text size="sm">
-        Sign in on the machine that the tunnel should lead to: paste the API key, or press Enter to sign in
-        with your browser. To use a key without the CLI, see the{' '}
+        Sign in on the machine running your app: paste the API key, or press Enter to sign in with your
+        browser. To use a key without the CLI, see the{' '}
         <Anchor href={docsUrl} underline="always">
           API reference
         </Anchor>
@@ -172,14 +179,14 @@ function TunnelStep({ exampleHost }: { exampleHost: string }) {
   return (
     <>
       <Text size="sm">
-        This makes the local server on port {LOCAL_PORT} available at{' '}
-        {url ? <span className="mono">{url}</span> : 'the URL that it prints'}. Usage appears here within
-        seconds of the first request.
+        Visitors reach your app on port {LOCAL_PORT} at{' '}
+        {url ? <span className="mono">{url}</span> : 'the URL that this prints'}. Usage appears here seconds
+        after the first request.
       </Text>
       <CopyBlock text={tunnelCommand} name="Copy tunnel command" />
       {!url && (
         <Text size="sm" c="dimmed">
-          If the edge has another port than {EDGE_PORT} (<span className="mono">ADIT_EDGE_PORT</span>), add{' '}
+          If the edge does not listen on port {EDGE_PORT} (<span className="mono">ADIT_EDGE_PORT</span>), add{' '}
           <span className="mono nowrap">--edge http://127.0.0.1:&lt;port&gt;</span>.
         </Text>
       )}

@@ -23,9 +23,9 @@ export function Notices() {
     if (quota) return <QuotaNotice key={quota.kind} {...quota} />
     if (edge)
       return (
-        <Warning key={edge.id} title={`The edge ${edge.name} does not report`}>
+        <Warning key={edge.id} title={`Edge ${edge.name} is not reporting`}>
           Its last report was <RelativeTime at={edge.lastReportAt} />. Tunnels of this workspace were open
-          there. Their clients connect again when they reach it.
+          there; their clients reconnect when the edge is back.
         </Warning>
       )
     if (webhook)
@@ -38,20 +38,19 @@ export function Notices() {
           ) : (
             webhook.url
           )}
-          : <RelativeTime at={webhook.disabledAt} />. Events are not recorded for it until an owner enables it
-          again.
+          : <RelativeTime at={webhook.disabledAt} />. It misses all events until an owner enables it again.
         </Warning>
       )
     if (kind === 'key-rejected' && key)
       return (
-        <Warning key={key.id} title="A revoked or expired API key is used a lot">
+        <Warning key={key.id} title="High traffic from an inactive API key">
           {key.label && `${key.label}, `}
-          <span className="mono">{shortKey(key.lastFour)}</span>: find the program that still uses it, and
-          give it a{' '}
+          <span className="mono">{shortKey(key.lastFour)}</span>: find the program that still uses it and give
+          it a{' '}
           <Anchor component={Link} href={`/w/${slug}/keys`} inherit underline="always">
             new key
           </Anchor>
-          . If you do not know of any, somebody else may have the key.
+          . If no program of yours uses it, the key may have leaked.
         </Warning>
       )
     return null
@@ -62,18 +61,16 @@ function QuotaNotice({ kind, percent, limit, renewsAt }: NonNullable<Notice['quo
   const isReached = percent === 100
   const isMonthly = kind === 'bytes' || kind === 'requests'
   const effects = {
-    bytes: 'Edges reject the traffic of this workspace, and new tunnels.',
-    requests: 'Edges reject the traffic of this workspace, and new tunnels.',
-    tunnels: 'Further tunnels are rejected until others are closed.',
-    keys: 'No further keys can be created until others are revoked.',
+    bytes: 'Edges reject traffic and new tunnels of this workspace.',
+    requests: 'Edges reject traffic and new tunnels of this workspace.',
+    tunnels: 'Close a tunnel to open another one.',
+    keys: 'Revoke a key to create another one.',
   }
-  const names = { bytes: 'traffic', requests: 'requests', tunnels: 'open tunnels', keys: 'active API keys' }
+  const names = { bytes: 'Traffic', requests: 'Request', tunnels: 'Open tunnel', keys: 'API key' }
   return (
     <Warning
       color={isReached ? 'red' : 'amber'}
-      title={
-        isReached ? `The quota of ${names[kind]} is used up` : `80 % of the quota of ${names[kind]} is used`
-      }
+      title={isReached ? `${names[kind]} quota reached` : `${names[kind]} quota 80% used`}
     >
       {isReached && effects[kind]} The limit is {formatQuota(kind, limit)}
       {isMonthly && `, and renews on ${formatDay(renewsAt)} at 00:00 UTC`}.

@@ -91,11 +91,10 @@ function NoTunnels({ showsSteps }: OpenTunnelsPanelProps) {
     <Stack gap="xs" px="lg" pb="lg" pt={4}>
       <Text size="sm" c="dimmed">
         {showsSteps ? (
-          'None yet. Follow the steps below to open the first one.'
+          'None yet. Follow the steps below to open one.'
         ) : (
           <>
-            Open one to the local server on port {LOCAL_PORT}, after{' '}
-            <Code className="mono">{loginCommand}</Code>:
+            Open one for your app on port {LOCAL_PORT}, after <Code className="mono">{loginCommand}</Code>:
           </>
         )}
       </Text>

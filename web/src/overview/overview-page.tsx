@@ -121,15 +121,15 @@ function Readiness({ workspace: { provisioned, slug } }: { workspace: Workspace 
       <Text size="sm" c="dimmed" flex="1 1 260px">
         {!provisioned ? (
           <>
-            Tunnels cannot be opened until the operator of this server runs{' '}
+            You cannot open tunnels until your server admin runs{' '}
             <Code className="mono">{provisionCommand(slug)}</Code>.
           </>
         ) : isReady ? (
-          'Tunnels can be opened in this workspace.'
+          'You can open tunnels in this workspace.'
         ) : used.includes('bytes') || used.includes('requests') ? (
-          'A monthly quota is used up: edges reject requests and new tunnels.'
+          'A monthly quota is used up, so edges reject requests and new tunnels.'
         ) : (
-          'No further tunnel can be opened until another one is closed.'
+          'All tunnels of your quota are open. Close one to open another.'
         )}
       </Text>
     </Group>
@@ -157,7 +157,7 @@ function RecentUsage({ usage }: { usage: Usage }) {
           Last {DAYS} days
         </Title>
         <Text size="xs" c="dimmed">
-          Daily totals (UTC). Today is partial.
+          Daily totals (UTC), including today so far.
         </Text>
       </div>
       <Totals usage={usage} />

@@ -42,7 +42,7 @@ export function Quotas() {
               </Title>
               <Text size="xs" c="dimmed">
                 {quotas.some(isMonthly) && `Monthly quotas renew on ${formatDay(renewsAt)} at 00:00 UTC. `}
-                The operator of this server sets them.
+                Set by your server admin.
               </Text>
             </div>
             {quotas.map(
@@ -77,7 +77,7 @@ function Bar({ kind, used, limit }: Quota & { limit: number }) {
       <Progress
         value={percent}
         color={percent >= 100 ? 'red' : percent >= NEAR_PERCENT ? 'amber' : 'green'}
-        aria-label={`${quotaTitles[kind]}: ${Math.floor(percent)} % used`}
+        aria-label={`${quotaTitles[kind]}: ${Math.floor(percent)}% used`}
       />
     </div>
   )

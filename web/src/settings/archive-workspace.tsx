@@ -17,7 +17,7 @@ export function ArchiveWorkspace() {
   return (
     <Section
       title="Archive workspace"
-      description={`API keys stop working and tunnels are closed. All data is kept, and the operator of this server can restore the workspace for ${RESTORABLE_DAYS} days.`}
+      description={`API keys stop working and tunnels close. Your server admin can restore the workspace and all its data for ${RESTORABLE_DAYS} days.`}
     >
       <Button {...dangerOutline} onClick={dialog.open}>
         Archive workspace
@@ -52,8 +52,8 @@ function ArchiveDialog({ opened, onClose }: { opened: boolean; onClose: () => vo
       <form onSubmit={submit}>
         <Stack>
           <Text size="sm">
-            All API keys of this workspace are rejected from now on, its tunnels are closed, and its members
-            cannot use it. Only the operator of this server can restore it, for {RESTORABLE_DAYS} days.
+            All API keys of this workspace stop working, its tunnels close, and its members lose access. Only
+            your server admin can restore it, for {RESTORABLE_DAYS} days.
           </Text>
           <TextInput
             label={`Type ${slug} to confirm`}

@@ -19,7 +19,7 @@ interface PolicyFormProps {
 
 const DAYS_MAX = 3_650
 
-const textOf = ({ keyDaysMax }: Policy) => String(keyDaysMax ?? '')
+const formatDays = ({ keyDaysMax }: Policy) => String(keyDaysMax ?? '')
 
 function changesBetween(base: Policy, edited: Policy): Partial<Policy> {
   const names = Object.keys(edited) as (keyof Policy)[]
@@ -34,7 +34,7 @@ export function PolicyForm({ policy: saved, isVariantA }: PolicyFormProps) {
   /** What the form started with: another owner may change the policy meanwhile. */
   const [base, setBase] = useState(saved)
   const [policy, setPolicy] = useState(saved)
-  const [days, setDays] = useState(textOf(saved))
+  const [days, setDays] = useState(formatDays(saved))
   const update = (change: Partial<Policy>) => setPolicy({ ...policy, ...change })
   const save = useMutation({
     mutationFn: () => {
@@ -44,7 +44,7 @@ export function PolicyForm({ policy: saved, isVariantA }: PolicyFormProps) {
     onSuccess: (changed) => {
       setBase(changed)
       setPolicy(changed)
-      setDays(textOf(changed))
+      setDays(formatDays(changed))
       showToast('Policy saved.')
       return invalidateWorkspace(slug, 'details')
     },
@@ -52,7 +52,7 @@ export function PolicyForm({ policy: saved, isVariantA }: PolicyFormProps) {
   const isDays = days === '' || (/^\d{1,4}$/.test(days) && Number(days) >= 1 && Number(days) <= DAYS_MAX)
   const daysError = isDays
     ? undefined
-    : `Enter a whole number from 1 to ${DAYS_MAX}, or nothing for no limit.`
+    : `Enter a whole number from 1 to ${DAYS_MAX}, or leave empty for no limit.`
   const submit = (event: FormEvent) => {
     event.preventDefault()
     if (isDays) save.mutate()
@@ -60,13 +60,13 @@ export function PolicyForm({ policy: saved, isVariantA }: PolicyFormProps) {
   return (
     <Section
       title="Policy"
-      description="Rules for this workspace. They apply at once, in the dashboard, the API and the command line."
+      description="Rules for this workspace. Changes apply immediately in the dashboard, API and CLI."
     >
       <form onSubmit={submit}>
         <Stack gap="lg">
           <TextInput
-            label="Longest life of a new API key, in days"
-            description="Empty for no limit. A key that is created without an expiry gets the longest life. Existing keys keep theirs."
+            label="Maximum key lifetime (days)"
+            description="Leave empty for no limit. New keys without an expiry get the maximum. Existing keys don’t change."
             placeholder="No limit"
             inputMode="numeric"
             error={daysError}
@@ -76,7 +76,7 @@ export function PolicyForm({ policy: saved, isVariantA }: PolicyFormProps) {
             inputWrapperOrder={['label', 'description', 'input', 'error']}
           />
           <Radio.Group
-            label="Who may create API keys in the dashboard"
+            label="Who can create API keys in the dashboard"
             value={policy.keyCreators}
             onChange={(value) => update({ keyCreators: value as Policy['keyCreators'] })}
           >
@@ -87,8 +87,8 @@ export function PolicyForm({ policy: saved, isVariantA }: PolicyFormProps) {
           </Radio.Group>
           {isVariantA && (
             <Checkbox
-              label="API keys may create and revoke API keys"
-              description="Turn this off so that a leaked key cannot create others. A key can always revoke itself."
+              label="API keys can manage API keys"
+              description="Keys can create and revoke other keys. Turn this off so a leaked key cannot. A key can always revoke itself."
               disabled={!isOwner}
               checked={policy.keysManageKeys}
               onChange={(event) => update({ keysManageKeys: event.currentTarget.checked })}
@@ -96,7 +96,7 @@ export function PolicyForm({ policy: saved, isVariantA }: PolicyFormProps) {
           )}
           <Checkbox
             label="Require two-factor authentication"
-            description="Members without it can only set it up. Members who sign in with an identity provider alone are exempt."
+            description="Members must set it up before they can use the workspace. Members who only sign in with an identity provider are exempt."
             disabled={!isOwner}
             checked={policy.twoFactorRequired}
             onChange={(event) => update({ twoFactorRequired: event.currentTarget.checked })}

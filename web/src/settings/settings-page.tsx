@@ -13,8 +13,8 @@ export function SettingsPage() {
   const { slug, name, role } = useWorkspace()
   const workspace = useQuery(workspaceQuery(slug))
   return (
-    <Page title="Settings" context={name} description={`Settings of the workspace ${name}`}>
-      {role !== 'owner' && <Alert color="gray">Only owners of this workspace can change its settings.</Alert>}
+    <Page title="Settings" context={name} description={`Settings of workspace ${name}`}>
+      {role !== 'owner' && <Alert color="gray">Only owners can change these settings.</Alert>}
       <WorkspaceName key={name} />
       <QueryResult query={workspace} skeleton={<SkeletonRows count={4} height={64} />}>
         {({ policy, keysCanManageKeys }) => (

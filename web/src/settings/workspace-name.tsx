@@ -26,7 +26,7 @@ export function WorkspaceName() {
   return (
     <Section
       title="Name"
-      description={`Shown to members and API clients. The slug ${slug} and the URLs of tunnels stay the same.`}
+      description={`Members and API clients see this name. The slug ${slug} and tunnel URLs stay the same.`}
     >
       <form onSubmit={submit}>
         <Stack>

@@ -11,9 +11,8 @@ export function ArchivedPage({ restorableUntil }: { restorableUntil: string }) {
   return (
     <Page title="Workspace archived" context={name}>
       <EmptyState icon={<OverviewIcon size={40} />} title={`${name} is archived`}>
-        Its API keys are rejected and its tunnels are closed. All data is kept. The operator of this server
-        can restore it until {formatUtcMinute(restorableUntil)} with{' '}
-        <code>adit admin workspace restore {slug}</code>.
+        Its API keys no longer work and its tunnels are closed. Your server admin can restore it with all its
+        data until {formatUtcMinute(restorableUntil)}: <code>adit admin workspace restore {slug}</code>.
       </EmptyState>
     </Page>
   )

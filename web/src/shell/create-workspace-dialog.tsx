@@ -11,7 +11,7 @@ import { queryClient } from '../queries.ts'
 
 const SLUG_CHARS_MAX = 63
 
-const slugOf = (name: string): string =>
+const suggestSlug = (name: string): string =>
   name
     .toLowerCase()
     .normalize('NFKD')
@@ -25,7 +25,7 @@ export function CreateWorkspaceDialog({ opened, onClose }: { opened: boolean; on
   const [name, setName] = useState('')
   /** Follows the name until the user edits it. */
   const [typedSlug, setTypedSlug] = useState<string | null>(null)
-  const slug = typedSlug ?? slugOf(name)
+  const slug = typedSlug ?? suggestSlug(name)
   const create = useMutation({
     mutationFn: () => call('workspaces.create', { slug, name: name.trim() }),
     onSuccess: async (created) => {
@@ -61,7 +61,7 @@ export function CreateWorkspaceDialog({ opened, onClose }: { opened: boolean; on
           />
           <TextInput
             label="Slug"
-            description="Part of the URLs of tunnels, so it cannot be changed later: lower-case letters, digits and hyphens."
+            description="Part of tunnel URLs, so you cannot change it later. Use lower-case letters, digits and hyphens."
             required
             maxLength={SLUG_CHARS_MAX}
             autoComplete="off"

@@ -18,8 +18,8 @@ export function TwoFactorRequiredPage() {
         title={`${name} requires two-factor authentication`}
         action={<Button onClick={dialog.open}>Set up two-factor authentication</Button>}
       >
-        The owners of this workspace require a code from an authenticator app in addition to your password.
-        You can use the workspace once you have set it up.
+        The owners of this workspace require two-factor authentication. Set it up with an authenticator app to
+        continue.
       </EmptyState>
       <EnableTwoFactor
         opened={opened}

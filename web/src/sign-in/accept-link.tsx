@@ -99,7 +99,7 @@ function headingFor(link: LinkDetails): { title: string; description: string } {
   if (isSetup(link))
     return {
       title: 'Create the owner account',
-      description: `The owner has full access to the workspace ${workspace.name} and invites its members.`,
+      description: `The owner has full access to workspace ${workspace.name} and can invite members.`,
     }
   const title = `Join ${workspace.name}`
   const invited = `You are invited${role ? ` as ${roleWithArticle[role]}` : ''}.`

@@ -36,8 +36,7 @@ function ResetByEmail() {
   if (request.isSuccess)
     return (
       <Alert color="teal" role="status">
-        If there is an account with this address, we have sent it a reset link. The link works once and
-        expires in 24 hours.
+        If an account has this address, we sent it a reset link. The link works once and expires in 24 hours.
       </Alert>
     )
   return (

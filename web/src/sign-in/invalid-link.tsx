@@ -10,8 +10,8 @@ export function MissingLink() {
   return (
     <AuthLayout title="Open the link again">
       <Text size="sm">
-        Links are removed from the address bar when they are opened, to keep them secret. Open the link again
-        from the message that you received.
+        To keep links secret, we remove them from the address bar. Open the link again from the message you
+        received.
       </Text>
       <Button component={Link} href="/sign-in" variant="default">
         Go to sign-in
@@ -26,7 +26,7 @@ export function InvalidLink() {
     <AuthLayout title="This link is invalid, expired or already used">
       <Text size="sm">
         Links work once and expire after 24 hours. If you have already used this one, sign in. Otherwise ask
-        the person who invited you, or the operator of this server, for a new link.
+        the person who invited you, or your server admin, for a new link.
       </Text>
       <Button component={Link} href="/sign-in">
         Go to sign-in

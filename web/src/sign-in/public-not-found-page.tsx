@@ -6,7 +6,7 @@ import { AuthLayout } from './auth-layout.tsx'
 export function PublicNotFoundPage() {
   return (
     <AuthLayout title="Page not found">
-      <Text size="sm">There is no page at this URL. Check it for typing mistakes, or sign in.</Text>
+      <Text size="sm">There is no page at this URL. Check it for typos, or sign in.</Text>
       <Button component={Link} href="/">
         Go to overview
       </Button>

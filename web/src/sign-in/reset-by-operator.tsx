@@ -4,7 +4,7 @@ import { Code, Text } from '@mantine/core'
 export function ResetByOperator() {
   return (
     <Text size="sm">
-      This server does not send email. Ask its operator for a password reset link; they create it with{' '}
+      This server does not send email. Ask your server admin for a password reset link, created with{' '}
       <Code>adit admin user reset</Code>.
     </Text>
   )

@@ -26,9 +26,9 @@ const ssoErrors: Record<string, string> = {
     'link and set a password.',
   account_exists:
     'The account with your email address is not linked to the identity provider. Sign in with its ' +
-    'password. If it has none, ask the operator of this server for a link to set one.',
-  disabled: 'This account is disabled. Contact the operator of this server.',
-  failed: 'Sign-in with the identity provider failed. Try again, or contact the operator of this server.',
+    'password. If it has none, ask your server admin for a link to set one.',
+  disabled: 'This account is disabled. Contact your server admin.',
+  failed: 'Sign-in with the identity provider failed. Try again, or contact your server admin.',
   canceled: 'Sign-in with the identity provider was canceled.',
 }
 

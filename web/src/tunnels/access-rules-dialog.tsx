@@ -31,15 +31,15 @@ function DialogForm({ name, onClose }: { name: TunnelName; onClose: () => void }
     <form onSubmit={submit}>
       <Stack>
         <Text size="sm" c="dimmed">
-          The rules apply to new requests and connections of every tunnel with this name, also of open ones. A
-          name with rules is reserved.
+          The rules apply to new requests and connections of all tunnels with this name, including open ones.
+          Saving rules also reserves this name.
         </Text>
         <Checkbox
           data-autofocus
           label="Require a user name and password"
           description={
-            'Browsers prompt for them. TCP connections cannot have a password, and are rejected. ' +
-            'A tunnel opened with --basic-auth cannot be used together with this password.'
+            'Browsers ask for them. TCP tunnels cannot use a password, so their connections are rejected. ' +
+            'Tunnels opened with --basic-auth cannot use this name.'
           }
           checked={form.values.requiresPassword}
           onChange={(event) => form.edit({ requiresPassword: event.currentTarget.checked })}
@@ -49,7 +49,7 @@ function DialogForm({ name, onClose }: { name: TunnelName; onClose: () => void }
         )}
         <Textarea
           label="Allowed networks"
-          description="IP addresses or networks such as 192.0.2.0/24, one per line. Empty: all are allowed."
+          description="IP addresses or networks such as 192.0.2.0/24, one per line. Leave empty to allow all."
           autosize
           minRows={3}
           maxRows={10}

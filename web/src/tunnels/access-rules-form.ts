@@ -81,13 +81,13 @@ function userProblem(user: string): string | undefined {
   return tooMany > 0 ? tooManyCharacters(tooMany) : undefined
 }
 
-/** Of the characters. The input shows what is wrong with the length. */
+/** Checks the characters only: the input itself shows what is wrong with the length. */
 const passwordProblem = (password: string): string | undefined =>
   /\p{Cc}/u.test(password) ? 'A password cannot contain control characters, such as a tab.' : undefined
 
 const networksProblem = ({ length }: string[]): string | undefined =>
   length > ALLOWED_NETWORKS_MAX
-    ? `${length - ALLOWED_NETWORKS_MAX} too many: at most ${ALLOWED_NETWORKS_MAX} are possible.`
+    ? `${length - ALLOWED_NETWORKS_MAX} too many: the limit is ${ALLOWED_NETWORKS_MAX}.`
     : undefined
 
 /** Names the entries that the server rejected, whose index is in the path of the error. */

@@ -44,12 +44,12 @@ export function CloseTunnelDialog({ tunnel, opened, onClose, nextFocus }: CloseT
         </Text>
       </div>
       <Text size="sm">
-        Requests and connections in progress are closed. The tunnel client exits and shows who closed the
+        This aborts requests and connections in progress. The tunnel client exits and shows who closed the
         tunnel.
         {tunnel?.pool && ' Other clients with this name stay connected.'}
       </Text>
       <Text size="sm">
-        The tunnel can be opened again by anyone who has the API key. To prevent that, revoke the key.
+        Anyone with the API key can open the tunnel again. To prevent that, revoke the key.
       </Text>
     </ConfirmDialog>
   )

@@ -17,7 +17,7 @@ export function EdgeList({ edges }: { edges: readonly Edge[] }) {
         title="No edges"
         action={<CopyBlock text={edgeCommands} name="Copy edge commands" />}
       >
-        An edge proxies requests from the internet to your tunnels. The operator of this server registers and
+        An edge receives requests from the internet and sends them through your tunnels. Your server admin
         starts one:
       </EmptyState>
     )

@@ -32,8 +32,8 @@ export function NameList({ names, reservedMax }: Output<'names.list'>) {
     <Stack>
       <Group justify="space-between" gap="sm">
         <Text size="sm" c="dimmed" maw={600} flex="1 1 280px">
-          Names are kept for 24 hours after their last use, reserved names until they are released. Access
-          rules apply to every tunnel with the name.
+          Names expire 24 hours after their last use, unless you reserve them. Access rules apply to every
+          tunnel with the name.
         </Text>
         {canManage && (
           <Button leftSection={<PlusIcon />} onClick={reserving.open}>
@@ -67,7 +67,7 @@ export function NameList({ names, reservedMax }: Output<'names.list'>) {
       )}
       <Pager pager={pager} name="Pages of names" />
       <Text size="sm" c="dimmed">
-        {formatCount(reserved)} of {formatCount(reservedMax)} possible reservations used.
+        {formatCount(reserved)} of {formatCount(reservedMax)} names reserved
       </Text>
       <ReserveNameDialog opened={isReserving} onClose={reserving.close} />
       <AccessRulesDialog name={editing.item} opened={editing.opened} onClose={editing.close} />
@@ -78,13 +78,13 @@ export function NameList({ names, reservedMax }: Output<'names.list'>) {
 function NoNames({ search }: { search: string }) {
   if (search !== '')
     return (
-      <EmptyState icon={<SearchIcon size={36} />} title="No name matches">
+      <EmptyState icon={<SearchIcon size={36} />} title="No matching names">
         No name matches “{search}”.
       </EmptyState>
     )
   return (
     <EmptyState icon={<TunnelIcon size={36} />} title="No names yet">
-      A name appears here when a tunnel is opened with it, or when it is reserved.
+      Names appear here when you open a tunnel or reserve a name.
     </EmptyState>
   )
 }

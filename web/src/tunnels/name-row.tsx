@@ -69,7 +69,7 @@ function ReservationButton({ name: { name, reserved } }: { name: TunnelName }) {
       await invalidateWorkspace(slug, 'names')
     },
     onSuccess: () =>
-      showToast(reserved ? `Name ${name} released. It stays for 24 hours.` : `Name ${name} reserved.`),
+      showToast(reserved ? `Name ${name} released. It expires in 24 hours.` : `Name ${name} reserved.`),
     // A button that shows progress is disabled, and so loses the focus.
     onSettled: () => restoreFocus(() => button.current),
   })

@@ -29,12 +29,12 @@ export function NoTunnels() {
             No open tunnels
           </Title>
           <Text c="dimmed" size="sm">
-            A tunnel makes a local server available on the internet. It appears here as soon as it is open.
+            A tunnel gives an app on your machine a public URL. It appears here when it is open.
           </Text>
         </Stack>
         {workspace?.provisioned === false && (
           <Text size="sm">
-            Tunnels cannot be opened until the operator of this server runs{' '}
+            You cannot open tunnels until your server admin runs{' '}
             <Code className="mono">{provisionCommand(slug)}</Code>.
           </Text>
         )}
@@ -42,20 +42,20 @@ export function NoTunnels() {
         {edges?.edges.every(({ isConnected }) => !isConnected) && (
           <div>
             <Text size="sm" mb={4}>
-              No edge is connected. The operator of this server starts one:
+              No edge is connected. Your server admin starts one:
             </Text>
             <CopyBlock text={edgeCommands} name="Copy edge commands" />
           </div>
         )}
         <div>
           <Text size="sm" mb={4}>
-            Sign in on the machine that the tunnel should lead to, with your browser or an API key:
+            Sign in on the machine running your app, with your browser or an API key:
           </Text>
           <CopyBlock text={loginCommand} name="Copy login command" />
         </div>
         <div>
           <Text size="sm" mb={4}>
-            Open a tunnel to the local server on port {LOCAL_PORT}:
+            Open a tunnel to your app on port {LOCAL_PORT}:
           </Text>
           <CopyBlock text={tunnelCommand} name="Copy tunnel command" />
         </div>

@@ -73,7 +73,7 @@ export function OpenTunnels({ tunnels, isComplete }: Output<'tunnels.list'>) {
         </Group>
       )}
       {found.length === 0 ? (
-        <EmptyState icon={<SearchIcon size={36} />} title="No tunnel matches">
+        <EmptyState icon={<SearchIcon size={36} />} title="No matching tunnels">
           None of the {formatCount(tunnels.length)} open tunnels matches “{search}”.
         </EmptyState>
       ) : (

@@ -39,7 +39,7 @@ export function TunnelsPage() {
       ))}
       <Tabs key={slug} value={tab} onChange={setTab} keepMounted={false}>
         <Tabs.List mb="md">
-          <TabLabel tab="open" name="Open" count={tunnels.data && countOf(tunnels.data)} />
+          <TabLabel tab="open" name="Open" count={tunnels.data && formatTunnelCount(tunnels.data)} />
           <TabLabel tab="names" name="Names" />
           <TabLabel tab="edges" name="Edges" count={edges.data && formatCount(edges.data.edges.length)} />
         </Tabs.List>
@@ -63,7 +63,7 @@ export function TunnelsPage() {
   )
 }
 
-const countOf = ({ tunnels, isComplete }: Output<'tunnels.list'>): string =>
+const formatTunnelCount = ({ tunnels, isComplete }: Output<'tunnels.list'>): string =>
   `${formatCount(tunnels.length)}${isComplete ? '' : '+'}`
 
 function TabLabel({ tab, name, count }: { tab: Tab; name: string; count?: string | undefined }) {
@@ -93,7 +93,7 @@ const isLost = ({ isConnected, lastSyncAt }: Edge): boolean =>
 function LostEdgeAlert({ edge: { name, lastSyncAt } }: { edge: Edge }) {
   return (
     <Alert color="amber" icon={<WarningIcon />} title={`Edge ${name} is offline`}>
-      Its tunnels may still be open, but cannot be listed or closed until it reports again. Last report:{' '}
+      Its tunnels may still be open, but you cannot see or close them until it reports again. Last report:{' '}
       {lastSyncAt && <RelativeTime at={lastSyncAt} />}.
     </Alert>
   )

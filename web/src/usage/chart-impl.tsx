@@ -19,7 +19,7 @@ const shared = {
   tooltipAnimationDuration: 0,
   // Recharts lays out hidden vertical grid lines too, and measures the label of every point.
   gridProps: { verticalCoordinatesGenerator: () => [] },
-  // Keyboard and screen reader users have the table of daily figures.
+  // Keyboard and screen reader users have the table by day.
   'aria-hidden': true,
 } as const
 

@@ -1,4 +1,4 @@
-// Usage of a workspace: totals, charts, a table of daily figures, and a CSV export.
+// Usage of a workspace: totals, charts, a table by day, and a CSV export.
 import { Button, Paper, SegmentedControl, SimpleGrid, Skeleton, VisuallyHidden } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { Link, useSearchParams } from 'wouter'
@@ -22,8 +22,8 @@ type Usage = Output<'usage.read'>
 
 const RANGES = ['7', '30', '90', '365']
 const DEFAULT_RANGE = '30'
-const DAILY = 'Daily totals (UTC). Today is partial.'
-const WEEKLY = 'Weekly totals (UTC), from Monday. The first and the current week may be partial.'
+const DAILY = 'Daily totals (UTC), including today so far.'
+const WEEKLY = 'Weekly totals (UTC), from Monday. The first and current week may be incomplete.'
 
 export function UsagePage() {
   const { slug, name } = useWorkspace()
@@ -59,7 +59,7 @@ export function UsagePage() {
       <QueryResult query={usage} skeleton={<SkeletonRows count={3} height={240} />}>
         {(data) =>
           hasUsage(data) ? (
-            <Figures key={days} usage={data} />
+            <UsageDetails key={days} usage={data} />
           ) : (
             <NoUsage days={days} lastSeen={data.lastSeen} />
           )
@@ -72,7 +72,7 @@ export function UsagePage() {
 const hasUsage = ({ requests, bytesIn, bytesOut, peakTunnels, events }: Usage): boolean =>
   [requests, bytesIn, bytesOut, peakTunnels, events].some((count) => count > 0)
 
-function Figures({ usage }: { usage: Usage }) {
+function UsageDetails({ usage }: { usage: Usage }) {
   return (
     <>
       <Totals usage={usage} />
@@ -113,7 +113,7 @@ function NoUsage({ days, lastSeen }: { days: string; lastSeen: string | null }) 
         </Button>
       }
     >
-      Requests and bytes appear here within seconds of the first request to a tunnel of this workspace.
+      Usage appears here seconds after the first request to a tunnel of this workspace.
     </EmptyState>
   )
 }

@@ -16,7 +16,7 @@ export function UsageTable({ series }: { series: Series }) {
         aria-controls={opened ? 'usage-table' : undefined}
         onClick={toggle}
       >
-        {opened ? 'Hide table' : 'Show daily figures as a table'}
+        {opened ? 'Hide table' : 'Show daily usage as a table'}
       </Button>
       {opened && (
         <Paper id="usage-table" w="100%">

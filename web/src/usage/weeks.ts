@@ -19,7 +19,7 @@ export const byDay = (series: readonly UsageDay[]): ChartPoint[] => series.map(t
 export function byWeek(series: readonly UsageDay[]): ChartPoint[] {
   const weeks = new Map<string, ChartPoint>()
   for (const entry of series.map(toPoint)) {
-    const monday = mondayOf(entry.day)
+    const monday = findMonday(entry.day)
     const week = weeks.get(monday)
     weeks.set(monday, week ? merge(week, entry) : { ...entry, day: monday })
   }
@@ -34,7 +34,7 @@ const toPoint = ({ day, requests, bytesIn, bytesOut, peakTunnels }: UsageDay): C
   peakTunnels: Number(peakTunnels),
 })
 
-function mondayOf(day: string): string {
+function findMonday(day: string): string {
   const date = new Date(day)
   const daysSinceMonday = (date.getUTCDay() + 6) % 7
   return new Date(date.getTime() - daysSinceMonday * DAY_MS).toISOString()

@@ -59,7 +59,7 @@ const stateBadges = {
   pending: { color: 'gray', label: 'Waiting' },
 } as const
 
-const outcomeOf = ({ status, error, attempts }: WebhookDelivery) =>
+const describeOutcome = ({ status, error, attempts }: WebhookDelivery) =>
   [status !== null && `HTTP ${status}`, error, attempts > 1 && `${attempts} attempts`]
     .filter(Boolean)
     .join(' · ')
@@ -88,7 +88,7 @@ function DeliveryRow({ delivery, endpoint }: DeliveryRowProps) {
             </Text>
             <Text size="xs" c="dimmed" style={{ overflowWrap: 'anywhere' }}>
               <RelativeTime at={delivery.attemptedAt ?? delivery.createdAt} />
-              {outcomeOf(delivery) && ` · ${outcomeOf(delivery)}`}
+              {describeOutcome(delivery) && ` · ${describeOutcome(delivery)}`}
             </Text>
           </Stack>
           <Badge color={badge.color} flex="none">
@@ -113,7 +113,7 @@ function DeliveryDetails({ delivery, endpoint }: DeliveryRowProps) {
     mutationFn: () =>
       call('webhooks.resend', { workspace: slug, id: endpoint.id, position: String(position) }),
     onSuccess: () => {
-      showToast(delivery.state === 'delivered' ? 'The event is sent again.' : 'The queue is sent now.')
+      showToast(delivery.state === 'delivered' ? 'Resending the event.' : 'Retrying pending deliveries.')
       return invalidateWorkspace(slug, 'webhooks')
     },
   })
@@ -141,7 +141,7 @@ function DeliveryDetails({ delivery, endpoint }: DeliveryRowProps) {
                 </Code>
               ) : (
                 <Text size="sm" c="dimmed">
-                  Without a body.
+                  No body.
                 </Text>
               )}
             </>
@@ -155,7 +155,7 @@ function DeliveryDetails({ delivery, endpoint }: DeliveryRowProps) {
               disabled={endpoint.disabledAt !== null}
               onClick={() => resend.mutate()}
             >
-              {delivery.state === 'delivered' ? 'Send again' : 'Send now'}
+              {delivery.state === 'delivered' ? 'Resend' : 'Retry now'}
             </Button>
           </Group>
         </Stack>

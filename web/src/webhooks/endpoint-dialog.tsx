@@ -50,9 +50,9 @@ function EndpointForm({ endpoint, onClose, onCreated }: EndpointFormProps) {
   const [events, setEvents] = useState<string[]>(endpoint?.events ?? [])
   const save = useMutation({
     mutationFn: async () => {
-      const given = { url: url.trim(), description, events: isAll ? [] : (events as EventType[]) }
-      if (endpoint) await call('webhooks.update', { workspace: slug, id: endpoint.id, ...given })
-      else onCreated((await call('webhooks.create', { workspace: slug, ...given })).secret)
+      const settings = { url: url.trim(), description, events: isAll ? [] : (events as EventType[]) }
+      if (endpoint) await call('webhooks.update', { workspace: slug, id: endpoint.id, ...settings })
+      else onCreated((await call('webhooks.create', { workspace: slug, ...settings })).secret)
     },
     onSuccess: () => {
       onClose()

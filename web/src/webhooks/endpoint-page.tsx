@@ -125,7 +125,7 @@ function Endpoint({ endpoint, workspace }: { endpoint: WebhookEndpoint; workspac
         onClose={close}
         successMessage="Webhook deleted."
       >
-        <Text size="sm">Nothing more is sent to it, and its log of deliveries can no longer be read.</Text>
+        <Text size="sm">It receives no more events, and you lose its delivery log.</Text>
       </ConfirmDialog>
     </Page>
   )

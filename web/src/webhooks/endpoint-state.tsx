@@ -22,17 +22,17 @@ export function EndpointProblem({ disabledAt, disabledReason, failingSince, pend
     return (
       <Alert color="amber" icon={<WarningIcon />} title="This webhook is disabled">
         <Text size="sm">
-          {reasons[disabledReason ?? ''] ?? 'An owner disabled it.'} Events have not been recorded for it
-          since <RelativeTime at={disabledAt} />. <Waiting count={pending} />
+          {reasons[disabledReason ?? ''] ?? 'An owner disabled it.'} It has missed all events since{' '}
+          <RelativeTime at={disabledAt} />. <Waiting count={pending} />
         </Text>
       </Alert>
     )
   if (failingSince === null) return null
   return (
-    <Alert color="red" icon={<WarningIcon />} title="Deliveries fail">
+    <Alert color="red" icon={<WarningIcon />} title="Deliveries are failing">
       <Text size="sm">
-        The first attempt failed <RelativeTime at={failingSince} />. It is repeated for 24 hours; then the
-        webhook is disabled. <Waiting count={pending} />
+        The first attempt failed <RelativeTime at={failingSince} />. After 24 hours of retries, the webhook is
+        disabled. <Waiting count={pending} />
       </Text>
     </Alert>
   )

@@ -7,7 +7,7 @@ export function OwnersOnly() {
   const { name } = useWorkspace()
   return (
     <Page title="Webhooks" context={name}>
-      <EmptyState icon={<WebhookIcon size={36} />} title="Only owners manage webhooks">
+      <EmptyState icon={<WebhookIcon size={36} />} title="Only owners can manage webhooks">
         Ask an owner of this workspace.
       </EmptyState>
     </Page>

@@ -40,7 +40,7 @@ export function RotateSecretDialog({ id, opened, onClose }: RotateSecretDialogPr
             <Text size="sm">A new secret replaces the current one.</Text>
             <OverlapSelect
               label="Sign with both secrets for"
-              description="Time to replace the secret at the receiver."
+              description="Replace the secret at the receiver by then."
               none="sign with the new secret only"
               value={overlap}
               onChange={setOverlap}

@@ -14,7 +14,7 @@ interface SecretDialogProps {
 export const SecretDialog = ({ title, secret, onClose, onClosed }: SecretDialogProps) => (
   <OnceDialog opened={secret !== null} title={title} onClose={onClose} onClosed={onClosed}>
     <Alert color="amber" icon={<WarningIcon />}>
-      Store it where the receiver reads its secrets. It is not shown again.
+      Store it where the receiver reads its secrets. You will not see it again.
     </Alert>
     <Code block className="mono wrapped" fz="md" data-testid="webhook-secret">
       {secret}
@@ -23,7 +23,7 @@ export const SecretDialog = ({ title, secret, onClose, onClosed }: SecretDialogP
       <CopyTextButton text={secret ?? ''} name="Copy secret" />
     </Group>
     <Text size="sm">
-      Verify each request with it, by a library of{' '}
+      Verify requests with a{' '}
       <Anchor
         href="https://www.standardwebhooks.com"
         target="_blank"
@@ -32,8 +32,8 @@ export const SecretDialog = ({ title, secret, onClose, onClosed }: SecretDialogP
         underline="always"
       >
         Standard Webhooks
-      </Anchor>
-      .
+      </Anchor>{' '}
+      library.
     </Text>
   </OnceDialog>
 )

@@ -24,7 +24,7 @@ export function WebhooksPage() {
     <Page
       title="Webhooks"
       context={name}
-      description="Events of this workspace are sent to these addresses, signed and in order."
+      description="Adit sends events of this workspace to these URLs, signed and in order."
       actions={
         <Button ref={addRef} leftSection={<PlusIcon />} onClick={() => setAdding(true)}>
           Add webhook
@@ -35,7 +35,7 @@ export function WebhooksPage() {
         {({ endpoints }) =>
           endpoints.length === 0 ? (
             <EmptyState icon={<WebhookIcon size={36} />} title="No webhooks yet">
-              Add one to be notified when keys, members or tunnels change, or when a quota is reached.
+              Add one to get notified about keys, members, tunnels and quotas.
             </EmptyState>
           ) : (
             <Paper>
@@ -60,7 +60,7 @@ export function WebhooksPage() {
 
 function EndpointRow({ slug, endpoint }: { slug: string; endpoint: WebhookEndpoint }) {
   const { id, url, description, events, pending } = endpoint
-  const wanted = events.length === 0 ? 'All events' : events.join(', ')
+  const eventList = events.length === 0 ? 'All events' : events.join(', ')
   return (
     <li>
       <Group justify="space-between" gap="sm">
@@ -80,7 +80,7 @@ function EndpointRow({ slug, endpoint }: { slug: string; endpoint: WebhookEndpoi
             </Text>
           )}
           <Text size="xs" c="dimmed">
-            {wanted}
+            {eventList}
             {pending > 0 && ` · ${formatCount(pending)} waiting`}
           </Text>
         </Stack>

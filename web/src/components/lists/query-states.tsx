@@ -99,6 +99,6 @@ export function EmptyState({ icon, title, children, action }: EmptyStateProps) {
 /** For a list with a next page: a request examines a limited number of items. */
 export const NoMatchYet = ({ of }: { of: string }) => (
   <EmptyState icon={<SearchIcon size={36} />} title={`No match among the newest ${of}`}>
-    There are older {of}: load more to search them.
+    Load more to search older {of}.
   </EmptyState>
 )
