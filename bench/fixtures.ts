@@ -60,14 +60,14 @@ export function createFixtures(progress: (text: string) => void, keyCount = SEED
     return keys
   }
   const startCluster = async () => {
-    const made = await createCluster(POSTGRES_SETTINGS)
-    await made.start()
-    return made
+    const cluster = await createCluster(POSTGRES_SETTINGS)
+    await cluster.start()
+    return cluster
   }
   const once = (name: string, make: () => Promise<string>) => {
-    const known = databases.get(name) ?? make()
-    databases.set(name, known)
-    return known
+    const existing = databases.get(name) ?? make()
+    databases.set(name, existing)
+    return existing
   }
   const keep = async <S extends Served>(starting: Promise<S>): Promise<S> => {
     const server = await starting

@@ -3,7 +3,7 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import type { Job, LoadMessage, Order, Outcome, Transfer } from './load/jobs.ts'
-import { cpuSecondsOf } from './processes.ts'
+import { cpuSeconds } from './processes.ts'
 
 export interface Loaded extends Outcome {
   perSecond: number
@@ -36,10 +36,10 @@ export function startLoad(): Load {
 
   async function carryOut(order: Order, serverPids: number[]): Promise<Loaded> {
     await send(order)
-    const cpuBefore = cpuSecondsOf(...serverPids)
+    const cpuBefore = cpuSeconds(...serverPids)
     const began = performance.now()
     const reply = await send('go')
-    const cpuAfter = cpuSecondsOf(...serverPids)
+    const cpuAfter = cpuSeconds(...serverPids)
     if (!('outcome' in reply)) throw new Error('the load process sent no outcome')
     const cpuS = cpuBefore === undefined || cpuAfter === undefined ? undefined : cpuAfter - cpuBefore
     const busy = cpuS === undefined ? undefined : cpuS / ((performance.now() - began) / 1000)

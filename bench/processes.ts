@@ -53,14 +53,14 @@ export const spawnServe = (database: string, logFile: string, more: Environment 
 
 /** `adit serve` as shipped, with the log in a file. */
 export const startServe = (database: string, logFile: string, more: Environment = {}) =>
-  startedOf(spawnServe(database, logFile, more), logFile)
+  waitForUrl(spawnServe(database, logFile, more), logFile)
 
 /** Another command that prints its URL and keeps running. */
 export const startCommand = (args: string[], env: Environment, logFile: string) =>
-  startedOf(spawnNode([launcher, ...args], env, logFile), logFile)
+  waitForUrl(spawnNode([launcher, ...args], env, logFile), logFile)
 
 /** Resolves when the program has printed its URL, alone on the first line or in JSON. */
-async function startedOf(child: ChildProcess, logFile: string): Promise<Served> {
+async function waitForUrl(child: ChildProcess, logFile: string): Promise<Served> {
   const line = await new Promise<string>((resolve, reject) => {
     let output = ''
     child.stdout?.on('data', (chunk) => {
@@ -130,8 +130,8 @@ export async function end(child: ChildProcess): Promise<void> {
 
 const TICKS_PER_SECOND = 100
 
-/** Of all threads of the processes; undefined without /proc. */
-export function cpuSecondsOf(...pids: number[]): number | undefined {
+/** The processor time of all threads of the processes; undefined without /proc. */
+export function cpuSeconds(...pids: number[]): number | undefined {
   const ticks = pids.map((pid) => {
     const fields = readProc(pid, 'stat')?.split(') ').at(-1)?.split(' ')
     return fields ? Number(fields[11]) + Number(fields[12]) : Number.NaN
@@ -141,7 +141,7 @@ export function cpuSecondsOf(...pids: number[]): number | undefined {
 }
 
 /** The resident set, in MiB. */
-export function residentOf(pid: number): number {
+export function residentMib(pid: number): number {
   const kilobytes = /^VmRSS:\s+(\d+)/m.exec(readProc(pid, 'status') ?? '')?.[1]
   if (!kilobytes) throw new Error('no /proc of that process: it is gone, or this is not Linux')
   return Number(kilobytes) / 1024

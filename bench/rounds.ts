@@ -31,14 +31,14 @@ export interface Timing {
   requests?: number
 }
 
-/** Of the whole run. The test of the bench shortens it. */
+/** The timing of the whole run. The test of the bench shortens it. */
 export const timing: Timing = { rounds: 5, roundS: 1, warmUpS: 2 }
 
-export const secondsOf = (round: number, warmUpS = timing.warmUpS) => (round < 0 ? warmUpS : timing.roundS)
+export const roundSeconds = (round: number, warmUpS = timing.warmUpS) => (round < 0 ? warmUpS : timing.roundS)
 
 /** How long a round sends requests. */
-export const untilOf = (round: number, warmUpS?: number) =>
-  timing.requests ? { amount: timing.requests } : { seconds: secondsOf(round, warmUpS) }
+export const roundLimit = (round: number, warmUpS?: number) =>
+  timing.requests ? { amount: timing.requests } : { seconds: roundSeconds(round, warmUpS) }
 
 /** Share of the processor time that a round needed; more distorts its ratio. */
 const STOLEN_MAX = 0.1
@@ -50,13 +50,13 @@ export async function compare(ours: Scenario, other: Scenario, rounds = timing.r
   await runRound(ours, other, -1)
   for (let round = 0; round < rounds; ) {
     const stolen = measureStolen()
-    const taken = await runRound(ours, other, round)
+    const samplePair = await runRound(ours, other, round)
     if (stolen() > STOLEN_MAX && repeats > 0) {
       repeats -= 1
       continue
     }
-    samples.ours.push(taken.ours)
-    samples.other.push(taken.other)
+    samples.ours.push(samplePair.ours)
+    samples.other.push(samplePair.other)
     round += 1
   }
   return summarize(samples.ours, samples.other)
@@ -70,7 +70,7 @@ async function runRound(ours: Scenario, other: Scenario, round: number) {
 
 function summarize(ours: Sample[], other: Sample[]): Measured {
   const ratios = ours.map(({ value }, round) => value / (other[round] as Sample).value)
-  const busy = { ours: busyOf(ours), other: busyOf(other) }
+  const busy = { ours: medianBusy(ours), other: medianBusy(other) }
   return {
     ratio: median(ratios),
     spread: [Math.min(...ratios), Math.max(...ratios)],
@@ -81,8 +81,8 @@ function summarize(ours: Sample[], other: Sample[]): Measured {
   }
 }
 
-/** Of a figure that is measured once. */
-export const onceOf = (ours: number, other: number): Measured => ({
+/** The result of a figure that is measured once. */
+export const singleMeasurement = (ours: number, other: number): Measured => ({
   ratio: ours / other,
   spread: [ours / other, ours / other],
   ours,
@@ -90,9 +90,9 @@ export const onceOf = (ours: number, other: number): Measured => ({
   rounds: 1,
 })
 
-function busyOf(samples: Sample[]): number | undefined {
-  const known = samples.flatMap(({ busy }) => (busy === undefined ? [] : [busy]))
-  return known.length === 0 ? undefined : median(known)
+function medianBusy(samples: Sample[]): number | undefined {
+  const shares = samples.flatMap(({ busy }) => (busy === undefined ? [] : [busy]))
+  return shares.length === 0 ? undefined : median(shares)
 }
 
 export function median(values: number[]): number {

@@ -4,7 +4,7 @@ import { parseArgs } from 'node:util'
 import type { Figure, Result } from './figure.ts'
 import { createFixtures, type Fixtures } from './fixtures.ts'
 import { writeDocument } from './output/document.ts'
-import { targetOf } from './output/format.ts'
+import { formatTarget } from './output/format.ts'
 import { jsonLine, table } from './output/table.ts'
 import { timing } from './rounds.ts'
 import { figures, measure } from './suite.ts'
@@ -45,12 +45,12 @@ function isSkipped({ name, skipReason }: Figure): boolean {
   return reason !== undefined
 }
 
-function listed(): string {
+function listFigures(): string {
   const width = Math.max(...figures.map(({ name }) => name.length))
   return figures
     .map(
       ({ name, ours, other, target }) =>
-        `${name.padEnd(width)}  ${targetOf(target).padEnd(6)}  ${ours} : ${other}`,
+        `${name.padEnd(width)}  ${formatTarget(target).padEnd(6)}  ${ours} : ${other}`,
     )
     .join('\n')
 }
@@ -85,7 +85,7 @@ async function main(): Promise<number> {
   } as const
   const { values, positionals } = parseArgs({ options, allowPositionals: true })
   if (values.help) process.stdout.write(HELP)
-  if (values.list) process.stdout.write(`${listed()}\n`)
+  if (values.list) process.stdout.write(`${listFigures()}\n`)
   if (values.help || values.list) return 0
   const seconds = Number(values.seconds)
   if (!(seconds > 0)) {

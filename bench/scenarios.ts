@@ -3,7 +3,7 @@ import { request } from 'node:http'
 import type { Fixtures } from './fixtures.ts'
 import type { Job, RequestSpec } from './load/jobs.ts'
 import type { Served } from './processes.ts'
-import { type Scenario, untilOf } from './rounds.ts'
+import { roundLimit, type Scenario } from './rounds.ts'
 import * as plans from './seed/plan.ts'
 
 export const CONNECTIONS = 32
@@ -17,14 +17,14 @@ export const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
 /** Workspace 1's own key. */
 export const ownKey = (fixtures: Fixtures) => fixtures.keys().keys[0] as string
 
-export const reading = (path: string, token: string): RequestSpec => ({
+export const getRequest = (path: string, token: string): RequestSpec => ({
   method: 'GET',
   path,
   headers: bearer(token),
 })
 
 /** Repeats one request; every response must equal the first. */
-export async function getting(fixtures: Fixtures, served: Served, spec: RequestSpec): Promise<Scenario> {
+export async function repeatGet(fixtures: Fixtures, served: Served, spec: RequestSpec): Promise<Scenario> {
   const { body } = await requestOnce(served.url, spec)
   return async (round) => {
     const loaded = await fixtures.load.run(
@@ -32,7 +32,7 @@ export async function getting(fixtures: Fixtures, served: Served, spec: RequestS
         url: served.url,
         connections: CONNECTIONS,
         draw: { kind: 'requests', requests: [spec], each: 'all' },
-        until: untilOf(round),
+        until: roundLimit(round),
         bodyPrefix: body,
       },
       served.pid,
@@ -55,7 +55,7 @@ export const edgeVerifying = (fixtures: Fixtures, keys: number): Verifying => ({
 })
 
 /** The verification of one key. */
-export const verificationOf = (fixtures: Fixtures, { path, headers }: Verifying): RequestSpec => ({
+export const verifyRequest = (fixtures: Fixtures, { path, headers }: Verifying): RequestSpec => ({
   method: 'POST',
   path,
   headers,
@@ -73,18 +73,18 @@ function verifyJob(
     url: served.url,
     connections: CONNECTIONS,
     draw: { kind: 'keys', file, lines: keys, from, count: PRESENTED, path, headers },
-    until: untilOf(0),
+    until: roundLimit(0),
     bodyPrefix: '{"valid":true',
   }
 }
 
 /** Each round starts with different keys. */
-export function verifying(fixtures: Fixtures, served: Served, what: Verifying): Scenario {
+export function verifyKeys(fixtures: Fixtures, served: Served, what: Verifying): Scenario {
   let from = 0
   return async (round) => {
     const job = verifyJob(fixtures, served, what, from)
     from = (from + PRESENTED / 5) % what.keys
-    const loaded = await fixtures.load.run({ ...job, until: untilOf(round) }, served.pid)
+    const loaded = await fixtures.load.run({ ...job, until: roundLimit(round) }, served.pid)
     return { value: loaded.perSecond, busy: loaded.busy }
   }
 }
@@ -103,12 +103,12 @@ export async function verifyMany(
 }
 
 /** A usage report: a thousand counters, whose values grow with each report. */
-export const reportOf = (day: number, workspaces = plans.REPORTED): string => {
+export const usageReport = (day: number, workspaces = plans.REPORTED): string => {
   const date = new Date(day).toISOString()
   const counters = Array.from(
     { length: workspaces.count },
     (_, index) =>
-      `{"workspace":"${plans.slugOf(workspaces.from + index)}","day":"${date.slice(0, 10)}","requests":{n},` +
+      `{"workspace":"${plans.workspaceSlug(workspaces.from + index)}","day":"${date.slice(0, 10)}","requests":{n},` +
       `"bytesIn":{n}4821,"bytesOut":{n}9377,"events":{n},"lastSeen":"${date}"}`,
   )
   return `{"epoch":"bench-${date.slice(0, 10)}","counters":[${counters.join(',')}]}`
@@ -129,7 +129,7 @@ export async function reporting(
       method: 'POST',
       path: '/edge/v1/usage',
       headers,
-      body: reportOf(day, workspaces),
+      body: usageReport(day, workspaces),
     }),
   )
   for (const { body = '', ...spec } of requests)
@@ -140,7 +140,7 @@ export async function reporting(
         url: served.url,
         connections: REPORTERS,
         draw: { kind: 'requests', requests, each: 'one' },
-        until: untilOf(round),
+        until: roundLimit(round),
         bodyPrefix: `{"accepted":${workspaces.count},"rejected":[]}`,
       },
       served.pid,

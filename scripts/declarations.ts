@@ -31,14 +31,15 @@ interface Schema {
 /** Integers of responses may exceed 2^53 and have the type `Count`; all others are numbers. */
 type IntegerType = 'number' | 'Count'
 
-function typeOf(schema: Schema, integer: IntegerType): string {
+function toTypeScript(schema: Schema, integer: IntegerType): string {
   const { type, items, properties } = schema
   if (schema.const !== undefined) return JSON.stringify(schema.const)
   if (schema.enum) return schema.enum.map((value) => JSON.stringify(value)).join(' | ')
-  if (schema.anyOf) return schema.anyOf.map((one) => typeOf(one, integer)).join(' | ')
-  if (Array.isArray(type)) return type.map((one) => typeOf({ ...schema, type: one }, integer)).join(' | ')
+  if (schema.anyOf) return schema.anyOf.map((one) => toTypeScript(one, integer)).join(' | ')
+  if (Array.isArray(type))
+    return type.map((one) => toTypeScript({ ...schema, type: one }, integer)).join(' | ')
   if (type === 'integer') return integer
-  if (type === 'array' && items) return `(${typeOf(items, integer)})[]`
+  if (type === 'array' && items) return `(${toTypeScript(items, integer)})[]`
   if (type === 'object') return properties ? objectType(schema, integer) : 'object'
   if (type === 'string' || type === 'boolean' || type === 'null') return type
   throw new Error(`No TypeScript type for ${JSON.stringify(schema)}`)
@@ -47,7 +48,7 @@ function typeOf(schema: Schema, integer: IntegerType): string {
 function objectType({ properties = {}, required = [] }: Schema, integer: IntegerType): string {
   const members = Object.entries(properties).map(([name, schema]) => {
     const comment = schema.description ? `/** ${schema.description} */\n` : ''
-    return `${comment}${name}${required.includes(name) ? '' : '?'}: ${typeOf(schema, integer)}`
+    return `${comment}${name}${required.includes(name) ? '' : '?'}: ${toTypeScript(schema, integer)}`
   })
   return `{\n${members.join('\n').replace(/^/gm, '  ')}\n}`
 }
@@ -63,14 +64,14 @@ function inputType({ params, query, body }: Operation): string {
 function clientApi(): string {
   const operations = Object.entries(variants).map(([variant, list]) => {
     const entries = (list as readonly Operation[]).map((operation) => {
-      const result = typeOf(operation.response.schema as Schema, 'Count')
+      const result = toTypeScript(operation.response.schema as Schema, 'Count')
       const type = `{ input: ${inputType(operation)}; result: ${result} }`
       const text = `/** ${operation.summary}. */\n'${operation.id}': ${type}`
       return text.replace(/^/gm, '    ')
     })
     return `  ${variant}: {\n${entries.join('\n')}\n  }`
   })
-  const errors = Object.values(faults).map(({ schema }) => `  | ${typeOf(schema as Schema, 'number')}`)
+  const errors = Object.values(faults).map(({ schema }) => `  | ${toTypeScript(schema as Schema, 'number')}`)
   return `import type { Count } from './exact-json.js'
 export type Variant = ${Object.keys(variants)
     .map((name) => `'${name}'`)
@@ -86,17 +87,17 @@ ${errors.join('\n')}
 }
 
 const edgeApi = () => `/** Whether a key is valid, and to which workspace it belongs. */
-export type VerifyResult = ${typeOf(verifyKey.response.schema as Schema, 'number')}
+export type VerifyResult = ${toTypeScript(verifyKey.response.schema as Schema, 'number')}
 export type UsageQuota = NonNullable<(VerifyResult & { valid: true })['workspace']['quota']>
-export type HostResult = ${typeOf(findHost.response.schema as Schema, 'number')}
-export type Report = ${typeOf(reportUsage.body as Schema, 'number')}
-export type Receipt = ${typeOf(reportUsage.response.schema as Schema, 'number')}
-export type TunnelClaim = ${typeOf(claimTunnel.body as Schema, 'number')}
+export type HostResult = ${toTypeScript(findHost.response.schema as Schema, 'number')}
+export type Report = ${toTypeScript(reportUsage.body as Schema, 'number')}
+export type Receipt = ${toTypeScript(reportUsage.response.schema as Schema, 'number')}
+export type TunnelClaim = ${toTypeScript(claimTunnel.body as Schema, 'number')}
 export type ClaimedTunnel = TunnelClaim['tunnel']
-export type ClaimResult = ${typeOf(claimTunnel.response.schema as Schema, 'number')}
+export type ClaimResult = ${toTypeScript(claimTunnel.response.schema as Schema, 'number')}
 export type AccessRules = NonNullable<(ClaimResult & { granted: true })['access']>
-export type TunnelSync = ${typeOf(syncTunnels.body as Schema, 'number')}
-export type SyncResult = ${typeOf(syncTunnels.response.schema as Schema, 'number')}
+export type TunnelSync = ${toTypeScript(syncTunnels.body as Schema, 'number')}
+export type SyncResult = ${toTypeScript(syncTunnels.response.schema as Schema, 'number')}
 `
 
 const generated: Record<string, () => string> = {

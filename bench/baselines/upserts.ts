@@ -2,13 +2,13 @@
 // table like ours, without HTTP and without a roll-up.
 import { DatabaseSync } from 'node:sqlite'
 import pg from 'pg'
-import { REPORTED, reportedDays, workspaceIdOf } from '../seed/plan.ts'
+import { REPORTED, reportedDays, workspaceId } from '../seed/plan.ts'
 
 const { database } = JSON.parse(process.argv[2] as string) as { database: string }
 
 const rows = reportedDays().flatMap((day) =>
   Array.from({ length: REPORTED.count }, (_, index) => ({
-    workspaceId: workspaceIdOf(REPORTED.from + index),
+    workspaceId: workspaceId(REPORTED.from + index),
     day,
   })),
 )

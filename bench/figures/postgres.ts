@@ -2,8 +2,8 @@
 import type { Figure } from '../figure.ts'
 import type { Fixtures } from '../fixtures.ts'
 import type { Served } from '../processes.ts'
-import { compare, type Measured, type Scenario, secondsOf, timing } from '../rounds.ts'
-import { edgeVerifying, getting, ownKey, reading, verifyMany } from '../scenarios.ts'
+import { compare, type Measured, roundSeconds, type Scenario, timing } from '../rounds.ts'
+import { edgeVerifying, getRequest, ownKey, repeatGet, verifyMany } from '../scenarios.ts'
 import { alone, keysPlan } from '../seed/catalog.ts'
 import * as plans from '../seed/plan.ts'
 import { seedDays } from '../seed/postgres.ts'
@@ -16,7 +16,7 @@ const COLD_PER_SECOND = 7_000
 const startSelect = (fixtures: Fixtures, url: string) =>
   fixtures.baseline('bare-select', {
     url,
-    workspaceId: plans.workspaceIdOf(1),
+    workspaceId: plans.workspaceId(1),
     from: plans.today() - (DAYS - 1) * plans.DAY_MS,
   })
 
@@ -25,8 +25,8 @@ async function readingUsage(fixtures: Fixtures): Promise<Measured> {
   await seedDays(database, DAYS)
   const ours = await fixtures.adit(database)
   const other = await startSelect(fixtures, database)
-  const spec = reading(`/api/v1/usage?days=${DAYS}`, ownKey(fixtures))
-  return compare(await getting(fixtures, ours, spec), await getting(fixtures, other, spec))
+  const spec = getRequest(`/api/v1/usage?days=${DAYS}`, ownKey(fixtures))
+  return compare(await repeatGet(fixtures, ours, spec), await repeatGet(fixtures, other, spec))
 }
 
 /** Each key is presented once. */
@@ -37,7 +37,7 @@ function firstSightings(
 ): Scenario {
   let from = 0
   return async (round) => {
-    const amount = timing.requests ?? Math.round(COLD_PER_SECOND * secondsOf(round))
+    const amount = timing.requests ?? Math.round(COLD_PER_SECOND * roundSeconds(round))
     if (from + amount > KEYS) throw new Error('no keys are left that were not presented; use shorter rounds')
     const loaded = await verifyMany(fixtures, served, { ...what, keys: KEYS }, amount, from)
     from += amount

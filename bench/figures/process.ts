@@ -8,9 +8,9 @@ import { freePort } from '../../test/support/processes/ports.ts'
 import type { Figure } from '../figure.ts'
 import type { Fixtures } from '../fixtures.ts'
 import type { RequestSpec } from '../load/jobs.ts'
-import { end, residentOf, spawnServe } from '../processes.ts'
-import { compare, type Measured, median, onceOf } from '../rounds.ts'
-import { bearer, CONNECTIONS, ownKey, reading, reportOf } from '../scenarios.ts'
+import { end, residentMib, spawnServe } from '../processes.ts'
+import { compare, type Measured, median, singleMeasurement } from '../rounds.ts'
+import { bearer, CONNECTIONS, getRequest, ownKey, usageReport } from '../scenarios.ts'
 import { keysPlan } from '../seed/catalog.ts'
 import { today } from '../seed/plan.ts'
 
@@ -58,14 +58,14 @@ function mixture(fixtures: Fixtures): RequestSpec[] {
     method: 'POST',
     path: '/edge/v1/usage',
     headers,
-    body: reportOf(today(), { from: 2, count: 5 }),
+    body: usageReport(today(), { from: 2, count: 5 }),
   }
   return keys
     .slice(0, KEYS)
     .flatMap((key, index): RequestSpec[] => [
       { method: 'POST', path: '/edge/v1/keys/verify', headers, body: `{"key":"${key}"}` },
-      ...(index % 2 === 0 ? [reading('/api/v1/workspace', token)] : []),
-      ...(index % 10 === 0 ? [reading('/api/v1/usage?days=30', token)] : []),
+      ...(index % 2 === 0 ? [getRequest('/api/v1/workspace', token)] : []),
+      ...(index % 10 === 0 ? [getRequest('/api/v1/usage?days=30', token)] : []),
       ...(index % 50 === 0 ? [report] : []),
     ])
 }
@@ -76,7 +76,7 @@ function watchMemory(pid: number) {
   const seen: { at: number; mib: number }[] = []
   const timer = setInterval(() => {
     try {
-      seen.push({ at: (performance.now() - began) / 1000, mib: residentOf(pid) })
+      seen.push({ at: (performance.now() - began) / 1000, mib: residentMib(pid) })
     } catch {
       // The process exited; the load fails and reports it.
     }
@@ -100,7 +100,10 @@ async function soak(fixtures: Fixtures): Promise<Measured> {
     .run({ url: served.url, connections: CONNECTIONS, draw, until: { seconds: SOAK_S } }, served.pid)
     .finally(watched.stop)
   return {
-    ...onceOf(watched.within(SOAK_S - LAST_S, SOAK_S), watched.within(SETTLED_S - LAST_S, SETTLED_S)),
+    ...singleMeasurement(
+      watched.within(SOAK_S - LAST_S, SOAK_S),
+      watched.within(SETTLED_S - LAST_S, SETTLED_S),
+    ),
     note: `${Math.round(perSecond)} requests/s for ${SOAK_S} s, at most ${Math.round(watched.most())} MiB`,
   }
 }

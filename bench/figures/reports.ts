@@ -1,8 +1,8 @@
 // Usage reports: compared with plain upserts of the same rows, with few edges, and on Citus.
 import type { Figure } from '../figure.ts'
 import type { Fixtures } from '../fixtures.ts'
-import { type Baseline, cpuSecondsOf } from '../processes.ts'
-import { compare, type Measured, type Scenario, secondsOf } from '../rounds.ts'
+import { type Baseline, cpuSeconds } from '../processes.ts'
+import { compare, type Measured, roundSeconds, type Scenario } from '../rounds.ts'
 import { reporting } from '../scenarios.ts'
 import { countersPlan, edgesPlan, keysPlan } from '../seed/catalog.ts'
 import * as plans from '../seed/plan.ts'
@@ -16,13 +16,13 @@ const MANY_EDGES = 1_000
 const FEW_EDGES = 10
 
 /** Plain upserts, by a process that does nothing else. */
-const upserting =
+const upsertRows =
   (baseline: Baseline): Scenario =>
   async (round) => {
-    const cpuBefore = cpuSecondsOf(baseline.pid) ?? Number.NaN
-    const seconds = secondsOf(round)
+    const cpuBefore = cpuSeconds(baseline.pid) ?? Number.NaN
+    const seconds = roundSeconds(round)
     const { perSecond } = await baseline.request<{ perSecond: number }>({ seconds })
-    return { value: perSecond, busy: ((cpuSecondsOf(baseline.pid) ?? Number.NaN) - cpuBefore) / seconds }
+    return { value: perSecond, busy: ((cpuSeconds(baseline.pid) ?? Number.NaN) - cpuBefore) / seconds }
   }
 
 async function againstLimit(fixtures: Fixtures, engine: Engine): Promise<Measured> {
@@ -33,7 +33,7 @@ async function againstLimit(fixtures: Fixtures, engine: Engine): Promise<Measure
   // A separate file, so that neither waits for the locks of the other.
   const other = engine === 'sqlite' ? `sqlite:${fixtures.folder}/upserts.db` : database
   const baseline = await fixtures.baseline('upserts', { database: other })
-  return compare(await reporting(fixtures, ours), upserting(baseline))
+  return compare(await reporting(fixtures, ours), upsertRows(baseline))
 }
 
 async function manyRows(fixtures: Fixtures): Promise<Measured> {

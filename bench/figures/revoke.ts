@@ -62,11 +62,11 @@ async function againstNotify(fixtures: Fixtures): Promise<Measured> {
   const { url, ours, followers } = await startNodes(fixtures)
   await fixtures.baseline('notify', { url, role: 'listener' })
   const writer = await fixtures.baseline('notify', { url, role: 'writer' })
-  const notifying: Scenario = async () => {
+  const notifyListeners: Scenario = async () => {
     const { times } = await writer.request<{ times: number[] }>({ count: WARM_UP + REVOCATIONS })
     return { value: median(times.slice(WARM_UP)) }
   }
-  return compare(revoking(ours, followers, OTHERS, ownKey(fixtures)), notifying)
+  return compare(revoking(ours, followers, OTHERS, ownKey(fixtures)), notifyListeners)
 }
 
 export const revoke: Figure[] = [

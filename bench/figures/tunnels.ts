@@ -3,8 +3,8 @@ import type { Figure } from '../figure.ts'
 import type { Fixtures } from '../fixtures.ts'
 import { collectGarbage, INSPECTABLE } from '../garbage.ts'
 import type { RequestSpec } from '../load/jobs.ts'
-import { residentOf } from '../processes.ts'
-import { compare, type Measured, onceOf, type Sample, timing, untilOf } from '../rounds.ts'
+import { residentMib } from '../processes.ts'
+import { compare, type Measured, roundLimit, type Sample, singleMeasurement, timing } from '../rounds.ts'
 import { startEdge, startTunnel } from '../tunnel.ts'
 
 const TRANSFER_BYTES = 256 * 1024 * 1024
@@ -68,7 +68,7 @@ async function compareRoutes(
 function repeat(fixtures: Fixtures, { url, host, pids }: Route, connections: number, round: number) {
   const requests: RequestSpec[] = [{ method: 'GET', path: '/', headers: { host } }]
   const draw = { kind: 'requests', requests, each: 'all' } as const
-  return fixtures.load.run({ url, connections, draw, until: untilOf(round, WARM_UP_S) }, ...pids)
+  return fixtures.load.run({ url, connections, draw, until: roundLimit(round, WARM_UP_S) }, ...pids)
 }
 
 const throughput = (fixtures: Fixtures, connections: number) =>
@@ -103,10 +103,10 @@ async function idleMemory(fixtures: Fixtures): Promise<Measured> {
     await clients.request({ count })
     // The first collection leaves objects with finalizers.
     for (let times = 0; times < 2; times += 1) await collectGarbage(edge.logFile)
-    return residentOf(edge.pid) * 1024
+    return residentMib(edge.pid) * 1024
   }
   const before = await kilobytes(IDLE_FIRST)
-  return onceOf(((await kilobytes(IDLE_FIRST + IDLE_TUNNELS)) - before) / IDLE_TUNNELS, 1)
+  return singleMeasurement(((await kilobytes(IDLE_FIRST + IDLE_TUNNELS)) - before) / IDLE_TUNNELS, 1)
 }
 
 const other = 'one plain node:http reverse proxy'

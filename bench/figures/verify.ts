@@ -2,7 +2,7 @@
 import type { Figure } from '../figure.ts'
 import type { Fixtures } from '../fixtures.ts'
 import { compare, type Measured } from '../rounds.ts'
-import { edgeVerifying, verificationOf, verifying, verifyMany } from '../scenarios.ts'
+import { edgeVerifying, verifyKeys, verifyMany, verifyRequest } from '../scenarios.ts'
 import { keysPlan } from '../seed/catalog.ts'
 import { startBare } from './workspace.ts'
 
@@ -20,15 +20,15 @@ async function startWarm(fixtures: Fixtures, keys: number) {
 
 async function againstBare(fixtures: Fixtures): Promise<Measured> {
   const { ours, what, note } = await startWarm(fixtures, KEYS)
-  const bare = await startBare(fixtures, ours, verificationOf(fixtures, what))
-  const measured = await compare(verifying(fixtures, ours, what), verifying(fixtures, bare, what))
+  const bare = await startBare(fixtures, ours, verifyRequest(fixtures, what))
+  const measured = await compare(verifyKeys(fixtures, ours, what), verifyKeys(fixtures, bare, what))
   return { ...measured, note }
 }
 
 async function againstFew(fixtures: Fixtures): Promise<Measured> {
   const scenario = async (keys: number) => {
     const { ours, what } = await startWarm(fixtures, keys)
-    return verifying(fixtures, ours, what)
+    return verifyKeys(fixtures, ours, what)
   }
   return compare(await scenario(MANY_KEYS), await scenario(FEW_KEYS))
 }

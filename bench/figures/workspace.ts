@@ -4,7 +4,7 @@ import type { Fixtures } from '../fixtures.ts'
 import type { RequestSpec } from '../load/jobs.ts'
 import type { Served } from '../processes.ts'
 import { compare } from '../rounds.ts'
-import { getting, ownKey, reading, requestOnce } from '../scenarios.ts'
+import { getRequest, ownKey, repeatGet, requestOnce } from '../scenarios.ts'
 import { keysPlan } from '../seed/catalog.ts'
 
 /** Node sets these itself. */
@@ -32,9 +32,9 @@ const countBytes = (rawHeaders: string[]) => rawHeaders.join('  ').length
 
 async function againstBare(fixtures: Fixtures) {
   const ours = await fixtures.adit(await fixtures.sqlite('keys-1000', keysPlan(1_000)))
-  const spec = reading('/api/v1/workspace', ownKey(fixtures))
+  const spec = getRequest('/api/v1/workspace', ownKey(fixtures))
   const bare = await startBare(fixtures, ours, spec)
-  return compare(await getting(fixtures, ours, spec), await getting(fixtures, bare, spec))
+  return compare(await repeatGet(fixtures, ours, spec), await repeatGet(fixtures, bare, spec))
 }
 
 export const workspace: Figure[] = [

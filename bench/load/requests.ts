@@ -45,8 +45,12 @@ function prepareOne(url: string, spec: RequestSpec): () => Buffer {
 /** Across all runs, so that every report has larger values than the last. */
 let lastValue = 1_000
 
-function encodeRequest(url: string, { method, path, headers: given }: RequestSpec, body: string): Buffer {
-  const { host = url.slice('http://'.length), ...headers } = given
+function encodeRequest(
+  url: string,
+  { method, path, headers: specHeaders }: RequestSpec,
+  body: string,
+): Buffer {
+  const { host = url.slice('http://'.length), ...headers } = specHeaders
   let head = `${method} ${path} HTTP/1.1\r\nHost: ${host}\r\n`
   for (const name in headers) head += `${name}: ${headers[name]}\r\n`
   if (method === 'POST')

@@ -8,18 +8,18 @@ export function short(value: number): string {
   return value.toFixed(value >= 10 ? 1 : 2)
 }
 
-export const targetOf = (target: Target | undefined) =>
+export const formatTarget = (target: Target | undefined) =>
   !target ? '' : 'atLeast' in target ? `≥ ${target.atLeast}` : `≤ ${target.atMost}`
 
-export const verdictOf = (result: Result) =>
+export const formatVerdict = (result: Result) =>
   ({ true: 'yes', false: 'no', undefined: '' })[String(isMet(result)) as 'true' | 'false' | 'undefined']
 
-export const spreadOf = ({ spread: [least, most], rounds }: Result) =>
+export const formatSpread = ({ spread: [least, most], rounds }: Result) =>
   rounds === 1 ? '' : `${short(least)}–${short(most)}`
 
 const percent = (part: number) => `${Math.round(part * 100)} %`
 
-export const busyOf = ({ busy }: Result) => (busy ? `${percent(busy.ours)}, ${percent(busy.other)}` : '')
+export const formatBusy = ({ busy }: Result) => (busy ? `${percent(busy.ours)}, ${percent(busy.other)}` : '')
 
-export const valuesOf = ({ ours, other, figure: { unit } }: Result) =>
+export const formatValues = ({ ours, other, figure: { unit } }: Result) =>
   `${short(ours)} to ${short(other)} ${unit}`

@@ -1,21 +1,21 @@
 // The output of a run: a table, and a line of JSON for each figure.
 import { isMet, type Result } from '../figure.ts'
-import { busyOf, short, spreadOf, targetOf, valuesOf, verdictOf } from './format.ts'
+import { formatBusy, formatSpread, formatTarget, formatValues, formatVerdict, short } from './format.ts'
 
 const HEAD = ['figure', 'ratio', 'spread', 'target', 'met', 'ours to other', 'busy']
 
-const cellsOf = (result: Result) => [
+const toCells = (result: Result) => [
   result.figure.name,
   short(result.ratio),
-  spreadOf(result),
-  targetOf(result.figure.target),
-  verdictOf(result),
-  valuesOf(result),
-  busyOf(result),
+  formatSpread(result),
+  formatTarget(result.figure.target),
+  formatVerdict(result),
+  formatValues(result),
+  formatBusy(result),
 ]
 
 export function table(results: Result[]): string {
-  const rows = [HEAD, ...results.map(cellsOf)]
+  const rows = [HEAD, ...results.map(toCells)]
   const widths = HEAD.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
   return rows
     .map((row) =>
@@ -37,7 +37,7 @@ export function jsonLine(result: Result): string {
     unit: figure.unit,
     rounds,
     spread,
-    target: targetOf(figure.target) || undefined,
+    target: formatTarget(figure.target) || undefined,
     met: isMet(result),
     busy,
     note,
@@ -48,6 +48,6 @@ export function jsonLine(result: Result): string {
 /** For a document. */
 export function markdownTable(results: Result[]): string {
   const row = (cells: string[]) => `| ${cells.join(' | ')} |`
-  const cells = results.map((result) => [`\`${result.figure.name}\``, ...cellsOf(result).slice(1)])
+  const cells = results.map((result) => [`\`${result.figure.name}\``, ...toCells(result).slice(1)])
   return [row(HEAD), row(HEAD.map(() => '---')), ...cells.map(row)].join('\n')
 }

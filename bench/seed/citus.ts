@@ -9,15 +9,15 @@ export interface CitusSchemas {
   local: string
 }
 
-const nameOf = (schema: keyof CitusSchemas) => `adit_bench_${schema}`
+const schemaName = (schema: keyof CitusSchemas) => `adit_bench_${schema}`
 
 export async function createCitusSchemas(url: string): Promise<CitusSchemas> {
   await dropCitusSchemas(url)
   const create = async (schema: keyof CitusSchemas) => {
-    await withClient(url, (client) => client.query(`create schema ${nameOf(schema)}`))
+    await withClient(url, (client) => client.query(`create schema ${schemaName(schema)}`))
     const own = new URL(url)
     // pg decodes %20, but not the + that `searchParams` writes for a space.
-    own.search = `options=-c%20search_path=${nameOf(schema)}`
+    own.search = `options=-c%20search_path=${schemaName(schema)}`
     return own.href
   }
   return { distributed: await create('distributed'), local: await create('local') }
@@ -26,5 +26,5 @@ export async function createCitusSchemas(url: string): Promise<CitusSchemas> {
 export const dropCitusSchemas = (url: string) =>
   withClient(url, async (client) => {
     for (const schema of ['distributed', 'local'] as const)
-      await client.query(`drop schema if exists ${nameOf(schema)} cascade`)
+      await client.query(`drop schema if exists ${schemaName(schema)} cascade`)
   })

@@ -32,11 +32,11 @@ export const OWN_KEYS = 20
 export const DAY_MS = 86_400_000
 
 export const today = () => Math.floor(Date.now() / DAY_MS) * DAY_MS
-export const slugOf = (workspace: number) => `w${workspace}`
-export const workspaceIdOf = (workspace: number) => `ws_${String(workspace).padStart(26, '0')}`
+export const workspaceSlug = (workspace: number) => `w${workspace}`
+export const workspaceId = (workspace: number) => `ws_${String(workspace).padStart(26, '0')}`
 
 /** The same in SQL that both engines understand. */
-export const sqlOf = {
+export const sql = {
   owner: (key: string, workspaces: number) =>
     workspaces === 1 ? '1' : `case when ${key} <= ${OWN_KEYS} then 1 else 2 + ${key} % ${workspaces - 1} end`,
   lastSeen: (day: string) => `${day} + ${LAST_SEEN_AFTER_MS}`,
@@ -44,7 +44,7 @@ export const sqlOf = {
 
 /** The sums and `last_seen` of a row that has so many counter rows. */
 export const countersSql = (rows = 1) =>
-  [...Object.values(COUNTER).map((each) => each * rows), sqlOf.lastSeen('day')].join(', ')
+  [...Object.values(COUNTER).map((each) => each * rows), sql.lastSeen('day')].join(', ')
 
 export const reportedDays = () => Array.from({ length: REPORTED_DAYS }, (_, back) => today() - back * DAY_MS)
 

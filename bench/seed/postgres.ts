@@ -3,7 +3,7 @@ import pg from 'pg'
 import type { SeededKeys } from './keys.ts'
 import * as plans from './plan.ts'
 
-const { sqlOf } = plans
+const { sql } = plans
 const CHUNK = 20_000
 
 export async function withClient<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
@@ -36,7 +36,7 @@ export const seedPostgres = (url: string, plan: plans.Plan, seeded: SeededKeys) 
       await client.query(
         `insert into api_keys (id, workspace_id, label, hash, created_at, created_by_kind, created_by, last_four)
          select 'tok_' || lpad(n::text, 26, '0'),
-           'ws_' || lpad((${sqlOf.owner('n', plan.workspaces)})::text, 26, '0'), 'key ' || n, hash, ${now},
+           'ws_' || lpad((${sql.owner('n', plan.workspaces)})::text, 26, '0'), 'key ' || n, hash, ${now},
            'operator', 'bench', 'xxxx'
          from unnest($1::int[], $2::text[]) as given (n, hash)`,
         [
@@ -84,7 +84,7 @@ export const seedDays = (url: string, days: number) =>
          (workspace_id, day, requests, bytes_in, bytes_out, events, last_seen, peak_tunnels)
        select $1, day, ${plans.countersSql(plans.COUNTERS_A_DAY)}, ${plans.PEAK_TUNNELS}
        from generate_series(${first}::bigint, ${plans.today()}, ${plans.DAY_MS}) as day`,
-      [plans.workspaceIdOf(1)],
+      [plans.workspaceId(1)],
     )
     await vacuum(client)
   })

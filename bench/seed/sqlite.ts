@@ -4,7 +4,7 @@ import { DatabaseSync } from 'node:sqlite'
 import type { SeededKeys } from './keys.ts'
 import * as plans from './plan.ts'
 
-const { sqlOf, COUNTER } = plans
+const { sql, COUNTER } = plans
 
 export function seedSqlite(path: string, plan: plans.Plan, seeded: SeededKeys): void {
   const database = new DatabaseSync(path)
@@ -46,7 +46,7 @@ function addKeys(database: DatabaseSync, { workspaces, keys }: plans.Plan, seede
   database.exec(plans.verifiedSql)
   const real = Math.min(keys, seeded.keys.length)
   const row = (hash: string) => `
-    select 'tok_' || printf('%026d', n), 'ws_' || printf('%026d', ${sqlOf.owner('n', workspaces)}),
+    select 'tok_' || printf('%026d', n), 'ws_' || printf('%026d', ${sql.owner('n', workspaces)}),
       'key ' || n, ${hash}, ${now}, 'operator', 'bench', 'xxxx'`
   const into =
     'insert into api_keys (id, workspace_id, label, hash, created_at, created_by_kind, created_by, last_four)'
@@ -73,14 +73,14 @@ function addHistory(database: DatabaseSync, { withHistory }: plans.Plan): void {
       (workspace_id, day, edge_id, epoch, requests, bytes_in, bytes_out, events, last_seen)
     select 'ws_' || printf('%026d', w), day, 'edge_' || printf('%026d', 100 + edge.n), 'e-' || epoch.n,
       ${COUNTER.requests}, ${COUNTER.bytesIn}, ${COUNTER.bytesOut}, ${COUNTER.events},
-      ${sqlOf.lastSeen('day')}
+      ${sql.lastSeen('day')}
     from (${days}) cross join edge cross join epoch`)
   const all = (each: number) => each * plans.COUNTERS_A_DAY
   database.exec(`
     ${series}
     insert into usage_days (workspace_id, day, requests, bytes_in, bytes_out, events, peak_tunnels, last_seen)
     select 'ws_' || printf('%026d', w), day, ${all(COUNTER.requests)}, ${all(COUNTER.bytesIn)},
-      ${all(COUNTER.bytesOut)}, ${all(COUNTER.events)}, ${plans.PEAK_TUNNELS}, ${sqlOf.lastSeen('day')}
+      ${all(COUNTER.bytesOut)}, ${all(COUNTER.events)}, ${plans.PEAK_TUNNELS}, ${sql.lastSeen('day')}
     from (${days})`)
 }
 

@@ -76,8 +76,8 @@ export async function stopAll(): Promise<void> {
 
 /** The port in the variable; else the usual one, or any free port if that is in use. */
 export function choosePort(variable: 'ADIT_PORT' | 'ADIT_EDGE_PORT', usual: number): Promise<string> {
-  const given = process.env[variable]?.trim()
-  if (given) return Promise.resolve(given)
+  const port = process.env[variable]?.trim()
+  if (port) return Promise.resolve(port)
   return new Promise((resolve) => {
     const probe = createServer()
     probe.once('error', () => resolve('0'))
