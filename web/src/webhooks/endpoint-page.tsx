@@ -125,7 +125,7 @@ function Endpoint({ endpoint, workspace }: { endpoint: WebhookEndpoint; workspac
         onClose={close}
         successMessage="Webhook deleted."
       >
-        <Text size="sm">It receives no more events, and you lose its delivery log.</Text>
+        <Text size="sm">It stops receiving events, and its delivery log is no longer available.</Text>
       </ConfirmDialog>
     </Page>
   )
