@@ -7,8 +7,8 @@ const GAP = 2
 /** A longer name has its summary on the next line. */
 const NAME_CHARS_MAX = 36
 const ADMIN =
-  'Acts on the database in ADIT_DATABASE_URL (default: adit.db in the data folder of the user) and needs no ' +
-  'running server.'
+  'Works directly on the database in ADIT_DATABASE_URL (default: adit.db in your data ' +
+  'folder). No server needs to run.'
 
 /** `adit --help`: every command, by group. */
 export function helpOverview(commands: readonly Command[]): Text {
@@ -29,7 +29,7 @@ export function helpOverview(commands: readonly Command[]): Text {
     bold('Flags:'),
     ...list(
       [
-        ['--help, -h', 'show help, also of a single command'],
+        ['--help, -h', 'show help for adit or a command'],
         ['--json', commonOptions.json?.summary ?? ''],
         ['--version, -v', 'show the version'],
       ],
@@ -60,7 +60,9 @@ export function helpFor(command: Command): Text {
     ...(command.group === 'Admin' ? ['', ...wrap(ADMIN, WIDTH)] : []),
     '',
     bold('Flags:'),
-    ...list(visibleOptions(command).map(([name, option]) => [formatFlag(name, option), formatSummary(option)])),
+    ...list(
+      visibleOptions(command).map(([name, option]) => [formatFlag(name, option), formatSummary(option)]),
+    ),
     ...(environment
       ? [
           '',

@@ -150,7 +150,7 @@ export const events = {
     example: { key: { ...key, expiresAt: at } },
   },
   'key.rejected': {
-    summary: 'A revoked or expired API key is used a lot',
+    summary: 'High traffic from an inactive API key',
     data: Type.Object({
       key: Type.Object({ id: TokenId, label: Label }),
       attempts: Type.Integer({ description: 'Rejected uses in one hour so far.' }),

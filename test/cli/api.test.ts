@@ -72,13 +72,17 @@ test('variant A: a key reads its workspace and usage, and creates and revokes ke
   const chart = (await adit('usage')).stdout
   assert.match(
     chart,
-    /^Last 30 days \(UTC; today is partial\)\n {2}Traffic +[\d.]+ [KMG]iB\n {2}Peak tunnels +\d+\n {2}Tunnel events +[\d,]+\n/,
+    /^Usage of the last 30 days \(UTC\), including today so far\n\n {2}Traffic +[\d.]+ [KMG]iB in both directions\n/,
+  )
+  assert.match(
+    chart,
+    /directions\n {2}Peak tunnels +\d+ open at the same time\n {2}Tunnel events +[\d,]+ \(opened/,
   )
   assert.equal(chart.split('\n').filter((line) => /^\d{4}-\d\d-\d\d /.test(line)).length, 30)
   assert.ok(chart.includes('█'))
   for (const line of chart.split('\n')) assert.ok([...line].length <= 80, line)
   const year = (await adit('usage', '--days', '365')).stdout
-  assert.match(year, /Each line is 12 days/)
+  assert.match(year, /^Traffic per 12 days, from the day shown$/m)
   for (const days of ['0', '366', '7abc', ''])
     assert.equal((await adit('usage', '--days', days)).code, 2, days)
 })
@@ -134,19 +138,20 @@ test('login saves a key with owner-only access; precedence: flags, environment, 
   assert.equal((await adit(['workspace'])).code, 0)
 
   await adit(['login', '--url', other.url, '--profile', 'other'], {}, other.key.token)
-  const baseOf = async (args: string[], env = {}) => parse(await adit([...args, '--json'], env)).tunnelBase
-  assert.equal(await baseOf(['workspace']), 'acme.other.example', 'login makes its profile current')
-  assert.equal(await baseOf(['workspace', '--profile', 'default']), 'acme.localhost')
+  const readTunnelBase = async (args: string[], env = {}) =>
+    parse(await adit([...args, '--json'], env)).tunnelBase
+  assert.equal(await readTunnelBase(['workspace']), 'acme.other.example', 'login makes its profile current')
+  assert.equal(await readTunnelBase(['workspace', '--profile', 'default']), 'acme.localhost')
   const environment = { ADIT_URL: server.url, ADIT_API_KEY: server.key.token }
-  assert.equal(await baseOf(['workspace'], environment), 'acme.localhost')
-  assert.equal(await baseOf(['workspace', '--profile', 'other'], environment), 'acme.other.example')
+  assert.equal(await readTunnelBase(['workspace'], environment), 'acme.localhost')
+  assert.equal(await readTunnelBase(['workspace', '--profile', 'other'], environment), 'acme.other.example')
   assert.deepEqual(parse(await adit(['profiles', '--json'])), [
     { name: 'default', url: server.url, current: false },
     { name: 'other', url: other.url, current: true },
   ])
   assert.ok(!(await adit(['profiles'])).stdout.includes('adit_'), 'no list shows a key')
   await adit(['profiles', 'use', 'default'])
-  assert.equal(await baseOf(['workspace']), 'acme.localhost')
+  assert.equal(await readTunnelBase(['workspace']), 'acme.localhost')
 
   for (const [args, env] of [
     [['workspace', '--url', other.url], {}],
@@ -180,7 +185,7 @@ test('login saves a key with owner-only access; precedence: flags, environment, 
   assert.equal(second.code, 2, 'a second logout removes no other profile')
   assert.match(second.stderr, /Not logged in\. Other profiles: other\./)
   await adit(['profiles', 'use', 'other'])
-  assert.equal(await baseOf(['workspace']), 'acme.other.example')
+  assert.equal(await readTunnelBase(['workspace']), 'acme.other.example')
   await adit(['logout'])
   assert.equal((await adit(['workspace'])).code, 4)
   assert.match((await adit(['logout'])).stderr, /^adit: Not logged in\.\n$/)
@@ -208,10 +213,10 @@ test('a rejected key is exit 4 and names where it is from; an unreachable server
     /rejected the API key: .*revoked.* is from ADIT_API_KEY; set it to a valid key/,
   )
   writeProfile(profiles, { url: server.url, apiKey: stdout.trim() })
-  const ofProfile = await run(t, ['keys', 'list'], own)
-  assert.equal(ofProfile.code, 4)
+  const profileKeys = await run(t, ['keys', 'list'], own)
+  assert.equal(profileKeys.code, 4)
   assert.match(
-    ofProfile.stderr,
+    profileKeys.stderr,
     /is from profile "default"; run `adit login --profile default` to replace it/,
   )
   const url = `http://127.0.0.1:${await freePort()}`

@@ -14,15 +14,15 @@ export async function find(io: Io): Promise<void> {
   if (found === 'unknown')
     throw new CommandError(
       'not_found',
-      'Unknown key: the checksum matches, but this database has no such key. It may be of another server.',
+      'Unknown key: the checksum matches, but this database has no such key. It may belong to another server.',
     )
   io.data(found, describeSecret(found, io))
 }
 
 const explainMalformed = (secret: string) =>
   /^adit_(edge_)?[0-9A-Za-z]{49}$/.test(secret)
-    ? 'This is not a whole Adit key: the checksum does not match. Check that it was copied without a mistake.'
-    : 'This is not a whole Adit key (expected adit_ or adit_edge_ and 49 letters and digits).'
+    ? 'This is not a complete Adit key: the checksum does not match. Check that it was copied without a mistake.'
+    : 'This is not a complete Adit key (expected adit_ or adit_edge_ and 49 letters and digits).'
 
 const printSuccessor = ({ id, lastFour }: { id: string; lastFour: string }) => `${id} (ends with ${lastFour})`
 

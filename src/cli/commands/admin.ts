@@ -38,10 +38,10 @@ const workspaces: readonly Command[] = [
     {
       name: 'admin workspace archive',
       group,
-      summary: 'archive a workspace, and reject its API keys',
+      summary: 'archive a workspace and stop its API keys',
       details:
-        'Takes effect on every node before the command ends. All data is kept, and the workspace can be restored ' +
-        `for ${RESTORABLE_DAYS} days. Asks for a confirmation; scripts need --yes.`,
+        'Takes effect on every node before the command exits. You can restore the workspace with ' +
+        `all its data for ${RESTORABLE_DAYS} days. Asks for confirmation; scripts need --yes.`,
       arguments: ['slug'],
       options: { yes: yesOption },
     },
@@ -62,10 +62,10 @@ const workspaces: readonly Command[] = [
       group,
       summary: 'show or set the quotas of a workspace',
       details:
-        'Without flags: shows each quota and what is used of it. Months are calendar months of UTC. An amount is a ' +
-        'whole number, also with K, M, G, T (powers of 1,000) or Ki, Mi, Gi, Ti (of 1,024); `none` is no limit, and ' +
-        '`default` that of the configuration. Edges enforce a change within 10 seconds. It is recorded in the ' +
-        'audit log.',
+        'Without flags, shows each quota and its usage. Months are calendar months (UTC). An amount ' +
+        'is a whole number, optionally with K, M, G, T (powers of 1,000) or Ki, Mi, Gi, Ti (powers ' +
+        'of 1,024). `none` means no limit, and `default` the limit in the configuration. Edges ' +
+        'enforce a change within 10 seconds. The audit log records it.',
       arguments: ['slug'],
       options: {
         bytes: { value: '<amount>', summary: 'bytes per month, in both directions together' },
@@ -84,14 +84,13 @@ const keys: readonly Command[] = [
       name: 'admin key create',
       group,
       summary: 'create an API key for a workspace',
-      details: 'Prints only the key to standard output. It is not shown again.',
+      details: 'Prints only the key, to standard output. You will not see it again.',
       options: {
         workspace: { ...workspaceOption, required: true },
         label: labelOption,
         expires: {
           value: '<time>',
-          summary:
-            'when it expires: 90d, 12h, the end of a UTC day, or a UTC time (default: never, or by policy)',
+          summary: 'expiry: 90d, 12h, a UTC day or a UTC time (default: never, or the maximum of the policy)',
         },
         force: forceOption,
       },
@@ -103,7 +102,7 @@ const keys: readonly Command[] = [
       name: 'admin key list',
       group,
       summary: 'list API keys of one or all workspaces',
-      options: { workspace: { ...workspaceOption, summary: 'only of this workspace' } },
+      options: { workspace: { ...workspaceOption, summary: 'only keys of this workspace' } },
     },
     async ({ workspace }, io) => (await import('../admin/keys.ts')).list(workspace, io),
   ),
@@ -111,14 +110,14 @@ const keys: readonly Command[] = [
     {
       name: 'admin key rotate',
       group,
-      summary: 'replace an API key by a new one',
+      summary: 'replace an API key with a new one',
       details:
-        'Creates a key with the same label and lifetime, or the longest that the policy of the workspace ' +
-        'allows. The old one stays valid for the overlap. Prints only the new key to standard output. It is ' +
-        'not shown again.',
+        'Creates a key with the same label and lifetime, up to the maximum of the workspace policy. ' +
+        'The old key works until the overlap is over. Prints only the new key, to standard output. ' +
+        'You will not see it again.',
       arguments: ['id'],
       options: {
-        overlap: { value: '<time>', summary: 'how long both are valid: none, 1h, 24h or 7d (default: 24h)' },
+        overlap: { value: '<time>', summary: 'how long both keys work: none, 1h, 24h or 7d (default: 24h)' },
         force: forceOption,
       },
     },
@@ -128,11 +127,12 @@ const keys: readonly Command[] = [
     {
       name: 'admin key find',
       group,
-      summary: 'find out which API key a raw key is',
+      summary: 'look up an API key by its secret',
       details:
-        'Reads a whole key or edge credential from standard input, never from a flag, and prints its ID, ' +
-        'workspace, label, state, last use and, if it was rotated, its successor. The exit code is 0 if it is found in any state, 1 if it is ' +
-        'unknown, and 2 if it is not a whole key: wrong prefix, length or checksum.',
+        'Reads a complete key or edge credential from standard input, never from a flag. Prints its ' +
+        'ID, workspace, label, state, last use and, if it was rotated, its successor. Exits with 0 ' +
+        'if the key exists in any state, with 1 if it is unknown, and with 2 if its prefix, length ' +
+        'or checksum is wrong.',
     },
     async (_input, io) => (await import('../admin/key-find.ts')).find(io),
   ),
@@ -142,7 +142,7 @@ const keys: readonly Command[] = [
       group,
       summary: 'revoke an API key',
       details:
-        'Takes effect on every node before the command ends, and cannot be undone. ' +
+        'Takes effect on every node before the command exits. You cannot undo it. ' +
         confirmation('it is the last active key of its workspace'),
       arguments: ['id'],
       options: { yes: yesOption },
@@ -157,7 +157,7 @@ const edges: readonly Command[] = [
       name: 'admin edge create',
       group,
       summary: 'create a credential for an edge',
-      details: 'Prints only the credential to standard output. It is not shown again.',
+      details: 'Prints only the credential, to standard output. You will not see it again.',
       arguments: ['name'],
     },
     async ({ name }, io) => (await import('../admin/edges.ts')).create(name, io),
@@ -168,9 +168,8 @@ const edges: readonly Command[] = [
       group,
       summary: 'list edges with version, load and last report',
       details:
-        'TUNNELS and STREAMS are those of the last report. An edge that reports every few seconds is ' +
-        '`connected`; 30 seconds after its last report it is only `active`, which means that its credential ' +
-        'is valid.',
+        'TUNNELS and STREAMS are from the last report. An edge is `connected` if it reported in the ' +
+        'last 30 seconds.',
     },
     async (_input, io) => (await import('../admin/edges.ts')).list(io),
   ),
@@ -180,10 +179,11 @@ const edges: readonly Command[] = [
       group,
       summary: 'revoke the credential of an edge',
       details:
-        `Cannot be undone. ${confirmation('it is the last active edge')} After a credential was stolen, ` +
-        '--reset-usage also deletes the usage that the edge has reported, of all workspaces and of the last ' +
-        '35 days: it says how much that is, and asks. Workspaces that it brought to their quota can be used ' +
-        'again within seconds. It can be repeated for an edge that is revoked already.',
+        `You cannot undo it. ${confirmation('it is the last active edge')} If the credential was ` +
+        'stolen, use --reset-usage: it also deletes the usage that the edge reported in the last 35 ' +
+        'days, for all workspaces, after it showed how much that is and asked. Workspaces that ' +
+        'reached a quota because of it work again within seconds. You can repeat it for a revoked ' +
+        'edge.',
       arguments: ['id'],
       options: { yes: yesOption, 'reset-usage': { summary: 'delete the usage that the edge has reported' } },
     },
@@ -199,8 +199,8 @@ const tunnels: readonly Command[] = [
       group,
       summary: 'list open tunnels of all workspaces',
       details:
-        'One row for each connected tunnel client, as edges have reported it in the last seconds. Tunnels of ' +
-        'an edge that is not connected are missing.',
+        'One row for each connected tunnel client, as edges reported it in the last few seconds. ' +
+        'Tunnels of edges that are not connected are missing.',
     },
     async (_input, io) => (await import('../admin/tunnels.ts')).list(io),
   ),
@@ -210,8 +210,8 @@ const tunnels: readonly Command[] = [
       group,
       summary: 'list the ports of TCP tunnels',
       details:
-        'STATE is `open`, `reserved` (the name is, so it keeps its port) or `unused`: such a port is free again ' +
-        'when it expires, ADIT_TCP_PORT_RETENTION_DAYS after its last use.',
+        'STATE is `open`, `reserved` (a reserved name keeps its port) or `unused`. An unused port ' +
+        'is free again when it expires, ADIT_TCP_PORT_RETENTION_DAYS after its last use.',
     },
     async (_input, io) => (await import('../admin/ports.ts')).list(io),
   ),
@@ -221,8 +221,8 @@ const tunnels: readonly Command[] = [
       group,
       summary: 'release the port of a TCP tunnel',
       details:
-        'Any workspace may get the port then, and programs that still connect to it reach its server. Rejected ' +
-        'while a tunnel is open at the port.',
+        'Another workspace may get the port, and programs that still connect to it then reach that ' +
+        'workspace. Fails while a tunnel uses the port.',
       arguments: ['port'],
     },
     async ({ port }, io) => (await import('../admin/ports.ts')).release(port, io),
@@ -318,10 +318,9 @@ const audit: readonly Command[] = [
       group,
       summary: 'export the audit log of all workspaces as NDJSON',
       details:
-        'Prints one JSON object per line, in the order of the `cursor` that each has. --since continues after ' +
-        'the last entry that you have: every entry is exported once, also if it was committed late. ' +
-        'An export is recorded in the audit log, unless there is nothing new. See ' +
-        'docs/operations/audit.md for how to run it on a schedule.',
+        'Prints one JSON object per line, ordered by `cursor`. --since continues after the last ' +
+        'entry you have: every entry is exported once, even if it was committed late. The audit log ' +
+        'records each export with new entries. See docs/operations/audit.md to run it on a schedule.',
       options: {
         since: { value: '<cursor>', summary: 'only entries after this one (a cursor, not a date)' },
         output: {
@@ -333,7 +332,7 @@ const audit: readonly Command[] = [
           summary: 'read the cursor from this file, and store the last one in it',
         },
         'skip-deleted': {
-          summary: 'continue although retention has deleted entries after the cursor',
+          summary: 'continue even if retention deleted entries after the cursor',
         },
       },
     },
@@ -369,14 +368,14 @@ const database: readonly Command[] = [
     {
       name: 'admin retention',
       group,
-      summary: 'delete rows past their retention now, or show them',
+      summary: 'delete expired data now, or show it',
       details:
-        'Running servers do this by themselves every 5 minutes. Deletes expired sessions, verifications, ' +
-        'links and idempotent responses, used codes, change log entries, tunnels of edges that are gone, ' +
-        'tunnel names that were not used for a day, ports of TCP tunnels that were not used for ' +
-        'ADIT_TCP_PORT_RETENTION_DAYS, usage counters of days that edges can no longer report, ' +
-        'and audit log entries as ADIT_AUDIT_RETENTION_DAYS says. Daily totals of usage are never deleted. ' +
-        'See docs/operations/retention.md.',
+        'Running servers do this every 5 minutes. Deletes expired sessions, verifications, links ' +
+        'and idempotent responses, used codes, change log entries, tunnels of lost edges, tunnel ' +
+        'names not used for a day, TCP ports not used for ADIT_TCP_PORT_RETENTION_DAYS, usage ' +
+        'counters of days that edges can no longer report, and audit log entries older than ' +
+        'ADIT_AUDIT_RETENTION_DAYS. Never deletes daily usage totals. See ' +
+        'docs/operations/retention.md.',
       options: { 'dry-run': { summary: 'only show what would be deleted' } },
     },
     async (input, io) => (await import('../admin/database/retention.ts')).retention(input, io),

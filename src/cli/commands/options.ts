@@ -2,19 +2,19 @@
 
 /** Options of every command that calls the API. */
 export const apiOptions = {
-  url: { value: '<url>', summary: 'server (default: ADIT_URL, or that of the profile)' },
+  url: { value: '<url>', summary: 'URL of the server (default: ADIT_URL or the profile)' },
   profile: { value: '<name>', summary: 'profile to use (default: the current one)' },
 } as const
 
 export const API_ACCESS =
-  'The server and the API key come from ADIT_URL and ADIT_API_KEY, or from the profile saved by `adit ' +
-  'login`. Flags take precedence over the environment, and the environment over the profile.'
+  'Uses the server and API key from ADIT_URL and ADIT_API_KEY, or from the profile that `adit ' +
+  'login` saved. Flags override the environment, which overrides the profile.'
 
 export const labelOption = { value: '<text>', summary: 'what the key is for, up to 80 characters' } as const
 
 export const yesOption = { summary: 'do not ask for confirmation' } as const
 
-export const forceOption = { summary: 'override the policy of the workspace; the audit log says so' } as const
+export const forceOption = { summary: 'override the workspace policy; recorded in the audit log' } as const
 
 export const workspaceOption = { value: '<slug>', summary: 'workspace' } as const
 

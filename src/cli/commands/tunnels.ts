@@ -9,36 +9,39 @@ const group = 'Tunnels'
 const tokensFileOption = { value: '<path>', summary: `tokens file (default: ./${TOKENS_FILE})` } as const
 
 const EDGE_ACCESS =
-  'The edge is --edge or ADIT_EDGE_URL, or else the one at the tunnel domain of the workspace; for ' +
-  `tunnels under localhost that is http://127.0.0.1:${edgeSettings.ADIT_EDGE_PORT.fallback}.`
+  'Connects to the edge at --edge or ADIT_EDGE_URL. Without either, it uses the tunnel domain ' +
+  `of your workspace, or http://127.0.0.1:${edgeSettings.ADIT_EDGE_PORT.fallback} if that ` +
+  'domain is under localhost.'
 const STOPPING =
-  'Ctrl-C or SIGTERM stops it: what is in progress has 10 seconds to complete. A second Ctrl-C stops at ' +
-  'once.'
+  'Press Ctrl-C (or send SIGTERM) to stop: what is in progress gets 10 seconds to finish. ' +
+  'Press Ctrl-C again to stop at once.'
 const BASIC_AUTH =
-  'With --basic-auth, requests need a user and a password. The password is asked for, or read from standard ' +
-  'input; or set ADIT_TUNNEL_BASIC_AUTH to user:password. --basic-auth user:password works too, but other ' +
-  'users of this machine can read it in the list of processes.'
+  'With --basic-auth, visitors need a user name and a password. Adit asks you for the ' +
+  'password, or reads it from standard input. You can also set ADIT_TUNNEL_BASIC_AUTH to ' +
+  'user:password. --basic-auth user:password works too, but other users of this machine can ' +
+  'see it in the process list.'
 const ALLOW_IP =
-  'With --allow-ip, all other addresses are rejected. Behind a proxy, X-Forwarded-For has the address. An edge ' +
-  'trusts proxies on its own machine, so it rejects requests of that machine without X-Forwarded-For: to try ' +
-  'it at a local edge, send one, e.g. curl -H "X-Forwarded-For: 203.0.113.7" ….'
+  'With --allow-ip, the edge rejects all other addresses. Behind a proxy, it reads the ' +
+  'address from X-Forwarded-For. A local edge takes requests from its own machine for those ' +
+  'of a proxy and rejects them without that header; to try it, send one: curl -H ' +
+  '"X-Forwarded-For: 203.0.113.7" …'
 const SERVE =
-  'With --serve, the tunnel leads to the files of a folder instead of a server: a list of files or index.html, ' +
-  'without files whose names begin with a dot and without links that leave the folder. A folder with data of ' +
-  'Adit is rejected.'
+  'With --serve, the tunnel serves the files of a folder: index.html, or a list of files. It ' +
+  'leaves out files whose names begin with a dot and links that leave the folder, and rejects ' +
+  'a folder with data of Adit.'
 const KEY_OF_PROFILE =
-  'The key of a profile is sent to edges on this machine or on the host of its server; another edge has to be ' +
-  'confirmed once.'
+  'The key of a profile is sent only to edges on this machine or on the host of its server. ' +
+  'Any other edge needs your confirmation once.'
 const tunnelOptions = {
-  name: { value: '<name>', summary: 'first label of the host name (default: random)' },
-  pool: { summary: 'share the name with other clients of the workspace' },
-  'basic-auth': { value: '<user>', summary: 'require this user and a password, which is asked for' },
+  name: { value: '<name>', summary: 'name of the tunnel, the first part of its host name (default: random)' },
+  pool: { summary: 'let several clients share this name and its traffic' },
+  'basic-auth': { value: '<user>', summary: 'require this user name and a password, which Adit asks for' },
   'allow-ip': {
     value: '<cidr>',
     summary: 'allow only this address or network, e.g. 203.0.113.0/24',
     repeatable: true,
   },
-  edge: { value: '<url>', summary: 'edge (default: ADIT_EDGE_URL)' },
+  edge: { value: '<url>', summary: 'URL of the edge (default: ADIT_EDGE_URL)' },
   ...apiOptions,
 } as const
 
@@ -49,18 +52,19 @@ export const tunnelCommands: readonly Command[] = [
       group,
       summary: 'expose a local server or a folder at a public URL',
       details:
-        'The target is a port of this machine, or host:port:\n' +
+        'The target is a port of this machine, or host:port:\n\n' +
         '  adit tunnel 3000\n' +
         '  adit tunnel 192.168.1.20:8080 --name my-app\n' +
-        '  adit tunnel --serve ./public\n' +
-        `${SERVE}\n` +
-        'Prints the public URL, then a line for each request, until it is stopped. Reconnects ' +
-        'automatically. With --json, each line is an event: open, request or lost.\n' +
-        `${STOPPING}\n` +
-        `${BASIC_AUTH}\n` +
-        `${ALLOW_IP}\n` +
-        'For servers that do not use HTTP, see `adit tunnel tcp`.\n' +
-        `${EDGE_ACCESS} ${KEY_OF_PROFILE}\n\n${API_ACCESS}`,
+        '  adit tunnel --serve ./public\n\n' +
+        `${SERVE}\n\n` +
+        'Prints the public URL, then a line for each request. Reconnects automatically. With ' +
+        '--json, each line is an event: open, request or lost.\n\n' +
+        `${STOPPING}\n\n` +
+        `${BASIC_AUTH}\n\n` +
+        `${ALLOW_IP}\n\n` +
+        'For servers that do not use HTTP, see `adit tunnel tcp`.\n\n' +
+        `${EDGE_ACCESS} ${KEY_OF_PROFILE}\n\n` +
+        API_ACCESS,
       optionalArgument: 'target',
       options: {
         serve: { value: '<folder>', summary: 'serve the files of this folder instead of a target' },
@@ -75,13 +79,15 @@ export const tunnelCommands: readonly Command[] = [
       group,
       summary: 'expose a local TCP server at a public port',
       details:
-        'The target is a port of this machine, or host:port:\n' +
-        '  adit tunnel tcp 5432\n' +
-        'Prints the public address, e.g. tcp://db.acme.tunnels.example.com:20417, then a line for each connection ' +
-        'when it is closed, until it is stopped. Reconnects automatically. With --json, each line is an ' +
-        'event: open, connection or lost.\n' +
-        `${STOPPING}\n` +
-        `${EDGE_ACCESS} ${KEY_OF_PROFILE}\n\n${API_ACCESS}`,
+        'For databases, SSH and other servers that do not use HTTP. The target is a port of this ' +
+        'machine, or host:port:\n\n' +
+        '  adit tunnel tcp 5432\n\n' +
+        'Prints the public address, for example tcp://db.acme.tunnels.example.com:20417, then a ' +
+        'line for each connection that has closed. The name keeps its port. Reconnects ' +
+        'automatically. With --json, each line is an event: open, connection or lost.\n\n' +
+        `${STOPPING}\n\n` +
+        `${EDGE_ACCESS} ${KEY_OF_PROFILE}\n\n` +
+        API_ACCESS,
       arguments: ['target'],
       options: { ...tunnelOptions, 'basic-auth': { ...tunnelOptions['basic-auth'], hidden: true } },
     },
@@ -91,12 +97,12 @@ export const tunnelCommands: readonly Command[] = [
     {
       name: 'edge',
       group,
-      summary: 'run an edge, the public end of tunnels',
+      summary: 'run an edge, the public side of tunnels',
       details:
-        'Verifies API keys with the control plane at ADIT_URL and reports usage to it. ADIT_EDGE_KEY is ' +
-        'the credential of this edge; create one there with:\n' +
+        'Verifies API keys with the control plane at ADIT_URL and reports usage to it. ' +
+        'ADIT_EDGE_KEY is the credential of this edge; create one on the server with:\n' +
         '  adit admin edge create edge-1\n' +
-        'With --tokens-file it verifies keys against a file and needs no control plane.',
+        'With --tokens-file, it verifies keys against a file and needs no control plane.',
       options: {
         'tokens-file': { value: '<path>', summary: 'verify keys against this file, without a control plane' },
       },
@@ -121,8 +127,8 @@ export const tunnelCommands: readonly Command[] = [
       group,
       summary: 'create a key for an edge without a control plane',
       details:
-        'Prints only the key to standard output; it is not shown again. The file stores its SHA-256. A ' +
-        'running edge reloads the file within a second.',
+        'Prints only the key, to standard output. You will not see it again: the file stores its ' +
+        'SHA-256. A running edge reloads the file within a second.',
       arguments: ['workspace'],
       options: { label: labelOption, file: tokensFileOption },
     },

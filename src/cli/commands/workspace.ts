@@ -11,10 +11,10 @@ export const workspaceCommands: readonly Command[] = [
       group,
       summary: 'sign in to a server with a browser or an API key',
       details:
-        'Asks for the server. Then press Enter to sign in with your browser: a page shows the code that is ' +
-        'printed here, you choose the workspace and approve, and an API key for this machine is created. Or ' +
-        'paste an API key. Server and key are saved as a profile that only you can read, which becomes the ' +
-        'current one. A new sign-in does not revoke the key of an earlier one.\n' +
+        'Asks for the server, then signs you in with your browser: check that the page shows the ' +
+        'code printed here, choose a workspace and approve. This creates an API key for this ' +
+        'machine. Or paste an API key instead. The server and the key are saved as the current ' +
+        'profile, which only you can read. Signing in again does not revoke the earlier key.\n' +
         'Without a terminal, and with --json, the key is read from standard input:\n' +
         '  adit login --url https://adit.example.com < key.txt',
       options: {
@@ -61,9 +61,10 @@ export const workspaceCommands: readonly Command[] = [
       group,
       summary: 'create an API key',
       details:
-        'Prints only the key to standard output, so that this works:\n' +
+        'Prints only the key, to standard output:\n' +
         '  KEY=$(adit keys create --label ci)\n' +
-        `It is not shown again.\n\n${API_ACCESS}`,
+        'You will not see it again.\n\n' +
+        API_ACCESS,
       options: { label: labelOption, ...apiOptions },
     },
     async (input, io) => (await import('../workspace/keys.ts')).create(input, io),
@@ -74,8 +75,9 @@ export const workspaceCommands: readonly Command[] = [
       group,
       summary: 'revoke an API key',
       details:
-        'Takes effect immediately and cannot be undone. Asks for confirmation, and warns if it is the key ' +
-        `that this command uses. Without a terminal, and with --json, --yes is required.\n\n${API_ACCESS}`,
+        'Takes effect immediately. You cannot undo it. Asks for confirmation, and warns if it is ' +
+        'the key that this command uses. Without a terminal, and with --json, --yes is required.\n\n' +
+        API_ACCESS,
       arguments: ['id'],
       options: { yes: yesOption, ...apiOptions },
     },
@@ -85,9 +87,16 @@ export const workspaceCommands: readonly Command[] = [
     {
       name: 'usage',
       group,
-      summary: 'show the traffic of the workspace’s tunnels by day',
-      details: API_ACCESS,
-      options: { days: { value: '<number>', summary: '1 to 365 (default: 30)' }, ...apiOptions },
+      summary: 'show traffic and tunnels of the last days',
+      details:
+        'Shows totals, then a bar for the traffic of each day (UTC), including today so far. ' +
+        'Traffic counts bytes in both directions. Peak tunnels is how many were open at the same ' +
+        'time; a tunnel event is a tunnel that was opened, closed or rejected.\n\n' +
+        API_ACCESS,
+      options: {
+        days: { value: '<number>', summary: 'how many days, 1 to 365 (default: 30)' },
+        ...apiOptions,
+      },
     },
     async (input, io) => (await import('../workspace/usage.ts')).show(input, io),
   ),

@@ -30,7 +30,7 @@ export async function serveWithWorkers(io: Io, config: Config, log: Logger): Pro
       throw listenError(config, 'ADIT', error)
     })
     const workers = await startWorkers(config, port, log, handleCounterCalls()).catch(() => {
-      throw new CommandError('worker', 'The first worker ended before it listened; see its error above.')
+      throw new CommandError('worker', 'The first worker exited before it listened; see its error above.')
     })
     const stop = () => workers.stop('SIGTERM')
     for (const name of STOP_SIGNALS) process.on(name, stop)

@@ -58,12 +58,12 @@ export async function edge(input: { 'tokens-file': string | undefined }, io: Io)
     onOpened: (tunnel, client) => log.info(describe(tunnel, client), 'tunnel opened'),
     onClosed: (tunnel, client, reason) =>
       log.info({ ...describe(tunnel, client), reason, ...client.totals }, 'tunnel closed'),
-    onWrongPassword: (host, address) => log.warn({ host, address }, 'wrong user or password for a tunnel'),
+    onWrongPassword: (host, address) => log.warn({ host, address }, 'tunnel basic auth failed'),
     onUnnamedClient: (proxy) =>
       log[config.expectsProxy ? 'warn' : 'debug'](
         { proxy },
-        'a trusted proxy sends no X-Forwarded-For, so its clients are not limited; configure it to send ' +
-          'the header, or remove it from ADIT_EDGE_TRUSTED_PROXIES',
+        'trusted proxy sends no X-Forwarded-For, so per-client limits do not apply; make it send the ' +
+          'header, or remove it from ADIT_EDGE_TRUSTED_PROXIES',
       ),
     onPortUnavailable: (host, port, reason) =>
       log.warn(
@@ -80,8 +80,8 @@ export async function edge(input: { 'tokens-file': string | undefined }, io: Io)
     onCertificatesLimited: (workspace, setting) =>
       log.warn(
         { workspace },
-        'the workspace opened tunnels at more hosts than may have certificates in 24 hours; to allow more, ' +
-          `set ${setting}`,
+        'workspace reached its limit of new hosts with certificates in 24 hours; to allow more, raise ' +
+          setting,
       ),
     onIgnoredProxy: (peer) =>
       log.warn(
@@ -119,8 +119,8 @@ const describe = (
   ...(address.listener && { port: address.listener.port }),
   workspace,
   key: key.id,
-  client: software,
-  from: client.address,
+  clientVersion: software,
+  clientIp: client.address,
   clients: clients.size,
 })
 

@@ -1,11 +1,13 @@
 // `adit usage`: totals and a bar chart by day. If the days do not fit on a screen, several share a bar.
-import type { Count } from '../../client/index.ts'
+import type { Client, Count } from '../../client/index.ts'
 import { type ApiInput, withApi } from '../api.ts'
 import { formatBytes } from '../bytes.ts'
 import { UsageError } from '../errors.ts'
 import type { Io } from '../io.ts'
 
 const BARS_MAX = 31
+
+type Usage = Awaited<ReturnType<Client['usage']['read']>>
 
 interface Day {
   day: string
@@ -15,33 +17,36 @@ interface Day {
 export async function show(input: ApiInput & { days: string | undefined }, io: Io): Promise<void> {
   const days = input.days === undefined ? 30 : readDays(input.days)
   const usage = await withApi(input, (client) => client.usage.read({ days }))
-  const counts = usage as unknown as Record<string, Count | undefined>
   const series = usage.series.map((entry): Day => {
     const { day, bytes, totalBytes } = entry as { day: string; bytes?: Count; totalBytes?: Count }
     return { day: day.slice(0, 10), bytes: BigInt(bytes ?? totalBytes ?? 0) }
   })
-  const formatByteCount = (count: Count | undefined) =>
-    count === undefined ? undefined : formatBytes(BigInt(count))
-  const formatCount = (count: Count | undefined) => count?.toLocaleString('en-US')
-  const totals: [name: string, value: string | undefined][] = [
-    ['Traffic', formatByteCount(usage.totalBytes)],
-    ['Bytes in', formatByteCount(counts.bytesIn)],
-    ['Bytes out', formatByteCount(counts.bytesOut)],
-    ['Requests', formatCount(counts.requests)],
-    ['Peak tunnels', formatCount(counts.peakTunnels)],
-    ['Tunnel events', formatCount(counts.eventCount)],
-    ['Last activity', io.time(usage.lastSeen)],
-  ]
-  const lines = totals.flatMap(([name, value]) =>
-    value === undefined ? [] : [`  ${name.padEnd(15)}${value}`],
-  )
+  const lines = totals(usage, io).map(([name, value]) => `  ${name.padEnd(15)}${value}`)
   const text = [
-    `Last ${days === 1 ? 'day' : `${days} days`} (UTC; today is partial)`,
+    `Usage of the last ${days === 1 ? 'day' : `${days} days`} (UTC), including today so far`,
+    '',
     ...lines,
     '',
     ...bars(series, io.terminal),
   ]
   io.data(usage, text.join('\n'))
+}
+
+/** The totals that the server has: they depend on its variant of the API. */
+function totals(usage: Usage, io: Io): [name: string, value: string][] {
+  const counts = usage as unknown as Record<string, Count | undefined>
+  const bytes = (name: string) => formatBytes(BigInt(counts[name] ?? 0))
+  const number = (name: string) => counts[name]?.toLocaleString('en-US')
+  const all: [key: string, name: string, value: string][] = [
+    ['totalBytes', 'Traffic', `${bytes('totalBytes')} in both directions`],
+    ['bytesIn', 'Bytes in', `${bytes('bytesIn')} received`],
+    ['bytesOut', 'Bytes out', `${bytes('bytesOut')} sent`],
+    ['requests', 'Requests', `${number('requests')}`],
+    ['peakTunnels', 'Peak tunnels', `${number('peakTunnels')} open at the same time`],
+    ['eventCount', 'Tunnel events', `${number('eventCount')} (opened, closed or rejected)`],
+    ['lastSeen', 'Last activity', io.time(usage.lastSeen)],
+  ]
+  return all.flatMap(([key, name, value]) => (key in usage ? [[name, value]] : []))
 }
 
 function readDays(text: string): number {
@@ -65,7 +70,7 @@ function bars(series: Day[], { columns, blocks }: Io['terminal']): string[] {
     const eighths = Number((bytes * BigInt(room * 8)) / most)
     return `${day}  ${(amounts[index] as string).padStart(amountWidth)}  ${bar(eighths, blocks)}`.trimEnd()
   })
-  return size > 1 ? [`Each line is ${size} days, starting with the day shown.`, ...lines] : lines
+  return [`Traffic per ${size > 1 ? `${size} days, from the day shown` : 'day'}`, ...lines]
 }
 
 const PARTS = ['', '▏', '▎', '▍', '▌', '▋', '▊', '▉']

@@ -123,7 +123,7 @@ test('a restored backup is complete, its keys work, and edges clear their caches
   const late = (await call('POST', '/tokens')).json
   for (let count = 0; count < 3; count++)
     await call('DELETE', `/tokens/${(await call('POST', '/tokens')).json.id}`)
-  const seen = await positionOf(first.url, edge.token)
+  const seen = await readPosition(first.url, edge.token)
   assert.match(seen, /^4-/)
   await stop(first)
   restore(place)
@@ -181,7 +181,7 @@ test('the script of docs/operations/backup.md repeats the revocations after a ba
     'the restored database has them active',
   )
 
-  const script = scriptOf(old, place.path)
+  const script = restoreScript(old, place.path)
   const { PATH, HOME } = process.env
   const env = { PATH, HOME } as NodeJS.ProcessEnv
   const done = spawnSync('sh', ['-c', script], { cwd: root, encoding: 'utf8', env })
@@ -202,7 +202,7 @@ test('the script of docs/operations/backup.md repeats the revocations after a ba
 })
 
 /** The script of the document, with these databases, and the Node that runs the tests. */
-function scriptOf(old: string, restored: string): string {
+function restoreScript(old: string, restored: string): string {
   const text = readFileSync(join(root, 'docs/operations/backup.md'), 'utf8')
   const script = /^\(\n {2}OLD=.*?^\)$/ms.exec(text)?.[0] as string
   return script
@@ -324,7 +324,7 @@ async function openStream(url: string, token: string, headers = {}) {
   return { next }
 }
 
-async function positionOf(url: string, token: string): Promise<string> {
+async function readPosition(url: string, token: string): Promise<string> {
   const text = await (await openStream(url, token)).next(/^id: .*\n\n/m)
   return /^id: (.*)$/m.exec(text)?.[1] as string
 }

@@ -173,8 +173,8 @@ test('a raw key on standard input is identified, and rotated by its ID', async (
 
   const wrong = next.token.slice(0, -1) + (next.token.endsWith('x') ? 'y' : 'x')
   for (const [input, code, message] of [
-    [wrong, 2, /not a whole Adit key: the checksum does not match/],
-    [next.token.slice(0, -1), 2, /not a whole Adit key \(expected/],
+    [wrong, 2, /not a complete Adit key: the checksum does not match/],
+    [next.token.slice(0, -1), 2, /not a complete Adit key \(expected/],
     ['', 2, /No API key on standard input/],
     [createSecret('key', randomBytes), 1, /this database has no such key/],
   ] as const) {

@@ -26,7 +26,7 @@ const { host } = await openTunnel(
 const withPassword = { headers: { authorization: RIGHT } }
 
 /** The statuses of the responses to these bytes, in order. */
-async function statusesOf(bytes: string): Promise<number[]> {
+async function readStatuses(bytes: string): Promise<number[]> {
   const { head, body } = await sendRaw(edge.url, bytes, 2_000)
   return [...`${head}\r\n\r\n${body}`.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status]) => Number(status))
 }
@@ -78,7 +78,7 @@ test('no method, target, host, version or upgrade gets around a password', async
     ['HTTP/2 upgrade', request(['Connection: Upgrade, HTTP2-Settings', 'Upgrade: h2c']), [401]],
     ['upgrade of the edge', request(['Connection: Upgrade', 'Upgrade: x'], { target: '/.adit/x' }), [404]],
   ]
-  for (const [what, bytes, statuses] of rejected) assert.deepEqual(await statusesOf(bytes), statuses, what)
+  for (const [what, bytes, statuses] of rejected) assert.deepEqual(await readStatuses(bytes), statuses, what)
   assert.equal(local.requests.length, before)
 })
 
@@ -110,15 +110,15 @@ test('only one complete credential in one Authorization header is accepted', asy
     ],
   }
   for (const [what, lines] of Object.entries(headers))
-    assert.deepEqual(await statusesOf(request([CLOSE, ...lines])), [401], what)
+    assert.deepEqual(await readStatuses(request([CLOSE, ...lines])), [401], what)
   // In a trailer, and in a second line of a folded header.
   const trailer = `0\r\nAuthorization: ${RIGHT}\r\n\r\n`
   const chunked = [CLOSE, 'Transfer-Encoding: chunked', 'Trailer: Authorization']
-  assert.deepEqual(await statusesOf(request(chunked, { method: 'POST', body: trailer })), [401])
-  assert.notDeepEqual(await statusesOf(request([CLOSE, `Authorization: x\r\n ${RIGHT}`])), [200])
+  assert.deepEqual(await readStatuses(request(chunked, { method: 'POST', body: trailer })), [401])
+  assert.notDeepEqual(await readStatuses(request([CLOSE, `Authorization: x\r\n ${RIGHT}`])), [200])
   assert.equal(local.requests.length, before)
   for (const accepted of [RIGHT, `basic ${encoded}`, `BASIC   ${encoded}`])
-    assert.deepEqual(await statusesOf(request([CLOSE, `authorization: ${accepted}`])), [200], accepted)
+    assert.deepEqual(await readStatuses(request([CLOSE, `authorization: ${accepted}`])), [200], accepted)
 })
 
 test('every request of a connection is checked on its own', async () => {
@@ -126,7 +126,7 @@ test('every request of a connection is checked on its own', async () => {
   const right = request([`Authorization: ${RIGHT}`])
   const wrong = request([`Authorization: ${basic('ann:wrong password')}`])
   const bytes = [right, request([]), right, wrong, request(['Connection: Upgrade', 'Upgrade: x'])].join('')
-  assert.deepEqual(await statusesOf(bytes), [200, 401, 200, 401, 401])
+  assert.deepEqual(await readStatuses(bytes), [200, 401, 200, 401, 401])
   assert.equal(local.requests.length, before + 2)
 })
 
@@ -349,6 +349,6 @@ test('the password is in no output of the edge', async () => {
   edge.child.kill('SIGTERM')
   const { stdout, stderr } = await edge.ended
   const output = stdout + stderr
-  assert.match(output, /"host":"private\.acme\.tunnels\.test".*"wrong user or password for a tunnel"/)
+  assert.match(output, /"host":"private\.acme\.tunnels\.test".*"tunnel basic auth failed"/)
   assert.ok(!/correct horse|wrong password|Y29ycmVjd/.test(output))
 })

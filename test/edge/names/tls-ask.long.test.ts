@@ -88,7 +88,7 @@ test('a workspace has a limit of hosts with certificates, and those it has stay 
   assert.deepEqual(await statuses(), [200, 200, 429, 200])
   edge.child.kill('SIGTERM')
   const { stderr } = await edge.ended
-  assert.equal(stderr.match(/set ADIT_EDGE_CERTIFICATES_PER_DAY/g)?.length, 1, stderr)
+  assert.equal(stderr.match(/raise ADIT_EDGE_CERTIFICATES_PER_DAY/g)?.length, 1, stderr)
 })
 
 test('unknown hosts cost the control plane a limited number of lookups, and open tunnels none', async (t) => {
