@@ -74,7 +74,7 @@ export interface EdgeOptions
 }
 
 export interface RunningEdge {
-  /** Of the listener, for programs on this machine. */
+  /** The URL of the listener, for programs on this machine. */
   readonly url: string
   readonly metrics: Omit<EdgeSources, 'version'>
   stop(): Promise<void>

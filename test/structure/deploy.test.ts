@@ -38,7 +38,7 @@ const environmentIn = (pattern: RegExp): Record<string, string> =>
 /** Shared by all nodes. */
 const nodeEnvironment = environmentIn(/^ {4}(ADIT_\w+): (.+)$/gm)
 const edgeEnvironment = environmentIn(/^ {6}(ADIT_\w+): (.+)$/gm)
-/** Of an edge, outside its table. */
+/** Settings of an edge that its table does not have. */
 const edgeAccess = ['ADIT_URL', 'ADIT_EDGE_KEY']
 const known = new Set([...Object.keys(settings), ...Object.keys(edgeSettings), ...edgeAccess])
 

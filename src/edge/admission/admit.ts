@@ -84,7 +84,7 @@ interface Opening {
 }
 
 export function createAdmission(options: AdmissionOptions): OpenTunnel {
-  const { verifier, registry, meter, names, tcpTunnels, publicUrl: urlOf } = options
+  const { verifier, registry, meter, names, tcpTunnels, publicUrl } = options
   const hasher = new RuleHasher()
   const openings = new OpeningLimit()
 
@@ -191,7 +191,7 @@ export function createAdmission(options: AdmissionOptions): OpenTunnel {
       const host = `${name}.${tunnelBase}`
       const url =
         registry.atHost(host)?.address.url ??
-        urlOf(host, client.request.type ?? 'http', opening.listener?.port)
+        publicUrl(host, client.request.type ?? 'http', opening.listener?.port)
       const tunnel = describe(opening, result, url)
       const rejected = reject(result, host, client.request)
       const step = rejected ? undefined : nextStep(opening, tunnel, host)

@@ -42,7 +42,7 @@ export class TcpListeners {
     return failure ?? { port, close: () => this.#release(port, shared) }
   }
 
-  /** Stops accepting connections; open ones are kept. */
+  /** Stops accepting connections. Open connections continue. */
   close(): void {
     for (const { server } of this.#byPort.values()) server.close()
   }

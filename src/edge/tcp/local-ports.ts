@@ -168,7 +168,7 @@ class StateFile {
 const serialize = (assignments: readonly Assignment[]) =>
   `${JSON.stringify({ ports: assignments.map((each) => ({ ...each, usedAt: new Date(each.usedAt) })) }, undefined, 2)}\n`
 
-/** Rejects if there is a file that cannot be read: without it, ports would be given to other names. */
+/** Rejects if there is a file that cannot be read: without it, other names would get the ports. */
 async function readAssignments(path: string): Promise<Map<number, Assignment>> {
   const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'ENOENT') throw error

@@ -50,7 +50,7 @@ export class TcpTunnels {
     return portUnavailable(port, listener)
   }
 
-  /** Stops accepting connections; open ones are kept. */
+  /** Stops accepting connections. Open connections continue. */
   drain(): void {
     clearInterval(this.#renewal)
     this.#listeners.close()

@@ -13,7 +13,7 @@ const CLOSE_TIMEOUT_MS = 1_000
 export interface ListenerOptions {
   readonly host: string
   readonly port: number
-  /** Of accepted connections, like the option of the server. */
+  /** The keep-alive delay of accepted connections, like the option of the server. */
   readonly keepAliveInitialDelay?: number
   /** In a worker: those of its primary. If there are none, the cluster module provides one. */
   readonly inheritedSockets?: readonly Socket[]

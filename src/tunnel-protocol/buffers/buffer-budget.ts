@@ -15,9 +15,9 @@ const SHARE_OF_FREE = 1 / 4
 export interface BufferUser {
   /** The bytes that it is accounted for. */
   readonly bufferedBytes: number
-  /** For the budget. */
+  /** The position in the set of its budget. */
   bufferPosition: number
-  /** Of its visitor. */
+  /** The network of its visitor. */
   readonly network: string
   /** Accounts for what its buffers hold now. */
   update(): void

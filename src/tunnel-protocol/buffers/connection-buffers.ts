@@ -33,7 +33,7 @@ export class ConnectionBuffers implements BufferUser, StreamObserver {
     this.#rate = new TransferRate(now)
   }
 
-  /** The visitor's; empty if it is not known. */
+  /** The network of the visitor; empty if it is not known. */
   get network(): string {
     return ''
   }
