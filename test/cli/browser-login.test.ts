@@ -21,7 +21,7 @@ const CODE = /Approve only if the page shows this code: \S*?([A-Z]{4}-[A-Z]{4})/
 const onTerminal = { skip: hasTerminal ? false : NO_TERMINAL }
 
 /** A home folder, and a browser that only records which page it was asked to open. */
-function homeOf(t: Test) {
+function createHome(t: Test) {
   const folder = createFolder(t)
   const opened = join(folder, 'opened')
   const file = join(folder, 'adit/profiles.json')
@@ -45,7 +45,7 @@ test(
   'login opens the browser, and saves the key that is created after the approval',
   onTerminal,
   async (t) => {
-    const { env, file, opened, profiles } = homeOf(t)
+    const { env, file, opened, profiles } = createHome(t)
     const old = { url: server.url, apiKey: 'adit_old', keyId: 'tok_old' }
     writeFileSync(file, JSON.stringify({ current: 'default', profiles: { default: old } }))
     const login = atTerminal(t, ['login', '--url', server.url], env)
@@ -68,7 +68,7 @@ test(
 )
 
 test('a denied login fails, and saves nothing', onTerminal, async (t) => {
-  const { env, file } = homeOf(t)
+  const { env, file } = createHome(t)
   const login = atTerminal(t, ['login', '--url', server.url], env)
   await login.reply(PROMPT, '\r')
   await ann.post('/devices/deny', { code: await codeAt(login) })
@@ -78,7 +78,7 @@ test('a denied login fails, and saves nothing', onTerminal, async (t) => {
 })
 
 test('over SSH no browser is opened, and Ctrl-C cancels', onTerminal, async (t) => {
-  const { env, file, opened } = homeOf(t)
+  const { env, file, opened } = createHome(t)
   const login = atTerminal(t, ['login', '--url', server.url], {
     ...env,
     SSH_CONNECTION: '192.0.2.1 1 192.0.2.2 22',
@@ -111,7 +111,7 @@ async function startOther(t: Test, respond: (path: string) => object | undefined
 
 test('a server without device authorization is offered an API key only', onTerminal, async (t) => {
   const url = await startOther(t, () => undefined)
-  const { env, profiles } = homeOf(t)
+  const { env, profiles } = createHome(t)
   const login = atTerminal(t, ['login', '--url', url], env)
   await login.reply('API key (not shown): ', '\r')
   await login.reply('API key (not shown): ', `${server.key.token}\r`)
@@ -128,7 +128,7 @@ test(
     let page = ''
     let code = 'BCDF-GHJK'
     const url = await startOther(t, () => ({ ...codes, user_code: code, verification_uri_complete: page }))
-    const { env, opened } = homeOf(t)
+    const { env, opened } = createHome(t)
     const login = atTerminal(t, ['login', '--url', url], env)
     for (const hostile of ['file:///etc/passwd', '--version', 'javascript:alert(1)']) {
       page = hostile
@@ -155,7 +155,7 @@ test('a page of another host is shown with a warning, and not opened', onTermina
   const codes = { device_code: 'x', user_code: 'BCDF-GHJK', expires_in: 600, interval: 5 }
   let page = 'https://user:password@evil.test/'
   const url = await startOther(t, () => ({ ...codes, verification_uri_complete: page }))
-  const { env, opened } = homeOf(t)
+  const { env, opened } = createHome(t)
   const login = atTerminal(t, ['login', '--url', url], env)
   await login.reply(PROMPT, '\r')
   await login.reply('is not one of device authorization', '')
@@ -198,7 +198,7 @@ test(
     await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve))
     atEnd(t, () => other.close())
     const url = `http://127.0.0.1:${(other.address() as AddressInfo).port}`
-    const { env, file } = homeOf(t)
+    const { env, file } = createHome(t)
     const login = atTerminal(t, ['login', '--url', url], env)
     for (const [reply, message] of [
       [{ error: 'slow_down' }, 'The code has expired.'],

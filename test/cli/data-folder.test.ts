@@ -10,7 +10,7 @@ import { createFolder } from '../support/databases/create.ts'
 import { serving, startProcess } from '../support/processes/process.ts'
 
 const onLinux = { skip: process.platform !== 'linux' }
-const modeOf = (path: string) => (statSync(path).mode & 0o777).toString(8)
+const fileMode = (path: string) => (statSync(path).mode & 0o777).toString(8)
 
 /** `adit serve` in this directory, without ADIT_DATABASE_URL. */
 const startIn = (t: Test, cwd: string, env: Record<string, string>) =>
@@ -25,7 +25,7 @@ test(
     const server = await startIn(t, clone, { HOME: home })
     await server.waitFor(new RegExp(`"path":"${folder}/adit\\.db".*"using SQLite database"`), 'stderr')
     assert.ok(!existsSync(join(clone, 'data')))
-    assert.deepEqual([folder, join(folder, 'adit.db'), join(folder, 'adit.db.secret')].map(modeOf), [
+    assert.deepEqual([folder, join(folder, 'adit.db'), join(folder, 'adit.db.secret')].map(fileMode), [
       '700',
       '600',
       '600',

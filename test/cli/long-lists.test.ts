@@ -8,12 +8,12 @@ import { run } from '../support/processes/process.ts'
 
 const MANY = 1_200
 
-const environmentOf = ({ config: { database } }: TestServer) => ({
+const databaseEnvironment = ({ config: { database } }: TestServer) => ({
   ADIT_DATABASE_URL: database.engine === 'sqlite' ? `sqlite:${database.path}` : database.url,
 })
 
 /** The rows of a table, without the header. */
-const linesOf = (stdout: string) => stdout.trimEnd().split('\n').slice(1)
+const tableRows = (stdout: string) => stdout.trimEnd().split('\n').slice(1)
 
 const numbered = (index: number) => String(index).padStart(4, '0')
 
@@ -22,7 +22,7 @@ for (const engine of engines) {
     const server = await serve(t, { engine })
     const revoked = await insertRevokedKeys(server.services.store, server.workspace.id, MANY)
     const ids = [server.key.id, ...revoked]
-    const operator = environmentOf(server)
+    const operator = databaseEnvironment(server)
     const user = { ADIT_URL: server.url, ADIT_API_KEY: server.key.token }
     for (const [args, env] of [
       [['admin', 'key', 'list'], operator],
@@ -38,7 +38,7 @@ for (const engine of engines) {
       const { stdout } = await run(t, [...args], env)
       assert.match(stdout, /^ID +(WORKSPACE +ENDS WITH +)?LABEL +CREATED +LAST USED +(EXPIRES +)?STATE\n/)
       assert.deepEqual(
-        linesOf(stdout).map((line) => line.split(' ', 1)[0]),
+        tableRows(stdout).map((line) => line.split(' ', 1)[0]),
         ids,
       )
     }
@@ -78,7 +78,7 @@ for (const engine of engines) {
       await db.insertInto('users').values(users).execute()
       await db.insertInto('members').values(members).execute()
     })
-    const env = environmentOf(server)
+    const env = databaseEnvironment(server)
     const listed = async (...args: string[]) => JSON.parse((await run(t, [...args, '--json'], env)).stdout)
     assert.deepEqual(
       (await listed('admin', 'workspace', 'list')).map(({ slug }: { slug: string }) => slug),
@@ -95,13 +95,13 @@ for (const engine of engines) {
         { slug: `w-${numbered(index + 1)}`, role: 'member' },
       ])
     const table = (await run(t, ['admin', 'user', 'list'], env)).stdout
-    assert.equal(linesOf(table).length, MANY)
+    assert.equal(tableRows(table).length, MANY)
   })
 }
 
 test('an empty list is an empty array as JSON, and a sentence as text', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
-  const env = environmentOf(server)
+  const env = databaseEnvironment(server)
   assert.equal((await run(t, ['admin', 'user', 'list', '--json'], env)).stdout, '[]\n')
   assert.equal((await run(t, ['admin', 'user', 'list'], env)).stdout, 'No users.\n')
 })

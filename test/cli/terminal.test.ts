@@ -15,7 +15,7 @@ const terminalTest = (title: string, body: (t: Test) => Promise<void>) =>
 
 const ESCAPE = '\u001b['
 
-function homeOf(t: Test) {
+function createHome(t: Test) {
   const folder = createFolder(t)
   const profiles = () => JSON.parse(readFileSync(join(folder, 'adit/profiles.json'), 'utf8'))
   return { home: { XDG_CONFIG_HOME: folder, HOME: folder }, profiles }
@@ -23,7 +23,7 @@ function homeOf(t: Test) {
 
 terminalTest('login asks again after a wrong URL or key, and does not show the key', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
-  const { home, profiles } = homeOf(t)
+  const { home, profiles } = createHome(t)
   const login = atTerminal(t, ['login'], home)
   const prompt = 'Server [http://127.0.0.1:8080]: '
   await login.reply(prompt, 'ftp://nowhere\r')
@@ -46,7 +46,7 @@ terminalTest(
   'login with --profile prints that the current profile changed, and how to switch back',
   async (t) => {
     const server = await serve(t, { engine: 'sqlite' })
-    const { home, profiles } = homeOf(t)
+    const { home, profiles } = createHome(t)
     for (const profile of ['one', 'two']) {
       const login = atTerminal(t, ['login', '--url', server.url, '--profile', profile], home)
       await login.reply('API key (not shown): ', `${server.key.token}\r`)
@@ -65,7 +65,7 @@ terminalTest(
 
 terminalTest('revoking a key asks first; anything but yes cancels', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
-  const env = { ...homeOf(t).home, ADIT_URL: server.url, ADIT_API_KEY: server.key.token }
+  const env = { ...createHome(t).home, ADIT_URL: server.url, ADIT_API_KEY: server.key.token }
   const { id } = (await server.post('/tokens', { label: 'old laptop' })).json
   const question = `Revoke API key "old laptop" (${id}), never used? This cannot be undone. [y/N] `
   for (const [typed, message] of [
@@ -87,7 +87,7 @@ terminalTest('revoking a key asks first; anything but yes cancels', async (t) =>
 
 terminalTest('revoking the key that the command itself uses warns first', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
-  const env = { ...homeOf(t).home, ADIT_URL: server.url, ADIT_API_KEY: server.key.token }
+  const env = { ...createHome(t).home, ADIT_URL: server.url, ADIT_API_KEY: server.key.token }
   const warning = /Warning:\S* this command itself uses that key \(ADIT_API_KEY\)/
   const only = atTerminal(t, ['keys', 'revoke', server.key.id], env)
   await only.reply('[y/N] ', '\r')
@@ -119,7 +119,7 @@ terminalTest('the operator is warned before the last key of a workspace is revok
 
 terminalTest('tables have relative times and fit the terminal; identifiers stay whole', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
-  const env = { ...homeOf(t).home, ADIT_URL: server.url, ADIT_API_KEY: server.key.token, NO_COLOR: '1' }
+  const env = { ...createHome(t).home, ADIT_URL: server.url, ADIT_API_KEY: server.key.token, NO_COLOR: '1' }
   const label = 'a label that is much longer than any terminal of eighty columns could ever show'
   const { id } = (await server.post('/tokens', { label })).json
   await server.call('DELETE', `/tokens/${(await server.post('/tokens', { label: 'old' })).json.id}`)
@@ -144,7 +144,7 @@ terminalTest('tables have relative times and fit the terminal; identifiers stay 
 
 terminalTest('color is used on a terminal, unless NO_COLOR or TERM=dumb is set', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
-  const env = { ...homeOf(t).home, ADIT_URL: server.url, ADIT_API_KEY: server.key.token }
+  const env = { ...createHome(t).home, ADIT_URL: server.url, ADIT_API_KEY: server.key.token }
   for (const [more, hasColor] of [
     [{}, true],
     [{ NO_COLOR: '1' }, false],

@@ -12,7 +12,7 @@ import { atEnd, type Test } from '../support/cleanup.ts'
 import { engines } from '../support/databases/create.ts'
 import { freePort } from '../support/processes/ports.ts'
 
-const faultOf = async (call: Promise<unknown>): Promise<Fault> => {
+const catchFault = async (call: Promise<unknown>): Promise<Fault> => {
   try {
     await call
   } catch (error) {
@@ -43,11 +43,11 @@ for (const engine of engines)
     assert.equal((await client.usage.read({ days: 7 })).series.length, 7)
     assert.equal(((await client.description.read()) as { openapi: string }).openapi, '3.1.1')
     assert.deepEqual(await client.tokens.revoke({ id: created.id }), { id: created.id, revoked: true })
-    assert.deepEqual(await faultOf(client.tokens.revoke({ id: created.id })), { error: 'not_found' })
-    const invalid = await faultOf(client.tokens.create({ label: 'x'.repeat(81) }))
+    assert.deepEqual(await catchFault(client.tokens.revoke({ id: created.id })), { error: 'not_found' })
+    const invalid = await catchFault(client.tokens.create({ label: 'x'.repeat(81) }))
     assert.ok(invalid.error === 'invalid_request' && invalid.details[0]?.path === '/body/label')
     await revoke({ ...services, actor: operator, workspaceId: workspace.id }, key.id)
-    const refused = await faultOf(client.workspace.read())
+    const refused = await catchFault(client.workspace.read())
     assert.ok(refused.error === 'unauthorized' && /revoked/.test(refused.message))
   })
 
@@ -58,7 +58,7 @@ test('variant B: reads only', async (t) => {
   assert.equal((await client.usage.read({ days: 1 })).requests, 0)
   assert.equal((await client.tokens.list()).tokens.length, 1)
   const asA = createClient({ baseUrl: url, apiKey: key.token })
-  assert.deepEqual(await faultOf(asA.tokens.create({})), { error: 'not_found' })
+  assert.deepEqual(await catchFault(asA.tokens.create({})), { error: 'not_found' })
 })
 
 test('counts above 2^53 are exact', async (t) => {
@@ -95,7 +95,7 @@ async function startServer(t: Test, onRequest: RequestListener): Promise<string>
 }
 
 /** Passes the first requests to `misbehave`, and proxies the others to the real server. */
-async function inFrontOf(
+async function startProxy(
   t: Test,
   target: string,
   times: number,
@@ -128,7 +128,7 @@ const unavailable: RequestListener = (_request, response) =>
 
 test('503 is retried, and one key is created', async (t) => {
   const { url, key, call } = await serve(t, { engine: 'sqlite' })
-  const client = createClient({ baseUrl: await inFrontOf(t, url, 2, unavailable), apiKey: key.token })
+  const client = createClient({ baseUrl: await startProxy(t, url, 2, unavailable), apiKey: key.token })
   const created = await client.tokens.create({ label: 'once' })
   const { tokens } = (await call('GET', '/tokens')).json
   assert.deepEqual(
@@ -153,7 +153,7 @@ for (const [what, misbehave] of [
     const processing = Object.defineProperty(misbehave.bind(undefined), 'length', {
       value: 3,
     }) as unknown as RequestListener
-    const baseUrl = await inFrontOf(t, url, 2, processing)
+    const baseUrl = await startProxy(t, url, 2, processing)
     const client = createClient({ baseUrl, apiKey: key.token, timeoutMs: 800 })
     const created = await client.tokens.create({ label: 'once' })
     const { tokens } = (await call('GET', '/tokens')).json
@@ -168,12 +168,12 @@ test('a revocation without a response is not retried', async (t) => {
   const { url, key, post } = await serve(t, { engine: 'sqlite' })
   const { id } = (await post('/tokens', {})).json
   let requests = 0
-  const baseUrl = await inFrontOf(t, url, 9, (_request, response) => {
+  const baseUrl = await startProxy(t, url, 9, (_request, response) => {
     requests += 1
     response.destroy()
   })
   const client = createClient({ baseUrl, apiKey: key.token })
-  assert.equal((await faultOf(client.tokens.revoke({ id }))).error, 'unreachable')
+  assert.equal((await catchFault(client.tokens.revoke({ id }))).error, 'unreachable')
   assert.equal(requests, 1)
 })
 
@@ -186,8 +186,8 @@ test('a revocation that timed out at a proxy is not retried: it may have taken e
     response.writeHead(504).end('<html>gateway timeout</html>')
   }
   const processing = Object.defineProperty(gateway.bind(undefined), 'length', { value: 3 }) as RequestListener
-  const client = createClient({ baseUrl: await inFrontOf(t, url, 9, processing), apiKey: key.token })
-  assert.equal((await faultOf(client.tokens.revoke({ id }))).error, 'unreachable')
+  const client = createClient({ baseUrl: await startProxy(t, url, 9, processing), apiKey: key.token })
+  assert.equal((await catchFault(client.tokens.revoke({ id }))).error, 'unreachable')
   assert.equal(requests, 1)
 })
 
@@ -209,7 +209,7 @@ test('responses of other servers are detected, whatever they look like', async (
   })
   const client = createClient({ baseUrl, apiKey: 'k', retries: 0 })
   for (; at < cases.length; at++) {
-    const fault = await faultOf(client.workspace.read())
+    const fault = await catchFault(client.workspace.read())
     assert.equal(fault.error, cases[at]?.[2], String(cases[at]))
     assert.ok('message' in fault && fault.message.length > 10)
   }
@@ -219,22 +219,22 @@ test('a slow body times out too, and the delay between attempts grows', async (t
   const slow = await startServer(t, (_request, response) => {
     response.writeHead(200).write('{"slug":')
   })
-  const fault = await faultOf(
+  const fault = await catchFault(
     createClient({ baseUrl: slow, apiKey: 'k', retries: 0, timeoutMs: 300 }).workspace.read(),
   )
   assert.equal(fault.error, 'timed_out')
-  const gapsOf = async () => {
+  const measureGaps = async () => {
     const times: number[] = []
     const busy = await startServer(t, (_request, response) => {
       times.push(performance.now())
       response.writeHead(503).end('{"error":"unavailable","message":"Not now."}')
     })
-    await faultOf(createClient({ baseUrl: busy, apiKey: 'k' }).workspace.read())
+    await catchFault(createClient({ baseUrl: busy, apiKey: 'k' }).workspace.read())
     assert.equal(times.length, 4)
     return times.slice(1).map((time, index) => time - (times[index] as number))
   }
   // Other work on the machine makes a gap longer, never shorter, so the shortest of several counts.
-  const all = await Promise.all(Array.from({ length: 4 }, gapsOf))
+  const all = await Promise.all(Array.from({ length: 4 }, measureGaps))
   const gaps = [0, 1, 2].map((index) => Math.min(...all.map((one) => one[index] as number)))
   assert.ok((gaps[2] as number) > 2 * (gaps[0] as number), `${gaps.map(Math.round)} ms`)
 })
@@ -247,8 +247,8 @@ test('an id that would change the path sends no request', async (t) => {
   })
   const client = createClient({ baseUrl, apiKey: 'k' })
   for (const id of ['', '.', '..'])
-    assert.deepEqual(await faultOf(client.tokens.revoke({ id })), { error: 'not_found' })
-  assert.equal((await faultOf(client.tokens.revoke({ id: '\ud800' }))).error, 'invalid_request')
+    assert.deepEqual(await catchFault(client.tokens.revoke({ id })), { error: 'not_found' })
+  assert.equal((await catchFault(client.tokens.revoke({ id: '\ud800' }))).error, 'invalid_request')
   assert.equal(requests, 0)
 })
 
@@ -267,7 +267,7 @@ test('Retry-After is respected, up to 30 seconds', async (t) => {
     response.writeHead(429, { 'retry-after': '3600' }).end('{"error":"rate_limited","message":"Slow down."}'),
   )
   const startedAt = performance.now()
-  const fault = await faultOf(createClient({ baseUrl: blocking, apiKey: 'k' }).workspace.read())
+  const fault = await catchFault(createClient({ baseUrl: blocking, apiKey: 'k' }).workspace.read())
   assert.equal(fault.error, 'rate_limited')
   assert.ok(performance.now() - startedAt < 5_000)
 })
@@ -282,25 +282,25 @@ test('a call can be aborted, during an attempt and between attempts', async (t) 
     const call = createClient({ baseUrl, apiKey: 'k' }).workspace.read(undefined, {
       signal: AbortSignal.timeout(300),
     })
-    assert.equal((await faultOf(call)).error, 'aborted')
+    assert.equal((await catchFault(call)).error, 'aborted')
     assert.ok(performance.now() - startedAt < 5_000)
   }
 })
 
 test('unreachable, slow and foreign servers have distinct errors, and invalid options throw', async (t) => {
   const options = { apiKey: 'k', retries: 0, timeoutMs: 300 }
-  const unreachable = await faultOf(
+  const unreachable = await catchFault(
     createClient({ baseUrl: `http://127.0.0.1:${await freePort()}`, ...options }).workspace.read(),
   )
   assert.ok(
     unreachable.error === 'unreachable' && /cannot be reached: .*ECONNREFUSED/.test(unreachable.message),
   )
-  const silent = await faultOf(
+  const silent = await catchFault(
     createClient({ baseUrl: await startServer(t, () => {}), ...options }).workspace.read(),
   )
   assert.ok(silent.error === 'timed_out' && /did not respond within 0\.3 s/.test(silent.message))
   const other = await startServer(t, (_request, response) => response.end('<html>hello</html>'))
-  const garbage = await faultOf(createClient({ baseUrl: other, ...options }).workspace.read())
+  const garbage = await catchFault(createClient({ baseUrl: other, ...options }).workspace.read())
   assert.ok(garbage.error === 'unreadable' && /is not from an Adit server/.test(garbage.message))
   for (const baseUrl of ['adit.example.com', 'http://me:pw@host', 'http://host/?q', 'http://host/#h'])
     assert.throws(

@@ -54,7 +54,7 @@ async function setUp(
   return { server, relay, folder, notices, start, leave }
 }
 
-const usageOf = async (server: TestServer, query = 'days=2') =>
+const readUsage = async (server: TestServer, query = 'days=2') =>
   (await server.call('GET', `/usage?${query}`)).json
 
 const waiting = (folder: string): string =>
@@ -80,7 +80,7 @@ for (const engine of engines) {
     meter.rejected('acme')
     const before = Date.now()
     await meter.stop()
-    const usage = await usageOf(server)
+    const usage = await readUsage(server)
     assert.equal(usage.totalBytes, 3 * 5050)
     assert.equal(usage.peakTunnels, 3)
     assert.equal(usage.eventCount, 6)
@@ -163,7 +163,7 @@ test('a tunnel that is open across midnight counts on both days, and so does its
   meter.transferred('acme', { bytesIn: 5 })
   now = Date.parse('2026-11-15T00:03:00.000Z')
   await meter.stop()
-  const { series } = await usageOf(server)
+  const { series } = await readUsage(server)
   assert.deepEqual(
     series.map(({ bytes, peakTunnels }: { bytes: number; peakTunnels: number }) => ({ bytes, peakTunnels })),
     [
@@ -183,7 +183,7 @@ test('while the control plane is unreachable usage is spooled, and reported afte
   await until('later usage too', () => waiting(folder).includes('"bytesIn":42'))
   await until('its size is known', () => meter.spoolBytes() === Buffer.byteLength(waiting(folder)))
   relay.mend()
-  await until('it has arrived', async () => (await usageOf(server)).totalBytes === 42)
+  await until('it has arrived', async () => (await readUsage(server)).totalBytes === 42)
   await until('the spool is empty', () => waiting(folder) === '' && meter.spoolBytes() === 0)
   await until('both notices', () => notices.length === 2)
   assert.match(notices[0] as string, /^Failed to report usage, kept in .+: http:.+ cannot be reached/)
@@ -206,12 +206,12 @@ test('a report whose response was lost is retried and counts once', async (t) =>
   const meter = await start()
   relay.hold()
   meter.transferred('acme', { bytesIn: 10 })
-  await until('the report has arrived', async () => (await usageOf(server)).totalBytes === 10)
+  await until('the report has arrived', async () => (await readUsage(server)).totalBytes === 10)
   relay.cut()
   meter.transferred('acme', { bytesIn: 5 })
   relay.release()
   relay.mend()
-  await until('the rest has arrived', async () => (await usageOf(server)).totalBytes === 15)
+  await until('the rest has arrived', async () => (await readUsage(server)).totalBytes === 15)
 })
 
 test('at the limit peaks and totals are kept, and further workspaces are not counted', async (t) => {
@@ -233,7 +233,7 @@ test('at the limit peaks and totals are kept, and further workspaces are not cou
   await until('the notice', () => notices.some((line) => line.startsWith('Too much unreported usage')))
   relay.mend()
   await meter.stop()
-  const usage = await usageOf(server)
+  const usage = await readUsage(server)
   assert.equal(usage.totalBytes, 101)
   assert.equal(usage.peakTunnels, 8)
   const first = await server.services.store.db
@@ -252,7 +252,7 @@ test('rejected usage is logged once and dropped', async (t) => {
   }
   await until('it is dropped', () => waiting(folder) === '')
   meter.transferred('acme', { bytesIn: 1 })
-  await until('the rest arrives', async () => (await usageOf(server)).totalBytes === 1)
+  await until('the rest arrives', async () => (await readUsage(server)).totalBytes === 1)
   await until('both notices', () => notices.length === 2)
   assert.deepEqual(notices, [
     'The control plane rejected part of the usage: unknown_workspace.',
@@ -277,7 +277,7 @@ test('usage ahead of the control plane’s clock is retried until it is accepted
   await until('it is rejected', () => notices.some((line) => line.includes('in_future')))
   await until('it stays spooled', () => waiting(folder).includes('acme'))
   ahead = 0
-  await until('it is accepted', async () => (await usageOf(server)).totalBytes === 1)
+  await until('it is accepted', async () => (await readUsage(server)).totalBytes === 1)
 })
 
 test('usage that a full day rejects stays spooled until the operator resets the day', async (t) => {
@@ -311,7 +311,7 @@ test('usage that a full day rejects stays spooled until the operator resets the 
   assert.equal(usageOfOther.totalBytes, 3)
   await until('it stays spooled', () => waiting(folder).includes('"bytesIn":40'))
   await resetUsage(server.services, operator, { workspace: 'acme', day, edge: 'edge_absurd' })
-  await until('both have arrived', async () => (await usageOf(server)).totalBytes === 43)
+  await until('both have arrived', async () => (await readUsage(server)).totalBytes === 43)
   await until('the spool is empty', () => waiting(folder) === '')
 })
 
@@ -331,7 +331,7 @@ test('usage rejected for too many epochs stays spooled until the operator resets
   await until('it is rejected', () => notices.some((line) => line.includes('too_many_epochs')))
   await until('it stays spooled', () => waiting(folder).includes('"bytesIn":40'))
   await resetUsage(server.services, operator, { workspace: 'acme', day, edge: edgeId })
-  await until('it arrived', async () => (await usageOf(server)).totalBytes === 40)
+  await until('it arrived', async () => (await readUsage(server)).totalBytes === 40)
   await until('the spool is empty', () => waiting(folder) === '')
 })
 
@@ -344,7 +344,7 @@ test('a malformed spool file is quarantined, and the others are sent', async (t)
   leave('a', '[{"epoch":')
   leave('b', JSON.stringify(left))
   await start()
-  await until('the other is sent', async () => (await usageOf(server)).totalBytes === 3)
+  await until('the other is sent', async () => (await readUsage(server)).totalBytes === 3)
   await until('the spool is empty', () => waiting(folder) === '')
   const quarantined = readdirSync(folder).filter((name) => name.startsWith('usage-'))
   assert.match(quarantined.join(), /^usage-[0-9a-f]{16}-a\.json\.bad$/)
@@ -363,7 +363,7 @@ test('a folder that is not writable fails the start, and one that is lost later 
   await sleep(300)
   rmSync(doomed, { recursive: true })
   meter.transferred('acme', { bytesIn: 9 })
-  await until('it is reported', async () => (await usageOf(server)).totalBytes === 9)
+  await until('it is reported', async () => (await readUsage(server)).totalBytes === 9)
   assert.ok(notices.some((line) => line.startsWith(`Failed to write usage to ${doomed}`)))
   mkdirSync(doomed)
   meter.transferred('acme', { bytesIn: 1 })
@@ -377,7 +377,7 @@ test('rejected files of an earlier run are quarantined, and block nothing', asyn
   writeFileSync(join(folder, 'usage-c.json.new'), 'half a draft')
   const meter = await start()
   meter.transferred('acme', { bytesIn: 5 })
-  await until('it arrives', async () => (await usageOf(server)).totalBytes === 5)
+  await until('it arrives', async () => (await readUsage(server)).totalBytes === 5)
   await until(
     'they are quarantined',
     () => readdirSync(folder).filter((name) => name.endsWith('.bad')).length === 2,
@@ -430,7 +430,7 @@ test('a clock that jumps forward and back loses no usage', async (t) => {
   let ahead = 0
   const { server, start } = await setUp(t, { clock: () => base })
   const meter = await start({ clock: () => base + ahead })
-  const arrived = (bytes: number) => async () => (await usageOf(server)).totalBytes === bytes
+  const arrived = (bytes: number) => async () => (await readUsage(server)).totalBytes === bytes
   meter.transferred('acme', { bytesIn: 1000 })
   await until('the first arrives', arrived(1000))
   ahead = 3 * 86_400_000

@@ -15,7 +15,7 @@ import { atEnd, type Test } from '../support/cleanup.ts'
 import { engines } from '../support/databases/create.ts'
 import { until } from '../support/until.ts'
 
-/** Of the guarantee: within so long of the limit no edge carries traffic, and of a raised one all do. */
+/** The guarantee: within so long of reaching a limit no edge carries traffic, and of raising it all do. */
 const REACTION_MS = 10_000
 /** Bytes at a time; not a divisor of the limit. */
 const STEP = 3_999_999

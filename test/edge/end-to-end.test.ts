@@ -26,7 +26,7 @@ const HEADERS_MAX = 20_000
 /** After this, usage is spooled. */
 const SPOOLED_MS = 1_300
 
-const usageOf = async (plane: Pick<Plane, 'url'>, key: string) =>
+const readUsage = async (plane: Pick<Plane, 'url'>, key: string) =>
   (await caller(`${plane.url}/api/v1`, key)('GET', '/usage?days=1')).json as {
     totalBytes: number
     peakTunnels: number
@@ -93,7 +93,7 @@ test('two edges and four tunnels of two workspaces: usage equals what the edges 
       sum(own, ({ requests }) => requests),
       sum(clients, ({ requests }) => requests),
     )
-    const { totalBytes, peakTunnels, eventCount } = await usageOf(plane, keys[slug])
+    const { totalBytes, peakTunnels, eventCount } = await readUsage(plane, keys[slug])
     assert.equal(
       totalBytes,
       sum(own, ({ bytesIn, bytesOut }) => bytesIn + bytesOut),
@@ -183,7 +183,7 @@ test('edge and control plane are killed during transfers and restarted: spooled 
   edge.child.kill('SIGTERM')
   const { stderr } = await edge.ended
 
-  const { totalBytes } = await usageOf(again, key)
+  const { totalBytes } = await readUsage(again, key)
   const left = await readdir(edge.folder)
   const least = sum(kept, ({ bytesIn, bytesOut }) => bytesIn + bytesOut)
   t.diagnostic(`${totalBytes} bytes counted, ${least} spooled, ${lostAtMost} more in interrupted transfers`)

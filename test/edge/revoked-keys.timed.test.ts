@@ -50,7 +50,7 @@ for (const [by, revoke] of Object.entries(revocations))
     })
     const socket = await openSocket(edge, tunnel.host)
     const closed = once(socket, 'close')
-    await revoke(plane, await idOf(plane, key))
+    await revoke(plane, await findKeyId(plane, key))
     const acknowledged = performance.now()
     await closed
     await until('the tunnel is closed', async () => (await fetchHost(edge, tunnel.host)).status === 404)
@@ -83,7 +83,7 @@ test('a key that expires: its tunnels are closed at that instant, and the tunnel
 })
 
 /** The id of a key, from the edge API. */
-async function idOf(plane: Plane, key: string): Promise<string> {
+async function findKeyId(plane: Plane, key: string): Promise<string> {
   const credential = await plane.admin('edge', 'create', `asks-${Date.now()}`)
   const response = await fetch(`${plane.url}/edge/v1/keys/verify`, {
     method: 'POST',

@@ -17,7 +17,7 @@ export type TransportName = (typeof transports)[number]
 export interface Access {
   url: string
   apiKey: string
-  /** Of requests over HTTP. */
+  /** Headers of requests over HTTP. */
   headers?: Record<string, string>
 }
 
@@ -80,7 +80,8 @@ export async function connectAgent(
   }
 }
 
-export const namesOf = async ({ client }: Agent) => (await client.listTools()).tools.map(({ name }) => name)
+export const listToolNames = async ({ client }: Agent) =>
+  (await client.listTools()).tools.map(({ name }) => name)
 
 /** Sends messages to standard input and ends it; returns standard output. */
 export async function exchangeLines(t: Test, { url, apiKey }: Access, messages: object[]): Promise<string> {

@@ -7,7 +7,7 @@ import { McpSlots } from '../../src/server/http/api/mcp-slots.ts'
 import { serve } from '../support/api/server.ts'
 import { until } from '../support/until.ts'
 import { type Access, callMessage, postMessage } from './agent.ts'
-import { BATCH_MAX, batchOf, listCall, PER_KEY_MAX, startNode } from './large-batches.ts'
+import { BATCH_MAX, createBatch, listCall, PER_KEY_MAX, startNode } from './large-batches.ts'
 
 const PER_WORKSPACE_MAX = 8
 
@@ -20,12 +20,12 @@ interface Response {
 test('a batch has at most 10 messages, each request with a unique id', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
   const access = { url: server.url, apiKey: server.key.token }
-  const small = (await (await postMessage(access, batchOf(BATCH_MAX))).json()) as Response[]
+  const small = (await (await postMessage(access, createBatch(BATCH_MAX))).json()) as Response[]
   assert.deepEqual(
     small.map(({ id, result }) => [id, result?.structuredContent.tokens.length]),
     Array.from({ length: BATCH_MAX }, (_, id) => [id, 1]),
   )
-  const rejected = await postMessage(access, batchOf(BATCH_MAX + 1))
+  const rejected = await postMessage(access, createBatch(BATCH_MAX + 1))
   assert.equal(rejected.status, 400)
   assert.deepEqual(await rejected.json(), {
     jsonrpc: '2.0',
@@ -43,7 +43,7 @@ test('a batch has at most 10 messages, each request with a unique id', async (t)
 test('after 1 MiB of results, the remaining calls of a batch are rejected before they run', async (t) => {
   const { access } = await startNode(t, 'sqlite')
   const create = callMessage(99, 'create_api_key', { label: 'never created' })
-  const batch = [...batchOf(BATCH_MAX - 1), create]
+  const batch = [...createBatch(BATCH_MAX - 1), create]
   const responses = (await (await postMessage(access, batch)).json()) as Response[]
   assert.deepEqual(
     responses.map(({ id }) => id),
@@ -63,23 +63,23 @@ test('a key has at most 4 requests in progress and its workspace 8; more are rej
     const statuses = (await Promise.all(sent)).map(({ status }) => status)
     return statuses.every((status) => status === 200)
   }
-  const send = (each: Access[]) => Promise.all(each.map((one) => postMessage(one, batchOf(BATCH_MAX))))
+  const send = (each: Access[]) => Promise.all(each.map((one) => postMessage(one, createBatch(BATCH_MAX))))
 
-  const ofOne = await send(Array(20).fill(access))
-  const rejected = ofOne.find(({ status }) => status === 429)
+  const responsesOfOneKey = await send(Array(20).fill(access))
+  const rejected = responsesOfOneKey.find(({ status }) => status === 429)
   assert.ok(rejected, 'none was rejected')
   assert.equal(rejected.headers.get('retry-after'), '1')
   const { error } = (await rejected.json()) as Response
   assert.equal(error?.code, -32000)
   assert.match(error?.message ?? '', /^rate_limited: This API key has 4 requests in progress\. Try again/)
-  const { length: served } = ofOne.filter(({ status }) => status === 200)
+  const { length: served } = responsesOfOneKey.filter(({ status }) => status === 200)
   assert.ok(served >= PER_KEY_MAX, `${served} were served`)
-  for (const response of ofOne) await response.arrayBuffer().catch(() => undefined)
+  for (const response of responsesOfOneKey) await response.arrayBuffer().catch(() => undefined)
   await until('the slots are free again', () => allSucceed(PER_KEY_MAX))
 
-  const ofAll = await send(accesses.flatMap((one) => Array(PER_KEY_MAX).fill(one)))
-  const texts = await Promise.all(ofAll.map((response) => response.text()))
-  assert.ok(ofAll.filter(({ status }) => status === 200).length >= PER_WORKSPACE_MAX)
+  const responsesOfAllKeys = await send(accesses.flatMap((one) => Array(PER_KEY_MAX).fill(one)))
+  const texts = await Promise.all(responsesOfAllKeys.map((response) => response.text()))
+  assert.ok(responsesOfAllKeys.filter(({ status }) => status === 200).length >= PER_WORKSPACE_MAX)
   assert.ok(texts.some((text) => text.includes('This workspace has 8 requests in progress.')))
 })
 
@@ -96,7 +96,7 @@ test('slots are released when clients disconnect', async (t) => {
           accept: 'application/json, text/event-stream',
           'content-type': 'application/json',
         },
-        body: JSON.stringify(batchOf(BATCH_MAX)),
+        body: JSON.stringify(createBatch(BATCH_MAX)),
       }).catch(() => undefined),
     )
     // While they are in progress, or at the latest when they are complete.

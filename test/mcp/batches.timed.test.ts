@@ -5,7 +5,7 @@ import { engines } from '../support/databases/create.ts'
 import { assertUndelayed } from '../support/network/latency.ts'
 import { peakBytes } from '../support/processes/resources.ts'
 import { postMessage } from './agent.ts'
-import { BATCH_MAX, batchOf, PER_KEY_MAX, startNode } from './large-batches.ts'
+import { BATCH_MAX, createBatch, PER_KEY_MAX, startNode } from './large-batches.ts'
 
 const RESPONSE_BYTES_MAX = 3 * 1024 * 1024
 const GROWTH_MAX_BYTES = 400 * 1024 * 1024
@@ -19,7 +19,7 @@ for (const engine of engines)
     const targets = [{ url: `${node.api}/workspace`, key: access.apiKey }, { url: `${node.url}/healthz` }]
     const send = async (until: number) => {
       while (performance.now() < until) {
-        const response = await postMessage(access, batchOf(BATCH_MAX))
+        const response = await postMessage(access, createBatch(BATCH_MAX))
         assert.equal(response.status, 200)
         const { byteLength } = await response.arrayBuffer()
         assert.ok(byteLength < RESPONSE_BYTES_MAX, `a response of ${byteLength} bytes`)

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { rename, serve } from '../support/api/server.ts'
-import { connectAgent, namesOf, transports } from './agent.ts'
+import { connectAgent, listToolNames, transports } from './agent.ts'
 
 for (const transport of transports) {
   test(`${transport}: invalid arguments are reported by name, and the call has no effect`, async (t) => {
@@ -68,7 +68,7 @@ for (const transport of transports) {
   test(`${transport}: in variant B no tool creates or revokes keys, and calling one explains why`, async (t) => {
     const server = await serve(t, { engine: 'sqlite', env: { ADIT_API_VARIANT: 'B' } })
     const agent = await connectAgent(t, transport, { url: server.url, apiKey: server.key.token })
-    assert.deepEqual(await namesOf(agent), ['get_workspace', 'list_api_keys', 'get_usage'])
+    assert.deepEqual(await listToolNames(agent), ['get_workspace', 'list_api_keys', 'get_usage'])
     for (const name of ['create_api_key', 'revoke_api_key']) {
       const { failed, text } = await agent.call(name, name === 'revoke_api_key' ? { id: server.key.id } : {})
       assert.equal(failed, true)
@@ -99,13 +99,13 @@ test('http: every request of an agent counts towards the rate limit, and the err
   const server = await serve(t, { engine: 'sqlite', env: { ADIT_RATE_LIMIT: '8' } })
   // One for the discovery, one for a list, and two for each call: itself, and its request to the API.
   const agent = await connectAgent(t, 'http', { url: server.url, apiKey: server.key.token })
-  await namesOf(agent)
+  await listToolNames(agent)
   for (let call = 0; call < 2; call++) assert.equal((await agent.call('get_workspace')).failed, false)
-  await namesOf(agent)
+  await listToolNames(agent)
   const { failed, text } = await agent.call('get_workspace')
   assert.equal(failed, true)
   assert.match(text, /^rate_limited: Too many requests.*\nWait \d+ s, then call again\.$/)
-  await assert.rejects(namesOf(agent), /rate_limited/)
+  await assert.rejects(listToolNames(agent), /rate_limited/)
 })
 
 test('stdio: a key that is revoked during the session is reported, and the process continues', async (t) => {
@@ -117,7 +117,7 @@ test('stdio: a key that is revoked during the session is reported, and the proce
     assert.equal(failed, true)
     assert.match(text, /^unauthorized: This API key was revoked\. .*\n.*Ask the user for another one/)
   }
-  assert.equal((await namesOf(agent)).length, 5)
+  assert.equal((await listToolNames(agent)).length, 5)
 })
 
 test('stdio: an unreachable server is reported, with different hints for reads and writes', async (t) => {

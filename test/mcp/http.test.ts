@@ -8,7 +8,7 @@ import { startServing } from '../support/processes/process.ts'
 import { callMessage, connectAgent, postMessage } from './agent.ts'
 
 const list = { jsonrpc: '2.0', id: 1, method: 'tools/list' }
-const accessOf = (server: TestServer) => ({ url: server.url, apiKey: server.key.token })
+const apiAccess = (server: TestServer) => ({ url: server.url, apiKey: server.key.token })
 
 for (const engine of engines)
   test(`${engine}: without a valid API key every request is 401, whatever is sent`, async (t) => {
@@ -35,7 +35,7 @@ for (const engine of engines)
 
 test('a key that is revoked during the session is rejected', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
-  const agent = await connectAgent(t, 'http', accessOf(server))
+  const agent = await connectAgent(t, 'http', apiAccess(server))
   assert.equal((await agent.call('revoke_api_key', { id: server.key.id })).failed, false)
   await assert.rejects(agent.call('get_workspace'), /revoked/)
 })
@@ -51,7 +51,7 @@ test('an agent sees only the workspace of its key', async (t) => {
 
 test('there are no sessions: no session id is returned, and any request can be the first', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
-  const response = await postMessage(accessOf(server), callMessage(7, 'get_workspace'))
+  const response = await postMessage(apiAccess(server), callMessage(7, 'get_workspace'))
   assert.equal(response.status, 200)
   assert.equal(response.headers.get('mcp-session-id'), null)
   assert.match(response.headers.get('content-type') ?? '', /^application\/json/)
@@ -77,7 +77,7 @@ test('GET and DELETE are 405, after authentication', async (t) => {
 
 test('malformed messages are rejected, never an internal error', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
-  const access = accessOf(server)
+  const access = apiAccess(server)
   const messages: [body: string, status: number, headers?: Record<string, string>][] = [
     ['{', 400],
     ['', 400],
@@ -112,7 +112,7 @@ test('every request of a batch gets a response, even if the batch cancels it', a
   const server = await serve(t, { engine: 'sqlite' })
   const cancel = { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 2 } }
   const batch = [list, callMessage(2, 'get_workspace'), callMessage(3, 'no_such'), cancel]
-  const response = await postMessage(accessOf(server), batch)
+  const response = await postMessage(apiAccess(server), batch)
   const results = (await response.json()) as { id: number; result?: object; error?: object }[]
   assert.deepEqual(
     results.map(({ id, error }) => [id, error !== undefined]),
@@ -126,7 +126,7 @@ test('every request of a batch gets a response, even if the batch cancels it', a
 
 test('other origins cannot read the responses', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
-  const response = await postMessage(accessOf(server), list, { origin: 'https://elsewhere.example' })
+  const response = await postMessage(apiAccess(server), list, { origin: 'https://elsewhere.example' })
   assert.equal(response.headers.get('access-control-allow-origin'), null)
   const preflight = await fetch(`${server.url}/mcp`, {
     method: 'OPTIONS',

@@ -13,7 +13,7 @@ export const PER_KEY_MAX = 4
 
 /** The tool with the largest result. */
 export const listCall = (id: number) => callMessage(id, 'list_api_keys', { limit: 1_000 })
-export const batchOf = (count: number) => Array.from({ length: count }, (_, index) => listCall(index))
+export const createBatch = (count: number) => Array.from({ length: count }, (_, index) => listCall(index))
 
 export async function startNode(t: TestContext, engine: Engine) {
   const server = await serve(t, { engine })

@@ -6,13 +6,13 @@ import {
   SUPPORTED_PROTOCOL_VERSIONS,
 } from '@modelcontextprotocol/client'
 import { serve, type TestServer } from '../support/api/server.ts'
-import { callMessage, connectAgent, exchangeLines, namesOf, postMessage, transports } from './agent.ts'
+import { callMessage, connectAgent, exchangeLines, listToolNames, postMessage, transports } from './agent.ts'
 
 const LATEST = '2026-07-28'
 /** The first one of MCP is of 2024-11-05; the SDK knows a draft before it. */
 const LEGACY = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05']
 
-const accessOf = ({ url, key }: TestServer) => ({ url, apiKey: key.token })
+const apiAccess = ({ url, key }: TestServer) => ({ url, apiKey: key.token })
 const optionsFor = (revision: string) =>
   revision === LATEST
     ? { versionNegotiation: { mode: { pin: revision } } }
@@ -29,11 +29,11 @@ for (const transport of transports)
   test(`${transport}: an agent of any revision lists tools, calls them and gets errors`, async (t) => {
     const server = await serve(t, { engine: 'sqlite' })
     for (const revision of [LATEST, ...LEGACY]) {
-      const agent = await connectAgent(t, transport, accessOf(server), optionsFor(revision))
+      const agent = await connectAgent(t, transport, apiAccess(server), optionsFor(revision))
       assert.equal(agent.client.getNegotiatedProtocolVersion(), revision)
       assert.equal(agent.client.getServerVersion()?.name, 'adit')
       assert.match(agent.client.getInstructions() ?? '', /^Adit is the control plane/)
-      assert.equal((await namesOf(agent)).length, 5)
+      assert.equal((await listToolNames(agent)).length, 5)
       assert.equal((await agent.call('get_workspace')).data.slug, 'acme')
       assert.match((await agent.call('revoke_api_key', { id: 'tok_none' })).text, /^not_found: /)
       await agent.client.close()
@@ -42,7 +42,7 @@ for (const transport of transports)
 
 for (const transport of transports)
   test(`${transport}: an agent that negotiates gets the latest revision`, async (t) => {
-    const agent = await connectAgent(t, transport, accessOf(await serve(t, { engine: 'sqlite' })))
+    const agent = await connectAgent(t, transport, apiAccess(await serve(t, { engine: 'sqlite' })))
     assert.equal(agent.client.getNegotiatedProtocolVersion(), LATEST)
   })
 
@@ -65,7 +65,7 @@ interface Response {
 }
 
 test('http: requests of the latest revision are checked, and get JSON without a session', async (t) => {
-  const access = accessOf(await serve(t, { engine: 'sqlite' }))
+  const access = apiAccess(await serve(t, { engine: 'sqlite' }))
   const send = async ({ body, headers }: { body: unknown; headers: Record<string, string> }) => {
     const response = await postMessage(access, body, headers)
     assert.match(response.headers.get('content-type') ?? '', /^application\/json/)
@@ -91,7 +91,7 @@ test('http: requests of the latest revision are checked, and get JSON without a 
 })
 
 test('http: malformed requests of the latest revision are rejected, never an internal error', async (t) => {
-  const access = accessOf(await serve(t, { engine: 'sqlite' }))
+  const access = apiAccess(await serve(t, { engine: 'sqlite' }))
   const { body, headers } = modern({ method: 'tools/list' })
   const messages: [body: unknown, status: number, code: number, headers?: Record<string, string>][] = [
     [[body], 400, -32600],
@@ -111,7 +111,7 @@ test('http: malformed requests of the latest revision are rejected, never an int
 })
 
 test('http: a subscription is rejected, so that no request stays open', async (t) => {
-  const access = accessOf(await serve(t, { engine: 'sqlite' }))
+  const access = apiAccess(await serve(t, { engine: 'sqlite' }))
   const listen = modern({
     method: 'subscriptions/listen',
     params: { notifications: { toolsListChanged: true } },
@@ -123,7 +123,7 @@ test('http: a subscription is rejected, so that no request stays open', async (t
 })
 
 test('stdio: requests of the latest revision get a response, also those that are pending at the end', async (t) => {
-  const access = accessOf(await serve(t, { engine: 'sqlite' }))
+  const access = apiAccess(await serve(t, { engine: 'sqlite' }))
   const calls = [1, 2, 3].map((id) => ({ ...modern(callMessage(id, 'get_usage')).body, id }))
   const written = await exchangeLines(t, access, calls)
   const responses = written

@@ -6,7 +6,7 @@ import { test } from 'node:test'
 import { serve } from '../support/api/server.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
 import { freePort } from '../support/processes/ports.ts'
-import { callMessage, connectAgent, exchangeLines, namesOf } from './agent.ts'
+import { callMessage, connectAgent, exchangeLines, listToolNames } from './agent.ts'
 
 const hello = {
   jsonrpc: '2.0',
@@ -41,7 +41,7 @@ test('with an unreachable server, listing and calling fail; they work once it is
   )
   assert.match((await agent.call('get_workspace')).text, /^unreachable: /)
   await forward(t, port, server.url)
-  assert.equal((await namesOf(agent)).length, 5)
+  assert.equal((await listToolNames(agent)).length, 5)
   assert.equal((await agent.call('get_workspace')).data.slug, 'acme')
 })
 

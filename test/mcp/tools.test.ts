@@ -8,7 +8,7 @@ import { type Variant, variants } from '../../src/contract/variants.ts'
 import { serve } from '../support/api/server.ts'
 import { engines } from '../support/databases/create.ts'
 import { insertRevokedKeys } from '../support/databases/many-keys.ts'
-import { connectAgent, namesOf, transports } from './agent.ts'
+import { connectAgent, listToolNames, transports } from './agent.ts'
 
 const reading = ['get_workspace', 'list_api_keys', 'get_usage']
 const writing = ['create_api_key', 'revoke_api_key']
@@ -70,7 +70,7 @@ for (const variant of ['A', 'B'] as const) {
     const agent = await connectAgent(t, 'http', { url: server.url, apiKey: server.key.token })
     const operations = (variants[variant] as readonly Operation[]).filter(({ tool }) => tool)
     assert.deepEqual(
-      await namesOf(agent),
+      await listToolNames(agent),
       operations.map(({ tool }) => tool?.name),
     )
     const { tools } = await agent.client.listTools()
@@ -102,15 +102,15 @@ for (const transport of transports)
     const revoked = await insertRevokedKeys(server.services.store, server.workspace.id, 1_200)
     const ids = [server.key.id, ...revoked]
     const agent = await connectAgent(t, transport, { url: server.url, apiKey: server.key.token })
-    const idsOf = (data: { tokens: { id: string }[] }) => data.tokens.map(({ id }) => id)
+    const keyIds = (data: { tokens: { id: string }[] }) => data.tokens.map(({ id }) => id)
     const first = await agent.call('list_api_keys')
-    assert.deepEqual(idsOf(first.data), ids.slice(0, 100))
+    assert.deepEqual(keyIds(first.data), ids.slice(0, 100))
     assert.match(first.text, new RegExp(`There may be more: call again with cursor "${ids[99]}"\\.\\n`))
     const next = await agent.call('list_api_keys', { cursor: ids[99] })
-    assert.deepEqual(idsOf(next.data), ids.slice(100, 200))
+    assert.deepEqual(keyIds(next.data), ids.slice(100, 200))
     const large = await agent.call('list_api_keys', { cursor: ids[199], limit: 1000 })
-    assert.deepEqual(idsOf(large.data), ids.slice(200, 1_200))
+    assert.deepEqual(keyIds(large.data), ids.slice(200, 1_200))
     const last = await agent.call('list_api_keys', { cursor: ids[1_199], limit: 1000 })
-    assert.deepEqual(idsOf(last.data), ids.slice(1_200))
+    assert.deepEqual(keyIds(last.data), ids.slice(1_200))
     assert.doesNotMatch(last.text, /There may be more/)
   })

@@ -35,7 +35,7 @@ export function planExchange(random: Random, token: string): Exchange {
   }
 }
 
-const bodyOf = ({ token, size }: Pick<Exchange, 'token' | 'size'>) =>
+const createBody = ({ token, size }: Pick<Exchange, 'token' | 'size'>) =>
   Buffer.alloc(size, `${token};`, 'latin1')
 
 /** The local server: the plan is in the path, so that it has no state that could hide a confusion. */
@@ -43,7 +43,7 @@ export function answer(onViolation: (text: string) => void): RequestListener {
   return async (incoming, response) => {
     const [, token = '', plan, size] = (incoming.url ?? '').split('/')
     const { socket } = incoming
-    const body = bodyOf({ token, size: Number(size) })
+    const body = createBody({ token, size: Number(size) })
     // The client aborted its upload, or this server does so below.
     response.on('error', () => {})
     if (plan === 'reset') return void socket.resetAndDestroy()
@@ -102,7 +102,7 @@ export async function exchange(
   // A reset may follow the response, or what this client aborts.
   sent.on('error', () => {})
   try {
-    sent.end(upload ? bodyOf(plan) : '')
+    sent.end(upload ? createBody(plan) : '')
     if (client === 'abort') {
       await once(sent, 'finish')
       sent.destroy()
@@ -122,7 +122,7 @@ export class Violation extends Error {}
 
 async function checkResponse(response: IncomingMessage, plan: Exchange) {
   const { token, client } = plan
-  const expected = bodyOf(plan)
+  const expected = createBody(plan)
   const { statusCode: status = 0, headers } = response
   // An error of the edge.
   if (headers['x-token'] === undefined && [404, 502, 503].includes(status)) {

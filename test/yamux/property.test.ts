@@ -58,7 +58,7 @@ for (const seed of SEEDS)
     const random = createRandom(seed)
     const { client, server } = await sessionPair(t)
     const directions = new Map<string, Direction>()
-    const directionOf = (id: number, by: string) => {
+    const findDirection = (id: number, by: string) => {
       const key = `${id} from ${by}`
       const direction = directions.get(key) ?? { sent: 0, received: 0, isEnded: false }
       directions.set(key, direction)
@@ -69,8 +69,8 @@ for (const seed of SEEDS)
     const run = async (stream: YamuxStream, name: string, peer: string) => {
       live.add(stream)
       const own = random.fork(`${stream.id} ${name}`)
-      const over = read(stream, own.fork('read'), directionOf(stream.id, peer))
-      write(stream, own.fork('write'), directionOf(stream.id, name)).catch(() => {})
+      const over = read(stream, own.fork('read'), findDirection(stream.id, peer))
+      write(stream, own.fork('write'), findDirection(stream.id, name)).catch(() => {})
       if (own.chance(0.15)) {
         resets.add(stream.id)
         for (let turns = own.whole(0, 100); turns > 0; turns--) await turn()

@@ -21,7 +21,7 @@ export async function socketPair(t: Test): Promise<[Socket, Socket]> {
 }
 
 /** A plain socket as the connection of a session. */
-export const connectionOf = (socket: Socket): Connection =>
+export const toConnection = (socket: Socket): Connection =>
   Object.assign(socket, {
     send(chunks: readonly Buffer[], done: () => void) {
       socket.cork()
@@ -46,7 +46,7 @@ export function startSession(
 ): Peer {
   const { promise: closed, resolve } = Promise.withResolvers<Error | undefined>()
   const streams: YamuxStream[] = []
-  const session = new Session(connectionOf(socket), {
+  const session = new Session(toConnection(socket), {
     ...options,
     onStream(stream) {
       stream.on('error', () => {})

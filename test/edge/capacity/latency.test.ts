@@ -20,7 +20,7 @@ const TRIES_MAX = 8
 const t = { after }
 const local = await startHttp(t, async (incoming, response) => {
   if (incoming.method === 'GET') response.end(BODY)
-  else response.end(String(await sizeOf(incoming)))
+  else response.end(String(await countBytes(incoming)))
 })
 const plain = await startLink(t, local.port, LINK)
 const { edge, keys } = await startStandaloneEdge(t, ['acme'])
@@ -32,7 +32,7 @@ const { host } = await openTunnel(t, {
   name: 'app',
 })
 
-async function sizeOf(message: IncomingMessage): Promise<number> {
+async function countBytes(message: IncomingMessage): Promise<number> {
   let bytes = 0
   for await (const chunk of message) bytes += chunk.length
   return bytes
@@ -45,7 +45,7 @@ async function transfer(method: 'GET' | 'POST', port: number): Promise<number> {
   sent.end(method === 'GET' ? '' : BODY)
   const [response] = (await once(sent, 'response')) as [IncomingMessage]
   assert.equal(response.statusCode, 200)
-  const received = await sizeOf(response)
+  const received = await countBytes(response)
   assert.equal(received, method === 'GET' ? BODY.length : String(BODY.length).length)
   return performance.now() - began
 }

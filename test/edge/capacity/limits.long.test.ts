@@ -265,14 +265,14 @@ suite('limits of an edge', { concurrency: 2 }, () => {
       ),
     )
     // Openings that are rejected count, too.
-    const statusOf = async (key: string) =>
+    const requestStatus = async (key: string) =>
       (await sendRaw(edge.url, upgradeRequest(key, { type: 'tcp' }))).status
     const statuses = new Set<number>()
     for (let batch = 0; batch < 50 && !statuses.has(429); batch++)
-      for (const status of await Promise.all(Array.from({ length: 50 }, () => statusOf(key))))
+      for (const status of await Promise.all(Array.from({ length: 50 }, () => requestStatus(key))))
         statuses.add(status)
     assert.deepEqual(statuses, new Set([403, 429]))
-    assert.equal(await statusOf(otherKey), 403)
+    assert.equal(await requestStatus(otherKey), 403)
   })
 
   test('informational responses are limited', async () => {

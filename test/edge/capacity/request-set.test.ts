@@ -15,7 +15,7 @@ class ObservedSet extends RequestSet {
     super(SLOTS, 'tunnelPosition')
   }
 
-  addOf(network: string, rate: number): void {
+  addFrom(network: string, rate: number): void {
     const request = {
       tunnelPosition: -1,
       workspacePosition: -1,
@@ -39,8 +39,8 @@ class ObservedSet extends RequestSet {
 
 function fill(ofOne: number): ObservedSet {
   const set = new ObservedSet()
-  for (let rate = 0; rate < ofOne; rate += 1) set.addOf(ONE, rate)
-  for (let rate = 0; rate < SLOTS - ofOne; rate += 1) set.addOf(OTHER, rate)
+  for (let rate = 0; rate < ofOne; rate += 1) set.addFrom(ONE, rate)
+  for (let rate = 0; rate < SLOTS - ofOne; rate += 1) set.addFrom(OTHER, rate)
   set.looks = 0
   return set
 }
@@ -55,7 +55,7 @@ test('a full tunnel rejects requests without a look at each one in progress', ()
 test('a network takes the slots of the slowest requests of a larger one, until it has as many', () => {
   const set = fill(SLOTS / 2 + 3)
   assert.equal(set.makeRoom(ONE), false)
-  while (set.makeRoom(OTHER)) set.addOf(OTHER, 1_000)
+  while (set.makeRoom(OTHER)) set.addFrom(OTHER, 1_000)
   assert.deepEqual(
     set.evicted,
     [0, 1, 2].map((rate) => `${ONE} at ${rate}`),

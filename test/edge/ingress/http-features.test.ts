@@ -27,12 +27,12 @@ function openConnection(t: Test) {
   async function assertNextWorks(): Promise<void> {
     const { sent, response } = send('GET', '/next')
     sent.end()
-    assert.equal(await textOf(await response), '/next')
+    assert.equal(await readText(await response), '/next')
   }
   return { send, assertNextWorks }
 }
 
-async function textOf(response: IncomingMessage): Promise<string> {
+async function readText(response: IncomingMessage): Promise<string> {
   let text = ''
   for await (const chunk of response) text += chunk
   return text
@@ -94,7 +94,7 @@ test('a request that expects 100-continue sends its body after it', async (t) =>
   sent.flushHeaders()
   await once(sent, 'continue')
   sent.end('body')
-  assert.equal(await textOf(await response), '/expects')
+  assert.equal(await readText(await response), '/expects')
 })
 
 test('chunks go both ways while request and response are in progress', async (t) => {
@@ -117,7 +117,7 @@ test('trailers arrive in both directions, but none that could change how the mes
   handlers['/trailers'] = async (incoming, response) => {
     seen = incoming
     response.writeHead(200, { trailer: 'x-mark', 'transfer-encoding': 'chunked' })
-    response.write(await textOf(incoming))
+    response.write(await readText(incoming))
     response.addTrailers({ 'x-mark': 'response', 'set-cookie': 'a=b' })
     response.end()
   }
@@ -126,7 +126,7 @@ test('trailers arrive in both directions, but none that could change how the mes
   sent.addTrailers({ 'x-mark': 'request', host: 'other.tunnels.test', authorization: 'Bearer x' })
   sent.end('chunks')
   const received = await response
-  assert.equal(await textOf(received), 'in chunks')
+  assert.equal(await readText(received), 'in chunks')
   assert.deepEqual({ ...received.trailers }, { 'x-mark': 'response' })
   assert.deepEqual({ ...seen?.trailers }, { 'x-mark': 'request' })
   assert.equal(received.headers['x-mark'] ?? seen?.headers['x-mark'], undefined)
@@ -149,7 +149,7 @@ test('responses to HEAD, 204 and 304 have no body, and keep their headers', asyn
     const { sent, response } = send(method, path)
     sent.end()
     const received = await response
-    assert.equal(await textOf(received), '', path)
+    assert.equal(await readText(received), '', path)
     for (const [name, value] of Object.entries(headers)) assert.equal(received.headers[name], value, path)
     await assertNextWorks()
   }
@@ -204,7 +204,7 @@ test('a complete response during an upload ends the request, and the rest of the
   sent.write(Buffer.alloc(1_000_000))
   const received = await response
   assert.equal(received.statusCode, 413)
-  assert.equal(await textOf(received), 'too large')
+  assert.equal(await readText(received), 'too large')
   sent.end(Buffer.alloc(2_000_000))
   await assertNextWorks()
 })
@@ -217,7 +217,7 @@ test('a response that is delimited by the close of its connection arrives whole'
   }
   const { sent, response } = send('GET', '/until-close')
   sent.end()
-  assert.equal((await textOf(await response)).length, 500_000)
+  assert.equal((await readText(await response)).length, 500_000)
   await assertNextWorks()
 })
 

@@ -36,7 +36,7 @@ function writeEndlessly(to: ServerResponse | Socket): void {
 }
 
 /** The milliseconds of the slowest of many simultaneous requests. */
-async function slowestOf(): Promise<number> {
+async function measureSlowest(): Promise<number> {
   const times = Array.from({ length: OTHERS }, async (_, index) => {
     const began = performance.now()
     const { body } = await fetchHost(edge, host, { path: `/${index}` })
@@ -77,13 +77,13 @@ const transfers: Record<string, () => Socket> = {
 
 for (const [what, begin] of Object.entries(transfers))
   test(`${what} delays no other request by more than 300 ms, and what is buffered is limited`, async (t) => {
-    await slowestOf()
+    await measureSlowest()
     for (let round = 1; ; round++) {
-      const before = await slowestOf()
+      const before = await measureSlowest()
       written = 0
       const stalled = begin()
       await untilBlocked()
-      const during = await slowestOf()
+      const during = await measureSlowest()
       stalled.destroy()
       const text = `${Math.round(before)} ms before, ${Math.round(during)} ms during it`
       t.diagnostic(`${text}; ${written} bytes buffered`)

@@ -33,20 +33,20 @@ async function claimBoth(error: ControlPlaneError) {
   return { held: await claim('held'), other: await claim('other') }
 }
 
-const messageOf = (result: object) => ('message' in result ? result.message : 'granted')
+const claimMessage = (result: object) => ('message' in result ? result.message : 'granted')
 
 test('without a response, a name that is open here is granted, and others are not', async () => {
   const { held, other } = await claimBoth(
     new ControlPlaneError('https://adit.test cannot be reached: reset.'),
   )
-  assert.equal(messageOf(held), 'granted')
-  assert.match(String(messageOf(other)), /^The edge cannot reach its control plane to claim the name\./)
+  assert.equal(claimMessage(held), 'granted')
+  assert.match(String(claimMessage(other)), /^The edge cannot reach its control plane to claim the name\./)
 })
 
 test('a control plane that fails is no reason to say that it cannot be reached', async () => {
   const message = 'The control plane responded with 503: The database is unavailable.'
   const { held, other } = await claimBoth(new ControlPlaneError(message, 503))
-  assert.equal(messageOf(held), 'granted')
+  assert.equal(claimMessage(held), 'granted')
   assert.deepEqual(other, { status: 503, error: 'unavailable', message })
 })
 
@@ -59,7 +59,7 @@ test('too many claims in progress are no outage: every name is arbitrated', asyn
 test('an edge whose credential is rejected opens nothing, and says so', async () => {
   const { held, other } = await claimBoth(new ControlPlaneError('The control plane responded with 401', 401))
   for (const result of [held, other])
-    assert.match(String(messageOf(result)), /^The control plane rejects the credential of this edge\./)
+    assert.match(String(claimMessage(result)), /^The control plane rejects the credential of this edge\./)
 })
 
 test('a reason of a later control plane has a message', () => {

@@ -13,7 +13,8 @@ const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 const NONE: number[] = []
 
-const messageOf = (result: number | { message: string }) => (typeof result === 'number' ? '' : result.message)
+const rejectionMessage = (result: number | { message: string }) =>
+  typeof result === 'number' ? '' : result.message
 
 /** With a clock that the test sets; `reopen` is a restart. */
 function setUp(t: Test, given: Partial<LocalPortOptions> = {}) {
@@ -37,7 +38,7 @@ test('a port stays with its name for 7 days after its last use, and then another
   assert.equal(await ports.assign('acme', 'db', NONE), 20_000)
   state.now += 7 * DAY_MS
   assert.match(
-    messageOf(await ports.assign('beta', 'a', NONE)),
+    rejectionMessage(await ports.assign('beta', 'a', NONE)),
     /All ports .* are assigned\. .*tcp-ports\.json/,
   )
   assert.equal(await ports.assign('acme', 'db', NONE), 20_000)
@@ -108,7 +109,7 @@ test('a tunnel whose port cannot be stored is rejected', async (t) => {
   const ports = await open()
   mkdirSync(`${file}.new`)
   const rejected = await ports.assign('acme', 'db', NONE)
-  assert.match(messageOf(rejected), /cannot store the port of the tunnel: EISDIR.*\. Retry later\.$/)
+  assert.match(rejectionMessage(rejected), /cannot store the port of the tunnel: EISDIR.*\. Retry later\.$/)
   rmdirSync(`${file}.new`)
   assert.equal(typeof (await ports.assign('acme', 'db', NONE)), 'number')
 })
@@ -121,10 +122,10 @@ test('a port whose first write failed belongs to the name that another client op
   const first = ports.assign('acme', 'db', NONE)
   await untilNextTurn()
   const second = ports.assign('acme', 'db', NONE)
-  assert.match(messageOf(await first), /cannot store the port/)
+  assert.match(rejectionMessage(await first), /cannot store the port/)
   rmdirSync(file)
   assert.equal(await second, 20_000)
-  assert.match(messageOf(await ports.assign('beta', 'a', NONE)), /All ports .* are assigned/)
+  assert.match(rejectionMessage(await ports.assign('beta', 'a', NONE)), /All ports .* are assigned/)
   await ports.close()
   assert.equal(await (await open()).assign('acme', 'db', NONE), 20_000)
 })
@@ -159,7 +160,7 @@ test('closing waits for the write in progress, and nothing is written afterwards
   const text = readFileSync(file, 'utf8')
   assert.equal(typeof (await assigning), 'number')
   const next = await open()
-  assert.match(messageOf(await ports.assign('acme', 'a', NONE)), /is stopping/)
+  assert.match(rejectionMessage(await ports.assign('acme', 'a', NONE)), /is stopping/)
   await ports.renew([20_000, 20_001, 20_002])
   assert.equal(readFileSync(file, 'utf8'), text)
   assert.equal(await next.assign('acme', 'db', NONE), await assigning)

@@ -17,13 +17,13 @@ import { freePorts, isListening } from '../../support/processes/ports.ts'
 import { startProcess } from '../../support/processes/process.ts'
 import { until } from '../../support/until.ts'
 
-const portOf = ({ url }: { url: string }) => Number(new URL(url).port)
+const parsePort = ({ url }: { url: string }) => Number(new URL(url).port)
 
 /** Opens a TCP tunnel. Returns its port. */
 async function open(t: Test, edge: Edge, key: string, name: string, pool = false) {
   const tunnel = await openRawTunnel(edge, key, { type: 'tcp', name, pool })
   atEnd(t, tunnel.close)
-  return { port: portOf(tunnel), close: tunnel.close }
+  return { port: parsePort(tunnel), close: tunnel.close }
 }
 
 const isTaken = (error: Error) => error.message.includes('is in use at another edge')

@@ -130,13 +130,13 @@ test('a flood of unknown hosts does not keep out hosts that were found before', 
   const findHost = async (host: string): Promise<HostResult> =>
     host.startsWith('acme') ? { found: true, workspace: 'acme' } : { found: false }
   const tlsAsk = new TlsAsk({ ...noTunnels, findHost }, () => now)
-  const statusOf = async (host: string) => (await tlsAsk.ask(host)).status
-  assert.equal(await statusOf('acme.tunnels.test'), 200)
+  const askStatus = async (host: string) => (await tlsAsk.ask(host)).status
+  assert.equal(await askStatus('acme.tunnels.test'), 200)
   // Beyond the time for which it is cached.
   now = 120_000
-  for (let index = 0; index < 100; index++) await statusOf(`x${index}.tunnels.test`)
-  assert.equal(await statusOf('other.tunnels.test'), 429)
-  assert.equal(await statusOf('acme.tunnels.test'), 200)
+  for (let index = 0; index < 100; index++) await askStatus(`x${index}.tunnels.test`)
+  assert.equal(await askStatus('other.tunnels.test'), 429)
+  assert.equal(await askStatus('acme.tunnels.test'), 200)
 })
 
 test('the reason why the control plane was of no help is in the response', async () => {
@@ -166,19 +166,19 @@ test('many workspaces together cannot use up the certificates of an edge', async
     now += 50
     return (await tlsAsk.ask(host)).status === 200
   }
-  const countOf = async (workspace: string) => {
+  const countAllowed = async (workspace: string) => {
     let count = 0
     while (await isAllowed(`h${count}.${workspace}.tunnels.test`)) count += 1
     return count
   }
-  assert.equal(await countOf('first'), 500)
+  assert.equal(await countAllowed('first'), 500)
   const counts: number[] = []
-  for (let index = 0; index < 19; index++) counts.push(await countOf(`w${index}`))
+  for (let index = 0; index < 19; index++) counts.push(await countAllowed(`w${index}`))
   assert.equal(counts[0], 400)
   assert.equal(limited.get('first'), 'ADIT_EDGE_CERTIFICATES_PER_DAY')
   assert.equal(limited.get('w0'), 'ADIT_EDGE_CERTIFICATES_TOTAL_PER_DAY')
   // 20 workspaces of two users leave some for others.
-  assert.ok((await countOf('other')) >= 5)
+  assert.ok((await countAllowed('other')) >= 5)
   assert.equal(await isAllowed('h0.first.tunnels.test'), true)
   now += 24 * 60 * 60 * 1_000
   assert.equal(await isAllowed('new.first.tunnels.test'), true)

@@ -9,7 +9,7 @@ import { createSecret, isSecret } from '../../../src/lib/credentials/secret.ts'
 import { root } from '../../support/processes/process.ts'
 
 const document = readFileSync(join(root, 'docs/secret-scanning.md'), 'utf8')
-const blockOf = (language: string) =>
+const readBlock = (language: string) =>
   new RegExp(`\`\`\`${language}\n(.*?)\`\`\``, 's').exec(document)?.[1] ?? assert.fail(language)
 
 const keys = [createSecret('key', randomBytes), createSecret('edge', randomBytes)]
@@ -26,7 +26,7 @@ for (const [language, command, flags] of [
   ['js', process.execPath, ['--input-type=module', '-e']],
 ] as const)
   test(`the ${language} program prints the complete keys in a text`, (t) => {
-    const { error, stdout } = spawnSync(command, [...flags, blockOf(language)], {
+    const { error, stdout } = spawnSync(command, [...flags, readBlock(language)], {
       input: text,
       encoding: 'utf8',
     })

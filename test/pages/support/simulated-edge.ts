@@ -10,7 +10,7 @@ const SYNC_INTERVAL_MS = 200
 /** Settings of a server for sample tunnels: some of them are TCP tunnels. */
 export const tcpSettings = { ADIT_TCP_PORTS: '20000-20999', ADIT_TCP_PORTS_PER_WORKSPACE: '1000' }
 
-/** Of different types, clients and loads. `index` is part of the name. */
+/** Tunnels of different types, clients and loads. `index` is part of the name. */
 export const sampleTunnel = (server: TestServer, index: number): ReportedTunnel => {
   const isTcp = index % 5 === 3
   const name = `${['web', 'api', 'preview', 'ssh', 'docs'][index % 5]}-${index}`

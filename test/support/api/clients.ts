@@ -22,9 +22,9 @@ const PAUSE_MS = 150
 const CONCURRENT_REQUESTS = 12
 
 export interface Secrets {
-  /** Of a key of the workspace `acme`. */
+  /** An API key of the workspace `acme`. */
   key: string
-  /** Of an edge. */
+  /** The credential of an edge. */
   edge: string
 }
 

@@ -184,7 +184,7 @@ export async function addEdge(server: TestServer, name = 'fra-1') {
   }
 }
 
-/** Of a server on PostgreSQL. */
+/** The database URL of a server on PostgreSQL. */
 export function databaseOf({ config: { database } }: TestServer): string {
   if (database.engine !== 'postgres') throw new Error('not on PostgreSQL')
   return database.url
