@@ -91,7 +91,7 @@ export function readInput(command: Command, args: string[]): Values {
   }
 }
 
-/** Not `strict`: the errors of `parseArgs` are written for programmers. */
+/** Does not use `strict`: the errors of `parseArgs` are written for programmers. */
 function readFlags(options: Record<string, Option>, args: string[]) {
   const { tokens } = parseArgs({
     args,

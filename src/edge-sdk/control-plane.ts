@@ -29,7 +29,7 @@ const ERROR_BYTES_MAX = 64 * 1024
 export interface ControlPlane {
   /** Identifies the credential without revealing it: the first 16 hex digits of its SHA-256. */
   readonly credentialFingerprint: string
-  /** With a grant to open tunnels, if the key is valid. */
+  /** Verifies a key. The result of a valid key has a grant to open tunnels. */
   verify(key: string): Promise<VerifyResult>
   report(report: Report): Promise<Receipt>
   /** Whether a host name is a tunnel domain, or has a name that a workspace has reserved or used lately. */

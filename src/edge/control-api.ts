@@ -78,7 +78,7 @@ export function createControlApi({ openTunnel, tlsAsk, addresses }: ControlApiOp
   return {
     onRequest(path, request, response) {
       if (path === HEALTH_PATH) sendJson(response, 200, { status: 'ok' })
-      // Not for clients of the proxy: they would learn names, and use up lookups.
+      // Clients of the proxy get a 404: they could learn names and use up lookups.
       else if (path === TLS_ASK_PATH && addresses.isOfProxy(request))
         answerTlsAsk(request, response).catch(() => sendJson(response, 500, INTERNAL_ERROR))
       else if (path === CONNECT_PATH)

@@ -73,7 +73,7 @@ export const TOO_MANY_OPENINGS = rejection(
   'rate_limited',
   'The workspace opens too many tunnels at this edge. Retry in a few seconds.',
 )
-/** Also the message to clients whose tunnels are open. */
+/** Clients whose tunnels are open get this message too. */
 export const quotaUsedUp = (slug: string, until: number) =>
   `The workspace "${slug}" has used up its quota for this month. It renews at ` +
   `${new Date(until).toISOString()}; the operator can raise it with \`adit admin workspace quota ${slug}\`.`

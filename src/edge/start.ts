@@ -147,7 +147,7 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
     await options.localPorts?.close()
     throw error
   }
-  // Only now, so that a second process on this port does not replace the running one at the control plane.
+  // Starts after the listener: a second process on the port must not replace this edge at the control plane.
   // Nothing is awaited until the guard is attached: the first connection finds the edge complete.
   names = startNameClaims(options, registry, verifier)
   const addresses = createClientAddresses(options)

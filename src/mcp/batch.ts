@@ -5,7 +5,7 @@ import type { RunCall } from './server.ts'
 
 /** Protocol versions since 2025-06-18 have no batches at all. */
 const MESSAGES_MAX = 10
-/** As sent: each result as text and as structured content. A single call stays well below it. */
+/** The size as sent: each result as text and as structured content. A single call stays well below it. */
 const RESULT_BYTES_MAX = 1 * 1024 * 1024
 
 /** The error in a batch as a whole; undefined if it is valid or not a batch. */

@@ -19,7 +19,7 @@ export interface McpOptions {
    */
   variant: () => Promise<Variant>
   version: string
-  /** Without it, calls run immediately. */
+  /** Runs the calls of tools; by default immediately. */
   runCall?: RunCall
 }
 

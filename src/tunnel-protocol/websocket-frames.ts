@@ -16,7 +16,7 @@ const WORDS_BYTES_MIN = 64
 /** 2^53 divided by 2^32: longer messages cannot be counted. */
 const LENGTH_HIGH_MAX = 0x1f_ffff
 
-/** With room for a payload. The mask is zero, because masking matters only for scripts in browsers. */
+/** A header with room for a payload. The mask is zero: masking matters only for scripts in browsers. */
 export function createHeader(opcode: number, length: number, isMasked: boolean, room: number): Buffer {
   const lengthBytes = length < 126 ? 0 : length < 65_536 ? 2 : 8
   const size = 2 + lengthBytes + (isMasked ? 4 : 0)

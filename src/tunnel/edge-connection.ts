@@ -127,7 +127,7 @@ export class EdgeConnection {
     clearTimeout(this.#closeTimer)
     stream.once('close', () => this.#closeIfIdle())
     if (this.#opened) this.#options.localServer.serve(stream)
-    // In the next tick, because the event before it may not have been read yet.
+    // Waits for the next tick, because the event before it may not have been read yet.
     else process.nextTick(() => this.#serveIfOpen(stream))
   }
 

@@ -125,7 +125,7 @@ export class Sender {
   #schedule(): void {
     if (this.#isScheduled || this.#isSending) return
     this.#isScheduled = true
-    // Not nextTick: frames caused by all the sockets that are readable in this turn leave in one write.
+    // setImmediate, not nextTick: frames of all sockets that are readable in this turn leave in one write.
     setImmediate(this.#flush)
   }
 

@@ -99,7 +99,7 @@ export class StreamTable {
       this.#halfOpenTimer = setTimeout(() => this.#onHalfOpenTimeout(), HALF_OPEN_MS).unref()
   }
 
-  /** Those that were closed before, and all beyond the limit. */
+  /** Resets half-open streams that were closed before a time, and all beyond the limit. */
   #resetHalfOpen(before: number): void {
     for (const [id, closedAt] of this.#halfOpen ?? []) {
       if (closedAt > before && (this.#halfOpen?.size ?? 0) <= HALF_OPEN_MAX) return

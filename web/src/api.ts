@@ -25,7 +25,7 @@ export async function call<Id extends OperationId>(
 ): Promise<Output<Id>> {
   const { response, content } = await send(id, input, TIMEOUT_MS, (received) => received.text())
   const json = parseExact(content)
-  // Not JSON: the response of a proxy whose upstream is down.
+  // A proxy whose upstream is down responds without JSON.
   if (json === undefined) throw response.ok ? ApiError.unreachable() : ApiError.of(response, {})
   if (!response.ok) throw ApiError.of(response, json)
   return json as Output<Id>

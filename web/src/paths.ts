@@ -10,7 +10,7 @@ export const serverUrl = `${base.origin}${prefix}`
 const RETURN_TO = 'adit.return-to'
 const LAST_WORKSPACE = 'adit.workspace'
 
-/** In session storage rather than the URL, so that a link from another site cannot choose it. */
+/** Stored in the session, not in the URL, so that a link from another site cannot choose it. */
 export const saveReturnPath = (path: string): void => sessionStorage.setItem(RETURN_TO, path)
 
 export function returnPath(): string | null {

@@ -242,7 +242,7 @@ export const sessionsQuery = queryOptions({
   queryFn: () => call('account.sessions'),
 })
 
-/** After a change in a workspace; every change is in the audit log, too. */
+/** Call this after a change in a workspace; every change is in the audit log, too. */
 export const invalidateWorkspace = (
   workspace: string,
   ...resources: ('details' | 'keys' | 'members' | 'names' | 'tunnels' | 'webhooks')[]

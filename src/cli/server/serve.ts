@@ -13,7 +13,7 @@ import { DATABASE_TIMEOUT_MS, serveWithWorkers } from './serve-workers.ts'
 import { awaitShutdown, type Shutdown } from './shutdown.ts'
 
 const EXIT_TIMEOUT_MS = 500
-/** After the start and the requests that wait for it, because loading blocks the event loop. */
+/** Loading sign-in blocks the event loop, so it follows the start and the requests that wait for it. */
 const LOAD_SIGN_IN_DELAY_MS = 3_000
 
 export async function serve(io: Io): Promise<void> {

@@ -2,13 +2,13 @@
 import { spawn } from 'node:child_process'
 import { hasDesktop } from '../../server/config/environment.ts'
 
-/** Without a shell, which would interpret characters of the URL. */
+/** Runs without a shell, which would interpret characters of the URL. */
 const commands: Partial<Record<NodeJS.Platform, [string, ...string[]]>> = {
   darwin: ['open'],
   win32: ['rundll32', 'url.dll,FileProtocolHandler'],
 }
 
-/** Only for http and https: other URLs can start programs. Returns false if there is no browser to open. */
+/** Opens http and https only: other URLs can start programs. Returns false if there is no browser. */
 export function openBrowser(url: string): boolean {
   if (!hasDesktop()) return false
   const [command, ...options] = commands[process.platform] ?? ['xdg-open']

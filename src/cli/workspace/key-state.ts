@@ -7,7 +7,7 @@ import type { Cell } from '../table.ts'
 interface Key {
   /** Undefined where an expired key counts as revoked. */
   state?: KeyState
-  /** Also that of an expired key. */
+  /** Set for an expired key, too. */
   revokedAt: string | null
   workspaceArchivedAt?: string | null
 }

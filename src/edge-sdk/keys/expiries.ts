@@ -12,7 +12,7 @@ export interface ExpiriesOptions {
 
 export class Expiries {
   readonly #options: ExpiriesOptions
-  /** On the monotonic clock, by the hash of the key. */
+  /** Deadlines on the monotonic clock, by the hash of the key. */
   readonly #deadlines = new Map<string, number>()
   #timer: NodeJS.Timeout | undefined
   #timerAt = Number.POSITIVE_INFINITY

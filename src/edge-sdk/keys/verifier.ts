@@ -137,7 +137,7 @@ export function startVerifier(
       ? Math.min(REVALIDATE_UNPROVISIONED_MS, revalidateAfterMs)
       : revalidateAfterMs
 
-  /** With the time that is left to a key that expires. */
+  /** The result with the time that remains to a key that expires. */
   function resultAt(now: number, { result, expiresAt }: CacheEntry): VerifyResult {
     if (now >= expiresAt) return EXPIRED
     return result.valid && result.expiresInMs !== undefined

@@ -22,7 +22,7 @@ export interface UngrantedTunnel {
   readonly key: string
   /** Sent with the tunnel until it is listed; undefined if none was required. */
   grant: string | undefined
-  /** Not reported until there is another grant. */
+  /** The tunnel is not reported until there is another grant. */
   isGrantRequired: boolean
 }
 

@@ -26,7 +26,7 @@ export interface UsageEntry<T> {
 export interface Batch {
   readonly report: Report
   /**
-   * To be called with the response. Items that were accepted, or rejected permanently, are not sent again.
+   * Call this with the response. Items that were accepted, or rejected permanently, are not sent again.
    */
   acknowledge(receipt: Receipt): void
 }

@@ -22,7 +22,7 @@ export type { Transfer }
 
 const SPOOL_INTERVAL_MS = 1_000
 const STOP_TIMEOUT_MS = 5_000
-/** After a report near a quota has failed. */
+/** The wait after a report near a quota has failed. */
 const URGENT_RETRY_MS = 5_000
 
 export interface Meter extends Pick<UsageCounters, 'opened' | 'closed' | 'rejected' | 'transferred'> {

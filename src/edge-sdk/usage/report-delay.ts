@@ -2,7 +2,7 @@
 
 /** A faulty control plane cannot delay reports for longer. */
 const RETRY_AFTER_MAX_S = 300
-/** So that edges that were cut off together do not report simultaneously ever after. */
+/** Jitter: edges that were cut off together must not report at the same time from then on. */
 const JITTER = 0.1
 
 /** `retryAfterS` is of a report that was rejected. */

@@ -23,7 +23,7 @@ const REJECTED_MAX = 20
 
 export interface BasicAuthRule {
   readonly user: string
-  /** In the form of `hashPassword`. */
+  /** A hash in the format of `hashPassword`. */
   readonly hash: string
 }
 

@@ -27,7 +27,7 @@ export class HashDisplaced extends Error {
 type Rejection = 'full' | 'limited'
 
 export class HashQueue {
-  /** In the order of their turns. */
+  /** Waiting hashes in the order of their turns. */
   #queue: QueuedHash[] = []
   readonly #byWorkspace = new SharedSlots<QueuedHash>()
   #isRunning = false

@@ -218,7 +218,7 @@ export function createAdmission(options: AdmissionOptions): OpenTunnel {
       if (error instanceof ControlPlaneError) return failedCall(error, UNVERIFIED)
       throw error
     } finally {
-      // Also if another client opened the same tunnel meanwhile.
+      // The listener is unused too if another client opened the same tunnel meanwhile.
       if (!opening.isListenerUsed) opening.listener?.close()
       if (opening.grant && !opening.isOpen) names?.release(id)
     }

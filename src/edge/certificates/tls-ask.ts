@@ -31,7 +31,7 @@ export class TlsAsk {
   readonly #hosts = new BoundedMap<string, { workspace: string | null; until: number }>(CACHED_HOSTS_MAX)
   readonly #clock: () => number
   readonly #lookups = new RateLimit(LOOKUPS)
-  /** Apart, so that a flood of unknown hosts does not keep out those that have been found before. */
+  /** A separate limit: a flood of unknown hosts must not block hosts that were found before. */
   readonly #repeatedLookups = new RateLimit(LOOKUPS)
 
   constructor(options: TlsAskOptions, clock: () => number = () => performance.now()) {

@@ -53,7 +53,7 @@ export class ActiveRequest extends ConnectionBuffers {
   #client: TunnelClient | undefined
   #bytesIn = 0
   #bytesOut = 0
-  /** In both directions, when its progress was checked last. */
+  /** Bytes in both directions when its progress was checked last. */
   #checkedBytes: number | undefined
   #isReported = false
   #isFinished = false
@@ -87,7 +87,7 @@ export class ActiveRequest extends ConnectionBuffers {
     return client
   }
 
-  /** To be called after the bytes were written, as `countOut`. */
+  /** Call this after the bytes were written, as with `countOut`. */
   countIn(bytesIn: number): void {
     this.#bytesIn += bytesIn
     if (this.#client) this.tunnel.count(this.#client, { bytesIn })

@@ -14,7 +14,7 @@ export class ProgressCheck {
     this.#requests = requests
   }
 
-  /** To be called when a request begins. */
+  /** Call this when a request begins. */
   start(): void {
     if (this.#requests.isCrowded) this.#timer ??= setTimeout(() => this.#check(), INTERVAL_MS).unref()
   }

@@ -53,7 +53,7 @@ export class TcpListeners {
       (socket) => this.#onConnection(host, socket),
     )
     const { promise: failure, resolve } = Promise.withResolvers<string | undefined>()
-    // Also errors of later connections, which have no other listener.
+    // This also handles errors of later connections, which have no other listener.
     server.on('error', ({ message }) => {
       if (!server.listening) this.#byPort.delete(port)
       resolve(message)

@@ -123,14 +123,14 @@ export class ResponseParser {
   }
 
   /**
-   * Not a function in a field: V8 allocates functions that are assigned to properties as old objects, and
+   * A method, not a function in a field: V8 allocates functions assigned to properties as old objects, and
    * each would keep all objects of its request in memory until the next full garbage collection.
    */
   #onData(data: Buffer): void {
     if (!this.#isStopped) this.#handler.onData(data)
   }
 
-  /** Once. */
+  /** Calls the handler once. */
   #complete(): void {
     if (this.#isStopped) return
     this.#isStopped = true

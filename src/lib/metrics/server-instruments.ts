@@ -4,7 +4,7 @@ import { RequestDurations } from './request-durations.ts'
 
 export class ServerInstruments {
   readonly requests = new RequestDurations()
-  /** Until a change is effective on every node. */
+  /** How long changes took until they were effective on every node. */
   readonly propagationWait = new DurationHistogram()
   /** Transactions that merge usage reports. */
   readonly usageMerge = new DurationHistogram()

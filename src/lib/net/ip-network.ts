@@ -6,7 +6,7 @@ import { normalizeAddress } from './ip-address.ts'
 const NETWORK = /^([^/]{1,45})(?:\/(\d{1,3}))?$/
 const MAPPED_BITS = 96
 
-/** In canonical form, with a prefix length; undefined if the text is neither an address nor a network. */
+/** A network in canonical form, with a prefix length; undefined if the text is no address or network. */
 export function parseNetwork(text: string): string | undefined {
   const [, networkAddress = '', length] = NETWORK.exec(text) ?? []
   const address =

@@ -9,7 +9,7 @@ const isSpecialIPv4 = createNetworkMatcher([
   '10.0.0.0/8',
   '100.64.0.0/10',
   '127.0.0.0/8',
-  // With the metadata service of most clouds.
+  // This includes the metadata service of most clouds.
   '169.254.0.0/16',
   '172.16.0.0/12',
   '192.0.0.0/24',

@@ -4,7 +4,7 @@
 import type { MemoryPressure } from '../../yamux/index.ts'
 import { DenseSet } from './dense-set.ts'
 
-/** While much is accounted for, what has drained since is found so often. */
+/** How often buffers are measured again while a budget is high. */
 const REFRESH_MS = 1_000
 /** An eviction leaves this share, so that the next one is not due at once. */
 const EVICTION_TARGET = 7 / 8
@@ -93,7 +93,7 @@ export class SharedBufferBudget {
 export class BufferBudget implements MemoryPressure {
   readonly #bytesMax: number
   readonly #shared: SharedBufferBudget | undefined
-  /** Those with bytes. */
+  /** The users that have bytes. */
   readonly #users = new DenseSet<'bufferPosition', BufferUser>('bufferPosition')
   #bytes = 0
   #isEvicting = false
@@ -122,7 +122,7 @@ export class BufferBudget implements MemoryPressure {
       this.#refresh ??= setTimeout(() => this.update(), REFRESH_MS).unref()
     if (this.#bytes <= this.#bytesMax || this.#isEvicting) return
     this.#isEvicting = true
-    // Not at once: the caller is in the middle of a transfer.
+    // This is deferred, because the caller is in the middle of a transfer.
     process.nextTick(() => {
       this.update()
       if (this.#bytes > this.#bytesMax) this.reduceTo(this.#bytesMax * EVICTION_TARGET)

@@ -75,14 +75,14 @@ export class ConnectionBuffers implements BufferUser, StreamObserver {
     stream?.destroy(new Error('The stream was too slow.'))
   }
 
-  /** To be called after a chunk was written to the stream. */
+  /** Call this after a chunk was written to the stream. */
   transferredIn(bytes: number): void {
     this.#chunkBytesIn += (bytes - this.#chunkBytesIn) / 8
     this.#rate.add(bytes)
     this.update()
   }
 
-  /** To be called after a chunk of the stream was written. */
+  /** Call this after a chunk of the stream was written. */
   transferredOut(bytes: number): void {
     this.#chunkBytesOut += (bytes - this.#chunkBytesOut) / 8
     this.#rate.add(bytes)

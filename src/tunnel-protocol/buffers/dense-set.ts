@@ -32,7 +32,7 @@ export class DenseSet<K extends string, T extends Record<K, number>> implements 
     setPosition(member, this.#key, -1)
   }
 
-  /** Those that are members when the iteration begins. */
+  /** Iterates over the members at its beginning. */
   *[Symbol.iterator](): IterableIterator<T> {
     yield* this.#members.slice(0, this.#size) as T[]
   }

@@ -1,7 +1,7 @@
 // How fast a connection transfers: a moving average that is brought up to date when it is read, so that a
 // transfer only adds to a counter.
 const PERIOD_MS = 10_000
-/** In bytes per millisecond. A connection that has just begun is not a slow one. */
+/** The initial rate in bytes per millisecond: a connection that has just begun is not a slow one. */
 const INITIAL_RATE = 64
 
 export class TransferRate {
@@ -18,7 +18,7 @@ export class TransferRate {
     this.#bytes += bytes
   }
 
-  /** In bytes per millisecond. */
+  /** The rate in bytes per millisecond. */
   estimate(now: number): number {
     const elapsedMs = now - this.#updatedAt
     const rate = (this.#rate * PERIOD_MS + this.#bytes) / (PERIOD_MS + elapsedMs)

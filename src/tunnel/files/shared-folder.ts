@@ -101,7 +101,7 @@ export class SharedFolder {
   }
 }
 
-/** Not a device, a FIFO or a socket. */
+/** Rejects devices, FIFOs and sockets. */
 const isServed = (stats: BigIntStats) => stats.isFile() || stats.isDirectory()
 
 /**

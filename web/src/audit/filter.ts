@@ -9,7 +9,7 @@ export type AuditFilter = { [Name in (typeof names)[number]]?: string }
 export const readFilter = (parameters: URLSearchParams): AuditFilter =>
   Object.fromEntries(names.flatMap((name) => (parameters.get(name) ? [[name, parameters.get(name)]] : [])))
 
-/** As the API expects it. */
+/** The filter as the API expects it. */
 export function toRequest({ from, to, ...filter }: AuditFilter) {
   return {
     ...filter,

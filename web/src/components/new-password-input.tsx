@@ -17,7 +17,7 @@ interface NewPasswordInputProps {
   autoFocus?: boolean
   /** Empty: the current password stays. */
   keepsCurrent?: boolean
-  /** As the server counts it. */
+  /** The length as the server counts it. */
   countLength?: (password: string) => number
 }
 

@@ -15,7 +15,7 @@ const LABEL_MAX = 80
 interface CreateKeyDialogProps {
   opened: boolean
   onClose: () => void
-  /** After the created key was shown and closed. */
+  /** Called after the created key was shown and closed. */
   onDone: () => void
 }
 

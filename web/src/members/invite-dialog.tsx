@@ -16,7 +16,7 @@ import { assignableRoles } from './member-list.tsx'
 interface InviteDialogProps {
   opened: boolean
   onClose: () => void
-  /** After the invitation link was shown and closed. */
+  /** Called after the invitation link was shown and closed. */
   onDone: () => void
 }
 

@@ -4,7 +4,7 @@ import { serverUrl } from '../paths.ts'
 /** In a clone `adit` is not on the PATH. */
 export const aliasCommand = "alias adit='npx --no-install adit'"
 
-/** Without a key: `adit login` creates one in the browser or prompts for it. */
+/** The command has no key: `adit login` creates one in the browser or prompts for it. */
 export const loginCommand = `adit login --url ${serverUrl}`
 
 export const LOCAL_PORT = 3000

@@ -27,7 +27,7 @@ const isMonthly = ({ kind, limit }: Quota): boolean =>
 
 export const isUsedUp = ({ used, limit }: Quota): boolean => limit !== null && Number(used) >= limit
 
-/** Only those with a limit; keys always have one. */
+/** Shows quotas with a limit. Keys always have one. */
 export function Quotas() {
   const { slug } = useWorkspace()
   const quotas = useQuery(quotasQuery(slug))

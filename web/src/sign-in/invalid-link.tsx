@@ -5,7 +5,7 @@ import { Link } from 'wouter'
 import { signInOptionsQuery } from '../queries.ts'
 import { AuthLayout } from './auth-layout.tsx'
 
-/** After a reload: the token was removed from the URL and is stored nowhere. */
+/** Shown after a reload: the token was removed from the URL and is stored nowhere. */
 export function MissingLink() {
   return (
     <AuthLayout title="Open the link again">

@@ -29,7 +29,7 @@ export function LinkPage() {
 
 function OpenedLink({ token, opened }: { token: string; opened: number }) {
   const link = useQuery({
-    // Not the token: it is a secret, and does not belong in the key of a cache.
+    // The token is a secret and does not belong in a cache key.
     queryKey: ['link', opened],
     queryFn: () => call('links.read', { link: token }),
     gcTime: 0,

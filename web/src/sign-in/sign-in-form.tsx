@@ -94,7 +94,7 @@ export function CodeForm({ onSignedIn, onBack }: { onSignedIn: () => void; onBac
         <TextInput
           label="Code"
           description="Enter recovery codes exactly as they were shown."
-          // Not numeric: recovery codes contain letters.
+          // The input is not numeric, because recovery codes contain letters.
           inputMode="text"
           autoComplete="one-time-code"
           autoCapitalize="off"

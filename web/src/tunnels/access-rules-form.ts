@@ -67,7 +67,7 @@ export function useAccessRulesForm({ name, access }: TunnelName, onSaved: () => 
       password: invalid.password ?? rejected.password,
       networks: invalid.networks ?? rejected.networks,
     },
-    /** That is not about a field. */
+    /** An error that is not about a field. */
     otherError: Object.values(rejected).some(Boolean) ? null : save.error,
     canSave: hasPassword && !Object.values(invalid).some(Boolean),
     isSaving: save.isPending,

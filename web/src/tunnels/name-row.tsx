@@ -59,7 +59,7 @@ export function NameRow({ name, onEdit }: NameRowProps) {
 /** A name with rules is always reserved. */
 const hasRules = ({ access }: TunnelName): boolean => access.user !== null || access.allowIp.length > 0
 
-/** Without confirmation: a released name stays for a day, and can be reserved again. */
+/** Needs no confirmation: a released name stays for a day, and can be reserved again. */
 function ReservationButton({ name: { name, reserved } }: { name: TunnelName }) {
   const { slug } = useWorkspace()
   const button = useRef<HTMLButtonElement>(null)

@@ -11,7 +11,7 @@ import type { Tunnel } from '../queries.ts'
 import { NoTunnels } from './no-tunnels.tsx'
 import { TunnelList } from './tunnel-list.tsx'
 
-/** As many are seen at a glance. */
+/** Fewer tunnels are seen at a glance and need no search. */
 const SEARCH_FROM = 6
 
 const orders = {

@@ -27,7 +27,7 @@ const noAnimation = { isAnimationActive: false } as const
 const noAccessibilityLayer = { accessibilityLayer: false } as const
 
 const tooltip = (interval: ChartProps['interval']) => ({
-  // Also called before the pointer is over a point.
+  // Recharts also calls this before the pointer is over a point.
   labelFormatter: (day: unknown) =>
     typeof day !== 'string' ? '' : interval === 'week' ? `Week of ${formatDay(day)}` : formatDay(day),
 })

@@ -11,7 +11,7 @@ export interface ValueAxis {
 
 const twoDecimals = new Intl.NumberFormat('en-US', { maximumFractionDigits: 2 })
 
-/** From zero to the first tick that is at least `max`. */
+/** Ticks from zero to the first one that is at least `max`. */
 function axis(max: number, step: number, unitFor: (top: number) => [unit: number, name: string]): ValueAxis {
   const count = Math.max(1, Math.ceil(max / step))
   const ticks = Array.from({ length: count + 1 }, (_, index) => index * step)

@@ -15,7 +15,7 @@ interface EndpointDialogProps {
   endpoint: WebhookEndpoint | null
   opened: boolean
   onClose: () => void
-  /** After the secret was shown and closed. */
+  /** Called after the secret was shown and closed. */
   onDone: () => void
 }
 
