@@ -9,12 +9,13 @@ import { addMember } from '../../support/accounts/users.ts'
 import { serve } from '../../support/api/server.ts'
 import { openBrowser } from '../../support/browser.ts'
 import { root } from '../../support/processes/process.ts'
-import { sampleTunnel, simulateEdge } from './simulated-edge.ts'
+import { sampleTunnel, simulateEdge, tcpSettings } from './simulated-edge.ts'
 
 test('the screenshot of the README', async (t) => {
   const browser = await openBrowser(t)
   if (!browser) return t.skip('no Chromium: install one to make the screenshot')
-  const server = await serve(t, { engine: 'sqlite', env: { ADIT_TUNNEL_DOMAIN: 'tunnels.example.com' } })
+  const env = { ADIT_TUNNEL_DOMAIN: 'tunnels.example.com', ...tcpSettings }
+  const server = await serve(t, { engine: 'sqlite', env })
   const ann = await addMember(server, 'Ann', 'owner')
   const tunnels = []
   for (const [index, label] of ['staging', 'ci', 'laptop'].entries()) {
@@ -23,7 +24,7 @@ test('the screenshot of the README', async (t) => {
   }
   await simulateEdge(t, server, 'fra-1', tunnels)
   await fillWithUsage(server.services, server.workspace.id, 365, () => {})
-  const context = await browser.newContext({ viewport: { width: 1200, height: 1100 }, colorScheme: 'light' })
+  const context = await browser.newContext({ viewport: { width: 1200, height: 1240 }, colorScheme: 'light' })
   await context.addCookies([...ann.cookies].map(([name, value]) => ({ name, value, url: server.url })))
   const page = await context.newPage()
   await page.goto(`${server.url}/w/acme`)
