@@ -1,13 +1,14 @@
 // Headers of every response.
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { after, test } from 'node:test'
 import { traceIdOf } from '../../../src/server/http/server/trace-context.ts'
 import { serve } from '../../support/api/server.ts'
 
 const engine = 'sqlite'
+const server = await serve({ after }, { engine })
 
-test('every API response allows any origin, has a request id and disables sniffing', async (t) => {
-  const { call, key } = await serve(t, { engine })
+test('every API response allows any origin, has a request id and disables sniffing', async () => {
+  const { call, key } = server
   const requests = [
     ['GET', '/workspace', key.token, 200],
     ['POST', '/tokens', key.token, 201],
@@ -35,8 +36,8 @@ test('every API response allows any origin, has a request id and disables sniffi
   assert.equal(ids.size, requests.length)
 })
 
-test('a preflight allows the methods and headers of the API', async (t) => {
-  const { call } = await serve(t, { engine })
+test('a preflight allows the methods and headers of the API', async () => {
+  const { call } = server
   const { status, headers, text } = await call('OPTIONS', '/tokens/tok_x', {
     key: null,
     headers: {
@@ -58,8 +59,8 @@ test('a preflight allows no method that the variant does not have', async (t) =>
   assert.equal(headers.get('access-control-allow-methods'), 'GET, HEAD, OPTIONS')
 })
 
-test('outside the API there is no cross-origin header, and unknown API paths are JSON', async (t) => {
-  const { url } = await serve(t, { engine })
+test('outside the API there is no cross-origin header, and unknown API paths are JSON', async () => {
+  const { url } = server
   for (const path of ['/healthz', '/readyz', '/docs', '/nope'])
     assert.equal((await fetch(url + path)).headers.get('access-control-allow-origin'), null, path)
   for (const path of ['/api/nope', '/api/v2/workspace', '/api/', '/docs/static/nope.js', '/nope'])
@@ -68,16 +69,15 @@ test('outside the API there is no cross-origin header, and unknown API paths are
     assert.equal((await fetch(url + path)).headers.get('access-control-allow-origin'), '*', path)
 })
 
-test('a request id of the client is kept if it is safe to log, and replaced if not', async (t) => {
-  const { call } = await serve(t, { engine })
+test('a request id of the client is kept if it is safe to log, and replaced if not', async () => {
+  const { call } = server
   const idFor = async (given: string) =>
     (await call('GET', '/workspace', { headers: { 'x-request-id': given } })).headers.get('x-request-id')
   assert.equal(await idFor('trace-42.a:b_c'), 'trace-42.a:b_c')
   for (const bad of ['a b', 'a"b', '{}', 'x'.repeat(65), '\u00e9']) assert.notEqual(await idFor(bad), bad)
 })
 
-test('a matching If-None-Match is 304', async (t) => {
-  const server = await serve(t, { engine })
+test('a matching If-None-Match is 304', async () => {
   for (const path of ['/workspace', '/tokens', '/usage', '/openapi.json']) {
     const first = await server.call('GET', path)
     const etag = first.headers.get('etag') as string
@@ -104,8 +104,8 @@ test('a matching If-None-Match is 304', async (t) => {
   assert.equal(rejected.status, 401)
 })
 
-test('HEAD is GET without the body', async (t) => {
-  const { call } = await serve(t, { engine })
+test('HEAD is GET without the body', async () => {
+  const { call } = server
   const get = await call('GET', '/workspace')
   const head = await call('HEAD', '/workspace')
   assert.equal(head.status, 200)
@@ -120,17 +120,15 @@ test('HEAD is GET without the body', async (t) => {
 })
 
 test('Strict-Transport-Security is sent if the base URL is https', async (t) => {
-  const plain = await serve(t, { engine })
   const secure = await serve(t, { engine, env: { ADIT_BASE_URL: 'https://adit.example.com' } })
-  assert.equal((await plain.call('GET', '/workspace')).headers.get('strict-transport-security'), null)
+  assert.equal((await server.call('GET', '/workspace')).headers.get('strict-transport-security'), null)
   assert.match(
     (await secure.call('GET', '/workspace')).headers.get('strict-transport-security') ?? '',
     /max-age=\d{8}/,
   )
 })
 
-test('/healthz and /readyz are 200 on a healthy server', async (t) => {
-  const server = await serve(t, { engine })
+test('/healthz and /readyz are 200 on a healthy server', async () => {
   assert.deepEqual(await (await fetch(`${server.url}/healthz`)).json(), { status: 'ok' })
   assert.deepEqual(await (await fetch(`${server.url}/readyz`)).json(), { status: 'ready' })
 })

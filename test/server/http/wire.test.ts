@@ -2,16 +2,18 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect } from 'node:net'
-import { test } from 'node:test'
+import { after, test } from 'node:test'
 import { parseResponses } from '../../support/api/responses.ts'
 import { serve } from '../../support/api/server.ts'
 import { ambiguousFramings, connectRaw, sendRaw } from '../../support/network/raw.ts'
 import { until } from '../../support/until.ts'
 
+const server = await serve({ after }, { engine: 'sqlite' })
+const countTokens = async () => (await server.call('GET', '/tokens')).json.tokens.length
 const HEAD = 'Host: adit\r\nConnection: close\r\n'
 
-test('a malformed HTTP request is 400 in the usual form, and the connection is closed', async (t) => {
-  const { url, key } = await serve(t, { engine: 'sqlite' })
+test('a malformed HTTP request is 400 in the usual form, and the connection is closed', async () => {
+  const { url, key } = server
   const auth = `Authorization: Bearer ${key.token}\r\n`
   const post = `POST /api/v1/tokens HTTP/1.1\r\n${HEAD}${auth}`
   const requests = {
@@ -40,8 +42,8 @@ test('a malformed HTTP request is 400 in the usual form, and the connection is c
   }
 })
 
-test('unusual but valid HTTP is served', async (t) => {
-  const { url, key } = await serve(t, { engine: 'sqlite' })
+test('unusual but valid HTTP is served', async () => {
+  const { url, key } = server
   const auth = `Authorization: Bearer ${key.token}\r\n`
   const get = 'GET /api/v1/workspace HTTP/1.1\r\n'
   const requests = {
@@ -60,15 +62,15 @@ test('unusual but valid HTTP is served', async (t) => {
   }
 })
 
-test('two keys in one request are rejected', async (t) => {
-  const { url, key } = await serve(t, { engine: 'sqlite' })
+test('two keys in one request are rejected', async () => {
+  const { url, key } = server
   const auth = `Authorization: Bearer ${key.token}\r\n`
   const { status } = await sendRaw(url, `GET /api/v1/workspace HTTP/1.1\r\n${HEAD}${auth}${auth}\r\n`)
   assert.equal(status, 401)
 })
 
-test('HTTP methods without an operation are 404', async (t) => {
-  const { url } = await serve(t, { engine: 'sqlite' })
+test('HTTP methods without an operation are 404', async () => {
+  const { url } = server
   for (const method of ['QUERY', 'TRACE', 'PROPFIND', 'CONNECT']) {
     const { status, body } = await sendRaw(url, `${method} /api/v1/usage HTTP/1.1\r\n${HEAD}\r\n`)
     assert.equal(status, 404, method)
@@ -76,8 +78,8 @@ test('HTTP methods without an operation are 404', async (t) => {
   }
 })
 
-test('a request smuggled behind two Content-Lengths is not processed', async (t) => {
-  const { url, key, call } = await serve(t, { engine: 'sqlite' })
+test('a request smuggled behind two Content-Lengths is not processed', async () => {
+  const { url, key, call } = server
   const inner =
     `DELETE /api/v1/tokens/${key.id} HTTP/1.1\r\nHost: adit\r\n` +
     `Authorization: Bearer ${key.token}\r\n\r\n`
@@ -90,11 +92,12 @@ test('a request smuggled behind two Content-Lengths is not processed', async (t)
   assert.equal((await call('GET', '/workspace')).status, 200)
 })
 
-test('a Transfer-Encoding other than one "chunked" of HTTP/1.1 is 400, and the connection closes', async (t) => {
-  const { url, key, call } = await serve(t, { engine: 'sqlite' })
+test('a Transfer-Encoding other than one "chunked" of HTTP/1.1 is 400, and the connection closes', async () => {
+  const { url, key } = server
   const auth = `Host: adit\r\nAuthorization: Bearer ${key.token}\r\n`
   const create = `POST /api/v1/tokens HTTP/1.1\r\n${auth}\r\n`
   const get = `GET /api/v1/workspace HTTP/1.1\r\n${auth}\r\n`
+  const before = await countTokens()
   for (const path of ['/api/v1/tokens', '/api/v1/nope', '/nope'])
     for (const [version, header] of ambiguousFramings) {
       const request = `POST ${path} HTTP/${version}\r\n${auth}${header}\r\n\r\n0\r\n\r\n`
@@ -105,11 +108,11 @@ test('a Transfer-Encoding other than one "chunked" of HTTP/1.1 is 400, and the c
       assert.deepEqual([responses.map(({ status }) => status), rest.length], [[200, 400], 0], header)
       assert.match(received.slice(received.lastIndexOf('HTTP/1.1 ')), /^connection: close\r$/im, header)
     }
-  assert.equal((await call('GET', '/tokens')).json.tokens.length, 1)
+  assert.equal(await countTokens(), before)
 })
 
-test('nothing after a request for an upgrade is interpreted, and the connection closes after its response', async (t) => {
-  const { url, key, call } = await serve(t, { engine: 'sqlite' })
+test('nothing after a request for an upgrade is interpreted, and the connection closes after its response', async () => {
+  const { url, key } = server
   const auth = `Host: adit\r\nAuthorization: Bearer ${key.token}\r\n`
   const get = `GET /api/v1/workspace HTTP/1.1\r\n${auth}\r\n`
   const create = `POST /api/v1/tokens HTTP/1.1\r\n${auth}\r\n`
@@ -130,7 +133,7 @@ test('nothing after a request for an upgrade is interpreted, and the connection 
   }
   for (const [what, request] of Object.entries(requests))
     for (const [follower, [rest, next]] of Object.entries(after)) {
-      const before = (await call('GET', '/tokens')).json.tokens.length
+      const before = await countTokens()
       const socket = connectRaw(url)
       socket.write(get + request + rest)
       await socket.receives('HTTP/1.1 ')
@@ -142,13 +145,14 @@ test('nothing after a request for an upgrade is interpreted, and the connection 
       const label = `${what}, then ${follower}: ${received}`
       assert.deepEqual([responses.map((one) => one.status), more.length], [[200, status], 0], label)
       assert.match(received.slice(received.lastIndexOf('HTTP/1.1 ')), /^connection: close\r$/im, label)
-      const created = (await call('GET', '/tokens')).json.tokens.length - before
+      const created = (await countTokens()) - before
       assert.equal(created, status === 201 ? 1 : 0, label)
     }
 })
 
-test('a request followed by a malformed one gets its response, then the malformed one 400', async (t) => {
-  const { url, key, call } = await serve(t, { engine: 'sqlite' })
+test('a request followed by a malformed one gets its response, then the malformed one 400', async () => {
+  const { url, key } = server
+  const before = await countTokens()
   const request = `POST /api/v1/tokens HTTP/1.1\r\nHost: adit\r\nAuthorization: Bearer ${key.token}\r\n\r\n`
   const { head, body } = await sendRaw(url, `${request}GARBAGE\r\n\r\n`)
   const { responses, rest } = parseResponses(Buffer.from(`${head}\r\n\r\n${body}`), ['POST', 'GARBAGE'])
@@ -156,11 +160,11 @@ test('a request followed by a malformed one gets its response, then the malforme
   const [created, rejected] = responses.map((response) => JSON.parse(response.body))
   assert.deepEqual(Object.keys(created), ['id', 'token', 'label', 'createdAt'])
   assert.equal(rejected.error, 'invalid_request')
-  assert.equal((await call('GET', '/tokens')).json.tokens.length, 2)
+  assert.equal(await countTokens(), before + 1)
 })
 
-test('every request of a connection gets its own response, and only its own', async (t) => {
-  const { url, key, call } = await serve(t, { engine: 'sqlite' })
+test('every request of a connection gets its own response, and only its own', async () => {
+  const { url, key } = server
   const auth = `Host: adit\r\nAuthorization: Bearer ${key.token}\r\n`
   const get = `GET /api/v1/workspace HTTP/1.1\r\n${auth}\r\n`
   const create = `POST /api/v1/tokens HTTP/1.1\r\n${auth}\r\n`
@@ -178,15 +182,15 @@ test('every request of a connection gets its own response, and only its own', as
   assert.deepEqual(await statuses(badChunk), [400])
   const tooLarge = `GET /api/v1/usage?${'x'.repeat(17_000)} HTTP/1.1\r\n${auth}\r\n`
   assert.deepEqual(await statuses(get + create + tooLarge + get), [200, 201, 400])
-  const before = (await call('GET', '/tokens')).json.tokens.length
+  const before = await countTokens()
   assert.deepEqual(await statuses(create + badChunk), [201, 400])
   assert.deepEqual(await statuses(create.repeat(40)), [])
-  const created = (await call('GET', '/tokens')).json.tokens.length - before
+  const created = (await countTokens()) - before
   assert.ok(created <= 2, `${created} created, one response`)
 })
 
-test('a pipelined request that expects 100-continue gets it after the responses before it', async (t) => {
-  const { url, key } = await serve(t, { engine: 'sqlite' })
+test('a pipelined request that expects 100-continue gets it after the responses before it', async () => {
+  const { url, key } = server
   const auth = `Host: adit\r\nAuthorization: Bearer ${key.token}\r\n`
   const get = `GET /api/v1/tokens HTTP/1.1\r\n${auth}\r\n`
   const create = `POST /api/v1/tokens HTTP/1.1\r\n${auth}Expect: 100-continue\r\nContent-Length: 2\r\n`
@@ -198,8 +202,8 @@ test('a pipelined request that expects 100-continue gets it after the responses 
   assert.deepEqual([responses.map(({ status }) => status), rest.length], [[200, 201], 0])
 })
 
-test('a response in progress is sent whole although CONNECT follows', async (t) => {
-  const { url } = await serve(t, { engine: 'sqlite' })
+test('a response in progress is sent whole although CONNECT follows', async () => {
+  const { url } = server
   const { hostname, port } = new URL(url)
   const socket = connect(Number(port), hostname)
   const chunks: Buffer[] = []
@@ -214,8 +218,8 @@ test('a response in progress is sent whole although CONNECT follows', async (t) 
   assert.deepEqual([responses.map(({ status }) => status), rest.length], [[200, 404], 0])
 })
 
-test('clients that send endlessly and read nothing use little memory and block no others', async (t) => {
-  const { url, call } = await serve(t, { engine: 'sqlite' })
+test('clients that send endlessly and read nothing use little memory and block no others', async () => {
+  const { url, call } = server
   const before = process.memoryUsage().rss
   const one = 'GET /docs/scalar.js HTTP/1.1\r\nHost: adit\r\n\r\n'
   const few = Buffer.from(one.repeat(30))
@@ -237,8 +241,8 @@ test('clients that send endlessly and read nothing use little memory and block n
   assert.ok(grownMiB < 500, `grew by ${grownMiB} MiB`)
 })
 
-test('slow senders are disconnected in time while others are served', { timeout: 60_000 }, async (t) => {
-  const { url, key, call } = await serve(t, { engine: 'sqlite' })
+test('slow senders are disconnected in time while others are served', { timeout: 60_000 }, async () => {
+  const { url, key, call } = server
   const began = performance.now()
   const silent = sendRaw(url, '', 30_000)
   const slow = Promise.all([
