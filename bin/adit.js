@@ -4,10 +4,11 @@ import { existsSync } from 'node:fs'
 import module from 'node:module'
 import { fileURLToPath } from 'node:url'
 
-const [major] = process.versions.node.split('.')
-if (Number(major) < 24) {
+const [major, minor] = process.versions.node.split('.').map(Number)
+// Earlier versions ignore shouldUpgradeCallback, by which servers reject upgrades.
+if (major < 24 || (major === 24 && minor < 9)) {
   process.stderr.write(
-    `adit needs Node 24 or later, but this is ${process.version}. ` +
+    `adit needs Node 24.9 or later, but this is ${process.version}. ` +
       'In a clone, `npm ci` installs a newer one, which `npm start` uses.\n',
   )
   process.exit(1)

@@ -268,5 +268,5 @@ test('on an old Node the error is one line', () => {
   const script = `${setVersion}; import('${join(root, 'bin/adit.js')}')`
   const { status, stderr } = spawnSync(process.execPath, ['-e', script], { encoding: 'utf8' })
   assert.equal(status, 1)
-  assert.match(stderr, /^adit needs Node 24 or later, but this is v[\d.]+\. .*\n$/)
+  assert.match(stderr, /^adit needs Node 24\.9 or later, but this is v[\d.]+\. .*\n$/)
 })

@@ -11,8 +11,10 @@ import { root } from '../support/processes/process.ts'
 /** The API on both databases, and the whole product in processes. */
 const FILES = [
   'test/server/api/tokens.test.ts',
+  'test/server/http/wire.test.ts',
   'test/edge/end-to-end.test.ts',
-  'test/tunnel/file-server.test.ts',
+  'test/edge/ingress/connections.test.ts',
+  'test/tunnel/runs.test.ts',
 ]
 
 /** The path of the program; undefined without a registry. */
@@ -32,8 +34,8 @@ test('the lowest Node that package.json allows passes the tests of the API and o
   if (process.platform !== 'linux' || process.arch !== 'x64')
     return t.skip('other packages have no old versions')
   const { engines } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
-  const [, major] = /^>=(\d+)$/.exec(engines.node) ?? assert.fail(engines.node)
-  const node = installNode(t, `${major}.0.0`)
+  const [, lowest] = /^>=(\d+\.\d+)$/.exec(engines.node) ?? assert.fail(engines.node)
+  const node = installNode(t, `${lowest}.0`)
   if (!node) return t.skip('cannot install it from npm')
   // Of the test runner, which would report the tests to this process.
   const { NODE_TEST_CONTEXT: _, ...env } = process.env

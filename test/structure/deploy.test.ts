@@ -63,7 +63,7 @@ test('every setting in deploy/ exists and has a valid value', () => {
 })
 
 test('the image has a supported Node and runs it without a shell', () => {
-  const least = Number(/^>=(\d+)$/.exec(JSON.parse(read('package.json')).engines.node)?.[1])
+  const least = Number(/^>=([\d.]+)$/.exec(JSON.parse(read('package.json')).engines.node)?.[1])
   const versions = [...dockerfile.matchAll(/^FROM node:(\d+)/gm)].map(([, major]) => Number(major))
   assert.equal(versions.length, 2)
   for (const version of versions) assert.ok(version >= least)
