@@ -26,28 +26,36 @@ const anchorsOf = (text: string): string[] =>
 
 const read = (path: string) => readFileSync(join(root, path), 'utf8')
 
+/** Fails with what to add to the document, and what to remove from it. */
+function assertListed(document: string, listed: string[], expected: string[]): void {
+  const add = expected.filter((line) => !listed.includes(line)).map((line) => `add to ${document}: ${line}`)
+  const remove = listed.filter((line, index) => !expected.includes(line) || listed.indexOf(line) < index)
+  assert.deepEqual([...add, ...remove.map((line) => `remove from ${document}: ${line}`)], [])
+}
+
 test('docs/configuration.md lists every setting with its default, and no other', () => {
   const [server = '', edge = ''] = read('docs/configuration.md').split('## An edge')
+  const line = (name = '', fallback = '') => (fallback ? `${name} | ${fallback}` : name)
   const listed = (text: string) =>
-    [...text.matchAll(/^\| `(ADIT_\w+)` \| (?:`([^`]*)` )?\|/gm)].map(([, name, fallback = '']) => [
-      name,
-      fallback,
-    ])
+    [...text.matchAll(/^\| `(ADIT_\w+)` \| (?:`([^`]*)` )?\|/gm)].map(([, name, fallback]) =>
+      line(name, fallback),
+    )
   const defined = (all: Record<string, { fallback: string }>) =>
-    Object.entries(all).map(([name, { fallback }]) => [name, fallback])
-  assert.deepEqual(listed(server).sort(), defined(settings).sort())
-  const credentials = [
-    ['ADIT_URL', ''],
-    ['ADIT_EDGE_KEY', ''],
-  ]
-  assert.deepEqual(listed(edge).sort(), [...defined(edgeSettings), ...credentials].sort())
+    Object.entries(all).map(([name, { fallback }]) => line(name, fallback))
+  assertListed('docs/configuration.md', listed(server), defined(settings))
+  const credentials = ['ADIT_URL', 'ADIT_EDGE_KEY']
+  assertListed('docs/configuration.md, "An edge"', listed(edge), [...defined(edgeSettings), ...credentials])
 })
 
 test('docs/cli.md lists every command, and no other', () => {
   const listed = [...read('docs/cli.md').matchAll(/^\| `adit ([^`]+)` \|/gm)].map(([, text = '']) =>
     text.replace(/ (<|--).*$/, ''),
   )
-  assert.deepEqual(listed.sort(), commands.map(({ name }) => name).sort())
+  assertListed(
+    'docs/cli.md',
+    listed,
+    commands.map(({ name }) => name),
+  )
 })
 
 test('the version is that of the package', () => {
@@ -67,7 +75,8 @@ test('package.json, bin/adit.js and the documents name the same lowest Node', ()
 
 test('the README lists every route of the public API', () => {
   const readme = read('README.md')
-  for (const { method, path } of variants.A) assert.ok(readme.includes(`\`${method} ${path}`), path)
+  for (const { method, path } of variants.A)
+    assert.ok(readme.includes(`\`${method} ${path}`), `add to README.md: ${method} ${path}`)
 })
 
 test('docs/errors.md has a section for every error code, with its status', () => {
