@@ -16,7 +16,7 @@ export const Instant = Type.String({
 })
 
 /** A timestamp in a request: in UTC, with at most milliseconds. */
-export const UtcTimestamp = (options: TSchemaOptions) =>
+export const UtcTimestamp = (options: TSchemaOptions = {}) =>
   Type.String({
     pattern: '^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}(\\.\\d{1,3})?Z$',
     examples: ['2026-11-15T10:02:11.000Z'],
@@ -25,15 +25,17 @@ export const UtcTimestamp = (options: TSchemaOptions) =>
   })
 
 /** A list of types instead of a union: valid in OpenAPI 3.1, and faster to serialize. */
-export const InstantOrNull = (description: string) =>
+export const InstantOrNull = (description?: string) =>
   Type.Unsafe<string | null>({ type: ['string', 'null'], format: 'date-time', description })
+export const TextOrNull = Type.Unsafe<string | null>({ type: ['string', 'null'] })
+export const IntegerOrNull = Type.Unsafe<number | null>({ type: ['integer', 'null'] })
 
 /** A count that may exceed 2^53: a bigint in code, an integer in JSON. */
-export const Count = (description: string) =>
+export const Count = (description?: string) =>
   Type.Unsafe<bigint>({ type: 'integer', minimum: 0, description })
 
 /** Displayed text. Characters that could break a line or a terminal, or mislead readers, are rejected. */
-const DisplayText = (options: TSchemaOptions) =>
+const DisplayText = (options: TSchemaOptions = {}) =>
   Type.String({
     maxLength: 80,
     pattern: DISPLAY_TEXT,
@@ -102,7 +104,7 @@ export const Slug = Type.String({
   ...rule('must be lower-case letters, digits and inner hyphens'),
 })
 
-export const HostName = (options: TSchemaOptions) => Type.String({ format: 'hostname', ...options })
+export const HostName = (options: TSchemaOptions = {}) => Type.String({ format: 'hostname', ...options })
 
 /** An id in a path. Control characters are 400; any other unknown id is 404. */
 export const Id = Type.String({

@@ -123,7 +123,7 @@ export function describe(api: Api): Json {
     ]
     const responses: Json = {
       [response.status]: {
-        description: response.description,
+        description: response.description ?? 'Success.',
         headers: {
           ...commonHeaders,
           ...(cacheable && { ETag: header('ETag') }),

@@ -21,7 +21,8 @@ export interface Operation {
   readonly path: `/${string}`
   readonly access: Access
   readonly summary: string
-  readonly description: string
+  /** Absent in the dashboard's API, which has no other users. So are examples. */
+  readonly description?: string
   readonly params?: TObject
   readonly query?: TObject
   readonly headers?: TObject
@@ -56,9 +57,9 @@ export interface Tool {
 
 export interface ResponseDefinition {
   readonly status: 200 | 201 | 204 | 302
-  readonly description: string
+  readonly description?: string
   readonly schema: TSchema
-  readonly example: unknown
+  readonly example?: unknown
   /** The response contains a secret and must not be cached. */
   readonly secret?: true
   /** The response is a stream of server-sent events; the schema describes their data. */

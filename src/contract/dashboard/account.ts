@@ -6,10 +6,9 @@ import { Role } from './members.ts'
 import { Archive } from './settings.ts'
 import { Code, NewPassword, Password } from './sign-in.ts'
 
-const Done = Type.Object({ done: Type.Literal(true) }, { title: 'Done' })
-const done = { status: 200, description: 'Done.', schema: Done, example: { done: true } } as const
+const done = { status: 200, schema: Type.Object({ done: Type.Literal(true) }) } as const
 
-const PasswordConfirmation = Type.Object({ password: Password }, { title: 'PasswordConfirmation' })
+const PasswordConfirmation = Type.Object({ password: Password })
 
 const readSession = operation({
   id: 'session.read',
@@ -17,61 +16,31 @@ const readSession = operation({
   path: '/session',
   access: 'user',
   summary: 'Get the current session',
-  description: 'Returns the signed-in user and their workspaces.',
   response: {
     status: 200,
-    description: 'The signed-in user.',
-    schema: Type.Object(
-      {
-        user: Type.Object(
-          {
-            id: Id,
-            name: UserName,
-            email: Email,
-            hasPassword: Type.Boolean({
-              description: 'False for users who sign in with an identity provider only.',
-            }),
-            hasTwoFactor: Type.Boolean(),
-          },
-          { title: 'Self' },
-        ),
-        canCreateWorkspaces: Type.Boolean({
-          description: 'Whether users of this server create workspaces, or only its operator.',
+    schema: Type.Object({
+      user: Type.Object({
+        id: Id,
+        name: UserName,
+        email: Email,
+        hasPassword: Type.Boolean(),
+        hasTwoFactor: Type.Boolean(),
+      }),
+      canCreateWorkspaces: Type.Boolean(),
+      workspaces: Type.Array(
+        Type.Object({
+          slug: Slug,
+          name: WorkspaceName,
+          role: Role,
+          needsTwoFactor: Type.Boolean(),
+          archive: Type.Unsafe<{ archivedAt: string; restorableUntil: string } | null>({
+            type: ['object', 'null'],
+            properties: Archive,
+            required: ['archivedAt', 'restorableUntil'],
+          }),
         }),
-        workspaces: Type.Array(
-          Type.Object(
-            {
-              slug: Slug,
-              name: WorkspaceName,
-              role: Role,
-              needsTwoFactor: Type.Boolean({
-                description: 'Whether the user must set up two-factor authentication to use the workspace.',
-              }),
-              archive: Type.Unsafe<{ archivedAt: string; restorableUntil: string } | null>({
-                type: ['object', 'null'],
-                properties: Archive,
-                required: ['archivedAt', 'restorableUntil'],
-                description:
-                  'Null unless the workspace is archived. One that cannot be restored is not listed.',
-              }),
-            },
-            { title: 'Membership' },
-          ),
-        ),
-      },
-      { title: 'Session' },
-    ),
-    example: {
-      user: {
-        id: 'usr_01k9x2m4q7r8s9t0v1w2x3y4z5',
-        name: 'Ann Example',
-        email: 'ann@example.com',
-        hasPassword: true,
-        hasTwoFactor: false,
-      },
-      canCreateWorkspaces: false,
-      workspaces: [{ slug: 'acme', name: 'Acme', role: 'owner', needsTwoFactor: false, archive: null }],
-    },
+      ),
+    }),
   },
   faults: [],
 })
@@ -83,7 +52,6 @@ const signOut = operation({
   access: 'user',
   endsAccess: true,
   summary: 'Sign out',
-  description: 'Ends this session.',
   response: done,
   faults: [],
 })
@@ -95,7 +63,6 @@ const signOutEverywhere = operation({
   access: 'user',
   endsAccess: true,
   summary: 'Sign out everywhere',
-  description: 'Ends all sessions of the user, including this one.',
   response: done,
   faults: [],
 })
@@ -106,8 +73,7 @@ const rename = operation({
   path: '/account/name',
   access: 'user',
   summary: 'Change the display name',
-  description: 'Existing audit log entries keep the old name.',
-  body: Type.Object({ name: UserName }, { title: 'NewName' }),
+  body: Type.Object({ name: UserName }),
   response: done,
   faults: [],
 })
@@ -119,8 +85,7 @@ const changePassword = operation({
   access: 'user',
   endsAccess: true,
   summary: 'Change the password',
-  description: 'Ends all other sessions of the user.',
-  body: Type.Object({ current: Password, password: NewPassword }, { title: 'PasswordChange' }),
+  body: Type.Object({ current: Password, password: NewPassword }),
   response: done,
   faults: ['rate_limited'],
 })
@@ -131,40 +96,20 @@ const listSessions = operation({
   path: '/account/sessions',
   access: 'user',
   summary: 'List sessions',
-  description: 'Lists the sessions of the user, newest first.',
   response: {
     status: 200,
-    description: 'The sessions.',
-    schema: Type.Object(
-      {
-        sessions: Type.Array(
-          Type.Object(
-            {
-              id: Id,
-              isThis: Type.Boolean({ description: 'Whether it is the current session.' }),
-              createdAt: Instant,
-              expiresAt: Instant,
-              from: Type.String({ description: 'IP address of the sign-in.' }),
-              agent: Type.String({ description: 'User agent of the browser.' }),
-            },
-            { title: 'SessionFacts' },
-          ),
-        ),
-      },
-      { title: 'Sessions' },
-    ),
-    example: {
-      sessions: [
-        {
-          id: 'ses_01k9x2m4q7r8s9t0v1w2x3y4z5',
-          isThis: true,
-          createdAt: '2026-11-15T09:30:00.000Z',
-          expiresAt: '2026-11-16T09:30:00.000Z',
-          from: '192.0.2.7',
-          agent: 'Mozilla/5.0',
-        },
-      ],
-    },
+    schema: Type.Object({
+      sessions: Type.Array(
+        Type.Object({
+          id: Id,
+          isThis: Type.Boolean(),
+          createdAt: Instant,
+          expiresAt: Instant,
+          from: Type.String(),
+          agent: Type.String(),
+        }),
+      ),
+    }),
   },
   faults: [],
 })
@@ -176,7 +121,6 @@ const endSession = operation({
   access: 'user',
   endsAccess: true,
   summary: 'End a session',
-  description: 'Signs the user out in that browser.',
   params: Type.Object({ id: Id }),
   response: done,
   faults: ['not_found'],
@@ -188,22 +132,14 @@ const beginTwoFactor = operation({
   path: '/account/two-factor',
   access: 'user',
   summary: 'Begin the setup of two-factor authentication',
-  description:
-    'Returns the secret for an authenticator app, and recovery codes. Two-factor authentication is enabled ' +
-    'once a first code is confirmed.',
   body: PasswordConfirmation,
   response: {
     status: 200,
-    description: 'The secret and the recovery codes.',
-    schema: Type.Object(
-      {
-        uri: Type.String({ description: '`otpauth:` URI for the QR code.' }),
-        secret: Type.String({ description: 'The secret, for manual entry.' }),
-        recoveryCodes: Type.Array(Type.String()),
-      },
-      { title: 'TwoFactorSetup' },
-    ),
-    example: { uri: 'otpauth://totp/…', secret: 'JBSWY3DPEHPK3PXP', recoveryCodes: ['abcde-12345'] },
+    schema: Type.Object({
+      uri: Type.String(),
+      secret: Type.String(),
+      recoveryCodes: Type.Array(Type.String()),
+    }),
     secret: true,
   },
   faults: ['rate_limited', 'conflict'],
@@ -215,8 +151,7 @@ const confirmTwoFactor = operation({
   path: '/account/two-factor/confirm',
   access: 'user',
   summary: 'Confirm the setup of two-factor authentication',
-  description: 'Takes a first code of the authenticator app. From then on, signing in requires a code.',
-  body: Type.Object({ code: Code }, { title: 'FirstCode' }),
+  body: Type.Object({ code: Code }),
   response: done,
   faults: ['rate_limited', 'conflict'],
 })
@@ -227,7 +162,6 @@ const disableTwoFactor = operation({
   path: '/account/two-factor/disable',
   access: 'user',
   summary: 'Disable two-factor authentication',
-  description: 'Signing in requires the password only.',
   body: PasswordConfirmation,
   response: done,
   faults: ['rate_limited'],
