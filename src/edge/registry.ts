@@ -1,12 +1,12 @@
 // The registry of open tunnels by host name, and of their clients by id and key.
 import { hash } from 'node:crypto'
 import type { Meter } from '../edge-sdk/index.ts'
+import { BoundedMap } from '../lib/bounded-map.ts'
 import type { SharedBufferBudget } from '../tunnel-protocol/buffers/buffer-budget.ts'
 import type { TunnelClosure, TunnelRequest, TunnelType } from '../tunnel-protocol/protocol.ts'
 import { AccessControl, type AccessRules } from './access/access-control.ts'
 import { PasswordVerifier } from './access/basic-auth.ts'
 import { WorkspaceLoad } from './admission/workspace-load.ts'
-import { BoundedMap } from './bounded-map.ts'
 import { type TransferCounts, Tunnel, type TunnelAddress } from './tunnel.ts'
 import { type ClientKey, type CloseReason, TunnelClient, type TunnelClientOptions } from './tunnel-client.ts'
 

@@ -84,3 +84,37 @@ export class SharedSlots<T> {
     if (to > 0) this.#ownersByCount.set(to, (this.#ownersByCount.get(to) ?? new Set()).add(owner))
   }
 }
+
+export interface SlotLimits {
+  readonly perOwner: number
+  readonly total: number
+}
+
+export interface Slot {
+  /** Aborted if the slot has to make room for one of another owner. */
+  readonly displaced: AbortSignal
+  release(): void
+}
+
+/** Slots with a limit for each owner, and in total. */
+export class LimitedSlots {
+  readonly #limits: SlotLimits
+  readonly #slots = new SharedSlots<AbortController>()
+
+  constructor(limits: SlotLimits) {
+    this.#limits = limits
+  }
+
+  /** Returns the limit that is reached if there is no slot. */
+  acquire(owner: string): Slot | keyof SlotLimits {
+    if (this.#slots.count(owner) >= this.#limits.perOwner) return 'perOwner'
+    if (this.#slots.size >= this.#limits.total) {
+      const displaced = this.#slots.displace(owner, 'oldest')
+      if (!displaced) return 'total'
+      displaced.abort()
+    }
+    const slot = new AbortController()
+    this.#slots.add(owner, slot)
+    return { displaced: slot.signal, release: () => void this.#slots.delete(owner, slot) }
+  }
+}

@@ -135,8 +135,11 @@ test('slots are released when clients disconnect before their key is verified', 
 test('if a node has 32 requests in progress, the workspace with the most loses its oldest one', () => {
   const slots = new McpSlots()
   const displaced: string[] = []
-  const take = (workspaceId: string, keyId: string) =>
-    slots.take({ workspaceId, keyId: `${workspaceId}/${keyId}` }, () => displaced.push(workspaceId))
+  const take = (workspaceId: string, keyId: string) => {
+    const slot = slots.acquire({ workspaceId, keyId: `${workspaceId}/${keyId}` })
+    if ('displaced' in slot) slot.displaced.addEventListener('abort', () => displaced.push(workspaceId))
+    return slot
+  }
   for (const workspaceId of ['a', 'b', 'c', 'd'])
     for (let count = 0; count < PER_WORKSPACE_MAX; count++)
       assert.ok('release' in take(workspaceId, String(count % 2)), workspaceId)

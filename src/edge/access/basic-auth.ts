@@ -4,11 +4,12 @@
 import { isUtf8 } from 'node:buffer'
 import { createHmac, createSecretKey, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
+import { BoundedMap } from '../../lib/bounded-map.ts'
 import { isBasicAuthPassword, isBasicAuthUser, normalizeText } from '../../lib/credentials/basic-auth.ts'
 import { isPasswordHash, verifyPassword } from '../../lib/credentials/password-hash.ts'
 import { ClientLimit } from '../../lib/net/client-limit.ts'
-import { BoundedMap } from '../bounded-map.ts'
-import { AttemptThrottle } from './attempt-throttle.ts'
+import { ipPrefix } from '../../lib/net/ip-address.ts'
+import { TokenBuckets } from '../../lib/token-buckets.ts'
 import { busy, type Denial, tooManyAttempts, unauthorized } from './denial.ts'
 import { HashQueue, type TunnelRef } from './hash-queue.ts'
 
@@ -17,6 +18,9 @@ const CREDENTIAL_CHARS_MAX = 1_100
 const BASIC = /^Basic +([A-Za-z0-9+/]+={0,2})$/i
 /** Verifications of one client in the queue: other clients of the tunnel have the rest of it. */
 const VERIFICATIONS_PER_CLIENT = { max: 2, maxPer48: 4 }
+/** Wrong passwords of a client. */
+const ATTEMPTS = { burst: 10, refillMs: 10_000 }
+const CLIENTS_MAX = 10_000
 const BUSY_RETRY_MS = 1_000
 /** Wrong credentials that are rejected without another hash. */
 const REJECTED_MAX = 20
@@ -55,7 +59,7 @@ export function parseCredential({ rawHeaders }: IncomingMessage): Credential | '
 /** What all tunnels of an edge share. */
 export class PasswordVerifier {
   readonly #queue = new HashQueue()
-  readonly #throttle = new AttemptThrottle()
+  readonly #attempts = new TokenBuckets(CLIENTS_MAX)
   readonly #perClient = new ClientLimit(VERIFICATIONS_PER_CLIENT)
   readonly #key = createSecretKey(randomBytes(32))
   readonly #onWrongPassword: (host: string, address: string | undefined) => void
@@ -77,24 +81,25 @@ export class PasswordVerifier {
   ): Promise<boolean> | Denial {
     // All clients whose address is not known share the attempts of one, at each tunnel.
     const client = address ?? tunnel.host
-    const retryAfterMs = this.#throttle.consume(client)
+    const attempts = { name: ipPrefix(client, 48), ...ATTEMPTS }
+    const retryAfterMs = this.#attempts.take([attempts], performance.now())
     if (retryAfterMs > 0) return tooManyAttempts(retryAfterMs)
     const release = this.#perClient.acquire(client)
     const verified = release ? this.#queue.run(tunnel, () => this.#matches(rule, credential)) : 'limited'
     if (typeof verified === 'string') {
       release?.()
-      this.#throttle.refund(client)
+      this.#attempts.refund(attempts)
       return verified === 'full' ? busy(BUSY_RETRY_MS) : tooManyAttempts(BUSY_RETRY_MS)
     }
     return verified.finally(release).then(
       (isRight) => {
-        if (isRight) this.#throttle.refund(client)
+        if (isRight) this.#attempts.refund(attempts)
         else this.#onWrongPassword(tunnel.host, address)
         return isRight
       },
       // Nothing was found out about the password.
       (error) => {
-        this.#throttle.refund(client)
+        this.#attempts.refund(attempts)
         throw error
       },
     )

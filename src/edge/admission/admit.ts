@@ -1,4 +1,5 @@
 // Decides whether a client may open a tunnel with a key and a name.
+
 import { randomBytes } from 'node:crypto'
 import {
   type ClaimedTunnel,
@@ -7,6 +8,7 @@ import {
   type Verifier,
   type VerifyResult,
 } from '../../edge-sdk/index.ts'
+import { TokenBuckets } from '../../lib/token-buckets.ts'
 import type { TunnelRequest, TunnelType } from '../../tunnel-protocol/protocol.ts'
 import type { Connection } from '../../yamux/index.ts'
 import { type AccessRules, areSameRules, NO_RULES } from '../access/access-control.ts'
@@ -36,7 +38,10 @@ import type { TcpListener } from '../tcp/listeners.ts'
 import type { TcpTunnels } from '../tcp/tunnels.ts'
 import type { Grant, NameClaims } from './name-claims.ts'
 import { isTunnelName, randomName } from './names.ts'
-import { OpeningLimit } from './opening-limit.ts'
+
+/** Of a workspace. Each is a transaction of the control plane, and takes a place in `RecentNames`. */
+const OPENINGS = { burst: 1_000, refillMs: 100 }
+const WORKSPACES_MAX = 10_000
 
 export interface AdmissionOptions {
   readonly verifier: Pick<Verifier, 'verify' | 'quotaReachedUntil'>
@@ -86,7 +91,7 @@ interface Opening {
 export function createAdmission(options: AdmissionOptions): OpenTunnel {
   const { verifier, registry, meter, names, tcpTunnels, publicUrl } = options
   const hasher = new RuleHasher()
-  const openings = new OpeningLimit()
+  const openings = new TokenBuckets(WORKSPACES_MAX)
 
   /** While the control plane is unreachable, a key is accepted for a name that it had open here recently. */
   async function verify(opening: Opening): Promise<VerifyResult> {
@@ -186,7 +191,8 @@ export function createAdmission(options: AdmissionOptions): OpenTunnel {
       // thing that is awaited, the key is verified again.
       if (!result.valid) return invalidKey(result)
       const { slug, tunnelBase } = result.workspace
-      if (!opening.isCounted && !openings.count(slug)) return TOO_MANY_OPENINGS
+      if (!opening.isCounted && openings.take([{ name: slug, ...OPENINGS }], performance.now()) > 0)
+        return TOO_MANY_OPENINGS
       opening.isCounted = true
       const host = `${name}.${tunnelBase}`
       const url =

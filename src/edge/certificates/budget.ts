@@ -2,8 +2,8 @@
 // taken back, so nothing is displaced: a workspace gets a new host only while it has less than a share of
 // what is left, so that something is left for others.
 
+import { BoundedMap } from '../../lib/bounded-map.ts'
 import { KeyedCounter } from '../../lib/net/keyed-counter.ts'
-import { BoundedMap } from '../bounded-map.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1_000
 /** A workspace gets at most this share of the hosts that remain in total. */

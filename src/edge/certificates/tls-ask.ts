@@ -2,15 +2,17 @@
 // and names that workspaces have reserved or used lately. Caddy asks before it does (`on_demand_tls`). CAs
 // limit how many they issue, so a workspace has a limit, and the edge.
 import { ControlPlaneError, type HostResult } from '../../edge-sdk/index.ts'
+import { BoundedMap } from '../../lib/bounded-map.ts'
 import { isDnsLabel } from '../../lib/net/hostname.ts'
-import { RateLimit } from '../admission/rate-limit.ts'
-import { BoundedMap } from '../bounded-map.ts'
+import { TokenBuckets } from '../../lib/token-buckets.ts'
 import type { Registry } from '../registry.ts'
 import { CertificateBudget, type CertificateLimits } from './budget.ts'
 
 const HOST_CHARS_MAX = 253
 /** Anyone can cause lookups, by TLS handshakes with any server name. */
-const LOOKUPS = { perSecond: 20, burst: 100 }
+const LOOKUPS = { name: 'lookups', burst: 100, refillMs: 50 }
+/** A separate limit: a flood of unknown hosts must not block hosts that were found before. */
+const REPEATED_LOOKUPS = { ...LOOKUPS, name: 'repeated lookups' }
 const HOST_RETENTION_MS = 60_000
 const CACHED_HOSTS_MAX = 1_000
 
@@ -30,9 +32,7 @@ export class TlsAsk {
   readonly #budget: CertificateBudget
   readonly #hosts = new BoundedMap<string, { workspace: string | null; until: number }>(CACHED_HOSTS_MAX)
   readonly #clock: () => number
-  readonly #lookups = new RateLimit(LOOKUPS)
-  /** A separate limit: a flood of unknown hosts must not block hosts that were found before. */
-  readonly #repeatedLookups = new RateLimit(LOOKUPS)
+  readonly #lookups = new TokenBuckets(2)
 
   constructor(options: TlsAskOptions, clock: () => number = () => performance.now()) {
     this.#options = options
@@ -64,8 +64,7 @@ export class TlsAsk {
     const now = this.#clock()
     const cached = this.#hosts.get(host)
     if (cached && cached.until > now) return { found: true, workspace: cached.workspace }
-    const lookups = cached ? this.#repeatedLookups : this.#lookups
-    if (!lookups.take(now)) return undefined
+    if (this.#lookups.take([cached ? REPEATED_LOOKUPS : LOOKUPS], now) > 0) return undefined
     const result = await this.#options.findHost(host)
     if (result.found) this.#hosts.set(host, { workspace: result.workspace, until: now + HOST_RETENTION_MS })
     else this.#hosts.delete(host)

@@ -1,6 +1,7 @@
 // The reader's half of the protocol: polls the change log for this node, notifies subscribers, acknowledges
 // what it has applied and renews the lease. Correctness depends on polling; notifications only reduce
 // latency.
+import { createOutageReporter, type OutageEvents } from '../../lib/outage.ts'
 import {
   type Change,
   follows,
@@ -58,17 +59,11 @@ export interface ChangeFollower extends Pick<AppliedChanges, 'position' | 'subsc
   deregister(): Promise<void>
 }
 
-/** Each is called once per outage, not once per poll. */
-export interface FollowerEvents {
-  onFailure(error: unknown): void
-  onRecovery(): void
-}
-
 export async function startChangeFollower(
   store: Store,
   clock: () => number,
   node: NodeIdentity,
-  events: FollowerEvents,
+  events: OutageEvents,
 ): Promise<ChangeFollower> {
   const { db } = store.controlConnection
   const registration = createRegistration(store.controlConnection, clock, node)
@@ -86,7 +81,7 @@ export async function startChangeFollower(
   let working: Promise<void> | undefined
   let timer: NodeJS.Timeout | undefined
   let stopped = false
-  let failing = false
+  const outages = createOutageReporter(events, () => stopped)
 
   const ageMs = () => performance.now() - readAt
 
@@ -174,21 +169,10 @@ export async function startChangeFollower(
   /** One task at a time. A poll that becomes due meanwhile starts after it, and sees the caller's commit. */
   function work(): void {
     if (working || stopped || (!isPollDue && announced.length === 0)) return
-    working = (isPollDue ? poll() : applyAnnounced())
-      .then(
-        () => {
-          if (failing) events.onRecovery()
-          failing = false
-        },
-        (error) => {
-          if (!failing && !stopped) events.onFailure(error)
-          failing = true
-        },
-      )
-      .finally(() => {
-        working = undefined
-        work()
-      })
+    working = outages.observe(isPollDue ? poll() : applyAnnounced()).finally(() => {
+      working = undefined
+      work()
+    })
   }
 
   function wake(): void {

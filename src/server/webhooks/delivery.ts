@@ -2,6 +2,7 @@
 // something to send, claims them, and sends to many at the same time, so that a slow one does not delay the
 // others.
 import { setTimeout as delay } from 'node:timers/promises'
+import { createOutageReporter, type OutageEvents } from '../../lib/outage.ts'
 import type { Services } from '../domain/context.ts'
 import {
   type Attempt,
@@ -35,13 +36,10 @@ const TURN_MS = 10_000
 const RECORD_MS = 5_000
 const STOP_TIMEOUT_MS = 1_000
 
-export interface DeliveryOptions {
+export interface DeliveryOptions extends OutageEvents {
   secrets: WebhookSecrets
   targets: Targets
   userAgent: string
-  /** The first failure of several in a row. */
-  onFailure: (error: unknown) => void
-  onRecovery: () => void
   pollIntervalMs?: number
   sendTimeoutMs?: number
   endpointsMax?: number
@@ -54,27 +52,14 @@ export interface WebhookDelivery {
 }
 
 export function startWebhookDelivery(services: Services, options: DeliveryOptions): WebhookDelivery {
-  const { onFailure, onRecovery, pollIntervalMs = POLL_INTERVAL_MS, endpointsMax = ENDPOINTS_MAX } = options
+  const { pollIntervalMs = POLL_INTERVAL_MS, endpointsMax = ENDPOINTS_MAX } = options
   const stopping = new AbortController()
   const { signal } = stopping
   const active = new Set<Promise<void>>()
   const slots = new DeliverySlots(endpointsMax)
 
-  /** Reports the first of several failures in a row, and the success after them. */
-  function createReporter() {
-    let isFailing = false
-    const succeeded = () => {
-      if (isFailing) onRecovery()
-      isFailing = false
-    }
-    const failed = (error: unknown) => {
-      if (!isFailing && !signal.aborted) onFailure(error)
-      isFailing = true
-    }
-    return { observe: (work: Promise<void>) => work.then(succeeded, failed) }
-  }
-  const polls = createReporter()
-  const sends = createReporter()
+  const polls = createOutageReporter(options, () => signal.aborted)
+  const sends = createOutageReporter(options, () => signal.aborted)
 
   function start(endpoint: ClaimedEndpoint, claimedAt: number): void {
     const turn = slots.take(endpoint)

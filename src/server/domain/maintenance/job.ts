@@ -2,6 +2,7 @@
 // a run of the maintenance job is due, and the one that acquires the lease runs it. If that node is killed,
 // another one acquires the lease when it has expired.
 import { setTimeout as delay } from 'node:timers/promises'
+import { createOutageReporter, type OutageEvents } from '../../../lib/outage.ts'
 import {
   acquireLease,
   type MaintenanceState,
@@ -32,11 +33,8 @@ const LOG_INTERVAL_MS = 60_000
 /** Rows by table, without zeros. */
 export type Deleted = Record<string, number>
 
-export interface MaintenanceEvents {
+export interface MaintenanceEvents extends OutageEvents {
   onDeleted: (rows: Deleted) => void
-  /** The first failure of several in a row. */
-  onFailure: (error: unknown) => void
-  onRecovery: () => void
   /** An edge has not reported for 5 minutes; once for each outage, on one node. */
   onSilentEdge?: (edge: { id: string; name: string }) => void
   /** 80 % of the ports of TCP tunnels are assigned; once a month, on one node. */
@@ -79,19 +77,12 @@ export function startMaintenance(services: Services, options: MaintenanceOptions
   }
 
   async function pollUntilStopped(task: () => Promise<void>): Promise<void> {
-    let isFailing = false
+    const outages = createOutageReporter(events, () => signal.aborted)
     while (!signal.aborted) {
       // Random, so that nodes that were started together do not all look at the same moment.
       await sleep(pollIntervalMs * (0.5 + Math.random() / 2), signal, false)
       if (signal.aborted) return
-      try {
-        await task()
-        if (isFailing) events.onRecovery()
-        isFailing = false
-      } catch (error) {
-        if (!isFailing && !signal.aborted) events.onFailure(error)
-        isFailing = true
-      }
+      await outages.observe(task())
     }
   }
 

@@ -2,6 +2,7 @@
 // their usage of the month is estimated for all of them together (usage-estimator.ts); where the level seems
 // to have changed, it is computed exactly and stored (usage-level.ts). The same happens after a change of
 // quotas, because a command that sets them may not know the defaults and the mail server of the nodes.
+import { createOutageReporter, type OutageEvents } from '../../../lib/outage.ts'
 import type { ChangeFollower } from '../../directory/change-follower.ts'
 import { listReached } from '../../store/quotas.ts'
 import type { Services } from '../context.ts'
@@ -25,21 +26,18 @@ export interface QuotaWatch {
   stop(): Promise<void>
 }
 
-export interface QuotaWatchOptions {
+export interface QuotaWatchOptions extends OutageEvents {
   follower: Pick<ChangeFollower, 'subscribe'>
-  /** The first failure of several in a row. */
-  onFailure: (error: unknown) => void
-  onRecovery: () => void
 }
 
 export function startQuotaWatch(services: Services, options: QuotaWatchOptions): QuotaWatch {
-  const { follower, onFailure, onRecovery } = options
+  const { follower } = options
   const estimator = createUsageEstimator(services, follower)
   let pendingIds = new Set<string>()
   let timer: NodeJS.Timeout | undefined
   let running: Promise<void> | undefined
   let isStopped = false
-  let isFailing = false
+  const outages = createOutageReporter(options, () => isStopped)
 
   const { unsubscribe } = follower.subscribe({
     onChange({ kind, subjectId }) {
@@ -55,31 +53,26 @@ export function startQuotaWatch(services: Services, options: QuotaWatchOptions):
       timer = undefined
       const checked = pendingIds
       pendingIds = new Set()
-      running = run([...checked]).then((unchecked) => {
+      let unchecked: readonly string[] = [...checked]
+      const check = run(unchecked, (ids) => {
+        unchecked = ids
+      })
+      running = outages.observe(check).then(() => {
         running = undefined
         add(unchecked)
       })
     }, CHECK_DELAY_MS).unref()
   }
 
-  /** Returns those that have to be checked again. */
-  async function run(ids: readonly string[]): Promise<readonly string[]> {
-    let failure: unknown
-    let unchecked = ids
-    try {
-      const estimates = await estimator.estimate(ids)
-      const failed = await updateLevels(estimates.changed, (error) => {
-        failure = error
-      })
-      failure ??= estimates.failure
-      unchecked = [...estimates.missing, ...failed]
-    } catch (error) {
+  /** Rejects with one of the failures. */
+  async function run(ids: readonly string[], onUnchecked: (ids: readonly string[]) => void): Promise<void> {
+    const estimates = await estimator.estimate(ids)
+    let { failure } = estimates
+    const failed = await updateLevels(estimates.changed, (error) => {
       failure = error
-    }
-    if (failure !== undefined && !isFailing && !isStopped) onFailure(failure)
-    if (failure === undefined && isFailing) onRecovery()
-    isFailing = failure !== undefined
-    return unchecked
+    })
+    onUnchecked([...estimates.missing, ...failed])
+    if (failure !== undefined) throw failure
   }
 
   /** Returns those that failed: one workspace must not block others. */

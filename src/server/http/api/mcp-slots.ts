@@ -1,42 +1,27 @@
 // Limits MCP requests in progress on this node, for each key, each workspace and in total: each keeps its
 // whole response in memory until the client has read it. If the node is full, the workspace with the most
 // requests loses its oldest one.
-import { SharedSlots } from '../../../lib/shared-slots.ts'
+import { KeyedCounter } from '../../../lib/net/keyed-counter.ts'
+import { LimitedSlots, type Slot } from '../../../lib/shared-slots.ts'
 
 const PER_KEY_MAX = 4
-const PER_WORKSPACE_MAX = 8
-const PER_NODE_MAX = 32
-
-interface Caller {
-  keyId: string
-  workspaceId: string
-}
-
-interface Slot {
-  readonly keyId: string
-  displace(): void
-}
+const LIMITS = { perOwner: 8, total: 32 }
+const SUBJECTS = { perOwner: 'This workspace', total: 'This node' }
 
 export class McpSlots {
-  /** By workspace. */
-  readonly #slots = new SharedSlots<Slot>()
+  readonly #byKey = new KeyedCounter()
+  readonly #byWorkspace = new LimitedSlots(LIMITS)
 
-  /**
-   * Returns a function that releases the slot, or the reason why there is none. `displace` is called if the
-   * slot has to make room for another workspace.
-   */
-  take({ keyId, workspaceId }: Caller, displace: () => void): { release: () => void } | { error: string } {
-    if (this.#slots.count(workspaceId) >= PER_WORKSPACE_MAX) return full('This workspace', PER_WORKSPACE_MAX)
-    const ofKey = this.#slots.entries(workspaceId).filter((slot) => slot.keyId === keyId)
-    if (ofKey.length >= PER_KEY_MAX) return full('This API key', PER_KEY_MAX)
-    if (this.#slots.size >= PER_NODE_MAX) {
-      const displaced = this.#slots.displace(workspaceId, 'oldest')
-      if (!displaced) return full('This node', PER_NODE_MAX)
-      displaced.displace()
+  acquire({ keyId, workspaceId }: { keyId: string; workspaceId: string }): Slot | { error: string } {
+    if (this.#byKey.get(keyId) >= PER_KEY_MAX) return full('This API key', PER_KEY_MAX)
+    const slot = this.#byWorkspace.acquire(workspaceId)
+    if (typeof slot === 'string') return full(SUBJECTS[slot], LIMITS[slot])
+    this.#byKey.add(keyId, 1)
+    const release = () => {
+      this.#byKey.add(keyId, -1)
+      slot.release()
     }
-    const slot = { keyId, displace }
-    this.#slots.add(workspaceId, slot)
-    return { release: () => void this.#slots.delete(workspaceId, slot) }
+    return { ...slot, release }
   }
 }
 

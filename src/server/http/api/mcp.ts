@@ -56,16 +56,18 @@ export function registerMcp(server: FastifyInstance, options: McpOptions): void 
 
     scope.post(PATH, { config }, async (request, reply) => {
       const { actor, workspaceId } = request.caller as McpCaller
-      const displaced = Promise.withResolvers<undefined>()
-      const slot = slots.take({ keyId: actor.id, workspaceId }, () => displaced.resolve(undefined))
+      const slot = slots.acquire({ keyId: actor.id, workspaceId })
       if ('error' in slot) return sendRateLimited(reply, slot.error)
+      const displaced = new Promise<undefined>((resolve) => {
+        slot.displaced.addEventListener('abort', () => resolve(undefined))
+      })
       const handled = handle(request)
       // Both: calls continue after the client disconnects, and the response is in memory until it was sent.
       void Promise.allSettled([handled, finished(reply.raw)]).then(slot.release)
-      const response = await Promise.race([handled, displaced.promise])
+      const response = await Promise.race([handled, displaced])
       if (!response) return sendRateLimited(reply, DISPLACED)
       // The client reads its response slowly.
-      void displaced.promise.then(() => reply.raw.destroy())
+      void displaced.then(() => reply.raw.destroy())
       return sendResponse(reply, response)
     })
 

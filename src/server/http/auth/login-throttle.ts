@@ -1,5 +1,4 @@
-// Throttles attempts to guess passwords and codes. Each node counts failures in memory, in tables of fixed
-// size.
+// Throttles attempts to guess passwords and codes. Each node counts failures in memory.
 //
 // For each account, browsers that never signed in to it are delayed, not locked out: after a few failures
 // each further one increases the delay, up to 60 s. This allows about 1,500 guesses a day per account on each

@@ -2,17 +2,11 @@
 // long (audit log, keys), so the sustained rate bounds how fast a single caller can fill the disk.
 
 import { HOUR_MS } from '../../../lib/time.ts'
+import { type Bucket, TokenBuckets } from '../../../lib/token-buckets.ts'
 import { type MaybePromise, thenMaybe } from '../../directory/verify.ts'
 import { formatDuration } from '../../domain/duration.ts'
 import { Fault } from '../../domain/fault.ts'
 import { createCallerQueue } from './caller-queue.ts'
-
-/** `burst` writes at once, then one every `refillMs`. */
-export interface Bucket {
-  name: string
-  burst: number
-  refillMs: number
-}
 
 /**
  * Key creation is also limited per workspace: each key that a key creates has a limit of its own. The factor
@@ -66,41 +60,10 @@ function rejectIfLimited(waitMs: number): void {
   })
 }
 
-const PRUNE_MIN = 1_000
+/** Only authenticated callers have a bucket. */
+const CALLERS_MAX = 100_000
 
-/**
- * Token buckets, each as the time at which it is full again. Only authenticated callers have one, and full
- * buckets are removed, so the map has the callers of the last hours only.
- */
 export function createBuckets(clock: () => number) {
-  const fullAt = new Map<string, number>()
-  let pruneSize = PRUNE_MIN
-
-  function prune(now: number): void {
-    if (fullAt.size < pruneSize) return
-    for (const [name, at] of fullAt) if (at <= now) fullAt.delete(name)
-    pruneSize = Math.max(PRUNE_MIN, 2 * fullAt.size)
-  }
-
-  /** How long the bucket needs to be full again. */
-  function refillTime({ name, burst, refillMs }: Bucket, now: number): number {
-    const left = Math.max((fullAt.get(name) ?? now) - now, 0)
-    if (left <= burst * refillMs) return left
-    // The clock was set back.
-    fullAt.set(name, now + burst * refillMs)
-    return burst * refillMs
-  }
-
-  return {
-    /** Takes one from each bucket and returns 0; or takes none, and returns the time to wait. */
-    spendTokens(buckets: readonly Bucket[]): number {
-      const now = clock()
-      const waits = buckets.map((bucket) => refillTime(bucket, now) - (bucket.burst - 1) * bucket.refillMs)
-      const waitMs = Math.max(0, ...waits)
-      if (waitMs > 0) return waitMs
-      for (const bucket of buckets) fullAt.set(bucket.name, now + refillTime(bucket, now) + bucket.refillMs)
-      prune(now)
-      return 0
-    },
-  }
+  const buckets = new TokenBuckets(CALLERS_MAX)
+  return { spendTokens: (spent: readonly Bucket[]): number => buckets.take(spent, clock()) }
 }

@@ -2,13 +2,12 @@
 // before was sent. If a slice fails, the connection is aborted, so that the client sees truncated JSON and
 // not a short list. If a node has too many lists, the workspace with the most loses its oldest one.
 import { addAbortSignal, Readable } from 'node:stream'
-import { SharedSlots } from '../../../lib/shared-slots.ts'
+import { LimitedSlots, type Slot } from '../../../lib/shared-slots.ts'
 import { Fault } from '../../domain/fault.ts'
 import type { Serialize } from './serialize.ts'
 
 /** Lists in progress. A slow client occupies about 1 MiB of memory and the socket. */
-const PER_WORKSPACE_MAX = 4
-const PER_NODE_MAX = 64
+const LIMITS = { perOwner: 4, total: 64 }
 /** A client that has not read the list by then is disconnected. */
 const LIST_MS_MAX = 120_000
 const RETRY_AFTER_S = 2
@@ -21,7 +20,7 @@ export interface OpenList<T> extends AsyncIterableIterator<T> {
 
 export class LongLists {
   /** By workspace. */
-  readonly #open = new SharedSlots<AbortController>()
+  readonly #open = new LimitedSlots(LIMITS)
   readonly #tooManyMessage: string
 
   constructor(tooManyMessage: string) {
@@ -33,10 +32,9 @@ export class LongLists {
    * `authorize` is called before each slice, and throws if the caller may not read on.
    */
   open<T>(workspaceId: string, slices: AsyncIterator<T>, authorize: () => Promise<unknown>): OpenList<T> {
-    const list = this.#acquire(workspaceId)
-    const release = () => this.#open.delete(workspaceId, list)
+    const { displaced, release } = this.#acquire(workspaceId)
     return {
-      displaced: list.signal,
+      displaced,
       [Symbol.asyncIterator]() {
         return this
       },
@@ -54,16 +52,10 @@ export class LongLists {
     }
   }
 
-  #acquire(workspaceId: string): AbortController {
-    const isFull = this.#open.size >= PER_NODE_MAX
-    const isLimited = this.#open.count(workspaceId) >= PER_WORKSPACE_MAX
-    const displaced = isFull && !isLimited ? this.#open.displace(workspaceId, 'oldest') : undefined
-    if (isLimited || (isFull && !displaced))
-      throw new Fault('rate_limited', { message: this.#tooManyMessage, retryAfterS: RETRY_AFTER_S })
-    displaced?.abort()
-    const list = new AbortController()
-    this.#open.add(workspaceId, list)
-    return list
+  #acquire(workspaceId: string): Slot {
+    const slot = this.#open.acquire(workspaceId)
+    if (typeof slot !== 'string') return slot
+    throw new Fault('rate_limited', { message: this.#tooManyMessage, retryAfterS: RETRY_AFTER_S })
   }
 }
 
