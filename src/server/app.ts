@@ -295,6 +295,7 @@ function createApiServer(options: ApiServerOptions) {
     directory,
     edgeWorkspaces,
     describeWorkspace,
+    hasDataVersion: services.store.dataVersion !== undefined,
     isRateLimited: rateLimit !== undefined,
   })
   const responseCache = new ResponseCache({

@@ -43,12 +43,14 @@ export interface CacheableOperationsOptions {
   readonly directory: Directory
   readonly edgeWorkspaces: Pick<EdgeWorkspaces, 'isKnown'>
   readonly describeWorkspace: (row: WorkspaceRow) => WorkspaceView
+  /** Not on PostgreSQL, where every response to these would be a miss. */
+  readonly hasDataVersion: boolean
   /** Requests with a key count against a rate limit, and its headers differ from response to response. */
   readonly isRateLimited: boolean
 }
 
 export function cacheableOperations(options: CacheableOperationsOptions): CacheableOperation[] {
-  const { directory, isRateLimited } = options
+  const { directory, hasDataVersion, isRateLimited } = options
   const read = {
     hasOrdinaryHeaders: (headers: IncomingHttpHeaders) => headers['content-length'] === undefined,
     authenticate(hash: string) {
@@ -60,11 +62,16 @@ export function cacheableOperations(options: CacheableOperationsOptions): Cachea
     },
     cacheKey: (workspaceId: string, url: string) => `${workspaceId} ${url}`,
   }
-  const reads: StoredResponse[] = [
-    { id: 'workspace.read', ...read, createValidator: (ctx) => sameWorkspaceRow(directory, ctx) },
+  const readWorkspace: StoredResponse = {
+    id: 'workspace.read',
+    ...read,
+    createValidator: (ctx) => sameWorkspaceRow(directory, ctx),
+  }
+  const readData: StoredResponse[] = [
     { id: 'tokens.list', ...read, createValidator: (ctx) => sameDataVersionAnd(startOfSecond, ctx) },
     { id: 'usage.read', ...read, createValidator: (ctx) => sameDataVersionAnd(startOfDay, ctx) },
   ]
+  const reads = [readWorkspace, ...(hasDataVersion ? readData : [])]
   return [...(isRateLimited ? [] : reads), verification(options)]
 }
 
@@ -74,10 +81,10 @@ function sameWorkspaceRow(directory: Directory, { workspaceId }: Context): Valid
   return row && (() => directory.cachedWorkspace(workspaceId) === row)
 }
 
-/** Fresh until the next commit to the database. Not on PostgreSQL, which has no cheap data version. */
+/** Fresh until the next commit to the database. */
 function sameDataVersion({ store }: Context): Validator | undefined {
-  const version = store.dataVersion()
-  return version === undefined ? undefined : () => store.dataVersion() === version
+  const version = store.dataVersion?.()
+  return version === undefined ? undefined : () => store.dataVersion?.() === version
 }
 
 /** For responses that also change with the time: usage is of the days up to today, and keys expire. */

@@ -55,9 +55,10 @@ export interface Store extends Connection {
   /** Returns a function that removes the listener. */
   onNotify(listener: (payload: string) => void): () => void
   /**
-   * Changes with every commit by any process; undefined on PostgreSQL, which has no cheap equivalent.
+   * Changes with every commit by any process; undefined on PostgreSQL, which has no cheap equivalent. It
+   * returns undefined while the database is busy.
    */
-  dataVersion(): number | undefined
+  readonly dataVersion: (() => number | undefined) | undefined
   /** The pool of requests; undefined on SQLite. */
   poolUse(): PoolUse | undefined
   /**
@@ -122,7 +123,7 @@ export function openStore(
       listeners.add(listener)
       return () => listeners.delete(listener)
     },
-    dataVersion: engine.dataVersion ?? (() => undefined),
+    dataVersion: engine.dataVersion,
     poolUse: () => engine.poolUse?.(),
     async ping() {
       await sql`select 1`.execute(control.db)
