@@ -23,11 +23,11 @@ import { TlsAsk } from './certificates/tls-ask.ts'
 import { type ControlApi, createControlApi } from './control-api.ts'
 import { type ClientAddressesOptions, createClientAddresses } from './ingress/client-address.ts'
 import {
-  attachConnectionGuard,
-  type Connection,
-  type ConnectionGuard,
-  type ConnectionGuardOptions,
-} from './ingress/connection-guard.ts'
+  type EdgeConnection,
+  type EdgeConnections,
+  type EdgeConnectionsOptions,
+  guardConnections,
+} from './ingress/connections.ts'
 import { headersError } from './ingress/header-limits.ts'
 import { mayUpgrade } from './ingress/proxy.ts'
 import { INVALID_TARGET, parseTarget, sendError, sendRawError } from './ingress/responses.ts'
@@ -49,7 +49,7 @@ export interface EdgeOptions
     Pick<TcpTunnelsOptions, 'localPorts' | 'onPortUnavailable'>,
     CertificateLimits,
     ClientAddressesOptions,
-    Pick<ConnectionGuardOptions, 'onConnectionsLimited'> {
+    Pick<EdgeConnectionsOptions, 'onConnectionsLimited'> {
   readonly host: string
   readonly port: number
   /** Scheme and port of public URLs; undefined means those of the listener. */
@@ -130,7 +130,7 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
     // TCP keep-alive detects clients that are gone, also while nothing is sent.
     keepAlive: true,
     keepAliveInitialDelay: KEEP_ALIVE_MS,
-    shouldUpgradeCallback: (request) => guard.shouldUpgrade(request),
+    shouldUpgradeCallback: (request) => connections.shouldUpgrade(request),
     // Rejected by our own handler, in order: Node would respond before the requests ahead of it.
     requireHostHeader: false,
   })
@@ -163,7 +163,7 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
     ...options,
     address: options.tcpHost || host,
     onConnection(host, socket) {
-      const release = guard.admit(socket)
+      const release = connections.admit(socket)
       if (!release) return
       socket.once('close', release)
       ingress.onTcpConnection(host, socket)
@@ -183,7 +183,7 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
   })
   const tlsAsk = new TlsAsk({ ...options, registry, findHost: (host) => verifier.findHost(host) })
   const controlApi = createControlApi({ openTunnel, tlsAsk, addresses })
-  const guard: ConnectionGuard = attachConnectionGuard(server, {
+  const connections: EdgeConnections = guardConnections(server, {
     addresses,
     onConnectionsLimited: options.onConnectionsLimited,
     ...createRouter(controlApi, ingress),
@@ -209,7 +209,7 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
       await closed
       server.close()
       const deadline = performance.now() + SHUTDOWN_GRACE_MS
-      while (guard.busyCount() > 0 && performance.now() < deadline) await sleep(DRAIN_POLL_MS)
+      while (connections.busyCount() > 0 && performance.now() < deadline) await sleep(DRAIN_POLL_MS)
       verifier.close()
       registry.closeAll()
       server.closeAllConnections()
@@ -260,7 +260,7 @@ function startNameClaims(
 function createRouter(
   controlApi: ControlApi,
   ingress: Ingress,
-): Pick<ConnectionGuardOptions, 'onRequest' | 'onUpgrade'> {
+): Pick<EdgeConnectionsOptions, 'onRequest' | 'onUpgrade'> {
   return {
     onRequest(request, response) {
       const target = parseTarget(request)
@@ -268,7 +268,7 @@ function createRouter(
       else if (target.path.startsWith(OWN_PATHS)) controlApi.onRequest(target.path, request, response)
       else ingress.onRequest(target.host, request, response)
     },
-    onUpgrade(request, connection: Connection, head) {
+    onUpgrade(request, connection: EdgeConnection, head) {
       const { socket } = connection
       const limitError = headersError(request)
       const target = parseTarget(request)

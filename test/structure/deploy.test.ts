@@ -137,7 +137,7 @@ test('timeouts match: the proxy notices a node before it stops, it drains before
     Number(new RegExp(`${name} = ([\\d_]+)`).exec(read(path))?.[1]?.replaceAll('_', '')) / 1000
   const drain = source('src/server/http/server/drain.ts', 'GRACE_PERIOD_MS')
   const idle = [
-    source('src/server/http/server/connection-guard.ts', 'KEEP_ALIVE_MS'),
+    source('src/server/http/server/guarded-server.ts', 'KEEP_ALIVE_MS'),
     source('src/edge/start.ts', 'IDLE_TIMEOUT_MS'),
   ]
   const delay = Number(nodeEnvironment.ADIT_STOP_DELAY)

@@ -6,7 +6,7 @@ import { GracefulClose } from '../../lib/net/graceful-close.ts'
 import { type Denial, denialResponse } from '../access/denial.ts'
 import { normalizeHost } from '../admission/names.ts'
 
-const CLOSE = { discardBytesMax: 64 * 1024 * 1024, timeoutMs: 2_000 }
+export const CLOSE = { discardBytesMax: 64 * 1024 * 1024, timeoutMs: 2_000 }
 const TEXT_HEADERS = {
   'content-type': 'text/plain; charset=utf-8',
   'x-content-type-options': 'nosniff',
@@ -58,8 +58,6 @@ function sendRaw(socket: Duplex, status: number, headers: Record<string, string>
 }
 
 export const closeGracefully = (socket: Duplex) => new GracefulClose(socket, CLOSE).start()
-
-export const discardInput = (socket: Duplex) => new GracefulClose(socket, CLOSE).discardInput()
 
 export interface Target {
   readonly host: string

@@ -1,0 +1,185 @@
+// Connections to the edge: limits of waiting requests, of uploads and of idle time.
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import { attachConnectionGuard } from '../../lib/net/connection-guard.ts'
+import type { ConnectionLimitOptions } from '../../lib/net/connection-limit.ts'
+import { HttpConnection, type QueuedRequest } from '../../lib/net/http-connection.ts'
+import type { ClientAddresses } from './client-address.ts'
+import { headersError } from './header-limits.ts'
+import { headBytes } from './headers.ts'
+import { hasBody, mayUpgrade } from './proxy.ts'
+import { CLOSE, sendError, sendRawError } from './responses.ts'
+
+/** Headers and bodies of the waiting requests. */
+const WAITING_BYTES_MAX = 256 * 1024
+/** Memory of the waiting requests of all connections. A connection that would exceed it is closed. */
+const WAITING_MEMORY_MAX = 64 * 1024 * 1024
+/** Headers take several times their size as objects of V8. */
+const HEADER_MEMORY_FACTOR = 4
+/** What Node buffers of a body that nobody reads. */
+const BODY_BUFFER_BYTES = 64 * 1024
+/** Minimum upload rate of a body, until the response begins. */
+const BODY_BYTES_MIN = 1_024
+const BODY_INTERVAL_MS = 30_000
+/** For a client that neither sends the rest of its request nor reads its response. */
+const STALL_TIMEOUT_MS = 60_000
+
+type Rejection = readonly [status: number, message: string]
+
+const rejections = {
+  'headers too large': [431, 'The request headers are too large.'],
+  timeout: [408, 'The request headers did not arrive in time.'],
+  malformed: [400, 'Malformed HTTP request.'],
+  connect: [405, 'This is not a proxy: CONNECT is not supported.'],
+} as const satisfies Record<string, Rejection>
+
+export interface EdgeConnectionsOptions {
+  readonly addresses: ClientAddresses
+  readonly onConnectionsLimited: ConnectionLimitOptions['onReached']
+  onRequest(request: IncomingMessage, response: ServerResponse): void
+  onUpgrade(request: IncomingMessage, connection: EdgeConnection, head: Buffer): void
+}
+
+export interface EdgeConnections {
+  /** The number of connections with a request in progress. */
+  busyCount(): number
+  /** Counts a connection to another port of the edge. Undefined if it was closed, because of a limit. */
+  admit(socket: Socket): (() => void) | undefined
+  /** For Node's `shouldUpgradeCallback`. */
+  shouldUpgrade(request: IncomingMessage): boolean
+}
+
+export function guardConnections(
+  server: Server,
+  { addresses, onConnectionsLimited, onRequest, onUpgrade }: EdgeConnectionsOptions,
+): EdgeConnections {
+  const waiting = { memory: 0 }
+  const { connections, admit, ignoreUpgrade } = attachConnectionGuard<Rejection, EdgeConnection>(server, {
+    peer: (socket) => addresses.ofPeer(socket),
+    onLimited: onConnectionsLimited,
+    connect: (socket, release) => new EdgeConnection(socket, release, waiting, onRequest),
+    // At once: many requests with thousands of headers could wait for their turn.
+    check(request) {
+      const error = headersError(request)
+      return error === undefined ? undefined : [431, error]
+    },
+    rejectFraming: (rule) => [400, `Transfer-Encoding ${rule}.`],
+    rejections,
+  })
+  // Each connection handles its own timeout. Without a callback here, Node destroys every idle socket.
+  server.setTimeout(STALL_TIMEOUT_MS, () => {})
+  server.on('upgrade', (request, _stream, head) => {
+    const connection = connections.get(request.socket)
+    connection?.enqueue({ run: () => onUpgrade(request, connection, head) })
+  })
+  return {
+    admit,
+    busyCount: () => [...connections.values()].filter(({ isBusy }) => isBusy).length,
+    shouldUpgrade: (request) => mayUpgrade(request) || ignoreUpgrade(request),
+  }
+}
+
+/** Whether the edge waits for the client. Unread body bytes mean that the local server is slow. */
+const isBodyPending = ({ complete, readableLength }: IncomingMessage) => !complete && readableLength === 0
+
+function estimateMemory(request: IncomingMessage | undefined): number {
+  if (!request) return 0
+  const bytes = headBytes(request.url?.length ?? 0, request.rawHeaders)
+  return bytes * HEADER_MEMORY_FACTOR + (hasBody(request) ? BODY_BUFFER_BYTES : 0)
+}
+
+interface WaitingRequest extends QueuedRequest {
+  /** `bytesRead` of the socket when it was queued. */
+  queuedAtByte?: number
+  memory?: number
+}
+
+export class EdgeConnection extends HttpConnection<Rejection> {
+  declare protected readonly queue: WaitingRequest[]
+  readonly #onRequest: EdgeConnectionsOptions['onRequest']
+  #releaseClientSlot: (() => void) | undefined
+  /** Of all connections, and the part of this one. */
+  readonly #waiting: { memory: number }
+  #waitingMemory = 0
+
+  constructor(
+    socket: Socket,
+    releaseClientSlot: () => void,
+    waiting: { memory: number },
+    onRequest: EdgeConnectionsOptions['onRequest'],
+  ) {
+    super(socket, CLOSE)
+    this.#waiting = waiting
+    this.#onRequest = onRequest
+    this.#releaseClientSlot = releaseClientSlot
+    socket.on('timeout', () => this.#onTimeout())
+    socket.once('close', () => this.#release())
+  }
+
+  get isBusy(): boolean {
+    return this.queue[0]?.response !== undefined
+  }
+
+  /** The connection becomes that of a tunnel client, which has its own limits and timeouts. */
+  detach(): void {
+    this.#release()
+    this.stop()
+    this.socket.setTimeout(0)
+  }
+
+  #release(): void {
+    this.forget()
+    this.#addWaiting(-this.#waitingMemory)
+    this.#releaseClientSlot?.()
+    this.#releaseClientSlot = undefined
+  }
+
+  protected override exceedsLimit(waiting: WaitingRequest): boolean {
+    const { bytesRead } = this.socket
+    waiting.queuedAtByte = bytesRead
+    waiting.memory = estimateMemory(waiting.request)
+    this.#addWaiting(waiting.memory)
+    const firstWaitingAtByte = this.queue[1]?.queuedAtByte ?? bytesRead
+    return bytesRead - firstWaitingAtByte > WAITING_BYTES_MAX || this.#waiting.memory > WAITING_MEMORY_MAX
+  }
+
+  #addWaiting(memory: number): void {
+    this.#waitingMemory += memory
+    this.#waiting.memory += memory
+  }
+
+  protected override handle(request: IncomingMessage, response: ServerResponse): boolean {
+    this.#addWaiting(-(this.queue[0]?.memory ?? 0))
+    const timer = this.#watchUpload(request, response)
+    if (timer) response.once('close', () => clearInterval(timer))
+    this.#onRequest(request, response)
+    return false
+  }
+
+  protected override sendRejection([status, message]: Rejection): void {
+    sendRawError(this.socket, status, message)
+  }
+
+  protected override respondWith(response: ServerResponse, [status, message]: Rejection): boolean {
+    sendError(response, status, message)
+    return true
+  }
+
+  #watchUpload(request: IncomingMessage, response: ServerResponse): NodeJS.Timeout | undefined {
+    if (!hasBody(request)) return undefined
+    let { bytesRead } = this.socket
+    return setInterval(() => {
+      const received = this.socket.bytesRead - bytesRead
+      bytesRead += received
+      if (received < BODY_BYTES_MIN && !response.headersSent && isBodyPending(request))
+        this.reject([408, 'The request body did not arrive in time.'])
+    }, BODY_INTERVAL_MS)
+  }
+
+  #onTimeout(): void {
+    const [queued] = this.queue
+    if (!queued || this.socket.writableLength > 0) this.socket.destroy()
+    else if (queued.request && isBodyPending(queued.request)) this.closeGracefully()
+    else this.socket.setTimeout(STALL_TIMEOUT_MS)
+  }
+}

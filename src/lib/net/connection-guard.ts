@@ -1,0 +1,83 @@
+// What an HTTP server does with its connections below the handling of requests: limits their number, queues
+// their requests, and rejects bytes that never become a request.
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { type ClientError, classifyClientError } from './client-error.ts'
+import { ConnectionLimit, type ConnectionLimitOptions } from './connection-limit.ts'
+import type { HttpConnection } from './http-connection.ts'
+import { framingRule } from './request-framing.ts'
+
+export interface ConnectionGuardOptions<Rejection, C extends HttpConnection<Rejection>> {
+  /** The client's address, for its limit of connections; undefined if unknown. */
+  peer(socket: Socket): string | undefined
+  readonly onLimited: ConnectionLimitOptions['onReached']
+  /** `release` frees the slot of the client, to be called once. */
+  connect(socket: Socket, release: () => void): C
+  /** Rejects a request before it is queued. */
+  check?(request: IncomingMessage): Rejection | undefined
+  /** For a Transfer-Encoding that breaks this rule. */
+  rejectFraming(rule: string): Rejection
+  readonly rejections: Record<ClientError | 'connect', Rejection>
+  onClientError?(code: string | undefined, socket: Socket): void
+}
+
+export interface ConnectionGuard<C> {
+  readonly connections: ReadonlyMap<Duplex, C>
+  /** Counts a connection to another port. Undefined if it was closed, because of a limit. */
+  admit(socket: Socket): (() => void) | undefined
+  /** For Node's `shouldUpgradeCallback`: Node discards what it has read after a request for an upgrade. */
+  ignoreUpgrade(request: IncomingMessage): false
+}
+
+export function attachConnectionGuard<Rejection, C extends HttpConnection<Rejection>>(
+  server: Server,
+  options: ConnectionGuardOptions<Rejection, C>,
+): ConnectionGuard<C> {
+  const { rejections } = options
+  const connections = new Map<Duplex, C>()
+  const limit = new ConnectionLimit({
+    closeIdleConnections: () => server.closeIdleConnections(),
+    onReached: options.onLimited,
+  })
+  const admit = (socket: Socket) => limit.admit(socket, options.peer(socket))
+
+  server.on('connection', (socket: Socket) => {
+    const release = admit(socket)
+    if (!release) return
+    connections.set(socket, options.connect(socket, release))
+    socket.once('close', () => connections.delete(socket))
+  })
+  const enqueue = (request: IncomingMessage, response: ServerResponse) => {
+    const connection = connections.get(request.socket)
+    const rule = framingRule(request)
+    const rejection = rule === undefined ? options.check?.(request) : options.rejectFraming(rule)
+    if (rejection !== undefined) connection?.reject(rejection)
+    else connection?.enqueue({ request, response })
+  }
+  server.on('request', enqueue)
+  // Unknown expectations are ignored.
+  server.on('checkExpectation', enqueue)
+  server.on('connect', (request, stream) => {
+    // If a body follows, the stream is not the socket, and emits its own errors.
+    stream.on('error', () => {})
+    connections.get(request.socket)?.reject(rejections.connect)
+  })
+  server.on('clientError', ({ code }: Error & { code?: string }, socket) => {
+    const clientError = classifyClientError(code, socket)
+    if (!clientError) {
+      socket.destroy()
+      return
+    }
+    options.onClientError?.(code, socket as Socket)
+    connections.get(socket)?.reject(rejections[clientError])
+  })
+  return {
+    connections,
+    admit,
+    ignoreUpgrade(request) {
+      connections.get(request.socket)?.closeAfter(request)
+      return false
+    },
+  }
+}
