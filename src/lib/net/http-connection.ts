@@ -145,7 +145,7 @@ export abstract class HttpConnection<Rejection> {
     this.#runNext()
   }
 
-  /** Node removes its own listener when it emits `connect` or `upgrade`; a response in progress would hang. */
+  /** Node removes its own listener with `connect` and `upgrade`; a response in progress would hang. */
   #forwardDrain(): void {
     this.socket.on('drain', () => this.queue[0]?.response?.emit('drain'))
   }
