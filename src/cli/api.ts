@@ -14,7 +14,7 @@ export interface ApiInput {
 /** The name of a profile, or undefined for ADIT_API_KEY. */
 type KeySource = { profile: string } | undefined
 
-export interface Access {
+export interface ApiAccess {
   readonly baseUrl: string
   readonly apiKey: string
   readonly keySource: KeySource
@@ -46,7 +46,7 @@ export const unknownProfile = (name: string) =>
 export const otherProfiles = (names: string[]) =>
   `Other profiles: ${names.join(', ')}. Select one with \`adit profiles use <name>\`.`
 
-export function findAccess({ url, profile: name }: ApiInput): Access {
+export function findAccess({ url, profile: name }: ApiInput): ApiAccess {
   const { chosen, sources, apiKey, keySource } = findKeyAndSources(name)
   const serverUrl = url ?? sources.find((source) => source?.url !== undefined)?.url
   if (serverUrl === undefined)
@@ -109,7 +109,7 @@ function withServerAdvice(message: string): string {
   return advice === message ? `${message} Check the URL, and that the server is running.` : advice
 }
 
-export function toCommandError({ fault, message, requestId }: AditError, access: Access): Error {
+export function toCommandError({ fault, message, requestId }: AditError, access: ApiAccess): Error {
   switch (fault.error) {
     case 'unauthorized':
       return keyRejected(`${access.baseUrl} rejected the API key: ${message}`, access.keySource)

@@ -15,7 +15,7 @@ import { acceptKey, WebSocketConnection } from '../tunnel-protocol/websocket.ts'
 import type { OpenTunnel } from './admission/admit.ts'
 import type { TlsAsk } from './certificates/tls-ask.ts'
 import type { ClientAddresses } from './ingress/client-address.ts'
-import type { EdgeConnection } from './ingress/connections.ts'
+import type { IngressConnection } from './ingress/connections.ts'
 import { sendJson, sendRawJson } from './ingress/responses.ts'
 import type { Rejection } from './rejections.ts'
 
@@ -35,7 +35,7 @@ const INTERNAL_ERROR = { error: 'internal', message: 'Internal error of the edge
 export interface ControlApi {
   onRequest(path: string, request: IncomingMessage, response: ServerResponse): void
   /** Turns the connection into that of a tunnel client. */
-  onUpgrade(path: string, request: IncomingMessage, connection: EdgeConnection, head: Buffer): void
+  onUpgrade(path: string, request: IncomingMessage, connection: IngressConnection, head: Buffer): void
 }
 
 export interface ControlApiOptions {
@@ -45,7 +45,11 @@ export interface ControlApiOptions {
 }
 
 export function createControlApi({ openTunnel, tlsAsk, addresses }: ControlApiOptions): ControlApi {
-  async function connect(request: IncomingMessage, connection: EdgeConnection, head: Buffer): Promise<void> {
+  async function connect(
+    request: IncomingMessage,
+    connection: IngressConnection,
+    head: Buffer,
+  ): Promise<void> {
     const { socket } = connection
     const upgrade = parseUpgrade(request)
     if (!upgrade) return fail(socket, { status: 400, error: 'invalid_request', message: INVALID_UPGRADE })

@@ -23,10 +23,10 @@ import { TlsAsk } from './certificates/tls-ask.ts'
 import { type ControlApi, createControlApi } from './control-api.ts'
 import { type ClientAddressesOptions, createClientAddresses } from './ingress/client-address.ts'
 import {
-  type EdgeConnection,
-  type EdgeConnections,
-  type EdgeConnectionsOptions,
   guardConnections,
+  type IngressConnection,
+  type IngressConnections,
+  type IngressConnectionsOptions,
 } from './ingress/connections.ts'
 import { headersError } from './ingress/header-limits.ts'
 import { mayUpgrade } from './ingress/proxy.ts'
@@ -49,7 +49,7 @@ export interface EdgeOptions
     Pick<TcpTunnelsOptions, 'localPorts' | 'onPortUnavailable'>,
     CertificateLimits,
     ClientAddressesOptions,
-    Pick<EdgeConnectionsOptions, 'onConnectionsLimited'> {
+    Pick<IngressConnectionsOptions, 'onConnectionsLimited'> {
   readonly host: string
   readonly port: number
   /** Scheme and port of public URLs; undefined means those of the listener. */
@@ -183,7 +183,7 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
   })
   const tlsAsk = new TlsAsk({ ...options, registry, findHost: (host) => verifier.findHost(host) })
   const controlApi = createControlApi({ openTunnel, tlsAsk, addresses })
-  const connections: EdgeConnections = guardConnections(server, {
+  const connections: IngressConnections = guardConnections(server, {
     addresses,
     onConnectionsLimited: options.onConnectionsLimited,
     ...createRouter(controlApi, ingress),
@@ -260,7 +260,7 @@ function startNameClaims(
 function createRouter(
   controlApi: ControlApi,
   ingress: Ingress,
-): Pick<EdgeConnectionsOptions, 'onRequest' | 'onUpgrade'> {
+): Pick<IngressConnectionsOptions, 'onRequest' | 'onUpgrade'> {
   return {
     onRequest(request, response) {
       const target = parseTarget(request)
@@ -268,7 +268,7 @@ function createRouter(
       else if (target.path.startsWith(OWN_PATHS)) controlApi.onRequest(target.path, request, response)
       else ingress.onRequest(target.host, request, response)
     },
-    onUpgrade(request, connection: EdgeConnection, head) {
+    onUpgrade(request, connection: IngressConnection, head) {
       const { socket } = connection
       const limitError = headersError(request)
       const target = parseTarget(request)

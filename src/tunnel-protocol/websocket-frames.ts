@@ -40,7 +40,7 @@ export interface FrameHandlers {
   onProblem(problem: string): void
 }
 
-export class FrameParser {
+export class WebSocketFrameParser {
   readonly #handlers: FrameHandlers
   readonly #expectsMask: boolean
   /** The start of a header, or of a control frame, that has not arrived completely. */

@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto'
 import { EventEmitter } from 'node:events'
 import type { Duplex } from 'node:stream'
 import { type Connection, joinInPlace, type SendCallback } from '../yamux/index.ts'
-import { BINARY, CLOSE, createHeader, FrameParser, PING, PONG } from './websocket-frames.ts'
+import { BINARY, CLOSE, createHeader, PING, PONG, WebSocketFrameParser } from './websocket-frames.ts'
 
 /** Up to this size a message is copied into one buffer, which is cheaper than writing several. */
 const COPY_BYTES_MAX = 4_096
@@ -33,7 +33,7 @@ export interface WebSocketOptions {
 export class WebSocketConnection extends EventEmitter implements Connection {
   readonly #socket: Duplex
   readonly #isClient: boolean
-  readonly #parser: FrameParser
+  readonly #parser: WebSocketFrameParser
   #isCloseSent = false
   /** Nothing follows: the peer has sent a close frame or has closed the connection. */
   #isEnded = false
@@ -49,7 +49,7 @@ export class WebSocketConnection extends EventEmitter implements Connection {
     super()
     this.#socket = socket
     this.#isClient = role === 'client'
-    this.#parser = new FrameParser(!this.#isClient, this)
+    this.#parser = new WebSocketFrameParser(!this.#isClient, this)
     socket.pause()
     if (head && head.length > 0) socket.unshift(head)
     socket.on('data', (chunk: Buffer) => {

@@ -64,7 +64,7 @@ export interface FrameHandler {
 }
 
 /** Splits the bytes of a connection into frames. Payloads are passed on as they arrive, without copying. */
-export class FrameParser {
+export class YamuxFrameParser {
   readonly #handler: FrameHandler
   /** A header that arrives in pieces. */
   #header: Buffer | undefined

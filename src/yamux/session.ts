@@ -4,7 +4,6 @@ import type { Connection } from './connection.ts'
 import {
   ACK,
   FIN,
-  FrameParser,
   GO_AWAY_NORMAL,
   goAwayCode,
   goAwayName,
@@ -15,6 +14,7 @@ import {
   TYPE_DATA,
   TYPE_GO_AWAY,
   TYPE_PING,
+  YamuxFrameParser,
 } from './frame.ts'
 import { type KeepAlive, Pings } from './pings.ts'
 import type { GrowthBudget, MemoryPressure } from './receive-window.ts'
@@ -58,7 +58,7 @@ export class Session {
   readonly #sender: Sender
   readonly #pings: Pings
   readonly #streams: StreamTable
-  readonly #parser: FrameParser
+  readonly #parser: YamuxFrameParser
   /** The stream of the payload that is being received; undefined if the payload is discarded. */
   #receiver: YamuxStream | undefined
   /** What the current input has for one stream. */
@@ -74,7 +74,7 @@ export class Session {
     this.#sender = new Sender(connection, (error) => this.close(error))
     this.#pings = new Pings(this.#sender)
     this.#streams = this.#createTable()
-    this.#parser = new FrameParser({
+    this.#parser = new YamuxFrameParser({
       onFrame: (type, flags, id, length) => this.#onFrame(type, flags, id, length),
       onPayload: (piece, left) => this.#onPayload(piece, left),
     })

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createControlPlane, startMeter, startVerifier } from '../../src/edge-sdk/index.ts'
-import { Quotas } from '../../src/edge-sdk/usage/quotas.ts'
+import { UsageQuotas } from '../../src/edge-sdk/usage/quotas.ts'
 import { createEdge } from '../../src/server/domain/tunnels/edges.ts'
 import { readQuotasOf, setQuotas } from '../../src/server/domain/workspaces/quotas.ts'
 import { addNode, operator, serve, type TestServer } from '../support/api/server.ts'
@@ -84,7 +84,7 @@ for (const engine of engines)
   })
 
 test('near a quota, or with a share of it unreported, usage is urgent, however long the server asks to wait', () => {
-  const quotas = new Quotas(2)
+  const quotas = new UsageQuotas(2)
   const now = Date.parse('2026-11-16T12:00:00.000Z')
   const month = '2026-12-01T00:00:00.000Z'
   const unreported = (bytes: number, sinceMs: number) => ({ bytes, requests: 1, sinceMs })

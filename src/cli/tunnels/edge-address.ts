@@ -3,7 +3,7 @@ import { AditError, createClient } from '../../client/index.ts'
 import { edgeSettings } from '../../server/config/edge.ts'
 import { clientEnvironment } from '../../server/config/environment.ts'
 import {
-  type Access,
+  type ApiAccess,
   type ApiInput,
   findAccess,
   findKey,
@@ -23,7 +23,7 @@ export interface EdgeInput extends ApiInput {
   edge: string | undefined
 }
 
-interface EdgeAccess extends Pick<Access, 'apiKey' | 'keySource'> {
+interface EdgeAccess extends Pick<ApiAccess, 'apiKey' | 'keySource'> {
   edge: string
   isGuessed: boolean
 }

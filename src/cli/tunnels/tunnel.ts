@@ -4,7 +4,7 @@ import { version } from '../../server/config/server.ts'
 import { TunnelRejected } from '../../tunnel/connect.ts'
 import { DRAIN_MS, runTunnel } from '../../tunnel/run.ts'
 import type { Opened, ProxiedConnection, ProxiedRequest, TunnelType } from '../../tunnel-protocol/protocol.ts'
-import { type Access, keyRejected } from '../api.ts'
+import { type ApiAccess, keyRejected } from '../api.ts'
 import { formatBytes } from '../bytes.ts'
 import { formatDuration } from '../duration.ts'
 import { CommandError, UsageError } from '../errors.ts'
@@ -130,7 +130,7 @@ function drainLine(type: TunnelType, inProgress: number): string {
   return `Finishing ${inProgress} ${what}${inProgress === 1 ? '' : 's'}. Press Ctrl-C again to stop now.`
 }
 
-function toTunnelError({ code, message }: TunnelRejected, keySource: Access['keySource']): Error {
+function toTunnelError({ code, message }: TunnelRejected, keySource: ApiAccess['keySource']): Error {
   if (code === 'unauthorized') return keyRejected(message, keySource)
   if (code === 'invalid_request') return new UsageError(message)
   return new CommandError(code, message)

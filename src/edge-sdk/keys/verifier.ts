@@ -9,7 +9,7 @@ import type {
   VerifyResult,
 } from '../control-plane.ts'
 import { safeCallback } from '../safe-callback.ts'
-import { Quotas } from '../usage/quotas.ts'
+import { UsageQuotas } from '../usage/quotas.ts'
 import { type CacheEntry, KeyCache, RevokedKeys } from './cache.ts'
 import { followKeyChanges } from './changes.ts'
 import { Expiries } from './expiries.ts'
@@ -106,7 +106,7 @@ export function startVerifier(
   const workspaces = new Known<string>(keysMax)
   /** Topics. Takes precedence over responses, because the node that verifies may lag behind the stream. */
   const archived = new Set<string>()
-  const quotas = new Quotas(keysMax)
+  const quotas = new UsageQuotas(keysMax)
   /** By topic, of workspaces that are not known yet: a verification may be in progress. */
   const otherQuotas = new Known<UsageQuota>(keysMax)
   const setQuota = (workspace: string, quota: UsageQuota) => {

@@ -23,7 +23,7 @@ export interface UsageEntry<T> {
 }
 
 /** A snapshot of unsent items, as one report. */
-export interface Batch {
+export interface ReportBatch {
   readonly report: Report
   /**
    * Call this with the response. Items that were accepted, or rejected permanently, are not sent again.
@@ -43,7 +43,7 @@ export function toBatches(
   counters: Iterable<UsageEntry<CounterItem>>,
   minutes: Iterable<UsageEntry<MinuteItem>>,
   onAcknowledged: () => void,
-): Batch[] {
+): ReportBatch[] {
   const pending = [...unacknowledged('counters', counters), ...unacknowledged('tunnels', minutes)]
   return [...Map.groupBy(pending, ({ entry }) => entry.epoch)].flatMap(([epoch, items]) =>
     chunks(items).map((chunk) => createBatch(epoch, chunk, onAcknowledged)),
@@ -56,7 +56,7 @@ function* unacknowledged(list: Pending['list'], entries: Iterable<UsageEntry<obj
       yield { list, entry: one, item: { ...one.item }, changes: one.changes }
 }
 
-function createBatch(epoch: string, pending: Pending[], onAcknowledged: () => void): Batch {
+function createBatch(epoch: string, pending: Pending[], onAcknowledged: () => void): ReportBatch {
   const lists = { counters: [] as Pending[], tunnels: [] as Pending[] }
   for (const one of pending) lists[one.list].push(one)
   return {

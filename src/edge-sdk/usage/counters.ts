@@ -2,7 +2,7 @@
 // tunnels in each minute. Counters stay in memory until the control plane acknowledges them, up to a limit.
 import { isDnsLabel } from '../../lib/net/hostname.ts'
 import { DAY_MS, MINUTE_MS } from '../../lib/time.ts'
-import { type Batch, type CounterItem, type MinuteItem, toBatches, type UsageEntry } from './batches.ts'
+import { type CounterItem, type MinuteItem, type ReportBatch, toBatches, type UsageEntry } from './batches.ts'
 import type { Unreported } from './quotas.ts'
 
 /** Limit of the control plane for one item. */
@@ -22,9 +22,9 @@ export interface UsageCounters {
   /** Counts open tunnels in the current minute; to be called at least once a minute. */
   tick(): void
   /** Everything that is not acknowledged, split into reports within the limits of the control plane. */
-  unsent(): Batch[]
+  unsent(): ReportBatch[]
   /** Unsent counters of urgent workspaces, without their minutes of open tunnels. */
-  unsentIf(isUrgent: (workspace: string, unreported: Unreported) => boolean): Batch[]
+  unsentIf(isUrgent: (workspace: string, unreported: Unreported) => boolean): ReportBatch[]
   /** How many times usage was not counted because the limit was reached. */
   lost(): number
 }

@@ -10,10 +10,10 @@ import {
   type UsageQuota,
 } from '../control-plane.ts'
 import { safeCallback } from '../safe-callback.ts'
-import type { Batch } from './batches.ts'
+import type { ReportBatch } from './batches.ts'
 import { createUsageCounters, type Transfer, type UsageCounters } from './counters.ts'
 import { createNotices } from './meter-notices.ts'
-import { Quotas } from './quotas.ts'
+import { UsageQuotas } from './quotas.ts'
 import { retryableItems } from './rejected-items.ts'
 import { reportDelayMs } from './report-delay.ts'
 import { openSpool, type SpoolFile } from './spool.ts'
@@ -61,7 +61,7 @@ export async function startMeter(
   const counters = createUsageCounters(run, clock, itemsMax)
   const notices = createNotices(onNotice, folder)
   let writing: Promise<unknown> = Promise.resolve()
-  const quotas = new Quotas(itemsMax)
+  const quotas = new UsageQuotas(itemsMax)
   /** How long the control plane asked to wait when it rejected reports last. */
   let retryAfterS = 0
 
@@ -69,7 +69,7 @@ export async function startMeter(
    * Spools everything that is not acknowledged and returns it. Serialized, so that the newest state is
    * written last.
    */
-  function spoolUnsent(): Promise<Batch[]> {
+  function spoolUnsent(): Promise<ReportBatch[]> {
     const spooled = writing.then(async () => {
       counters.tick()
       const batches = counters.unsent()

@@ -17,7 +17,7 @@ export interface Unreported {
 }
 
 /** Quotas by workspace slug, for workspaces that have one. Beyond the maximum, the oldest is evicted. */
-export class Quotas {
+export class UsageQuotas {
   readonly #quotas = new Map<string, UsageQuota>()
   readonly #max: number
 

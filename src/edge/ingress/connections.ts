@@ -33,14 +33,14 @@ const rejections = {
   connect: [405, 'This is not a proxy: CONNECT is not supported.'],
 } as const satisfies Record<string, Rejection>
 
-export interface EdgeConnectionsOptions {
+export interface IngressConnectionsOptions {
   readonly addresses: ClientAddresses
   readonly onConnectionsLimited: ConnectionLimitOptions['onReached']
   onRequest(request: IncomingMessage, response: ServerResponse): void
-  onUpgrade(request: IncomingMessage, connection: EdgeConnection, head: Buffer): void
+  onUpgrade(request: IncomingMessage, connection: IngressConnection, head: Buffer): void
 }
 
-export interface EdgeConnections {
+export interface IngressConnections {
   /** The number of connections with a request in progress. */
   busyCount(): number
   /** Counts a connection to another port of the edge. Undefined if it was closed, because of a limit. */
@@ -51,13 +51,13 @@ export interface EdgeConnections {
 
 export function guardConnections(
   server: Server,
-  { addresses, onConnectionsLimited, onRequest, onUpgrade }: EdgeConnectionsOptions,
-): EdgeConnections {
+  { addresses, onConnectionsLimited, onRequest, onUpgrade }: IngressConnectionsOptions,
+): IngressConnections {
   const waiting = { memory: 0 }
-  const { connections, admit, ignoreUpgrade } = attachConnectionGuard<Rejection, EdgeConnection>(server, {
+  const { connections, admit, ignoreUpgrade } = attachConnectionGuard<Rejection, IngressConnection>(server, {
     peer: (socket) => addresses.ofPeer(socket),
     onLimited: onConnectionsLimited,
-    connect: (socket, release) => new EdgeConnection(socket, release, waiting, onRequest),
+    connect: (socket, release) => new IngressConnection(socket, release, waiting, onRequest),
     // At once: many requests with thousands of headers could wait for their turn.
     check(request) {
       const error = headersError(request)
@@ -94,9 +94,9 @@ interface WaitingRequest extends QueuedRequest {
   memory?: number
 }
 
-export class EdgeConnection extends HttpConnection<Rejection> {
+export class IngressConnection extends HttpConnection<Rejection> {
   declare protected readonly queue: WaitingRequest[]
-  readonly #onRequest: EdgeConnectionsOptions['onRequest']
+  readonly #onRequest: IngressConnectionsOptions['onRequest']
   #releaseClientSlot: (() => void) | undefined
   /** Of all connections, and the part of this one. */
   readonly #waiting: { memory: number }
@@ -106,7 +106,7 @@ export class EdgeConnection extends HttpConnection<Rejection> {
     socket: Socket,
     releaseClientSlot: () => void,
     waiting: { memory: number },
-    onRequest: EdgeConnectionsOptions['onRequest'],
+    onRequest: IngressConnectionsOptions['onRequest'],
   ) {
     super(socket, CLOSE)
     this.#waiting = waiting

@@ -2,7 +2,7 @@
 // waits for these rows.
 import { type Position, readHead } from '../store/changes/log.ts'
 import { acknowledge, deleteNode, insertNode, listNodes as listRows } from '../store/changes/nodes.ts'
-import type { Connection, Store } from '../store/engine/store.ts'
+import type { DatabaseConnection, Store } from '../store/engine/store.ts'
 import { LEASE_MS } from './lease.ts'
 
 /** How often a node updates its row while there are no changes to acknowledge. */
@@ -24,7 +24,7 @@ export interface Registration {
 }
 
 export function createRegistration(
-  connection: Connection,
+  connection: DatabaseConnection,
   clock: () => number,
   node: NodeIdentity,
 ): Registration {

@@ -28,12 +28,12 @@ export interface Run {
 }
 
 /** Changes at most `size` rows, and returns how many. */
-export type Batch = (db: Tx, size: number) => Promise<number>
+export type DeletionBatch = (db: Tx, size: number) => Promise<number>
 
 /** Until a batch is not full. Returns false if the run was stopped before. */
 export async function runInBatches(
   run: Run,
-  batch: Batch,
+  batch: DeletionBatch,
   onChanged?: (rows: number) => void,
 ): Promise<boolean> {
   for (let size = BATCH_START; await run.proceed(); ) {
@@ -49,14 +49,14 @@ export async function runInBatches(
 }
 
 /** The same, for rows that are deleted. */
-export const deleteInBatches = (run: Run, table: string, deleteBatch: Batch): Promise<boolean> =>
+export const deleteInBatches = (run: Run, table: string, deleteBatch: DeletionBatch): Promise<boolean> =>
   runInBatches(run, deleteBatch, (deleted) => run.onDeleted(table, deleted))
 
 export const pauseAfter = (run: Pick<Run, 'sleep'>, ms: number) =>
   run.sleep(Math.max(PAUSE_MIN_MS, PAUSE_FACTOR * ms))
 
 /** Undefined if PostgreSQL canceled the batch because it took too long; a smaller one may succeed. */
-async function tryBatch({ services }: Run, size: number, batch: Batch) {
+async function tryBatch({ services }: Run, size: number, batch: DeletionBatch) {
   try {
     return await inMaintenanceTransaction(services.store, (db) => batch(db, size))
   } catch (error) {

@@ -6,14 +6,14 @@ import { storageFaultOf } from '../store/engine/storage-fault.ts'
 /** Storage faults need an operator, so clients should not retry immediately. */
 const STORAGE_RETRY_S = 5
 
-export interface Detail {
+export interface FaultDetail {
   path: string
   message: string
 }
 
 interface FaultOptions {
   message?: string
-  details?: Detail[]
+  details?: FaultDetail[]
   cause?: unknown
   retryAfterS?: number
   isLogged?: boolean
@@ -24,7 +24,7 @@ export class Fault extends Error {
   readonly code: FaultCode
   /** Whether the cause was logged already, once for all requests that fail because of it. */
   readonly isLogged: boolean
-  readonly details: Detail[]
+  readonly details: FaultDetail[]
   readonly retryAfterS: number | undefined
 
   constructor(code: FaultCode, options: FaultOptions = {}) {

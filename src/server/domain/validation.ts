@@ -3,7 +3,7 @@ import type { Static, TSchema } from 'typebox'
 import { Compile } from 'typebox/compile'
 import { Errors } from 'typebox/value'
 import { forbiddenCharacter } from '../../contract/text.ts'
-import { type Detail, Fault } from './fault.ts'
+import { Fault, type FaultDetail } from './fault.ts'
 
 const DETAILS_MAX = 20
 /** Of an unknown member, in the message. */
@@ -54,7 +54,7 @@ const itemChecks = new WeakMap<TSchema, (value: unknown) => boolean>()
  * Lazy: only the reported errors are computed. The library's own list is eager, and would take
  * seconds for millions of items. The items of a list that is too long are not checked.
  */
-function* errorsOf(schema: TSchema, value: unknown, path: string): Generator<Detail, undefined> {
+function* errorsOf(schema: TSchema, value: unknown, path: string): Generator<FaultDetail, undefined> {
   const { type, items, maxItems = Number.POSITIVE_INFINITY, properties, required = [] } = schema as Schema
   const { patternProperties = {} } = schema as Schema
   if (type === 'array' && items && Array.isArray(value)) {
@@ -78,14 +78,14 @@ function* unknownMembers(
   properties: Record<string, TSchema>,
   value: Record<string, unknown>,
   path: string,
-): Generator<Detail, undefined> {
+): Generator<FaultDetail, undefined> {
   const expected = Object.keys(properties).join(', ')
   for (const name of Object.keys(value))
     if (!Object.hasOwn(properties, name))
       yield { path: `${path}/${name.slice(0, NAME_CHARS_MAX)}`, message: `is unknown; expected ${expected}` }
 }
 
-function* errorsOfItems(items: TSchema, list: unknown[], path: string): Generator<Detail, undefined> {
+function* errorsOfItems(items: TSchema, list: unknown[], path: string): Generator<FaultDetail, undefined> {
   const check = itemChecks.get(items) ?? lazyCheck(items)
   itemChecks.set(items, check)
   for (const [index, item] of list.entries())

@@ -14,7 +14,7 @@ import { createKey, revoke } from '../../../src/server/domain/keys/lifecycle.ts'
 import { revoke as revokeEdge } from '../../../src/server/domain/tunnels/edges.ts'
 import { createWorkspace, provision } from '../../../src/server/domain/workspaces/manage.ts'
 import { listNodes } from '../../../src/server/store/changes/nodes.ts'
-import type { Connection, Db, Store } from '../../../src/server/store/engine/store.ts'
+import type { DatabaseConnection, Db, Store } from '../../../src/server/store/engine/store.ts'
 import type { Tables } from '../../../src/server/store/engine/tables.ts'
 import { revokeKey } from '../../../src/server/store/keys/rows.ts'
 import {
@@ -175,7 +175,7 @@ for (const engine of engines) {
       },
     }
     let beforeRegistration: (() => Promise<void>) | undefined
-    const transaction: Connection['transaction'] = async (work) => {
+    const transaction: DatabaseConnection['transaction'] = async (work) => {
       await beforeRegistration?.()
       return controlConnection.transaction(work)
     }

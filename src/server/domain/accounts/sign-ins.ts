@@ -10,7 +10,7 @@ import {
 } from '../../store/accounts/sessions.ts'
 import { findUser, type UserRow } from '../../store/accounts/users.ts'
 import type { Tx } from '../../store/engine/store.ts'
-import { type Detail, writeAuthFailure, writeUserAudit } from '../audit/entries.ts'
+import { type AuditDetail, writeAuthFailure, writeUserAudit } from '../audit/entries.ts'
 import type { Services, UserActor } from '../context.ts'
 import { Fault } from '../fault.ts'
 
@@ -47,7 +47,7 @@ export async function recordSignIn(db: Tx, services: Services, user: UserRow, si
 export async function recordFailedSignIn(
   db: Tx,
   services: Services,
-  { user, detail, address }: { user: UserRow; detail: Detail; address: string },
+  { user, detail, address }: { user: UserRow; detail: AuditDetail; address: string },
 ): Promise<void> {
   const actor = { kind: 'anonymous', id: address } as const
   const reason = user.disabled_at === null ? detail : 'disabled'

@@ -21,7 +21,7 @@ import { type AuditAction, isRepeatable, targetKindOf, visibleActions } from './
 import { type Changes, mergeChanges, parseChanges, serializeChanges, withoutAddresses } from './changes.ts'
 
 /** Sign-in method, reason of a failure, or circumstance. Never contains user input. */
-export type Detail =
+export type AuditDetail =
   | 'password'
   | 'code'
   | 'recovery-code'
@@ -38,7 +38,7 @@ interface Entry {
   action: AuditAction
   /** With the name at this time, unless it is a key, whose label is read with the log. */
   target: { id: string; name?: string }
-  detail?: Detail
+  detail?: AuditDetail
   changes?: Changes
 }
 
@@ -83,7 +83,7 @@ interface UserEntry {
   actor: Actor
   action: AuditAction
   user: { id: string; name: string }
-  detail?: Detail
+  detail?: AuditDetail
   changes?: Changes
 }
 
@@ -101,7 +101,7 @@ const REPETITION_MS = MINUTE_MS
 export async function writeAuthFailure(
   db: Tx,
   services: Services,
-  entry: UserEntry & { action: 'user.sign-in-failed' | 'user.confirmation-failed'; detail: Detail },
+  entry: UserEntry & { action: 'user.sign-in-failed' | 'user.confirmation-failed'; detail: AuditDetail },
 ): Promise<void> {
   // Serializes the failures of a user, so that concurrent ones find each other's row.
   await lockUser(db, entry.user.id)

@@ -19,7 +19,7 @@ import { LINK_WINDOW_MS } from '../accounts/link-limits.ts'
 import { USED_CODES_MS } from '../accounts/sign-ins.ts'
 import { deleteAuditBefore } from '../audit/export-all.ts'
 import type { Services } from '../context.ts'
-import { type Batch, deleteInBatches, type Run, runInBatches } from '../deletion-batches.ts'
+import { type DeletionBatch, deleteInBatches, type Run, runInBatches } from '../deletion-batches.ts'
 import { recordTunnels } from '../events/tunnel-events.ts'
 import { firstIdSince } from '../ids.ts'
 import { IDEMPOTENCY_MS } from '../keys/lifecycle.ts'
@@ -86,7 +86,7 @@ export async function deletePastRetention(run: Run, settings: RetentionSettings)
   if (!(await renewPortsInUse(run, now))) return false
   if (!(await runInBatches(run, (db, size) => deletePreviousSecrets(db, now, size)))) return false
   for (const [table, before] of expiryLimits(now, settings)) {
-    const deleteBatch: Batch =
+    const deleteBatch: DeletionBatch =
       table === 'audit_log'
         ? (db, size) => deleteAuditBefore(db, run.services, String(before), size)
         : (db, size) => deleteExpired(db, table, before, size)

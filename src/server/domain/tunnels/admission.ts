@@ -12,7 +12,7 @@ import { countTunnels, deleteRows, type ReportedRow } from '../../store/tunnels/
 import type { Services } from '../context.ts'
 import { recordTunnels } from '../events/tunnel-events.ts'
 import { isReached, limitOf, QUOTA_REACHED } from '../quotas/limits.ts'
-import { checkQuota, type LimitedTunnel, type Quotas } from './quota.ts'
+import { checkQuota, type LimitedTunnel, type TunnelQuotas } from './quota.ts'
 import { type ParsedTunnel, rowOf } from './reported.ts'
 import { lockPorts } from './tcp-ports.ts'
 
@@ -58,7 +58,7 @@ export interface Admission {
    */
   moved: OtherTunnel[]
   /** For `alertTunnels`. */
-  quotas: Quotas
+  quotas: TunnelQuotas
 }
 
 interface Candidate extends NameId, LimitedTunnel {}

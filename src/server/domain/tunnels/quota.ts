@@ -16,7 +16,7 @@ export interface LimitedTunnel {
 }
 
 /** The quotas of workspaces that may need an alert. */
-export type Quotas = ReadonlyMap<string, number>
+export type TunnelQuotas = ReadonlyMap<string, number>
 
 /** Locks the workspaces that have a quota, so that no other edge opens a tunnel at the same time. */
 export async function checkQuota<T extends LimitedTunnel>(
@@ -24,7 +24,7 @@ export async function checkQuota<T extends LimitedTunnel>(
   edgeId: string,
   candidates: T[],
   rejected: Map<string, { reason: RejectionReason; message: string }>,
-): Promise<{ admitted: T[]; quotas: Quotas }> {
+): Promise<{ admitted: T[]; quotas: TunnelQuotas }> {
   const withQuota = candidates.filter(({ quota }) => quota !== null)
   if (withQuota.length === 0) return { admitted: candidates, quotas: new Map() }
   const workspaceIds = [...new Set(withQuota.map(({ workspace_id }) => workspace_id))]
@@ -57,7 +57,7 @@ export async function checkQuota<T extends LimitedTunnel>(
 }
 
 /** Call it when the tunnels are stored: not all that were admitted are opened, and others are closed. */
-export async function alertTunnels(tx: Tx, services: Services, quotas: Quotas): Promise<void> {
+export async function alertTunnels(tx: Tx, services: Services, quotas: TunnelQuotas): Promise<void> {
   if (quotas.size === 0) return
   const open = await countOpenTunnels(tx, [...quotas.keys()])
   const uses = [...quotas].map(([workspaceId, limit]) => ({

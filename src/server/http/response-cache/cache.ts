@@ -16,7 +16,7 @@ import type {
   Validator,
 } from './cacheable-operations.ts'
 import { createEligibility, type EligibilityOptions } from './eligibility.ts'
-import { headOf, type ResponseHead, setHead } from './response-head.ts'
+import { type CachedHead, headOf, setHead } from './response-head.ts'
 
 const BYTES_MAX = 32 * 1024 * 1024
 /** A larger body would evict too many others. */
@@ -51,7 +51,7 @@ export interface VerifiedHeader {
 }
 
 interface CachedResponse {
-  readonly head: ResponseHead
+  readonly head: CachedHead
   readonly body: string | Buffer
   readonly bytes: number
 }
@@ -76,7 +76,7 @@ export class ResponseCache {
   readonly #byRoute = new Map<string, CacheableOperation>()
   readonly #responses = createLruCache<Stored>(BYTES_MAX, ({ bytes }) => bytes + ENTRY_BYTES)
   /** Response heads of rendered operations, by operation id. */
-  readonly #heads = new Map<string, ResponseHead>()
+  readonly #heads = new Map<string, CachedHead>()
   readonly #clientIp: (request: IncomingMessage) => string | undefined
   readonly #hashOf: (secret: string) => string
   readonly #requestId = requestIds()

@@ -7,7 +7,7 @@ import type { OperationDurations } from '../../../lib/metrics/request-durations.
 const { validateHeaderValue } = process.getBuiltinModule('node:http')
 
 /** The head that Fastify sent, up to the headers that differ from response to response. */
-export interface ResponseHead {
+export interface CachedHead {
   readonly route: string | undefined
   readonly durations: OperationDurations | undefined
   /** Ends with `content-length: `. */
@@ -15,7 +15,7 @@ export interface ResponseHead {
 }
 
 /** Validates the headers, as `writeHead` does, because `setHead` does not. */
-export function headOf(reply: FastifyReply): ResponseHead {
+export function headOf(reply: FastifyReply): CachedHead {
   const { 'x-request-id': _requestId, 'content-length': _length, ...headers } = reply.getHeaders()
   const { url, config } = reply.request.routeOptions
   const { keepAliveTimeout } = reply.server.server
@@ -34,12 +34,7 @@ export function headOf(reply: FastifyReply): ResponseHead {
 }
 
 /** Sets the private field in which `writeHead` stores the same text, after it has validated each header. */
-export function setHead(
-  response: ServerResponse,
-  head: ResponseHead,
-  bytes: number,
-  requestId: string,
-): void {
+export function setHead(response: ServerResponse, head: CachedHead, bytes: number, requestId: string): void {
   ;(response as unknown as { _header: string })._header =
     `${head.text}${bytes}\r\nx-request-id: ${requestId}\r\nDate: ${httpDate()}\r\n\r\n`
 }

@@ -1,7 +1,7 @@
 // SQL of the nodes that may use their cache, and the position of the change log that each has acknowledged.
 import type { Selectable } from 'kysely'
 import { type Placeholders, statement, unflushedUpdate } from '../engine/statement.ts'
-import type { Connection, Db, Tx } from '../engine/store.ts'
+import type { DatabaseConnection, Db, Tx } from '../engine/store.ts'
 import type { Tables } from '../engine/tables.ts'
 import type { Position } from './log.ts'
 
@@ -24,7 +24,7 @@ export async function insertNode(db: Tx, { position, ...row }: NodeRow): Promise
  * acknowledgment: then a revocation waits for this node although it need not.
  */
 export const acknowledge = (
-  connection: Connection,
+  connection: DatabaseConnection,
   id: string,
   position: Position,
   at: number,

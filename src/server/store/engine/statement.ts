@@ -53,7 +53,7 @@ interface Update<R> extends Query<Tx, R> {
   where(condition: RawBuilder<SqlBool>): Update<R>
 }
 
-/** For `Connection.updateUnflushed`. */
+/** For `DatabaseConnection.updateUnflushed`. */
 export const unflushedUpdate = <V extends object, R>(
   build: Builder<Tx, V, Update<R>>,
 ): UnflushedUpdate<V, R> => ({

@@ -21,7 +21,7 @@ export type Db = Pick<Kysely<Tables>, 'selectFrom' | 'executeQuery' | 'getExecut
 /** A transaction. Functions that write or lock require one, and only `transaction` creates it. */
 export type Tx = Transaction<Tables>
 
-export interface Connection {
+export interface DatabaseConnection {
   /** For reads. Writes go through `transaction`; SQLite enforces that. */
   readonly db: Db
   /**
@@ -43,10 +43,10 @@ export interface UnflushedUpdate<V, R> {
   flushed(db: Tx, values: V): Promise<R[]>
 }
 
-export interface Store extends Connection {
+export interface Store extends DatabaseConnection {
   readonly engine: 'sqlite' | 'postgres'
   /** A separate connection with short timeouts, for work that must not queue behind requests. */
-  readonly controlConnection: Connection
+  readonly controlConnection: DatabaseConnection
   readonly usageShards: UsageShards
   /** On SQLite. */
   readonly counterCache: CounterCache | undefined
@@ -102,7 +102,7 @@ export function openStore(
     databases.set(dialect, db)
     return db
   }
-  const connectionOn = ({ reader, writer }: Dialects): Connection => {
+  const connectionOn = ({ reader, writer }: Dialects): DatabaseConnection => {
     const transaction = transactionsOn(databaseOn(writer))
     const updateUnflushed = unflushedUpdatesOn(target.engine, databaseOn(writer), transaction)
     return { db: databaseOn(reader), transaction, updateUnflushed }
@@ -139,7 +139,7 @@ export function openStore(
   }
 }
 
-const transactionsOn = (db: Kysely<Tables>): Connection['transaction'] => {
+const transactionsOn = (db: Kysely<Tables>): DatabaseConnection['transaction'] => {
   return async (work) => {
     for (let attempt = 1; ; attempt++) {
       try {
@@ -156,8 +156,8 @@ const transactionsOn = (db: Kysely<Tables>): Connection['transaction'] => {
 const unflushedUpdatesOn = (
   engine: Store['engine'],
   db: Kysely<Tables>,
-  transaction: Connection['transaction'],
-): Connection['updateUnflushed'] => {
+  transaction: DatabaseConnection['transaction'],
+): DatabaseConnection['updateUnflushed'] => {
   return async (update, values) => {
     try {
       // A statement outside a transaction is one of its own.
