@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import type { Job, LoadMessage, Order, Outcome, Transfer } from './load/jobs.ts'
 import { cpuSeconds } from './processes.ts'
 
-export interface Loaded extends Outcome {
+interface Loaded extends Outcome {
   perSecond: number
   /** CPU seconds of the server; undefined without /proc. */
   cpuS: number | undefined

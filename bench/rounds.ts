@@ -22,7 +22,7 @@ export interface Measured {
   note?: string
 }
 
-export interface Timing {
+interface Timing {
   rounds: number
   roundS: number
   /** Longer, because the code is compiled then. */

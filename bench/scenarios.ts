@@ -10,7 +10,7 @@ export const CONNECTIONS = 32
 /** Edges that report concurrently. */
 const REPORTERS = plans.REPORTED_DAYS
 /** Keys presented by a figure. Each is verified once before the rounds, so that it is cached. */
-export const PRESENTED = 20_000
+const PRESENTED = 20_000
 
 export const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
 
@@ -41,7 +41,7 @@ export async function repeatGet(fixtures: Fixtures, served: Served, spec: Reques
   }
 }
 
-export interface Verifying {
+interface Verifying {
   path: string
   headers: Record<string, string>
   /** Number of different keys. */
@@ -149,7 +149,7 @@ export async function reporting(
   }
 }
 
-export interface BenchResponse {
+interface BenchResponse {
   status: number
   rawHeaders: string[]
   body: string

@@ -2,7 +2,7 @@
 import { join } from 'node:path'
 import { runAdit, type Served, startCommand } from './processes.ts'
 
-export interface ServedEdge extends Served {
+interface ServedEdge extends Served {
   /** An API key for each workspace. */
   readonly keys: readonly string[]
   readonly logFile: string
@@ -25,7 +25,7 @@ export async function startEdge(
   return { ...edge, keys, logFile }
 }
 
-export interface ServedTunnel extends Served {
+interface ServedTunnel extends Served {
   /** The tunnel's host name; the URL is the edge's. */
   readonly host: string
   readonly clientPid: number

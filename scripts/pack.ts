@@ -28,7 +28,7 @@ const libraries: Library[] = [
   },
 ]
 
-export interface Packed {
+interface Packed {
   readonly name: string
   /** Path of the tarball. */
   readonly file: string

@@ -3,13 +3,13 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 
-export interface RawConnection {
+interface RawConnection {
   /** Sends a request; the previous one must have its response. */
   send(request: Buffer): void
   close(): void
 }
 
-export interface RawConnectionsOptions {
+interface RawConnectionsOptions {
   url: string
   connections: number
   bodyPrefix?: string | undefined

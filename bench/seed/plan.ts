@@ -28,7 +28,7 @@ export const COUNTER = { requests: 81_337, bytesIn: 412_900_211, bytesOut: 9_731
 export const PEAK_TUNNELS = 14
 const LAST_SEEN_AFTER_MS = 80_000_000
 
-export const OWN_KEYS = 20
+const OWN_KEYS = 20
 export const DAY_MS = 86_400_000
 
 export const today = () => Math.floor(Date.now() / DAY_MS) * DAY_MS

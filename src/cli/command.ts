@@ -45,7 +45,7 @@ type Value<O extends Option> = O extends { value: string }
       : string | undefined
   : boolean
 
-export type Input<C extends Pick<Command, 'arguments' | 'optionalArgument' | 'options'>> = {
+type Input<C extends Pick<Command, 'arguments' | 'optionalArgument' | 'options'>> = {
   [A in C['arguments'] extends readonly string[] ? C['arguments'][number] : never]: string
 } & {
   [A in C['optionalArgument'] extends string ? C['optionalArgument'] : never]: string | undefined

@@ -3,7 +3,7 @@
 import { type Command, visibleOptions } from './command.ts'
 
 export const shells = ['bash', 'zsh', 'fish'] as const
-export type Shell = (typeof shells)[number]
+type Shell = (typeof shells)[number]
 
 /** The words that may follow each sequence of words. */
 function nextWords(commands: readonly Command[]): Map<string, Set<string>> {

@@ -2,7 +2,7 @@
 // data can be removed without removing ours, and tables can measure the visible width.
 import { styleText } from 'node:util'
 
-export type Style = 'bold' | 'dim' | 'green' | 'yellow' | 'red' | 'cyan'
+type Style = 'bold' | 'dim' | 'green' | 'yellow' | 'red'
 
 export interface Styled {
   readonly style: Style
@@ -20,7 +20,6 @@ export const dim = styled('dim')
 export const green = styled('green')
 export const yellow = styled('yellow')
 export const red = styled('red')
-export const cyan = styled('cyan')
 
 export function plain(text: Text): string {
   if (typeof text === 'string') return text

@@ -12,7 +12,7 @@ const SHRUNK_MIN = 8
 export type Cell = string | Styled
 
 /** The head of each column, and how to read its cell from an item. */
-export type Columns<T> = Record<string, (item: T) => Cell>
+type Columns<T> = Record<string, (item: T) => Cell>
 
 export interface ListOptions<T> {
   readonly columns: Columns<T>

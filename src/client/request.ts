@@ -1,6 +1,6 @@
 // Builds an HTTP request from a route of the contract, such as `POST /tokens/{id}`, and an input object.
 
-export interface BuiltRequest {
+interface BuiltRequest {
   method: string
   /** Path and query, relative to the API's prefix. */
   path: string

@@ -20,7 +20,7 @@ export interface TransportOptions {
   fetch?: typeof fetch
 }
 
-export interface RoutedOperation {
+interface RoutedOperation {
   readonly route: string
   readonly resultFields: readonly string[]
   readonly isIdempotencyKeyed: boolean

@@ -44,7 +44,7 @@ export interface Operation {
 }
 
 /** An operation as an MCP tool: all its input in one object, without paths and headers. */
-export interface Tool {
+interface Tool {
   readonly name: string
   readonly title: string
   /** Replaces the operation's description where that mentions HTTP, or agents need to know more. */
@@ -55,7 +55,7 @@ export interface Tool {
     | { readonly destructive: boolean; readonly idempotent: boolean }
 }
 
-export interface ResponseDefinition {
+interface ResponseDefinition {
   readonly status: 200 | 201 | 204 | 302
   readonly description?: string
   readonly schema: TSchema

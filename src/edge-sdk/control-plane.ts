@@ -56,7 +56,7 @@ export class ControlPlaneError extends Error {
   }
 }
 
-export interface ControlPlaneOptions {
+interface ControlPlaneOptions {
   /** Base URL of the control plane, e.g. `https://adit.example.com`. */
   url: string
   /** The edge's credential, `adit_edge_…`. */

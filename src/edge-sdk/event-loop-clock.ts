@@ -3,7 +3,7 @@
 
 const TICK_MS = 200
 
-export interface EventLoopClock {
+interface EventLoopClock {
   /** A time at which the process was reading; whatever it reads now was sent after it. */
   readingSince(): number
   stop(): void

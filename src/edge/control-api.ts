@@ -38,7 +38,7 @@ export interface ControlApi {
   onUpgrade(path: string, request: IncomingMessage, connection: IngressConnection, head: Buffer): void
 }
 
-export interface ControlApiOptions {
+interface ControlApiOptions {
   readonly openTunnel: OpenTunnel
   readonly tlsAsk: TlsAsk
   readonly addresses: Pick<ClientAddresses, 'isOfProxy' | 'ofRequest'>

@@ -29,7 +29,7 @@ export interface RegistryOptions {
 }
 
 /** A client that connects. */
-export interface NewClient extends Pick<TunnelClientOptions, 'id' | 'address' | 'key' | 'connection'> {
+interface NewClient extends Pick<TunnelClientOptions, 'id' | 'address' | 'key' | 'connection'> {
   readonly request: TunnelRequest
   /** Access rules that it asks for. */
   readonly rules: AccessRules

@@ -73,7 +73,7 @@ export interface EdgeOptions
     | undefined
 }
 
-export interface RunningEdge {
+interface RunningEdge {
   /** The URL of the listener, for programs on this machine. */
   readonly url: string
   readonly metrics: Omit<EdgeSources, 'version'>

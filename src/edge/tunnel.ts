@@ -27,7 +27,7 @@ export interface TransferCounts {
   readonly transferred: Required<Transfer>
 }
 
-export interface TunnelOptions {
+interface TunnelOptions {
   readonly address: TunnelAddress
   readonly workspace: string
   readonly access: AccessControl

@@ -85,7 +85,7 @@ export class SharedSlots<T> {
   }
 }
 
-export interface SlotLimits {
+interface SlotLimits {
   readonly perOwner: number
   readonly total: number
 }

@@ -11,7 +11,7 @@ import type { Variant } from '../contract/variants.ts'
 import { batchError, createBatchRunner } from './batch.ts'
 import { createMcpServer } from './server.ts'
 
-export interface HttpOptions {
+interface HttpOptions {
   apiKey: string
   /** Calls the API; only the path of the URL is meaningful. */
   fetch: typeof fetch

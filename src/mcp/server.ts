@@ -12,7 +12,7 @@ import { type AgentTool, type ToolOperation, toolsByVariant } from './tools.ts'
 /** Decides whether and when a call runs. */
 export type RunCall = (call: () => Promise<CallToolResult>) => Promise<CallToolResult>
 
-export interface McpOptions {
+interface McpOptions {
   client: Client
   /**
    * The variant that the server behind the client runs; rejects with an AditError if it cannot be determined.

@@ -1,6 +1,6 @@
 // Frames of a WebSocket (RFC 6455): headers of those that are sent, and a parser of those that are received.
 
-export const CONTINUATION = 0
+const CONTINUATION = 0
 export const BINARY = 2
 export const CLOSE = 8
 export const PING = 9
@@ -32,7 +32,7 @@ export function createHeader(opcode: number, length: number, isMasked: boolean, 
   return header
 }
 
-export interface FrameHandlers {
+interface FrameHandlers {
   /** A part of the payload of a binary message. */
   onPayload(payload: Buffer): void
   onControl(opcode: number, payload: Buffer): void

@@ -23,7 +23,7 @@ export class WebSocketError extends Error {
   override name = 'WebSocketError'
 }
 
-export interface WebSocketOptions {
+interface WebSocketOptions {
   /** The client masks what it sends, and the server requires it. */
   readonly role: 'client' | 'server'
   /** What arrived together with the upgrade. */

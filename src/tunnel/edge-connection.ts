@@ -14,7 +14,7 @@ const STREAMS_MAX = 4_096
 /** How long the edge has to close a connection on which nothing is in progress. */
 const IDLE_CLOSE_MS = 1_000
 
-export interface ConnectionOptions extends ConnectOptions, Omit<EventHandlers, 'onClose'> {
+interface ConnectionOptions extends ConnectOptions, Omit<EventHandlers, 'onClose'> {
   readonly localServer: StreamServer
 }
 

@@ -12,7 +12,7 @@ const CONNECT_TIMEOUT_MS = 5_000
 /** Many development servers listen on only one of them, and resolvers differ in which they return. */
 const LOCALHOST = ['127.0.0.1', '::1']
 
-export interface LocalServerOptions {
+interface LocalServerOptions {
   /** Address of the local server. */
   readonly host: string
   readonly port: number

@@ -56,7 +56,7 @@ export function writeHeader(
   target[at + 11] = length
 }
 
-export interface FrameHandler {
+interface FrameHandler {
   /** For data, `length` bytes of payload follow. */
   onFrame(type: number, flags: number, id: number, length: number): void
   /** A piece of the payload; `left` bytes of it are still to come. Shares memory with the input. */

@@ -32,7 +32,7 @@ const RESTART_GAP_MS = [1_500, 4_000] as const
 const QUIET_MS = 200
 const CUT_MAX_MS = 500
 
-export interface FollowersHistory {
+interface FollowersHistory {
   attempts: Attempt[]
   initialKeyIds: string[]
   archivable: ReadonlyMap<string, string>

@@ -19,7 +19,7 @@ const GAP: Span = [500, 2_000]
 /** Longer, because faults of the database affect all nodes. */
 const DATABASE_GAP: Span = [1_000, 6_000]
 
-export interface FaultType {
+interface FaultType {
   kind: string
   /** `done` resolves when the fault is over; `node` is the affected node, or absent if all are. */
   inject(random: Random): { node?: Node; done: Promise<void> }
@@ -104,7 +104,7 @@ async function terminateSessions(cluster: Cluster, application: string): Promise
   await client.end()
 }
 
-export interface Link {
+interface Link {
   node: Node
   relay: Relay
 }

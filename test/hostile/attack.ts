@@ -20,7 +20,7 @@ const DESCRIPTORS_SPARE = 10
 /** Allows for garbage; a leak of 1 KiB per request exceeds it in a long run. */
 const RSS_SPARE_MB = 120
 
-export interface AttackOptions {
+interface AttackOptions {
   seed: string
   requests: number
   brokenConnections: number

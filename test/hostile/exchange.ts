@@ -9,7 +9,7 @@ import type { RawRequest } from './requests.ts'
 const RESPONSE_TIMEOUT_MS = 30_000
 const IDLE_MS = 100
 
-export interface Exchanged {
+interface Exchanged {
   responses: RawResponse[]
   /** What is wrong with them, if anything. */
   violation: string | undefined

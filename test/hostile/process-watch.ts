@@ -3,12 +3,12 @@ import { readFileSync } from 'node:fs'
 import { errorsIn, openDescriptors } from '../support/network/broken-connections.ts'
 import type { RunningProcess } from '../support/processes/process.ts'
 
-export interface Usage {
+interface Usage {
   descriptors: number
   rssMb: number
 }
 
-export interface WatchedProcess {
+interface WatchedProcess {
   name: string
   /** Undefined where the system has no /proc. */
   usage(): Usage | undefined

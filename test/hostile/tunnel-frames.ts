@@ -20,7 +20,7 @@ const RESPONSES = [
   '\x00\x01\x02',
 ]
 
-export interface TunnelClients {
+interface TunnelClients {
   key: string
   names: readonly string[]
   count: number

@@ -10,7 +10,7 @@ import {
 import type { RunningProcess } from '../support/processes/process.ts'
 import { until } from '../support/until.ts'
 
-export interface Target extends Pick<RunningProcess, 'child' | 'ended'> {
+interface Target extends Pick<RunningProcess, 'child' | 'ended'> {
   port: number
   /** A valid request on a separate connection, which must succeed. */
   probe: () => Promise<void>

@@ -12,7 +12,7 @@ import { atEnd, type Test } from '../support/cleanup.ts'
 import { root } from '../support/processes/process.ts'
 
 export const transports = ['stdio', 'http'] as const
-export type TransportName = (typeof transports)[number]
+type TransportName = (typeof transports)[number]
 
 export interface Access {
   url: string
@@ -21,7 +21,7 @@ export interface Access {
   headers?: Record<string, string>
 }
 
-export interface Outcome {
+interface Outcome {
   failed: boolean
   text: string
   // biome-ignore lint/suspicious/noExplicitAny: results have different shapes

@@ -12,7 +12,7 @@ const isHealthy = (plan: ServerPlan) => ['respond', 'delay', 'chunk', 'close'].i
 /** What the client does with its request. */
 type ClientPlan = 'read' | 'abort' | 'abort-response'
 
-export interface Exchange {
+interface Exchange {
   token: string
   size: number
   upload: boolean
@@ -118,7 +118,7 @@ export async function exchange(
   }
 }
 
-export class Violation extends Error {}
+class Violation extends Error {}
 
 async function checkResponse(response: IncomingMessage, plan: Exchange) {
   const { token, client } = plan

@@ -21,7 +21,7 @@ export async function socketPair(t: Test): Promise<[Socket, Socket]> {
 }
 
 /** A plain socket as the connection of a session. */
-export const toConnection = (socket: Socket): Connection =>
+const toConnection = (socket: Socket): Connection =>
   Object.assign(socket, {
     send(chunks: readonly Buffer[], done: () => void) {
       socket.cork()
@@ -108,7 +108,7 @@ export function frame({ type, flags = 0, id = 0, payload = '', length, version =
 }
 
 /** The frames in what was received so far. */
-export function framesIn(bytes: Buffer): Required<Omit<RawFrame, 'payload'>>[] {
+function framesIn(bytes: Buffer): Required<Omit<RawFrame, 'payload'>>[] {
   const frames = []
   for (let at = 0; at + 12 <= bytes.length; ) {
     const header = {

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { CommandError } from '../errors.ts'
 import { replaceFile } from '../tunnels/edit-file.ts'
 
-export interface CursorFile {
+interface CursorFile {
   /** Undefined if there is no file yet. */
   cursor: string | undefined
   store(cursor: string): void

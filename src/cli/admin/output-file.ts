@@ -5,7 +5,7 @@ import { CommandError } from '../errors.ts'
 /** More than the longest entry. */
 const TAIL_BYTES = 256 * 1024
 
-export interface OutputFile {
+interface OutputFile {
   /** The cursor of the last entry; undefined if the file is empty. */
   lastCursor: string | undefined
   append(text: string): void

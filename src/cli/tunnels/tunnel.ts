@@ -19,7 +19,7 @@ import { openTarget, type TargetInput } from './target.ts'
 /** Edges add this to messages, for callers that do not retry by themselves. */
 const RETRY_ADVICE = / Retry (shortly|later)\.$/
 
-export interface TunnelInput extends EdgeInput, TargetInput, AccessInput {
+interface TunnelInput extends EdgeInput, TargetInput, AccessInput {
   name: string | undefined
   pool: boolean
 }

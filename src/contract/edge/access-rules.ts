@@ -8,7 +8,7 @@ import {
 } from '../../lib/credentials/basic-auth.ts'
 
 /** An IP address or a network in CIDR notation. The domain checks that it exists. */
-export const Network = Type.String({
+const Network = Type.String({
   pattern: '^[0-9a-fA-F:.]{2,45}(/[0-9]{1,3})?$',
   description: 'An IP address, or a network in CIDR notation.',
   examples: ['192.0.2.0/24'],

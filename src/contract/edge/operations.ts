@@ -109,7 +109,7 @@ export const verifyKey = operation({
   faults: [],
 })
 
-export const authorizeRequest = operation({
+const authorizeRequest = operation({
   id: 'requests.authorize',
   method: 'GET',
   path: '/authorize',
@@ -130,7 +130,7 @@ export const authorizeRequest = operation({
   faults: ['forbidden'],
 })
 
-export const followKeyChanges = operation({
+const followKeyChanges = operation({
   id: 'keys.changes',
   method: 'GET',
   path: '/key-changes',

@@ -147,7 +147,7 @@ export const claimTunnel = operation({
 })
 
 const closeReasons = ['requested', 'moved', ...rejectionReasons] as const
-export type TunnelCloseReason = (typeof closeReasons)[number]
+type TunnelCloseReason = (typeof closeReasons)[number]
 
 export const syncTunnels = operation({
   id: 'tunnels.sync',

@@ -8,15 +8,15 @@ const BACKOFF_MIN_MS = 250
 const BACKOFF_MAX_MS = 5_000
 
 /** Keys are named by the SHA-256 of the raw key, workspaces by their topic. */
-export interface Revocation {
+interface Revocation {
   hash: string
 }
 
-export interface ExpiryChange extends Revocation {
+interface ExpiryChange extends Revocation {
   expiresInMs: number
 }
 
-export interface FollowerOptions {
+interface FollowerOptions {
   /** Silence for longer than this means that the stream is lost. */
   staleAfterMs: number
   onRevoked: (revocation: Revocation) => void
@@ -37,7 +37,7 @@ export interface FollowerOptions {
   onNotice: (line: string) => void
 }
 
-export interface Follower {
+interface Follower {
   /** Whether every revocation up to `staleAfterMs` ago has been received. */
   isFresh(): boolean
   stop(): void

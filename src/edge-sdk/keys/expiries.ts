@@ -3,7 +3,7 @@
 /** Timers of Node are limited to 24 days, and stop while the machine is suspended. */
 const TIMER_MAX_MS = 60_000
 
-export interface ExpiriesOptions {
+interface ExpiriesOptions {
   /** The oldest is dropped beyond it. */
   readonly max: number
   /** Keys are named by their hash. */

@@ -22,7 +22,7 @@ export interface SpoolFile {
   quarantine(reason: string): Promise<void>
 }
 
-export interface Spool {
+interface Spool {
   /** Resolves when the reports are synced to disk. Without reports there is no file. */
   write(reports: Report[]): Promise<void>
   /** Files of earlier runs with this credential, oldest first. */
@@ -33,7 +33,7 @@ export interface Spool {
   close(): Promise<void>
 }
 
-export interface SpoolOptions {
+interface SpoolOptions {
   epoch: string
   /** Fingerprint of the credential that the usage is reported with. */
   owner: string

@@ -31,7 +31,7 @@ export interface BasicAuthRule {
   readonly hash: string
 }
 
-export interface Credential {
+interface Credential {
   readonly user: string
   readonly password: string
 }

@@ -81,7 +81,7 @@ const CONTENT_SECURITY_POLICY =
   `default-src 'none'; style-src 'sha256-${hash('sha256', STYLE, 'base64')}'; ` +
   "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-export interface DenialResponse {
+interface DenialResponse {
   readonly headers: Readonly<Record<string, string>>
   readonly body: string
 }

@@ -43,7 +43,7 @@ import { isTunnelName, randomName } from './names.ts'
 const OPENINGS = { burst: 1_000, refillMs: 100 }
 const WORKSPACES_MAX = 10_000
 
-export interface AdmissionOptions {
+interface AdmissionOptions {
   readonly verifier: Pick<Verifier, 'verify' | 'quotaReachedUntil'>
   readonly registry: Registry
   readonly meter: Pick<Meter, 'rejected'> | undefined
@@ -58,7 +58,7 @@ export interface AdmissionOptions {
 type Valid = VerifyResult & { valid: true }
 
 /** A client that wants to open a tunnel. */
-export interface ConnectingClient {
+interface ConnectingClient {
   readonly key: string | undefined
   /** Its IP address. */
   readonly address: string

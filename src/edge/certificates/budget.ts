@@ -19,7 +19,7 @@ export interface CertificateLimits {
   onCertificatesLimited(workspace: string, setting: CertificateSetting): void
 }
 
-export type CertificateSetting = 'ADIT_EDGE_CERTIFICATES_PER_DAY' | 'ADIT_EDGE_CERTIFICATES_TOTAL_PER_DAY'
+type CertificateSetting = 'ADIT_EDGE_CERTIFICATES_PER_DAY' | 'ADIT_EDGE_CERTIFICATES_TOTAL_PER_DAY'
 
 export class CertificateBudget {
   readonly #limits: CertificateLimits

@@ -16,12 +16,12 @@ const REPEATED_LOOKUPS = { ...LOOKUPS, name: 'repeated lookups' }
 const HOST_RETENTION_MS = 60_000
 const CACHED_HOSTS_MAX = 1_000
 
-export interface TlsAskOptions extends CertificateLimits {
+interface TlsAskOptions extends CertificateLimits {
   readonly registry: Pick<Registry, 'atHost'>
   findHost(host: string): Promise<HostResult>
 }
 
-export interface TlsAnswer {
+interface TlsAnswer {
   /** Any status but 200 means that no certificate may be obtained. */
   readonly status: 200 | 404 | 429 | 503
   readonly message: string

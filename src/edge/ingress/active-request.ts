@@ -35,7 +35,7 @@ const EVICTION_ERRORS: Record<EvictionReason, [status: number, message: string]>
   slow: [408, 'The tunnel is busy, and the request body did not arrive in time.'],
 }
 
-export interface ActiveRequestOptions {
+interface ActiveRequestOptions {
   readonly tunnel: Tunnel
   readonly visitor: Visitor
   readonly instruments: EdgeInstruments

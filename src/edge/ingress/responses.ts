@@ -59,7 +59,7 @@ function sendRaw(socket: Duplex, status: number, headers: Record<string, string>
 
 export const closeGracefully = (socket: Duplex) => new GracefulClose(socket, CLOSE).start()
 
-export interface Target {
+interface Target {
   readonly host: string
   readonly path: string
 }

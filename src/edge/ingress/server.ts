@@ -22,7 +22,7 @@ export interface Ingress {
   onTcpConnection(host: string, socket: Socket): void
 }
 
-export interface IngressOptions {
+interface IngressOptions {
   readonly registry: Registry
   readonly addresses: ClientAddresses
   readonly scheme: 'http' | 'https'

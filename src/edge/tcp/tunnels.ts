@@ -16,7 +16,7 @@ export interface TcpTunnelsOptions {
   onPortUnavailable(host: string, port: number, reason: string): void
 }
 
-export interface TcpTunnel {
+interface TcpTunnel {
   readonly workspace: string
   readonly name: string
   readonly host: string

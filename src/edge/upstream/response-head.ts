@@ -17,7 +17,7 @@ export class InvalidResponse extends Error {
 }
 
 /** How the end of the body is found; a number is its length. */
-export type Framing = number | 'chunked' | 'until close'
+type Framing = number | 'chunked' | 'until close'
 
 export interface ResponseHead {
   readonly status: number

@@ -9,7 +9,7 @@ export type InactiveState = (typeof inactiveStates)[number]
 export type KeyState = (typeof keyStates)[number]
 
 /** The times that decide the state, in milliseconds since 1970. */
-export interface KeyTimes {
+interface KeyTimes {
   revokedAt: number | null
   /** The first instant at which the key is not active. */
   expiresAt: number | null

@@ -10,7 +10,7 @@ const RANDOM_BYTES = 32
 const RANDOM_CHARS = 43
 const CHECKSUM_CHARS = 6
 
-export type SecretKind = keyof typeof PREFIXES
+type SecretKind = keyof typeof PREFIXES
 
 const patterns: Record<SecretKind, RegExp> = {
   key: patternFor(PREFIXES.key),

@@ -11,7 +11,7 @@ const REQUEST_TIMEOUT_MS = 10_000
 const KEEP_ALIVE_MS = 65_000
 const CONNECTIONS_MAX = 50
 
-export interface MetricsAddress {
+interface MetricsAddress {
   readonly host: string
   readonly port: number
 }

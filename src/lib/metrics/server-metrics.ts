@@ -14,7 +14,7 @@ interface QueueSizes {
 }
 
 /** Read at each scrape. */
-export interface ServerSources {
+interface ServerSources {
   readonly version: string
   readonly instruments: ServerInstruments
   readonly keyVerdicts: Verdicts

@@ -3,7 +3,7 @@ import { isIPv6 } from 'node:net'
 import { ipPrefix } from './ip-address.ts'
 import { KeyedCounter } from './keyed-counter.ts'
 
-export interface ClientLimits {
+interface ClientLimits {
   /** Per IPv4 address or IPv6 /64. */
   readonly max: number
   /** Per IPv6 /48, because providers assign a whole /48 to one customer. */

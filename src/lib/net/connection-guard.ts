@@ -8,7 +8,7 @@ import { ConnectionLimit, type ConnectionLimitOptions } from './connection-limit
 import type { HttpConnection } from './http-connection.ts'
 import { framingRule } from './request-framing.ts'
 
-export interface ConnectionGuardOptions<Rejection, C extends HttpConnection<Rejection>> {
+interface ConnectionGuardOptions<Rejection, C extends HttpConnection<Rejection>> {
   /** The client's address, for its limit of connections; undefined if unknown. */
   peer(socket: Socket): string | undefined
   readonly onLimited: ConnectionLimitOptions['onReached']
@@ -22,7 +22,7 @@ export interface ConnectionGuardOptions<Rejection, C extends HttpConnection<Reje
   onClientError?(code: string | undefined, socket: Socket): void
 }
 
-export interface ConnectionGuard<C> {
+interface ConnectionGuard<C> {
   readonly connections: ReadonlyMap<Duplex, C>
   /** Counts a connection to another port. Undefined if it was closed, because of a limit. */
   admit(socket: Socket): (() => void) | undefined

@@ -11,7 +11,7 @@ const CROWDED = 0.9
 const CROWDED_INTERVAL_MS = 1_000
 const REPORT_INTERVAL_MS = 60_000
 
-export type ConnectionLimitReached =
+type ConnectionLimitReached =
   | { readonly limit: 'client'; readonly client: string | undefined; readonly max: number }
   | { readonly limit: 'total'; readonly max: number }
 

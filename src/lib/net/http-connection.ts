@@ -16,7 +16,7 @@ export interface QueuedRequest {
   run?(): void
 }
 
-export interface HttpConnectionOptions extends GracefulCloseOptions {
+interface HttpConnectionOptions extends GracefulCloseOptions {
   /** For requests in progress when the connection is rejected. */
   readonly earlierRequestsTimeoutMs?: number
 }

@@ -10,7 +10,7 @@ const UNSUPPORTED = new Set(['ENOTSUP', 'ENOPROTOOPT', 'EINVAL'])
 /** For connections that wait to be accepted when the listener is closed. */
 const CLOSE_TIMEOUT_MS = 1_000
 
-export interface ListenerOptions {
+interface ListenerOptions {
   readonly host: string
   readonly port: number
   /** The keep-alive delay of accepted connections, like the option of the server. */

@@ -24,7 +24,7 @@ export interface WithCookies<T> {
   cookies: string[]
 }
 
-export interface SessionIds {
+interface SessionIds {
   userId: string
   sessionId: string
 }

@@ -9,7 +9,7 @@ export class OidcError extends Error {
   override name = 'OidcError'
 }
 
-export interface Expected {
+interface Expected {
   issuer: string
   clientId: string
   nonce: string

@@ -6,7 +6,7 @@ import { isEmail } from '../../contract/fields.ts'
 import type { VerifiedIdentity } from '../domain/accounts/identities.ts'
 import { type Claims, OidcError, verifyIdToken } from './id-token.ts'
 
-export interface OidcSettings {
+interface OidcSettings {
   issuer: string
   clientId: string
   clientSecret: string

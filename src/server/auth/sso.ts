@@ -17,7 +17,7 @@ import { OidcError } from './id-token.ts'
 import { type Challenge, createOidcClient } from './oidc.ts'
 import type { AuthSettings } from './options.ts'
 
-export interface SsoSettings {
+interface SsoSettings {
   issuer: string
   clientId: string
   clientSecret: string
@@ -26,7 +26,7 @@ export interface SsoSettings {
 }
 
 /** Why a single sign-on did not succeed. */
-export type SsoFailure = SsoRejection | 'canceled' | 'failed'
+type SsoFailure = SsoRejection | 'canceled' | 'failed'
 
 export type Sso = ReturnType<typeof createSso>
 

@@ -1,6 +1,6 @@
 // A setting: an environment variable with its default and its parser.
 
-export interface Setting<T> {
+interface Setting<T> {
   /** For the list of environment variables in `--help`. */
   readonly summary: string
   readonly fallback: string

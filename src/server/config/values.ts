@@ -55,7 +55,7 @@ export function readSmtpUrl(text: string): string | undefined {
   return text
 }
 
-export interface PublicEndpoint {
+interface PublicEndpoint {
   scheme: 'http' | 'https'
   port: number | undefined
 }

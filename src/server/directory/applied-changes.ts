@@ -4,7 +4,7 @@ import type { Change, Position } from '../store/changes/log.ts'
 /** Before the first entry of every change log. */
 const START: Position = { sequence: 0, checksum: '' }
 
-export interface ChangeListener {
+interface ChangeListener {
   onChange: (change: Change) => void
   /** Changes were missed: everything derived from the log is stale. */
   onReset: () => void

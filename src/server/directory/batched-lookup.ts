@@ -10,7 +10,7 @@ const WAIT_MAX_MS = 5
  * Returns the value of a key, or undefined if there is none. The query that reads it always starts after the
  * call, so the result is never older than the call: it may join a batch that waits, not one that was sent.
  */
-export type BatchedLookup<V> = (key: string) => Promise<V | undefined>
+type BatchedLookup<V> = (key: string) => Promise<V | undefined>
 
 export function createBatchedLookup<V>(
   read: (keys: string[]) => Promise<ReadonlyMap<string, V>>,

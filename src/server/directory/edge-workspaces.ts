@@ -25,7 +25,7 @@ export interface EdgeWorkspaces {
   findIds(edgeId: string, slugs: Iterable<string>): Promise<ReadonlyMap<string, string>>
 }
 
-export interface EdgeWorkspacesOptions {
+interface EdgeWorkspacesOptions {
   store: Store
   follower: Pick<ChangeFollower, 'subscribe'>
   directory: Pick<Directory, 'getWorkspace'>

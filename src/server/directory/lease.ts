@@ -6,7 +6,7 @@
  */
 export const LEASE_MS = 2_000
 
-export interface Lease {
+interface Lease {
   /** The moment that a renewal counts from; take it before the database is read. */
   now(): Moment
   /** Call it once every change up to that moment is applied and acknowledged. */
@@ -18,7 +18,7 @@ export interface Lease {
   ageMs(): number
 }
 
-export interface Moment {
+interface Moment {
   monotonic: number
   wall: number
 }

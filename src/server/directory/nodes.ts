@@ -15,7 +15,7 @@ export interface NodeIdentity {
   version: string
 }
 
-export interface Registration {
+interface Registration {
   register(position: Position): Promise<void>
   /** Also a heartbeat. Returns the head of the change log; undefined if the row is gone. */
   acknowledge(position: Position): Promise<Position | undefined>

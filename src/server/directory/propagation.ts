@@ -27,7 +27,7 @@ export interface PropagationServices {
   afterChange: (change: LinkedChange) => void
 }
 
-export interface Propagation extends PropagationWait {
+interface Propagation extends PropagationWait {
   /** Sends a committed change to the other nodes. Never rejects: nodes that miss it poll. */
   announce(change: LinkedChange, propagated: Promise<void>): Promise<void>
 }

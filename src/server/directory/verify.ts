@@ -45,7 +45,7 @@ export interface ValidKey {
   expiresAt: number | null
 }
 
-export interface ValidEdge {
+interface ValidEdge {
   valid: true
   edgeId: string
 }
@@ -96,7 +96,7 @@ const nameOf = (verdict: CountedVerdict) =>
     ? 'valid'
     : (verdict.reason as Exclude<InvalidCredential['reason'], 'malformed' | 'other_kind'>)
 
-export interface DirectoryOptions {
+interface DirectoryOptions {
   store: Store
   follower: ChangeFollower
   lastUsed: LastUsedTracker

@@ -12,7 +12,7 @@ import { type Check, type Finding, ok, problem, skipped, warning } from './check
 import { checkClock, checkNodes } from './nodes.ts'
 import { postgresFindings } from './postgres-settings.ts'
 
-export interface DatabaseChecks {
+interface DatabaseChecks {
   checks: Check[]
   close(): Promise<void>
 }

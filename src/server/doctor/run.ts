@@ -18,7 +18,7 @@ const CHECK_TIMEOUT_MS = 15_000
 const ENVIRONMENT_FILES = ['/etc/adit/environment', '/etc/adit/edge.environment']
 const LABEL_BYTES = 6
 
-export interface DoctorOptions {
+interface DoctorOptions {
   /** Of this process, unless given. */
   environment?: NodeJS.ProcessEnv
   clock: () => number

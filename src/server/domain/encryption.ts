@@ -3,7 +3,7 @@
 // decrypted.
 import { createCipheriv, createDecipheriv, hkdfSync } from 'node:crypto'
 
-export interface EncryptionKey {
+interface EncryptionKey {
   /** Derived like the key: it cannot be computed from the context alone, even if that is guessable. */
   id: string
   key: Buffer

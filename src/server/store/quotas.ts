@@ -8,7 +8,7 @@ import type { TunnelRow } from './tunnels/rows.ts'
 import { readDays } from './usage/read.ts'
 import { quotaColumns, type WorkspaceRow } from './workspaces.ts'
 
-export type QuotaRow = Pick<WorkspaceRow, 'id' | (typeof quotaColumns)[number]>
+type QuotaRow = Pick<WorkspaceRow, 'id' | (typeof quotaColumns)[number]>
 
 export async function updateQuotas(db: Tx, { id, ...columns }: Partial<QuotaRow> & { id: string }) {
   await db.updateTable('workspaces').set(columns).where('id', '=', id).execute()
@@ -44,7 +44,7 @@ export async function listReached(
   return rows.map(({ id }) => id)
 }
 
-export interface UsageRange {
+interface UsageRange {
   workspaceId: string
   /** Starts of days: from the first to before the last. */
   from: number

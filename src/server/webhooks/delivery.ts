@@ -46,7 +46,7 @@ export interface DeliveryOptions extends OutageEvents {
   turnMs?: number
 }
 
-export interface WebhookDelivery {
+interface WebhookDelivery {
   /** Aborts requests, and releases the endpoints so that another node continues. */
   stop(): Promise<void>
 }

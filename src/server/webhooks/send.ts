@@ -19,7 +19,7 @@ const RECEIVED_BYTES_MAX = HEADER_BYTES_MAX + RESPONSE_BYTES_MAX
 /** Of the response, for the log of deliveries. */
 const LOGGED_CHARS_MAX = 1_000
 
-export interface WebhookRequest {
+interface WebhookRequest {
   url: string
   headers: Record<string, string>
   body: string
@@ -34,7 +34,7 @@ export interface SendResult {
   error: string | null
 }
 
-export interface SendOptions {
+interface SendOptions {
   targets: Targets
   /** Aborted at shutdown. */
   signal: AbortSignal

@@ -1,5 +1,5 @@
 // Signatures by Standard Webhooks. During the overlap after a rotation there is one for each secret.
-export interface SignedMessage {
+interface SignedMessage {
   id: string
   /** Of the attempt: a receiver rejects old ones. */
   sentAt: number

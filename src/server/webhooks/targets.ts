@@ -16,7 +16,7 @@ export class TargetError extends Error {
   override name = 'TargetError'
 }
 
-export interface TargetOptions {
+interface TargetOptions {
   /** In the form of `parseNetwork`. */
   privateNetworks: readonly string[]
   /** Instead of those of the system. */

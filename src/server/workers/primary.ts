@@ -16,7 +16,7 @@ const BACKOFF_MAX_MS = 30_000
 /** The backoff starts again after a worker that has run for so long. */
 const STABLE_MS = 30_000
 
-export interface WorkersConfig {
+interface WorkersConfig {
   readonly workers: number
   readonly stopDelayS: number
 }

@@ -1,7 +1,7 @@
 // Conditional and range requests (RFC 9110, 13 and 14).
 import type { IncomingHttpHeaders } from 'node:http'
 
-export interface Version {
+interface Version {
   readonly etag: string
   readonly modifiedAt: Date
   readonly bytes: number
@@ -18,7 +18,7 @@ export function isNotModified(headers: IncomingHttpHeaders, { etag, modifiedAt }
   return date !== undefined && toSeconds(modifiedAt.getTime()) <= toSeconds(Date.parse(date))
 }
 
-export interface ByteRange {
+interface ByteRange {
   readonly start: number
   /** Inclusive. */
   readonly end: number

@@ -28,7 +28,7 @@ export const check = (history: History): Violation[] => {
   ]
 }
 
-export type Verdicts = Pick<History, 'attempts' | 'initialKeyIds' | 'archivable'>
+type Verdicts = Pick<History, 'attempts' | 'initialKeyIds' | 'archivable'>
 
 /** Whether every key was accepted until its revocation or expiry and not afterwards. */
 export function checkVerdicts(history: Verdicts): Violation[] {

@@ -6,7 +6,7 @@ import { variants } from '../../../src/contract/variants.ts'
 import type { Document } from '../../support/api/openapi.ts'
 import type { TestResponse } from '../../support/api/server.ts'
 
-export type Surface = 'public' | 'edge'
+type Surface = 'public' | 'edge'
 
 const operations = [
   ...variants.A.map((operation: Operation) => ({ surface: 'public' as Surface, operation })),
@@ -67,7 +67,7 @@ export interface InjectedFault {
   endMs: number
 }
 
-export interface ListedKey {
+interface ListedKey {
   id: string
   label: string
   revokedAt: string | null

@@ -20,7 +20,7 @@ export interface ArchivableWorkspace {
   keys: readonly Key[]
 }
 
-export interface ArchivingOptions {
+interface ArchivingOptions {
   nodes: readonly Node[]
   calls: Calls
   workers: Workers

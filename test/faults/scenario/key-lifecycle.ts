@@ -17,7 +17,7 @@ const REVOKE_ATTEMPTS = 3
 /** When a revoked key is presented again, after the burst at the acknowledgement. */
 const PROBE_AFTER_MS = [40, 150, 400, 900, 1_600, 2_400, 3_500]
 
-export interface LifecycleOptions {
+interface LifecycleOptions {
   nodes: readonly Node[]
   calls: Calls
   workers: Workers

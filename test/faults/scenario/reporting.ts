@@ -19,7 +19,7 @@ interface ReportBody {
   }[]
 }
 
-export interface ReportingOptions {
+interface ReportingOptions {
   nodes: readonly Node[]
   calls: Calls
   workers: Workers

@@ -21,7 +21,7 @@ const PAUSE_MS = 150
 /** More than the ten connections of a node's pool. */
 const CONCURRENT_REQUESTS = 12
 
-export interface Secrets {
+interface Secrets {
   /** An API key of the workspace `acme`. */
   key: string
   /** The credential of an edge. */
@@ -54,7 +54,7 @@ interface SentRequest {
   ms: number
 }
 
-export interface Clients {
+interface Clients {
   readonly ledger: Ledger
   /** Every request with the response 503. */
   readonly unavailable: readonly SentRequest[]

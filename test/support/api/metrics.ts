@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { root } from '../processes/process.ts'
 
 /** Values by series, as they are written: `name{label="value"}`. */
-export type Scraped = Map<string, number> & { text: string }
+type Scraped = Map<string, number> & { text: string }
 
 export async function scrape(url: string | undefined): Promise<Scraped> {
   assert.ok(url, 'no metrics listener')
@@ -54,7 +54,7 @@ export function assertDocumented({ text }: Scraped, sections: string[]): void {
   }
 }
 
-export const hasPromtool = spawnSync('promtool', ['--version']).status === 0
+const hasPromtool = spawnSync('promtool', ['--version']).status === 0
 /** For the option `skip` of a test. */
 export const withoutPromtool = !hasPromtool && 'needs promtool (apt-get install prometheus)'
 

@@ -5,7 +5,7 @@ export interface RawResponse {
   body: string
 }
 
-export interface ParsedResponses {
+interface ParsedResponses {
   responses: RawResponse[]
   /** Bytes after the last complete response. */
   rest: Buffer

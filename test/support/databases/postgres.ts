@@ -22,7 +22,7 @@ import pg from 'pg'
 import { freePort } from '../processes/ports.ts'
 import { until } from '../until.ts'
 
-export interface Server {
+interface Server {
   /** Without a database name. */
   readonly url: string
   start(): Promise<void>
@@ -33,7 +33,7 @@ export interface Server {
   thaw(): void
 }
 
-export interface Standby extends Server {
+interface Standby extends Server {
   /** Promotes it, and returns when it accepts writes. */
   promote(): Promise<void>
 }

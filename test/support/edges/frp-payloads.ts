@@ -48,7 +48,7 @@ export const proxy = (token: string, more: object) => ({
 export const sendFrp = (server: { url: string }, credential: string, op: string, content: unknown) =>
   postJson(server, `/edge/frp/${credential}?version=0.1.0&op=${op}`, { version: '0.1.0', op, content })
 
-export interface Decision {
+interface Decision {
   reject: boolean
   reject_reason: string
   unchange: boolean

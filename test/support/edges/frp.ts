@@ -27,7 +27,7 @@ function start(t: Test, name: 'frps' | 'frpc', configuration: string): Program {
   return startProgram(t, name, ['-c', file])
 }
 
-export interface FrpServer {
+interface FrpServer {
   port: number
   /** The status of a request to a host name. */
   status(host: string): Promise<number>
@@ -58,7 +58,7 @@ export const requestStatus = (port: number, host: string): Promise<number> =>
     get(options, (response) => resolve(response.resume().statusCode ?? 0)).on('error', reject)
   })
 
-export interface FrpClientOptions {
+interface FrpClientOptions {
   frps: FrpServer
   key: string
   localPort: number

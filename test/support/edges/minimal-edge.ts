@@ -26,7 +26,7 @@ export interface EdgeSide {
   send(event: TunnelEvent): void
 }
 
-export interface MinimalEdgeOptions {
+interface MinimalEdgeOptions {
   /** Whether `respond` is called; always by default, if there is one. */
   isRejected?(): boolean
   /** Responds to the upgrade as to another request. */

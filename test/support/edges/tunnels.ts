@@ -76,7 +76,7 @@ export async function startTunnelEdge(
   return start()
 }
 
-export interface TunnelEvent {
+interface TunnelEvent {
   event: 'open' | 'request' | 'lost'
   url?: string
   host?: string
@@ -171,7 +171,7 @@ function drip(response: NodeJS.WritableStream & { destroyed?: boolean }, chunks:
   }, 10)
 }
 
-export interface HostResponse {
+interface HostResponse {
   status: number
   body: Buffer
   headers: IncomingMessage['headers']
@@ -230,7 +230,7 @@ export async function openSocket(
   return socket
 }
 
-export interface Closed {
+interface Closed {
   host: string
   workspace: string
   reason: string

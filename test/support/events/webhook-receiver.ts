@@ -6,7 +6,7 @@ import { text } from 'node:stream/consumers'
 import { Webhook } from 'standardwebhooks'
 import { atEnd, type Test } from '../cleanup.ts'
 
-export interface Received {
+interface Received {
   id: string
   headers: IncomingMessage['headers']
   path: string

@@ -61,7 +61,7 @@ export const makeDue = ({ store }: Services, { withClaims = false } = {}) =>
 
 const secrets = createWebhookSecrets(SECRET, randomBytes)
 export const TEST_SECRET = secrets.create()
-export const encryptedSecret = () => secrets.encrypt(TEST_SECRET)
+const encryptedSecret = () => secrets.encrypt(TEST_SECRET)
 
 /** Delivery of a node, to loopback addresses too. */
 export function startDelivery(t: Test, services: Services, options: Partial<DeliveryOptions> = {}) {

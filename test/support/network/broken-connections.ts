@@ -12,8 +12,8 @@ export interface Opening {
 }
 
 /** A TCP RST immediately, or after the response; a FIN; or no further reads or writes. */
-export const endings = ['reset', 'late reset', 'half-close', 'stall'] as const
-export type Ending = (typeof endings)[number]
+const endings = ['reset', 'late reset', 'half-close', 'stall'] as const
+type Ending = (typeof endings)[number]
 
 export interface BrokenConnection {
   opening: Opening

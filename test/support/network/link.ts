@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { atEnd, type Test } from '../cleanup.ts'
 
-export interface LinkOptions {
+interface LinkOptions {
   delayMs: number
   bytesPerSecond: number
 }

@@ -21,7 +21,7 @@ export const ambiguousFramings: readonly (readonly [version: string, header: str
   ['2.0', 'Transfer-Encoding: chunked'],
 ]
 
-export interface ReceivedResponse {
+interface ReceivedResponse {
   status: number
   head: string
   body: string

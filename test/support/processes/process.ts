@@ -10,7 +10,7 @@ export const root = fileURLToPath(new URL('../../..', import.meta.url))
 const launcher = fileURLToPath(new URL('../../../bin/adit.js', import.meta.url))
 const commandRunner = fileURLToPath(new URL('command-runner.ts', import.meta.url))
 
-export interface Ended {
+interface Ended {
   code: number | null
   signal: string | null
   stdout: string
@@ -71,7 +71,7 @@ export function startProcess(
   return { child, ended, waitFor }
 }
 
-export interface ServeFacts {
+interface ServeFacts {
   url: string
   api: string
   metrics?: string

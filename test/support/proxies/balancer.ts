@@ -9,7 +9,7 @@ const HEALTH_CHECK_INTERVAL_MS = 150
 /** Hop-by-hop headers. */
 const HOP_BY_HOP = ['connection', 'keep-alive', 'transfer-encoding']
 
-export interface Balancer {
+interface Balancer {
   url: string
   /** Requests without a response from the node, with the error. */
   failures: string[]

@@ -10,7 +10,7 @@ export const loginCommand = `adit login --url ${serverUrl}`
 export const LOCAL_PORT = 3000
 /** The default of `adit edge`. The server does not know the one that it uses. */
 export const EDGE_PORT = 8081
-export const TUNNEL_NAME = 'my-app'
+const TUNNEL_NAME = 'my-app'
 export const tunnelCommand = `adit tunnel ${LOCAL_PORT} --name ${TUNNEL_NAME}`
 
 /** For the operator. `adit admin` needs the database, and prints nothing but the credential to stdout. */

@@ -12,7 +12,7 @@ type QuotaKind = Quota['kind']
 
 const NEAR_PERCENT = 80
 
-export const quotaTitles: Record<QuotaKind, string> = {
+const quotaTitles: Record<QuotaKind, string> = {
   bytes: 'Traffic this month',
   requests: 'Requests this month',
   tunnels: 'Open tunnels',

@@ -3,7 +3,7 @@ import { BYTE_UNITS } from '../format.ts'
 
 const MAX_TICKS = 4
 
-export interface ValueAxis {
+interface ValueAxis {
   ticks: number[]
   domain: [number, number]
   tickFormatter: (value: number) => string

@@ -27,7 +27,7 @@ const LINK_MS = DAY_MS
 const SECRET_BYTES = 32
 
 /** A user, with their name at that time, or the operator. */
-export interface Inviter {
+interface Inviter {
   kind: 'user' | 'operator'
   name: string
 }
@@ -94,7 +94,7 @@ export async function createLink(db: Tx, services: Services, input: NewLink): Pr
 }
 
 /** The signed-in user who opens a link. */
-export interface CurrentUser {
+interface CurrentUser {
   id: string
   email: string
 }
@@ -132,7 +132,7 @@ function stepOf(
   return user ? 'sign_in' : 'choose'
 }
 
-export interface RedeemLinkInput {
+interface RedeemLinkInput {
   link: string
   email?: string | undefined
   name?: string | undefined

@@ -1,6 +1,6 @@
 // The actions of the audit log.
 
-export type TargetKind =
+type TargetKind =
   | 'workspace'
   | 'key'
   | 'device'

@@ -33,7 +33,7 @@ export const parseCursor = (text: string): number | undefined =>
 const baseExportPosition = ({ clock }: Services, { exportPosition }: ExportState) =>
   Math.max(exportPosition, clock() * MICROSECONDS_PER_MS)
 
-export interface AuditExportInput {
+interface AuditExportInput {
   /** Undefined: from the oldest entry on. */
   since: number | undefined
   /** Continue although entries after the cursor were deleted. */

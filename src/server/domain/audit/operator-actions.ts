@@ -4,7 +4,7 @@ import type { Actor, Services } from '../context.ts'
 import type { Changes } from './changes.ts'
 import { writeAudit } from './entries.ts'
 
-export type DatabaseAction =
+type DatabaseAction =
   | 'database.migrated'
   | 'database.backed-up'
   | 'database.cleaned-up'

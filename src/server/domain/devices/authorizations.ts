@@ -29,7 +29,7 @@ const LIFETIME_MS = 10 * MINUTE_MS
 const UNEXPIRED_MAX = 10_000
 const CODE_ATTEMPTS = 5
 
-export interface DeviceCodes {
+interface DeviceCodes {
   deviceCode: string
   userCode: string
   expiresInS: number
@@ -116,7 +116,7 @@ const describeDevice = (row: DeviceRow) => ({
   reason: row.failure,
 })
 
-export interface Approval {
+interface Approval {
   code: string
   /** A UTC timestamp; the key does not expire if it is undefined. */
   expiresAt?: string | undefined

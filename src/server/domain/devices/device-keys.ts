@@ -20,7 +20,7 @@ import { formatUserCode } from './user-code.ts'
 /** How long the response with the key is repeated, in case it was lost. */
 const REPEAT_MS = MINUTE_MS
 
-export interface Poll {
+interface Poll {
   deviceCode: string
   /** Client IP address of the device, for the audit log. */
   address: string

@@ -18,7 +18,7 @@ export const tunnelEventTypes = (Object.keys(events) as EventType[]).filter((typ
   type.startsWith('tunnel.'),
 )
 
-export interface TunnelChanges {
+interface TunnelChanges {
   closed?: readonly ClosedTunnel[]
   opened?: readonly ClosedTunnel[]
 }

@@ -51,7 +51,7 @@ export interface NewKey {
 }
 
 /** The caller's Idempotency-Key and the raw API key that the request was sent with. */
-export interface IdempotencyInput {
+interface IdempotencyInput {
   idempotencyKey: string
   apiKey: string
 }

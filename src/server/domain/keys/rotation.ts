@@ -54,7 +54,7 @@ export async function rotate(ctx: Context, id: string, overlap: Overlap) {
 }
 
 /** The list shows the active keys of a lineage together. */
-export const LINEAGE_KEYS_MAX = 5
+const LINEAGE_KEYS_MAX = 5
 
 const lineageOf = ({ lineage_id, id }: KeyRow) => lineage_id ?? id
 

@@ -33,7 +33,7 @@ const LOG_INTERVAL_MS = 60_000
 /** Rows by table, without zeros. */
 export type Deleted = Record<string, number>
 
-export interface MaintenanceEvents extends OutageEvents {
+interface MaintenanceEvents extends OutageEvents {
   onDeleted: (rows: Deleted) => void
   /** An edge has not reported for 5 minutes; once for each outage, on one node. */
   onSilentEdge?: (edge: { id: string; name: string }) => void
@@ -41,7 +41,7 @@ export interface MaintenanceEvents extends OutageEvents {
   onScarcePorts?: (use: PortUse) => void
 }
 
-export interface MaintenanceOptions {
+interface MaintenanceOptions {
   /** The unique id of the node, which is the owner in the lease. */
   id: string
   settings: RetentionSettings
@@ -55,7 +55,7 @@ export interface MaintenanceOptions {
   pollIntervalMs?: number
 }
 
-export interface Maintenance {
+interface Maintenance {
   /** Stops the run after its current batch, and releases the lease so that another node can continue. */
   stop(): Promise<void>
 }

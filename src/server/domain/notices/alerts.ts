@@ -8,7 +8,7 @@ import type { Services } from '../context.ts'
 import { recordEvent, type WorkspaceEvent } from '../events/record.ts'
 import { recipientsOf } from './recipients.ts'
 
-export type AlertKind = 'quota' | 'edge-silent' | 'key-rejected' | 'webhook-disabled'
+type AlertKind = 'quota' | 'edge-silent' | 'key-rejected' | 'webhook-disabled'
 
 export interface Alert {
   kind: AlertKind

@@ -24,7 +24,7 @@ export interface OperatorAlertDetail {
   text: string
 }
 
-export interface EdgeAlertOptions {
+interface EdgeAlertOptions {
   /** Whether the operator gets an email. */
   withMail: boolean
   /** For how long the database has been available to this node. */

@@ -49,7 +49,7 @@ export function quotasOf(defaults: Quotas, row: QuotaColumns): Quotas {
 export const NEAR_PERCENT = 80
 
 /** What a workspace has used in a month. */
-export interface MonthUsage {
+interface MonthUsage {
   bytes: bigint
   requests: bigint
 }

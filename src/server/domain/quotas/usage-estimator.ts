@@ -27,7 +27,7 @@ interface Watched {
   base?: ApproximateUsage & { day: number; readAt: number }
 }
 
-export interface Estimates {
+interface Estimates {
   /** Workspaces whose level has to be computed exactly. */
   changed: string[]
   /** Workspaces without an estimate, because a read failed or their quotas have changed meanwhile. */
@@ -35,8 +35,6 @@ export interface Estimates {
   /** Of a part of the reads. */
   failure?: unknown
 }
-
-export type UsageEstimator = ReturnType<typeof createUsageEstimator>
 
 export function createUsageEstimator(
   { store, clock, defaultQuotas }: Services,

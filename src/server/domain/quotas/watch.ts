@@ -20,13 +20,13 @@ const CHECK_DELAY_MS = 500
 const REACHED_INTERVAL_MS = 15_000
 const REACHED_MAX = 500
 
-export interface QuotaWatch {
+interface QuotaWatch {
   /** Usage of these workspaces was reported. */
   noteReport(counters: Iterable<{ workspaceId: string }>): void
   stop(): Promise<void>
 }
 
-export interface QuotaWatchOptions extends OutageEvents {
+interface QuotaWatchOptions extends OutageEvents {
   follower: Pick<ChangeFollower, 'subscribe'>
 }
 

@@ -32,7 +32,7 @@ export interface ReportingEdge {
 }
 
 /** The edge has grants for the keys of all tunnels. */
-export interface AdmissionRequest {
+interface AdmissionRequest {
   edgeId: string
   sequence: number
   tunnels: readonly ParsedTunnel[]
@@ -40,12 +40,12 @@ export interface AdmissionRequest {
   isClaim: boolean
 }
 
-export interface RejectedTunnel {
+interface RejectedTunnel {
   reason: RejectionReason
   message: string
 }
 
-export interface Admission {
+interface Admission {
   rows: ReportedRow[]
   /** Of TCP tunnels, by tunnel id. */
   ports: Map<string, number>

@@ -6,7 +6,7 @@ import { findName } from '../../store/tunnels/names.ts'
 import { findWorkspaceBySlug } from '../../store/workspaces.ts'
 import type { Services } from '../context.ts'
 
-export type HostResult = { found: true; workspace: string | null } | { found: false }
+type HostResult = { found: true; workspace: string | null } | { found: false }
 
 const UNKNOWN: HostResult = { found: false }
 

@@ -94,7 +94,7 @@ export async function release(ctx: Context, name: string) {
   return { name, released: true as const }
 }
 
-export interface NewAccess {
+interface NewAccess {
   basicAuth?: { user: string; password?: string }
   allowIp?: string[]
 }

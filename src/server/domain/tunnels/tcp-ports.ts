@@ -13,7 +13,7 @@ import type { ParsedTunnel } from './reported.ts'
 /** Ports that are tried for a name: what a claim costs does not depend on how many are assigned. */
 const CANDIDATES = 256
 
-export interface PortCandidate extends NameId {
+interface PortCandidate extends NameId {
   parsed: ParsedTunnel
 }
 
@@ -23,7 +23,7 @@ interface RejectedPort {
 }
 
 /** The port of an admitted tunnel, or why it gets none. */
-export type AssignPort = (candidate: PortCandidate) => Promise<number | RejectedPort>
+type AssignPort = (candidate: PortCandidate) => Promise<number | RejectedPort>
 
 /**
  * Locks the assigned ports of these names, and the workspaces of names without one, so that two transactions

@@ -33,10 +33,7 @@ type Receipt = Static<(typeof reportUsage)['response']['schema']>
 type Reason = Receipt['rejected'][number]['reason']
 
 /** Ids by slug, without workspaces of which the edge has verified no key: to it, they do not exist. */
-export type FindWorkspaceIds = (
-  edgeId: string,
-  slugs: Iterable<string>,
-) => Promise<ReadonlyMap<string, string>>
+type FindWorkspaceIds = (edgeId: string, slugs: Iterable<string>) => Promise<ReadonlyMap<string, string>>
 
 export async function ingestReport(
   services: Services,

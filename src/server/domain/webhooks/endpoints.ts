@@ -55,7 +55,7 @@ const parseEvents = (text: string | null) => (text ?? '').split(',').filter(Bool
 const serializeEvents = (events: readonly EventType[]): string | null =>
   events.length === 0 ? null : `,${events.join(',')},`
 
-export interface NewWebhook {
+interface NewWebhook {
   url: string
   description?: string | undefined
   events?: EventType[] | undefined
@@ -111,7 +111,7 @@ function requireUrl(text: string, { allowsHttp, isForbiddenLiteral }: WebhookRul
     )
 }
 
-export interface WebhookChange extends Partial<NewWebhook> {
+interface WebhookChange extends Partial<NewWebhook> {
   enabled?: boolean | undefined
 }
 

@@ -52,13 +52,13 @@ const ASSIGNED_MAX = 1_000
 /** Transactions of one call, so that sending continues while many events arrive. */
 const ROUNDS_MAX = 10
 /** Deliveries that the log of an endpoint keeps. */
-export const LOGGED_MAX = 1_000
+const LOGGED_MAX = 1_000
 /** How many are deleted at once. */
 const TRIM_ROWS = 100
 
 const GONE = 410
 
-export type DisabledReason = 'failing' | 'gone' | 'backlog'
+type DisabledReason = 'failing' | 'gone' | 'backlog'
 
 /** For the email. */
 const explanations: Record<DisabledReason, string> = {
@@ -130,10 +130,10 @@ export const nextDelivery = (
   position: number,
 ): Promise<QueuedDelivery | undefined> => findNextDelivery(store.db, id, position)
 
-export const isDelivered = ({ status }: Pick<Attempt, 'status'>): boolean =>
+const isDelivered = ({ status }: Pick<Attempt, 'status'>): boolean =>
   status !== null && status >= 200 && status < 300
 
-export interface AttemptOutcome {
+interface AttemptOutcome {
   delivery: QueuedDelivery
   attempt: Attempt
   /** For how long the endpoint was failing when it was sent. */

@@ -62,7 +62,7 @@ export type { WorkspaceRow }
 
 export type WorkspaceView = ReturnType<typeof describeWorkspace> & { topic: string; quota?: UsageQuota }
 
-export interface NewWorkspace {
+interface NewWorkspace {
   slug: string
   name?: string | undefined
   provisioned?: boolean | undefined

@@ -12,7 +12,7 @@ const HEARTBEAT = ': still here\n\n'
 /** The edge syncs at once; what has changed is in the response. */
 const TUNNELS_CHANGED = 'event: tunnels-changed\ndata: {}\n\n'
 
-export interface SubscribedEdge {
+interface SubscribedEdge {
   id: string
   isStillValid: () => Promise<boolean>
   /** What names the workspace to edges that have verified one of its keys, and nothing to others. */

@@ -14,7 +14,7 @@ export class StreamReplaced extends Error {
   override name = 'StreamReplaced'
 }
 
-export interface ChangeStreamsOptions {
+interface ChangeStreamsOptions {
   /** Aborted to end all streams. */
   closing: AbortSignal
   onReplaced: (edgeId: string) => void

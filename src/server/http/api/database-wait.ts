@@ -6,13 +6,13 @@ import { faultOf } from '../../domain/fault.ts'
 const CHECK_INTERVAL_MS = 200
 const WAITING_MAX = 1_000
 
-export interface DatabaseWaitOptions {
+interface DatabaseWaitOptions {
   isUpToDate: () => boolean
   /** Aborted when the server stops. */
   closing: AbortSignal
 }
 
-export type DatabaseWait = <T>(attempt: () => MaybePromise<T>, mayWait: () => boolean) => Promise<T>
+type DatabaseWait = <T>(attempt: () => MaybePromise<T>, mayWait: () => boolean) => Promise<T>
 
 /**
  * Repeats an attempt that failed as `unavailable` when the node is up to date again, so that many waiting

@@ -23,7 +23,7 @@ interface DeviceCaller {
   url: string
 }
 
-export interface DeviceApiOptions {
+interface DeviceApiOptions {
   services: Services
   counters: NodeCounters
   /** The configured public URL; undefined if the server is reached where it listens. */

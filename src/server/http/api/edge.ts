@@ -29,7 +29,7 @@ import { ChangeStreams } from './change-streams.ts'
 import { createOpenApiDocument } from './openapi-document.ts'
 import { describeValidKey } from './valid-key.ts'
 
-export interface EdgeOptions {
+interface EdgeOptions {
   services: Services
   directory: Directory
   edgeWorkspaces: EdgeWorkspaces

@@ -16,7 +16,7 @@ export interface FrpResponse {
   content?: object
 }
 
-export interface FrpDirectory {
+interface FrpDirectory {
   clock: () => number
   verifyKey(secret: string): MaybePromise<ValidKey | InvalidCredential>
   describeWorkspace(id: string): Promise<WorkspaceView>

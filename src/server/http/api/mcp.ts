@@ -21,7 +21,7 @@ interface McpCaller {
   workspaceId: string
 }
 
-export interface McpOptions extends McpOriginOptions {
+interface McpOptions extends McpOriginOptions {
   directory: Directory
   rateLimit: RateLimit | undefined
   variant: Variant

@@ -24,7 +24,7 @@ import { LongLists } from '../operations/long-lists.ts'
 import { type Handlers, registerOperations } from '../operations/routes.ts'
 import { createOpenApiDocument } from './openapi-document.ts'
 
-export interface PublicOptions {
+interface PublicOptions {
   services: Services
   counters: NodeCounters
   /** Of a key. */

@@ -16,7 +16,7 @@ import { errorBody, faultFor } from '../server/errors.ts'
 import { createDatabaseWait } from './database-wait.ts'
 import { asObject, type FrpResponse, handleFrp, rejected } from './frp.ts'
 
-export interface ThirdPartyEdgesOptions {
+interface ThirdPartyEdgesOptions {
   clock: () => number
   directory: Directory
   edgeWorkspaces: EdgeWorkspaces

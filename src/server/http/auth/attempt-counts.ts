@@ -9,7 +9,7 @@ const DELAY_MAX_MS = 60_000
 const NAMES_MAX = 100_000
 
 /** A flood of names of one kind does not affect the other kinds. */
-export type Kind =
+type Kind =
   | 'known-browser'
   | 'sign-in-account'
   | 'signed-in-account'
@@ -31,7 +31,7 @@ export interface Limit {
 export type Limits = readonly Limit[]
 
 /** An attempt that was counted, with what is needed to undo it. */
-export interface Counted {
+interface Counted {
   limit: Limit
   /** When the next attempt was allowed. */
   before: number

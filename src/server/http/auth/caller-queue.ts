@@ -1,7 +1,5 @@
 // Limits how much work runs at the same time for each caller, e.g. a network or a user. The rest waits.
 
-export type CallerQueue = ReturnType<typeof createCallerQueue>
-
 /** The longest wait, and the error of work that has not begun by then. */
 interface WaitLimit {
   ms: number

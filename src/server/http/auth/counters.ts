@@ -6,7 +6,7 @@ import { createPollTimes } from './poll-times.ts'
 import { createRequestCounts } from './rate-limit.ts'
 import { createBuckets } from './write-limits.ts'
 
-export type Counters = ReturnType<typeof createCounters>
+type Counters = ReturnType<typeof createCounters>
 
 export const createCounters = (clock: () => number) => ({
   ...createAttemptCounts(clock),

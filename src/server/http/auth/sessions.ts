@@ -22,7 +22,7 @@ export interface UserCaller extends BrowserCaller {
   actor: UserActor
 }
 
-export type MemberCaller = UserCaller & MemberContext
+type MemberCaller = UserCaller & MemberContext
 
 /** The caller that a handler gets, by the access that its operation requires. */
 export interface Callers {

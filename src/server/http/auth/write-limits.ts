@@ -19,8 +19,6 @@ const RUNNING_MAX = 4
 /** As long as a write waits for a lock of the database: while that is blocked, others would fail as well. */
 const WAIT_MS = 5_000
 
-export type WriteLimits = ReturnType<typeof createWriteLimits>
-
 interface Buckets {
   spendTokens: (buckets: readonly Bucket[]) => MaybePromise<number>
 }

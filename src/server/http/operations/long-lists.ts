@@ -13,7 +13,7 @@ const LIST_MS_MAX = 120_000
 const RETRY_AFTER_S = 2
 
 /** A list that is being sent. */
-export interface OpenList<T> extends AsyncIterableIterator<T> {
+interface OpenList<T> extends AsyncIterableIterator<T> {
   /** Aborted if the list has to make room for one of another workspace. */
   readonly displaced: AbortSignal
 }

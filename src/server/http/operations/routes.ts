@@ -45,7 +45,7 @@ export type Handlers<C extends Callers, O extends Operation> = {
   ) => MaybePromise<OutputOf<P> | RejectionOf<P>>
 }
 
-export interface OperationsOptions<C extends Callers> {
+interface OperationsOptions<C extends Callers> {
   prefix: string
   /** The public URL of the server, if it is configured. */
   baseUrl: string | undefined

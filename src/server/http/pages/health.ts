@@ -4,7 +4,7 @@ import { opsOperations } from '../../../contract/ops.ts'
 import { Fault, readinessFault } from '../../domain/fault.ts'
 import { registerOperations } from '../operations/routes.ts'
 
-export interface HealthOptions {
+interface HealthOptions {
   /** False from the announcement that this node stops. */
   isReady: () => boolean
   /** Rejects while the database is unreachable or not writable. */

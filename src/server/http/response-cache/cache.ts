@@ -35,7 +35,7 @@ declare module 'fastify' {
   }
 }
 
-export interface ResponseCacheOptions extends EligibilityOptions {
+interface ResponseCacheOptions extends EligibilityOptions {
   readonly operations: CacheableOperation[]
   readonly hashOf: (secret: string) => string
   readonly log: Logger

@@ -39,7 +39,7 @@ export interface RenderedResponse extends Cacheable {
   render(requestBody: string, callerId: string): string | undefined
 }
 
-export interface CacheableOperationsOptions {
+interface CacheableOperationsOptions {
   readonly directory: Directory
   readonly edgeWorkspaces: Pick<EdgeWorkspaces, 'isKnown'>
   readonly describeWorkspace: (row: WorkspaceRow) => WorkspaceView

@@ -2,7 +2,7 @@
 import type { Logger } from 'pino'
 import { writeRecord } from '../../../lib/log.ts'
 
-export interface AccessLogEntry {
+interface AccessLogEntry {
   requestId: string
   /** Undefined if the client sent none. */
   traceId: string | undefined

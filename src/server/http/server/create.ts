@@ -34,7 +34,7 @@ declare module 'fastify' {
   }
 }
 
-export interface ServerOptions {
+interface ServerOptions {
   log: Logger
   isStopping: () => boolean
   /** Sends Strict-Transport-Security. */

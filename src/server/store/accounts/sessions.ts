@@ -3,7 +3,7 @@ import { type Selectable, sql } from 'kysely'
 import type { Db, Tx } from '../engine/store.ts'
 import type { Tables } from '../engine/tables.ts'
 
-export type SessionRow = Selectable<Tables['sessions']>
+type SessionRow = Selectable<Tables['sessions']>
 
 export const listSessions = (db: Db, userId: string, now: number): Promise<SessionRow[]> =>
   db

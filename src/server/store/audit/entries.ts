@@ -103,7 +103,7 @@ export async function updateRepeated(
   return numUpdatedRows > 0n
 }
 
-export interface AuditPage extends Page {
+interface AuditPage extends Page {
   actorId?: string | undefined
   action?: string | undefined
   targetId?: string | undefined

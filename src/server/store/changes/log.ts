@@ -48,7 +48,7 @@ const changeColumns = [
   'expires_at as expiresAt',
 ] as const
 
-export type NewChange = Omit<Change, 'sequence'> & { at: number }
+type NewChange = Omit<Change, 'sequence'> & { at: number }
 
 interface Appended {
   sequence: number

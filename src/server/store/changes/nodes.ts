@@ -7,7 +7,7 @@ import type { Position } from './log.ts'
 
 type Columns = Selectable<Tables['nodes']>
 
-export type NodeRow = Omit<Columns, 'acknowledged_sequence' | 'acknowledged_checksum'> & {
+type NodeRow = Omit<Columns, 'acknowledged_sequence' | 'acknowledged_checksum'> & {
   position: Position
 }
 

@@ -5,10 +5,10 @@ import type { Db, Tx } from './store.ts'
 import type { Tables } from './tables.ts'
 
 type Value = string | number | bigint | null
-export type Row = readonly Value[]
+type Row = readonly Value[]
 
 /** Column names and types, in the order of the values. */
-export type Columns = Readonly<Record<string, 'text' | 'bigint'>>
+type Columns = Readonly<Record<string, 'text' | 'bigint'>>
 
 /** On SQLite. Always the same number of rows, so that few different statements are prepared and cached. */
 const SQLITE_BATCH_ROWS = 100
@@ -78,7 +78,7 @@ export async function insertBulk(
   }
 }
 
-export interface Written {
+interface Written {
   key: Columns
   values: Columns
   /** The new value of a column; without one it is replaced. */

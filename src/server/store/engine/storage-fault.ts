@@ -1,7 +1,7 @@
 // Storage faults of the database: disk full, read-only, I/O errors, corruption.
 import { isWorkerError } from './postgres/citus-errors.ts'
 
-export type StorageFaultKind = 'full' | 'read_only' | 'io' | 'corrupt' | 'not_a_database'
+type StorageFaultKind = 'full' | 'read_only' | 'io' | 'corrupt' | 'not_a_database'
 
 /** The summary is public; the remedy is for the operator. */
 const texts: Record<StorageFaultKind, readonly [summary: string, remedy: string]> = {

@@ -76,7 +76,7 @@ const BACKOFF_MS = 10
 const BACKOFF_MAX_MS = 300
 const CLOSE_TIMEOUT_MS = 2_000
 
-export interface StoreEvents extends StorageEvents {
+interface StoreEvents extends StorageEvents {
   onLostConnection: (error: Error) => void
 }
 

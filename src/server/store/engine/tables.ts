@@ -20,7 +20,7 @@ export type ChangeKind =
   | 'tunnels'
 
 /** `near`: at least 80 % of a quota are used. `reached`: all of it. */
-export type UsageLevel = 'near' | 'reached'
+type UsageLevel = 'near' | 'reached'
 
 export interface Tables {
   schema_version: {

@@ -1,7 +1,7 @@
 // Responses to creations with an Idempotency-Key, encrypted by the domain.
 import type { Tx } from '../engine/store.ts'
 
-export interface EncryptedResponse {
+interface EncryptedResponse {
   id: string
   encrypted: string
   createdAt: number

@@ -32,7 +32,7 @@ export interface BackupOptions {
   onCheck: () => void
 }
 
-export interface BackupResult {
+interface BackupResult {
   /** Just before the snapshot: everything committed before this time is in the backup. */
   asOf: number
   bytes: number

@@ -71,7 +71,7 @@ export async function acquireLease(
   )
 }
 
-export interface LeaseUpdate {
+interface LeaseUpdate {
   owner: string
   /** How long the lease is valid, or how long to wait until the next run is due. */
   dueInMs: number

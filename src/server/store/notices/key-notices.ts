@@ -6,7 +6,7 @@ import type { Db, Tx } from '../engine/store.ts'
 import type { Tables } from '../engine/tables.ts'
 import { inState } from '../keys/state.ts'
 
-export type NoticeRow = Selectable<Tables['notices']>
+type NoticeRow = Selectable<Tables['notices']>
 export type NoticeMailRow = Selectable<Tables['notice_mails']>
 
 /** Its users have a successor already. The condition is on `api_keys`. */

@@ -49,7 +49,7 @@ export interface MigrateOptions {
 }
 
 /** The database has a newer schema than this program knows, and allows it to run. */
-export interface NewerSchema {
+interface NewerSchema {
   schema: number
   known: number
 }
@@ -107,7 +107,7 @@ async function attempt(
   })
 }
 
-export interface SchemaState {
+interface SchemaState {
   /** 0 for a database without tables. */
   version: number
   /** The version that this program migrates to. */

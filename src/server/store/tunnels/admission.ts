@@ -41,7 +41,7 @@ export async function findOtherTunnels(
   return rows.map((row) => ({ ...row, isLive: Boolean(row.isLive) }))
 }
 
-export interface ResolvedKey {
+interface ResolvedKey {
   key_id: string
   workspace_id: string
   slug: string

@@ -18,7 +18,7 @@ export interface SessionReport extends Pick<Columns, 'session' | 'sequence' | 't
   startedAt: number
 }
 
-export interface RenewedSession {
+interface RenewedSession {
   /** Whether tunnels have to be closed, or have other access rules. */
   hasInstructions: boolean
 }

@@ -77,7 +77,7 @@ export function listEdgeWorkspaces(
   return (after === undefined ? query : query.where('verified.workspace_id', '>', after)).execute()
 }
 
-export interface CountedEvents extends EdgeWorkspace {
+interface CountedEvents extends EdgeWorkspace {
   /** In this hour, by the clock of the database. */
   events: number
   hour: number

@@ -6,7 +6,7 @@ import type { Db, Tx } from '../engine/store.ts'
 import type { Tables } from '../engine/tables.ts'
 import { isActiveEdge } from '../keys/state.ts'
 
-export type EdgeRow = Selectable<Tables['edges']>
+type EdgeRow = Selectable<Tables['edges']>
 
 export async function insertEdge(db: Tx, row: EdgeRow): Promise<void> {
   await db.insertInto('edges').values(row).execute()

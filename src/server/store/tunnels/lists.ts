@@ -70,7 +70,7 @@ export async function countByEdge(db: Db, workspaceId: string): Promise<Map<stri
   return new Map(rows.map((row) => [row.edge_id, Number(row.count)]))
 }
 
-export interface OpenName {
+interface OpenName {
   count: number
   /** Of one of them. */
   url: string

@@ -8,7 +8,7 @@ import type { Tables } from '../engine/tables.ts'
 
 export type NameRow = Selectable<Tables['tunnel_names']>
 export type NameId = Pick<NameRow, 'workspace_id' | 'name'>
-export type LockedName = Pick<NameRow, 'workspace_id' | 'name' | 'created_at' | 'access_rules'>
+type LockedName = Pick<NameRow, 'workspace_id' | 'name' | 'created_at' | 'access_rules'>
 
 export const nameColumns = { workspace_id: 'text', name: 'text' } as const
 

@@ -7,7 +7,7 @@ import type { Db, Tx } from '../engine/store.ts'
 import type { Tables } from '../engine/tables.ts'
 import { keyOf, type NameId, nameColumns } from './names.ts'
 
-export type PortRow = Selectable<Tables['tcp_ports']>
+type PortRow = Selectable<Tables['tcp_ports']>
 
 /** The ports of these names, by `keyOf`. Locks them, and sets the time of their last use. */
 export async function usePorts(tx: Tx, names: readonly NameId[]): Promise<Map<string, number>> {

@@ -33,7 +33,7 @@ export function decodeHour(text: string): number[] {
 /** The row with the total of all edges. */
 export const totalOf = ({ workspaceId, hour }: HourKey): HourKey => ({ workspaceId, hour, edgeId: '' })
 
-export interface MergedHours {
+interface MergedHours {
   /** Changed rows. */
   rows: TunnelHour[]
   /** What they add to the totals of all edges. */

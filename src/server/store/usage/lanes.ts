@@ -14,7 +14,7 @@ type Merge = Parameters<typeof createUsageMerger>[0]
  * database's processors. Fewer than connections, and more would make the groups smaller. SQLite has one
  * writer, Citus has many shards.
  */
-export const POSTGRES_CONCURRENCY = 3
+const POSTGRES_CONCURRENCY = 3
 
 interface Lane {
   /** As found last: a shard keeps its id when it is moved to another worker. */

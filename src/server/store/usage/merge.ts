@@ -51,7 +51,7 @@ export interface MergeInput {
   daySums?: ReadonlyMap<string, Totals>
 }
 
-export interface MergeResult {
+interface MergeResult {
   /** Changed rows, by key. */
   rows: Map<string, CounterRow>
   /** By day. */

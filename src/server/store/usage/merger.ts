@@ -5,9 +5,9 @@ import type { RejectedCounter } from '../engine/usage-limits.ts'
 import type { ParsedReport } from '../engine/usage-report.ts'
 
 /** Items of one transaction; a single report may have as many. */
-export const GROUP_ITEMS_MAX = 5_000
+const GROUP_ITEMS_MAX = 5_000
 /** Items that wait, in total: some seconds of work. Beyond, reports are rejected with 503. */
-export const QUEUE_ITEMS_MAX = 100_000
+const QUEUE_ITEMS_MAX = 100_000
 
 type Merge = (reports: readonly ParsedReport[]) => Promise<RejectedCounter[][]>
 
@@ -21,7 +21,7 @@ interface Waiting {
 /** Merges one report, and returns after its commit. */
 export type MergeUsage = (report: ParsedReport) => Promise<RejectedCounter[]>
 
-export interface MergerOptions {
+interface MergerOptions {
   /** Merges at a time. */
   concurrency?: number
   /** Runs a merge when it may start; rejects if it may not, or with the error of the merge. */

@@ -94,7 +94,7 @@ export async function listReportedDays(db: Db, range: ReportedRange): Promise<Re
 const hoursBetween = (from: number, until: number) =>
   Array.from({ length: (until - from) / HOUR_MS }, (_, index) => from + index * HOUR_MS)
 
-export interface RemovedRows {
+interface RemovedRows {
   counters: number
   minutes: number
 }

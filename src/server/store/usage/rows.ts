@@ -233,7 +233,7 @@ const greatest = (stored: string, added: string) =>
   `case when ${added} > ${stored} or ${stored} is null then ${added} else ${stored} end`
 
 /** Sums as text. */
-export type SumRow = Record<keyof typeof sumColumns, string>
+type SumRow = Record<keyof typeof sumColumns, string>
 
 export const totalsOf = (row: SumRow): Totals => ({
   requests: BigInt(row.requests),

@@ -40,7 +40,7 @@ export function lockEndpoint(tx: Tx, { workspaceId, id }: EndpointName): Promise
   return (isPostgres(tx) ? query.forUpdate() : query).executeTakeFirst()
 }
 
-export type NewEndpoint = Pick<
+type NewEndpoint = Pick<
   EndpointRow,
   'id' | 'workspace_id' | 'url' | 'description' | 'events' | 'secret' | 'created_at' | 'created_by'
 >

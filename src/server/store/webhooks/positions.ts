@@ -26,7 +26,7 @@ export async function listUnassigned(db: Db, after: string, limit: number) {
   }
 }
 
-export type LockedEndpoint = Pick<EndpointRow, 'id' | 'last_position'>
+type LockedEndpoint = Pick<EndpointRow, 'id' | 'last_position'>
 
 /** Locks the endpoints, except those that are locked by another transaction. */
 export function lockEndpoints(tx: Tx, ids: readonly string[]): Promise<LockedEndpoint[]> {
@@ -37,7 +37,7 @@ export function lockEndpoints(tx: Tx, ids: readonly string[]): Promise<LockedEnd
 /** With the time of the database. */
 export type AssignedEndpoint = EndpointRow & { now: number }
 
-export interface Assigned {
+interface Assigned {
   deliveries: { endpoint_id: string; id: string; position: number }[]
   /** Of these deliveries. They are now due. */
   endpoints: AssignedEndpoint[]

@@ -12,7 +12,7 @@ import {
   requireCitus,
 } from './citus-catalog.ts'
 
-export type Placement = 'distributed' | 'local'
+type Placement = 'distributed' | 'local'
 
 export const placements: Readonly<Record<keyof Tables, Placement>> = {
   schema_version: 'local',
@@ -63,7 +63,7 @@ const LOCK_NOT_AVAILABLE = '55P03'
 const ATTEMPTS_MAX = 100
 const RETRY_MS = 500
 
-export interface TablePlacement {
+interface TablePlacement {
   table: string
   placement: Placement
   /** False if the table was placed already. */

@@ -84,7 +84,7 @@ export function prepareOnPostgres(text: string): void {
 const NOTIFY = `select pg_notify('${CHANNEL}', $1) where ${withoutFlush}`
 prepareOnPostgres(NOTIFY)
 
-export interface PostgresEvents {
+interface PostgresEvents {
   onLostConnection: (error: Error) => void
   /** A process called `notify`, this one or another. */
   onNotify: (payload: string) => void

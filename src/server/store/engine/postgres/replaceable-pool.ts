@@ -18,7 +18,7 @@ export interface PoolUse {
   waiting: number
 }
 
-export interface ReplaceablePool extends ClientPool {
+interface ReplaceablePool extends ClientPool {
   replace(): void
   use(): PoolUse
 }

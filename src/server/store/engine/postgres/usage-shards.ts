@@ -142,7 +142,7 @@ export async function onShardOf<T>(
   return shards.run(found.get(workspaceId) ?? UNDISTRIBUTED, work)
 }
 
-export interface ShardPart {
+interface ShardPart {
   shard: UsageShard
   report: ParsedReport
 }

@@ -13,7 +13,7 @@ const PAUSE_MS = 1_000
 const STATEMENT_TIMEOUT = '57014'
 
 /** Runs work that needs a worker; '' if there are none. */
-export type WorkerGate = <T>(worker: string, work: () => Promise<T>) => Promise<T>
+type WorkerGate = <T>(worker: string, work: () => Promise<T>) => Promise<T>
 
 interface Worker {
   running: number
