@@ -206,14 +206,14 @@ test('only the configuration reads the environment, and only HTTP servers and cl
   for (const file of globSync('**/*.ts', { cwd: source })) {
     const text = readFileSync(join(source, file), 'utf8')
     if (!file.startsWith('server/config/')) assert.doesNotMatch(text, /process\.env/, file)
-    if (!/^(server\/(http|webhooks)|lib\/(metrics|net)|edge|tunnel|tunnel-protocol)\//.test(file))
+    if (!/^(server\/(http|webhooks)|lib\/(metrics|http)|edge|tunnel|tunnel-protocol)\//.test(file))
       assert.doesNotMatch(text, /node:http/, file)
   }
 })
 
 test('the server imports only types of node:http: the import of a value loads the client of fetch as well', () => {
   const source = join(root, 'src')
-  const files = globSync('{server/http,lib/{metrics,net},server/webhooks}/**/*.ts', { cwd: source })
+  const files = globSync('{server/http,lib/{metrics,http},server/webhooks}/**/*.ts', { cwd: source })
   assert.ok(files.length > 50)
   for (const file of files) {
     const text = readFileSync(join(source, file), 'utf8')

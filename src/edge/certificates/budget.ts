@@ -3,7 +3,7 @@
 // what is left, so that something is left for others.
 
 import { BoundedMap } from '../../lib/bounded-map.ts'
-import { KeyedCounter } from '../../lib/net/keyed-counter.ts'
+import { KeyedCounter } from '../../lib/keyed-counter.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1_000
 /** A workspace gets at most this share of the hosts that remain in total. */

@@ -1,9 +1,9 @@
 // Connections to the edge: limits of waiting requests, of uploads and of idle time.
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { attachConnectionGuard } from '../../lib/net/connection-guard.ts'
+import { HttpConnection, type QueuedRequest } from '../../lib/http/connection.ts'
+import { attachConnectionGuard } from '../../lib/http/connection-guard.ts'
 import type { ConnectionLimitOptions } from '../../lib/net/connection-limit.ts'
-import { HttpConnection, type QueuedRequest } from '../../lib/net/http-connection.ts'
 import type { ClientAddresses } from './client-address.ts'
 import { headersError } from './header-limits.ts'
 import { headBytes } from './headers.ts'

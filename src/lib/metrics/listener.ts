@@ -1,8 +1,8 @@
 // The listener for metrics, apart from the public one: GET /metrics in the text format of Prometheus.
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
+import { framingRule } from '../http/request-framing.ts'
 import { listenUrl } from '../net/listen-url.ts'
-import { framingRule } from '../net/request-framing.ts'
 
 const http = process.getBuiltinModule('node:http')
 

@@ -1,7 +1,7 @@
 // Limits of concurrent use per client.
 import { isIPv6 } from 'node:net'
+import { KeyedCounter } from '../keyed-counter.ts'
 import { ipPrefix } from './ip-address.ts'
-import { KeyedCounter } from './keyed-counter.ts'
 
 interface ClientLimits {
   /** Per IPv4 address or IPv6 /64. */

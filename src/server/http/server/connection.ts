@@ -4,7 +4,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import type { Socket } from 'node:net'
 import type { Logger } from 'pino'
 import { faults } from '../../../contract/faults.ts'
-import { HttpConnection } from '../../../lib/net/http-connection.ts'
+import { HttpConnection } from '../../../lib/http/connection.ts'
 import { normalizeAddress } from '../../../lib/net/ip-address.ts'
 import type { Fault } from '../../domain/fault.ts'
 import type { ResponseCache, VerifiedHeader } from '../response-cache/cache.ts'

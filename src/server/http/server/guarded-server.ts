@@ -1,7 +1,7 @@
 // The HTTP server below Fastify: limits what a connection may do, and responds in the usual form to bytes
 // that never become a request.
 import type * as Http from 'node:http'
-import { attachConnectionGuard } from '../../../lib/net/connection-guard.ts'
+import { attachConnectionGuard } from '../../../lib/http/connection-guard.ts'
 import { normalizeAddress } from '../../../lib/net/ip-address.ts'
 import { Fault, invalid } from '../../domain/fault.ts'
 import type { ClientReader } from './client-address.ts'

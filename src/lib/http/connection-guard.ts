@@ -3,9 +3,9 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
+import { ConnectionLimit, type ConnectionLimitOptions } from '../net/connection-limit.ts'
 import { type ClientError, classifyClientError } from './client-error.ts'
-import { ConnectionLimit, type ConnectionLimitOptions } from './connection-limit.ts'
-import type { HttpConnection } from './http-connection.ts'
+import type { HttpConnection } from './connection.ts'
 import { framingRule } from './request-framing.ts'
 
 interface ConnectionGuardOptions<Rejection, C extends HttpConnection<Rejection>> {

@@ -3,7 +3,7 @@
 // closed so that the client can read the last response.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
-import { GracefulClose, type GracefulCloseOptions } from './graceful-close.ts'
+import { GracefulClose, type GracefulCloseOptions } from '../net/graceful-close.ts'
 
 /** Including the request in progress. Bounds the memory of a client that pipelines and never reads. */
 const PIPELINED_REQUESTS_MAX = 32
