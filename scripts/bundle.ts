@@ -13,7 +13,6 @@ const folder = fileURLToPath(new URL('.', bundleFile))
 const BUNDLED_PACKAGES = [
   'typebox',
   'kysely',
-  'better-auth',
   'jose',
   'fastify',
   '@fastify',

@@ -77,7 +77,7 @@ export const UserName = DisplayName({
   examples: ['Ann Example'],
 })
 
-/** Same as better-auth's own validation, which rejects any other address at sign-in. ASCII only. */
+/** What mail servers accept everywhere. ASCII only. */
 const EMAIL =
   "^(?!\\.)(?!.*\\.\\.)[A-Za-z0-9_'+.-]*[A-Za-z0-9_+-]@([A-Za-z0-9][A-Za-z0-9-]*\\.)+[A-Za-z]{2,}$"
 const EMAIL_CHARS_MAX = 254

@@ -13,8 +13,9 @@ import { type ListenAddress, listenError } from '../lib/net/listen-error.ts'
 import { listenUrl } from '../lib/net/listen-url.ts'
 import { type Listener, startListener } from '../lib/net/listener.ts'
 import { errorMessage } from '../lib/startup-error.ts'
-import type { AuthSettings } from './auth/options.ts'
-import { type Config, removeBetterAuthVariables, version } from './config/server.ts'
+import { type Auth, type AuthSettings, createAuth } from './auth/sign-in.ts'
+import type { SsoSettings } from './auth/sso.ts'
+import { type Config, version } from './config/server.ts'
 import { startChangeFollower } from './directory/change-follower.ts'
 import { createEdgeWorkspaces } from './directory/edge-workspaces.ts'
 import { createGrants } from './directory/grants.ts'
@@ -108,12 +109,9 @@ export async function startServer(
     closing: closing.signal,
     address,
   })
-  const auth = createLazyAuth(config.sso, () => ({
-    services: node.services,
-    secret,
-    baseUrl: address(),
-    onProblem: logAuth(log),
-  }))
+  const settings = { services: node.services, secret, https: isHttps(config), onProblem: logAuth(log) }
+  const auth = createAuth(settings)
+  const sso = config.sso && createLazySso(settings, auth, config.sso, address)
   await registerDashboardPages({
     server,
     config,
@@ -122,6 +120,7 @@ export async function startServer(
     secret,
     address,
     auth,
+    sso,
     sendMail,
     webhooks: { secrets, allowsHttp: targets.allowsHttp, isForbiddenLiteral: targets.isForbiddenLiteral },
   })
@@ -181,7 +180,7 @@ export async function startServer(
   }
   const loadSignIn = async () => {
     if (stopping) return
-    await auth.open()
+    await sso?.open()
     await setImmediate()
     await loadCommonPasswords()
   }
@@ -350,21 +349,13 @@ function createApiServer(options: ApiServerOptions) {
   return { server, openStreams }
 }
 
-type LazyAuth = ReturnType<typeof createLazyAuth>
+type LazySso = ReturnType<typeof createLazySso>
 
-/** Sign-in, loaded on first use. */
-function createLazyAuth(sso: Config['sso'], settings: () => AuthSettings) {
-  const open = lazy(async () => {
-    removeBetterAuthVariables()
-    const { createAuth } = await import('./auth/better-auth.ts')
-    // Loading and setup both block: lets other requests run in between.
-    await setImmediate()
-    return createAuth(settings())
-  })
-  const openSso =
-    sso && lazy(async () => (await import('./auth/sso.ts')).createSso(settings(), await open(), sso))
-  return { open, sso: sso && openSso && { host: new URL(sso.issuer).host, open: openSso } }
-}
+/** Single sign-on, loaded on first use. */
+const createLazySso = (settings: AuthSettings, auth: Auth, sso: SsoSettings, address: () => string) => ({
+  host: new URL(sso.issuer).host,
+  open: lazy(async () => (await import('./auth/sso.ts')).createSso(settings, auth, sso, address())),
+})
 
 interface DashboardPagesOptions extends Mail {
   server: FastifyInstance
@@ -372,13 +363,14 @@ interface DashboardPagesOptions extends Mail {
   services: Services
   counters: NodeCounters
   secret: string
-  auth: LazyAuth
+  auth: Auth
+  sso: LazySso | undefined
   webhooks: WebhookRules
 }
 
 /** The dashboard, its API, sign-in from a terminal and the API reference. */
 async function registerDashboardPages(options: DashboardPagesOptions): Promise<void> {
-  const { server, config, services, counters, secret, address, auth, sendMail, webhooks } = options
+  const { server, config, services, counters, secret, address, auth, sso, sendMail, webhooks } = options
   const { variant, baseUrl } = config
   registerDashboardApi(server, {
     services,
@@ -387,8 +379,8 @@ async function registerDashboardPages(options: DashboardPagesOptions): Promise<v
     variant,
     baseUrl,
     address,
-    auth: auth.open,
-    sso: auth.sso,
+    auth,
+    sso,
     knownBrowsers: createKnownBrowsers({ secret, https: isHttps(config) }),
     sendMail,
     webhooks,
@@ -424,10 +416,10 @@ async function secretOrClose(config: Config, store: Services['store']): Promise<
   }
 }
 
-const logAuth = (log: Logger) => (level: string, message: string) => {
-  if (level === 'error') log.error({ from: 'better-auth' }, message)
-  else if (level === 'warn') log.warn({ from: 'better-auth' }, message)
-}
+const logAuth =
+  (log: Logger): AuthSettings['onProblem'] =>
+  (level, message) =>
+    log[level]({ from: 'sign-in' }, message)
 
 export const logMetricsFailure = (log: Logger) => (error: unknown) =>
   log.error({ err: error }, 'failed to collect metrics')

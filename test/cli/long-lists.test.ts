@@ -59,7 +59,6 @@ for (const engine of engines) {
       name: 'User',
       email: `user-${numbered(index)}@example.com`,
       email_verified: 1,
-      image: null,
       two_factor_enabled: 0,
       created_at: 1,
       updated_at: 1,

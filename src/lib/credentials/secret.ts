@@ -45,7 +45,8 @@ function checksum(body: string): string {
   return text
 }
 
-function base62(value: bigint, length: number): string {
+/** The last digits of the number, padded with zeros. */
+export function base62(value: bigint, length: number): string {
   let text = ''
   for (let rest = value; text.length < length; rest /= 62n) text = DIGITS[Number(rest % 62n)] + text
   return text

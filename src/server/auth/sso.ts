@@ -1,21 +1,20 @@
 // Single sign-on. The state of a pending sign-in is in an encrypted cookie, so that only the browser that
 // started it can complete it, and abandoned sign-ins need no storage.
-import { hkdfSync } from 'node:crypto'
-import { EncryptJWT, jwtDecrypt } from 'jose'
 import { hashSecret } from '../../lib/credentials/secret.ts'
+import { MINUTE_MS } from '../../lib/time.ts'
 import {
   admitIdentity,
   recordRejection,
   type SsoRejection,
   type VerifiedIdentity,
 } from '../domain/accounts/identities.ts'
+import { decrypt, deriveEncryptionKey, encrypt } from '../domain/encryption.ts'
 import { Fault } from '../domain/fault.ts'
-import { useSsoState } from '../store/accounts/sessions.ts'
-import type { Auth, WithCookies } from './better-auth.ts'
-import { type Browser, cookiesNamed } from './browser.ts'
+import { useSsoState } from '../store/accounts/challenges.ts'
+import { type Browser, createCookie, createToken, type WithCookies } from './cookies.ts'
 import { OidcError } from './id-token.ts'
 import { type Challenge, createOidcClient } from './oidc.ts'
-import type { AuthSettings } from './options.ts'
+import type { Auth, AuthSettings } from './sign-in.ts'
 
 interface SsoSettings {
   issuer: string
@@ -30,18 +29,18 @@ type SsoFailure = SsoRejection | 'canceled' | 'failed'
 
 export type Sso = ReturnType<typeof createSso>
 
-const TIMEOUT_S = 10 * 60
-const RANDOM_BYTES = 32
+const TIMEOUT_MS = 10 * MINUTE_MS
 
-export function createSso(settings: AuthSettings, auth: Auth, sso: SsoSettings) {
-  const { services, baseUrl } = settings
+/** `baseUrl` is the public URL of the server. */
+export function createSso(settings: AuthSettings, auth: Auth, sso: SsoSettings, baseUrl: string) {
+  const { services } = settings
   const client = createOidcClient({
     ...sso,
     redirectUri: `${baseUrl}/dashboard/api/sign-in/sso/return`,
     clock: services.clock,
   })
   const cookie = challengeCookie(settings)
-  const random = () => Buffer.from(services.random(RANDOM_BYTES)).toString('base64url')
+  const token = () => createToken(services.random)
   const warn = (reason: string) => settings.onProblem('warn', `single sign-on failed: ${reason}`)
 
   const reject = (reason: string): undefined => void warn(reason)
@@ -51,13 +50,13 @@ export function createSso(settings: AuthSettings, auth: Auth, sso: SsoSettings) 
     browser: Browser,
     { state, code }: Record<string, string>,
   ): Promise<Challenge | undefined> {
-    const challenge = await cookie.read(browser)
+    const challenge = cookie.read(browser)
     if (!challenge || state !== challenge.state)
       return reject('started in another browser, or more than 10 minutes ago')
     if (!code) return reject('the redirect has no code')
     const at = services.clock()
     // Longer than the cookie is valid, because the clocks of nodes differ.
-    const used = { hash: hashSecret(challenge.state), at, expiresAt: at + 2 * TIMEOUT_S * 1000 }
+    const used = { hash: hashSecret(challenge.state), at, expiresAt: at + 2 * TIMEOUT_MS }
     const isFirst = await services.store.transaction((db) => useSsoState(db, used))
     return isFirst ? challenge : reject('the state was used before')
   }
@@ -78,7 +77,7 @@ export function createSso(settings: AuthSettings, auth: Auth, sso: SsoSettings) 
     return services.store.transaction(async (db) => {
       const { user, rejection } = await admitIdentity(db, services, identity, { ...sso, address })
       if (rejection === undefined)
-        return { result: undefined, cookies: await auth.startSession(db, browser, user.id) }
+        return { result: undefined, cookies: [await auth.startSession(db, browser, user.id)] }
       warn(rejection)
       await recordRejection(db, services, { user, rejection, address })
       return { result: rejection, cookies: [] }
@@ -88,7 +87,8 @@ export function createSso(settings: AuthSettings, auth: Auth, sso: SsoSettings) 
   return {
     /** Returns the URL to redirect the browser to. */
     async begin(): Promise<WithCookies<{ url: string }>> {
-      const challenge = { state: random(), nonce: random(), codeVerifier: random() }
+      const [state, nonce, codeVerifier] = [token(), token(), token()]
+      const challenge = { state, nonce, codeVerifier }
       const url = await client.authorizationUrl(challenge).catch((cause) => {
         warn(describe(cause))
         throw new Fault('unavailable', {
@@ -97,7 +97,7 @@ export function createSso(settings: AuthSettings, auth: Auth, sso: SsoSettings) 
           cause,
         })
       })
-      return { result: { url }, cookies: [await cookie.write(challenge)] }
+      return { result: { url }, cookies: [cookie.write(challenge)] }
     },
 
     /** Handles the redirect back from the provider. */
@@ -123,27 +123,21 @@ export function createSso(settings: AuthSettings, auth: Auth, sso: SsoSettings) 
 const describe = (error: unknown) =>
   error instanceof OidcError ? error.message : `the provider cannot be reached: ${(error as Error).message}`
 
-function challengeCookie({ services, secret, baseUrl }: AuthSettings) {
-  const key = new Uint8Array(hkdfSync('sha256', secret, '', 'adit sso challenge', 32))
-  const isHttps = baseUrl.startsWith('https:')
-  const name = `${isHttps ? '__Host-' : ''}adit.sso`
-  const set = (value: string, maxAgeS: number) =>
-    `${name}=${value}; Path=/; Max-Age=${maxAgeS}; HttpOnly; SameSite=Lax${isHttps ? '; Secure' : ''}`
-  const now = () => new Date(services.clock())
+function challengeCookie({ services, secret, https }: AuthSettings) {
+  const key = deriveEncryptionKey('sso challenge', secret)
+  const cookie = createCookie('sso', { https, maxAgeS: TIMEOUT_MS / 1000 })
   return {
-    clear: set('', 0),
-    async write({ state, nonce, codeVerifier }: Challenge): Promise<string> {
-      const encrypted = await new EncryptJWT({ state, nonce, codeVerifier })
-        .setProtectedHeader({ alg: 'dir', enc: 'A256GCM' })
-        .setExpirationTime(new Date(services.clock() + TIMEOUT_S * 1000))
-        .encrypt(key)
-      return set(encrypted, TIMEOUT_S)
-    },
-    async read(browser: Browser): Promise<Challenge | undefined> {
-      const [, encrypted = ''] = cookiesNamed(browser.cookie, new RegExp(`^${name}$`)).split('=')
-      const options = { keyManagementAlgorithms: ['dir'], requiredClaims: ['exp'], currentDate: now() }
-      const decrypted = await jwtDecrypt<Challenge>(encrypted, key, options).catch(() => undefined)
-      return decrypted?.payload
+    clear: cookie.clear,
+    write: (challenge: Challenge): string =>
+      cookie.set(encrypt(key, { ...challenge, expiresAt: services.clock() + TIMEOUT_MS }, services.random)),
+    /** Undefined also if it was changed or has expired. */
+    read({ cookie: header }: Browser): Challenge | undefined {
+      try {
+        const challenge = decrypt<Challenge & { expiresAt: number }>(key, cookie.read(header) ?? '')
+        return challenge.expiresAt > services.clock() ? challenge : undefined
+      } catch {
+        return undefined
+      }
     },
   }
 }

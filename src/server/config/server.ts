@@ -288,9 +288,3 @@ export function readMetricsAddress(read: ReturnType<typeof createReader>['read']
   const host = read('ADIT_METRICS_HOST', settings.ADIT_METRICS_HOST)
   return port === undefined ? undefined : { host, port }
 }
-
-/** better-auth reads these variables itself, and they would take precedence over the options it is given. */
-export function removeBetterAuthVariables(environment: NodeJS.ProcessEnv = process.env): void {
-  for (const name of Object.keys(environment))
-    if (name.startsWith('BETTER_AUTH_') || name === 'AUTH_SECRET') delete environment[name]
-}

@@ -10,7 +10,7 @@ import type { Ids } from './ids.ts'
 /** Time, randomness and the cost of passwords are injected, so that tests can control them. */
 export interface Services extends PropagationServices {
   ids: Ids
-  /** Replaces better-auth's scrypt. */
+  /** Replaces scrypt. */
   passwordHasher?: PasswordHasher
   tunnelDomain: string
   mergeUsage: MergeUsage

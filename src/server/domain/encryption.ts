@@ -1,7 +1,7 @@
 // Encryption of values that are stored, with a key derived from a secret that is not: responses that are
 // repeated, which contain a raw API key, and the secrets of webhooks. A copy of the database cannot be
 // decrypted.
-import { createCipheriv, createDecipheriv, hkdfSync } from 'node:crypto'
+import { createCipheriv, createDecipheriv, createHmac, hkdfSync } from 'node:crypto'
 
 interface EncryptionKey {
   /** Derived like the key: it cannot be computed from the context alone, even if that is guessable. */
@@ -16,6 +16,12 @@ const TAG_BYTES = 16
 export function deriveEncryptionKey(context: string, secret: string): EncryptionKey {
   const bits = Buffer.from(hkdfSync('sha256', secret, context, 'adit idempotent answer', 64))
   return { id: bits.subarray(0, 32).toString('hex'), key: bits.subarray(32) }
+}
+
+/** A hash that can be neither computed nor tried without the secret. */
+export function deriveKeyedHash(context: string, secret: string): (text: string) => string {
+  const { key } = deriveEncryptionKey(context, secret)
+  return (text) => createHmac('sha256', key).update(text).digest('hex')
 }
 
 export function encrypt(

@@ -15,8 +15,6 @@ type Prefix =
   | 'idn'
   | 'ses'
   | 'lnk'
-  | 'vrf'
-  | 'tfa'
   | 'dig'
   | 'evt'
   | 'dlv'

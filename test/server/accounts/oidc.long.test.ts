@@ -286,7 +286,7 @@ test('the state of a sign-in is kept in an encrypted cookie, and removed on retu
   const browser = open()
   const { url } = (await browser.post('/sign-in/sso')).json
   const [cookie = ''] = browser.setCookies
-  assert.match(cookie, /^adit\.sso=[^;]+; Path=\/; Max-Age=600; HttpOnly; SameSite=Lax$/)
+  assert.match(cookie, /^adit\.sso=[^;]+; Max-Age=600; Path=\/; HttpOnly; SameSite=Lax$/)
   const { searchParams } = new URL(url)
   assert.equal(searchParams.get('code_challenge_method'), 'S256')
   for (const name of ['state', 'nonce', 'code_challenge'])

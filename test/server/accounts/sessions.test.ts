@@ -237,13 +237,19 @@ test('the cookie is HttpOnly and SameSite, and with https also Secure with the _
     await signIn(browser, plain.email)
     return browser.setCookies.find((cookie) => cookie.includes('session_token')) as string
   }
-  assert.match(await on(openBrowser(http.url)), /^adit\.session_token=.*; Path=\/; HttpOnly; SameSite=Lax$/)
+  assert.match(
+    await on(openBrowser(http.url)),
+    /^adit\.session_token=[\w-]{43}; Max-Age=86400; Path=\/; HttpOnly; SameSite=Lax$/,
+  )
   const https = await serve(t, { engine: 'sqlite', env: { ADIT_BASE_URL: 'https://adit.example.com' } })
   const { email } = await addMember(https, 'Ann', 'owner')
   const browser = openBrowser(https.url, 'https://adit.example.com')
   await signIn(browser, email)
   const [cookie] = browser.setCookies.filter((text) => text.includes('session_token'))
-  assert.match(cookie as string, /^__Host-adit\.session_token=.*; Path=\/; HttpOnly; Secure; SameSite=Lax$/)
+  assert.match(
+    cookie as string,
+    /^__Host-adit\.session_token=[^;]{43}; Max-Age=86400; Path=\/; HttpOnly; Secure; SameSite=Lax$/,
+  )
   assert.equal((await browser.get('/session')).status, 200)
 })
 

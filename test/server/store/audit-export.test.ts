@@ -115,7 +115,6 @@ for (const engine of engines) {
       name: 'Ann',
       email: 'ann@example.com',
       email_verified: 1,
-      image: null,
       two_factor_enabled: 0,
       created_at: 1,
       updated_at: 1,

@@ -6,9 +6,10 @@ import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
 import { sql } from 'kysely'
 import pg from 'pg'
-import { storeAdapter } from '../../../src/server/auth/adapter.ts'
+import * as challenges from '../../../src/server/store/accounts/challenges.ts'
 import * as links from '../../../src/server/store/accounts/links.ts'
 import * as sessions from '../../../src/server/store/accounts/sessions.ts'
+import * as twoFactors from '../../../src/server/store/accounts/two-factors.ts'
 import * as audit from '../../../src/server/store/audit/entries.ts'
 import * as auditExport from '../../../src/server/store/audit/export.ts'
 import * as changeLog from '../../../src/server/store/changes/log.ts'
@@ -82,6 +83,12 @@ const tables: Record<string, Record<string, string>> = {
     created_at: 'i',
     updated_at: 'i',
     expires_at: 'i',
+  },
+  two_factors: {
+    user_id: `'u' || i`,
+    secret: `'s'`,
+    recovery_codes: `'[]'`,
+    failed_codes: '0',
   },
   used_codes: { user_id: `'u' || (i / 10 + 1)`, hash: `'h' || i`, at: 'i' },
   links: {
@@ -640,14 +647,37 @@ const calls: [module: object, calls: Calls][] = [
   [
     sessions,
     {
+      insertSession: (db) => sessions.insertSession(db, session),
+      findSession: (db) => sessions.findSession(db, 't1'),
+      extendSession: (db) => sessions.extendSession(db, { id: 's1', at: NOW, expiresAt: NOW }),
       listSessions: (db) => sessions.listSessions(db, 'u1', 0),
       lockSession: (db) => sessions.lockSession(db, 'u1', 's1'),
       deleteSession: (db) => sessions.deleteSession(db, 'u1', 's1'),
       deleteSessions: (db) => sessions.deleteSessions(db, 'u1', 's1'),
       dropSessionsBeyond: (db) => sessions.dropSessionsBeyond(db, 'u2', 1),
-      deleteChallenges: (db) => sessions.deleteChallenges(db, 'u1'),
-      useCode: (db) => sessions.useCode(db, { userId: 'u1', hash: 'h', at: NOW, deleteBefore: 10 }),
-      useSsoState: (db) => sessions.useSsoState(db, { hash: 'h', at: NOW, expiresAt: NOW }),
+    },
+  ],
+  [
+    challenges,
+    {
+      insertChallenge: (db) =>
+        challenges.insertChallenge(db, { hash: 'h', userId: 'u1', at: NOW, expiresAt: NOW }),
+      findChallenge: (db) => challenges.findChallenge(db, 'h', 0),
+      countFailedCode: (db) => challenges.countFailedCode(db, 'h'),
+      deleteChallenge: (db) => challenges.deleteChallenge(db, 'h'),
+      deleteChallenges: (db) => challenges.deleteChallenges(db, 'u1'),
+      useSsoState: (db) => challenges.useSsoState(db, { hash: 'h', at: NOW, expiresAt: NOW }),
+    },
+  ],
+  [
+    twoFactors,
+    {
+      findTwoFactor: (db) => twoFactors.findTwoFactor(db, 'u1'),
+      setTwoFactor: (db) => twoFactors.setTwoFactor(db, { ...twoFactor, user_id: 'u1' }),
+      updateTwoFactor: (db) => twoFactors.updateTwoFactor(db, 'u1', { failed_codes: 1 }),
+      enableTwoFactor: (db) => twoFactors.enableTwoFactor(db, 'u1'),
+      deleteTwoFactor: (db) => twoFactors.deleteTwoFactor(db, 'u1'),
+      useCode: (db) => twoFactors.useCode(db, { userId: 'u1', hash: 'h', at: NOW, deleteBefore: 10 }),
     },
   ],
   [
@@ -785,35 +815,25 @@ const report = {
   tunnels: ['w1', 'w2', 'w3'].map((workspaceId) => ({ workspaceId, minute: 2 * DAY, open: 2 })),
 }
 
+const session = {
+  id: 'new',
+  user_id: 'u1',
+  token: 'new',
+  ip_address: null,
+  user_agent: null,
+  created_at: NOW,
+  updated_at: NOW,
+  expires_at: NOW,
+}
+
+const twoFactor = { secret: 's', recovery_codes: '[]', failed_codes: 0, locked_until: null }
+
 /** What has transactions of its own. */
 async function useStore(store: Store): Promise<void> {
   const limits = { limit: 10, failingLimit: 10, exceptWorkspaces: ['w1'] }
   await webhookQueue.claimDue(store, { claim: 'x', claimMs: 1_000, ...limits })
   await mergeReport(store, report)
   await usage.readUsage(store.db, ws, 0, NOW)
-}
-
-/** As better-auth calls it. */
-async function useAdapter(store: Store): Promise<void> {
-  const fields = {
-    userId: 'user_id',
-    expiresAt: 'expires_at',
-    updatedAt: 'updated_at',
-    createdAt: 'created_at',
-  }
-  const adapter = storeAdapter(store)({
-    session: { modelName: 'sessions', fields },
-    verification: { modelName: 'verifications', fields },
-  })
-  const token = [{ field: 'token', value: 't' }]
-  const identifier = [{ field: 'identifier', value: 'i' }]
-  await adapter.findOne({ model: 'session', where: token })
-  await adapter.findMany({ model: 'session', where: [{ field: 'userId', value: 'u1' }] })
-  await adapter.update({ model: 'session', where: token, update: { expiresAt: new Date() } })
-  await adapter.deleteMany({ model: 'session', where: token })
-  await adapter.findMany({ model: 'verification', where: identifier })
-  await adapter.delete({ model: 'verification', where: identifier })
-  await adapter.consumeOne({ model: 'verification', where: identifier })
 }
 
 const names = (module: object) =>
@@ -846,7 +866,6 @@ for (const engine of engines) {
     await fill(store)
     recorded.length = 0
     await useStore(store)
-    await useAdapter(store)
     for (const [, functions] of calls)
       for (const call of Object.values(functions)) await store.transaction(async (db) => call(db, store))
     const queries = [...new Map(recorded.map((each) => [each.text, each])).values()].filter(

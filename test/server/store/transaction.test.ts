@@ -52,7 +52,7 @@ for (const engine of engines) {
     const { store } = services
     atEnd(t, () => store.close())
     const workspace = await createWorkspace(services, operator, { slug: 'acme' })
-    const user = { id: 'u', name: 'Ann', email: 'ann@example.com', email_verified: 1, image: null }
+    const user = { id: 'u', name: 'Ann', email: 'ann@example.com', email_verified: 1 }
     const times = { created_at: 0, updated_at: 0, disabled_at: null, two_factor_enabled: 0 }
     const member = { workspace_id: workspace.id, user_id: 'u', role: 'owner', created_at: 0 } as const
     await store.transaction(async (db) => {

@@ -1,6 +1,7 @@
 // Invitation and password reset links. A link works once, for 24 hours; only its hash is stored.
 import { hashSecret } from '../../../lib/credentials/secret.ts'
 import { DAY_MS } from '../../../lib/time.ts'
+import { deleteChallenges } from '../../store/accounts/challenges.ts'
 import {
   endLink,
   endLinksFor,
@@ -12,7 +13,7 @@ import {
 } from '../../store/accounts/links.ts'
 import { insertMember, listWorkspaceIdsOf, type Role } from '../../store/accounts/members.ts'
 import { setPassword } from '../../store/accounts/passwords.ts'
-import { deleteChallenges, deleteSessions } from '../../store/accounts/sessions.ts'
+import { deleteSessions } from '../../store/accounts/sessions.ts'
 import { findUserByEmail, insertUser, type UserRow, verifyEmail } from '../../store/accounts/users.ts'
 import type { Tx } from '../../store/engine/store.ts'
 import { getWorkspace, lockWorkspace } from '../../store/workspaces.ts'
@@ -220,7 +221,6 @@ export const newUser = (
   name,
   email,
   email_verified: verified ? 1 : 0,
-  image: null,
   two_factor_enabled: 0,
   created_at: services.clock(),
   updated_at: services.clock(),

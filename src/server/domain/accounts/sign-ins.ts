@@ -2,13 +2,9 @@
 import { hashSecret } from '../../../lib/credentials/secret.ts'
 import { DAY_MS } from '../../../lib/time.ts'
 import { lockPassword } from '../../store/accounts/passwords.ts'
-import {
-  deleteChallenges,
-  deleteSessions,
-  dropSessionsBeyond,
-  useCode,
-} from '../../store/accounts/sessions.ts'
-import { findUser, type UserRow } from '../../store/accounts/users.ts'
+import { dropSessionsBeyond } from '../../store/accounts/sessions.ts'
+import { useCode } from '../../store/accounts/two-factors.ts'
+import type { UserRow } from '../../store/accounts/users.ts'
 import type { Tx } from '../../store/engine/store.ts'
 import { type AuditDetail, writeAuthFailure, writeUserAudit } from '../audit/entries.ts'
 import type { Services, UserActor } from '../context.ts'
@@ -69,30 +65,10 @@ export const recordFailedConfirmation = (
     writeAuthFailure(db, services, { actor, action: 'user.confirmation-failed', user: actor, detail }),
   )
 
-/**
- * Called after the password was verified and a session created. If the password was changed or the user
- * disabled in between, all sessions of the user are ended. `signIn` is absent if a two-factor code is still
- * required.
- */
-export async function requireSamePassword(
-  services: Services,
-  userId: string,
-  before: string | undefined,
-  signIn: SignIn | undefined,
-): Promise<void> {
-  const isSame = await services.store.transaction(async (db) => {
-    const isCurrent = before !== undefined && (await lockPassword(db, userId)) === before
-    const user = await findUser(db, userId)
-    if (isCurrent && user?.disabled_at === null) {
-      if (signIn) await recordSignIn(db, services, user, signIn)
-      return true
-    }
-    // Also ends sessions of the new password, which is safer than keeping one of the old.
-    await deleteSessions(db, userId)
-    await deleteChallenges(db, userId)
-    return false
-  })
-  if (!isSame) throw new Fault('unauthorized', { message: WRONG_CREDENTIALS })
+/** `before` is the hash that the password was verified against. Locks it. */
+export async function requireSamePassword(db: Tx, userId: string, before: string): Promise<void> {
+  if ((await lockPassword(db, userId)) !== before)
+    throw new Fault('conflict', { message: 'The password was changed by another request. Try again.' })
 }
 
 /** Marks a code as used, so that an observed code cannot be replayed. Returns false if it was used before. */

@@ -1,22 +1,17 @@
 // User accounts: operations of users on their own account, and of the operator on any.
 import { Email } from '../../../contract/fields.ts'
+import { deleteChallenges } from '../../store/accounts/challenges.ts'
 import { endLinksFor } from '../../store/accounts/links.ts'
 import { listMemberships, listMembershipsAmong, type Role } from '../../store/accounts/members.ts'
 import {
   findPassword,
   findPasswordByEmail,
   hasPassword,
-  lockPassword,
   setPassword,
 } from '../../store/accounts/passwords.ts'
+import { deleteSession, deleteSessions, listSessions } from '../../store/accounts/sessions.ts'
+import { deleteTwoFactor } from '../../store/accounts/two-factors.ts'
 import {
-  deleteChallenges,
-  deleteSession,
-  deleteSessions,
-  listSessions,
-} from '../../store/accounts/sessions.ts'
-import {
-  deleteTwoFactor,
   disableUser,
   enableUser,
   findUser,
@@ -43,6 +38,7 @@ import { getBySlug } from '../workspaces/manage.ts'
 import { isResetAllowed } from './link-limits.ts'
 import { type CreatedLink, createLink } from './links.ts'
 import { membershipsOf } from './members.ts'
+import { requireSamePassword } from './sign-ins.ts'
 
 const checkEmail: Checker<string> = checker(Email, 'email')
 
@@ -113,8 +109,7 @@ export const changePassword = (
   { before, hashed }: { before: string; hashed: string },
 ) =>
   updateOwnAccount(services, actor, 'user.password-changed', async (db) => {
-    if ((await lockPassword(db, user.id)) !== before)
-      throw new Fault('conflict', { message: 'The password was changed by another request. Try again.' })
+    await requireSamePassword(db, user.id, before)
     const at = services.clock()
     await setPassword(db, { id: services.ids('idn'), userId: user.id, password: hashed, at })
     await deleteSessions(db, user.id, actor.session?.id)
@@ -156,6 +151,11 @@ export const endSession = (services: Services, actor: UserActor, id: string) =>
       return session
     },
     ({ ip_address }) => ({ sessionAddress: [ip_address, null] }),
+  )
+
+export const signOut = (services: Services, actor: UserActor) =>
+  updateOwnAccount(services, actor, 'user.signed-out', (db) =>
+    deleteSession(db, actor.id, actor.session?.id as string),
   )
 
 export const signOutEverywhere = (services: Services, actor: UserActor) =>

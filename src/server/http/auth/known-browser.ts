@@ -1,6 +1,7 @@
 // A cookie that proves that a browser has signed in to an account before. It grants no access: its attempts
 // to sign in are counted separately, so that others who guess the password cannot lock out its owner.
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
+import { createCookie } from '../../auth/cookies.ts'
 
 const MAX_AGE_S = 365 * 24 * 60 * 60
 /** Accounts per browser; the oldest is removed first. */
@@ -16,7 +17,7 @@ export type KnownBrowsers = ReturnType<typeof createKnownBrowsers>
 
 export function createKnownBrowsers({ secret, https }: { secret: string; https: boolean }) {
   const key = createHmac('sha256', secret).update('adit known browser').digest()
-  const name = `${https ? '__Host-' : ''}adit.known_browser`
+  const { set, read } = createCookie('known_browser', { https, maxAgeS: MAX_AGE_S })
 
   const macOf = (nonce: string, { userId, passwordHash }: Account) =>
     createHmac('sha256', key)
@@ -24,10 +25,8 @@ export function createKnownBrowsers({ secret, https }: { secret: string; https: 
       .digest()
 
   const entriesIn = (cookie: string): string[] =>
-    cookie
-      .split(/; */)
-      .filter((one) => one.startsWith(`${name}=`))
-      .flatMap((one) => one.slice(name.length + 1).split('~'))
+    (read(cookie) ?? '')
+      .split('~')
       .filter((entry) => /^[\w-]{22}\.[\w-]{43}$/.test(entry))
       .slice(0, ACCOUNTS_MAX)
 
@@ -48,9 +47,7 @@ export function createKnownBrowsers({ secret, https }: { secret: string; https: 
     cookieFor(cookie: string, account: Account): string {
       const nonce = randomBytes(16).toString('base64url')
       const entry = `${nonce}.${macOf(nonce, account).toString('base64url')}`
-      const entries = [entry, ...entriesIn(cookie)].slice(0, ACCOUNTS_MAX)
-      const secure = https ? '; Secure' : ''
-      return `${name}=${entries.join('~')}; Max-Age=${MAX_AGE_S}; Path=/; HttpOnly${secure}; SameSite=Lax`
+      return set([entry, ...entriesIn(cookie)].slice(0, ACCOUNTS_MAX).join('~'))
     },
   }
 }

@@ -3,8 +3,8 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Access, Role } from '../../../contract/operation.ts'
 import { cleanText } from '../../../contract/text.ts'
-import type { Auth, WithCookies } from '../../auth/better-auth.ts'
-import type { Browser } from '../../auth/browser.ts'
+import type { Browser, WithCookies } from '../../auth/cookies.ts'
+import type { Auth } from '../../auth/sign-in.ts'
 import { requireMembership } from '../../domain/accounts/members.ts'
 import { findEnabledUser } from '../../domain/accounts/users.ts'
 import { SIGNED_OUT } from '../../domain/actors.ts'
@@ -37,9 +37,9 @@ export interface Callers {
 /** The user agent is shown in the list of sessions. */
 const AGENT_CHARS_MAX = 300
 
-export function createSessionAuthenticator(services: Services, auth: () => Promise<Auth>) {
+export function createSessionAuthenticator(services: Services, auth: Auth) {
   async function findUser(caller: BrowserCaller): Promise<UserCaller | undefined> {
-    const found = await (await auth()).readSession(caller.browser)
+    const found = await auth.readSession(caller.browser)
     if (!found) return undefined
     const { userId, sessionId } = caller.respond(found)
     const user = await findEnabledUser(services, userId)

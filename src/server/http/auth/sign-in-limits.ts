@@ -1,8 +1,8 @@
 // The limits of sign-in attempts: per account, network and known browser.
 
 import { ipPrefix } from '../../../lib/net/ip-address.ts'
-import type { Auth, WithCookies } from '../../auth/better-auth.ts'
-import type { Browser } from '../../auth/browser.ts'
+import type { Browser } from '../../auth/cookies.ts'
+import type { SignedIn } from '../../auth/sign-in.ts'
 import { credentialsOf, passwordOf } from '../../domain/accounts/users.ts'
 import type { Services } from '../../domain/context.ts'
 import type { Account, KnownBrowsers } from './known-browser.ts'
@@ -12,7 +12,7 @@ const NO_ACCOUNT: Account = { userId: '', passwordHash: '' }
 
 export type SignInLimits = ReturnType<typeof createSignInLimits>
 
-export function createSignInLimits(services: Services, known: KnownBrowsers, auth: () => Promise<Auth>) {
+export function createSignInLimits(services: Services, known: KnownBrowsers) {
   async function accountOf(userId: string): Promise<Account | undefined> {
     const passwordHash = await passwordOf(services, userId)
     return passwordHash === undefined ? undefined : { userId, passwordHash }
@@ -46,11 +46,9 @@ export function createSignInLimits(services: Services, known: KnownBrowsers, aut
       ]
     },
 
-    /** Adds the cookie that makes this a known browser, if the cookies belong to a session. */
-    async markKnown<T>(browser: Browser, signedIn: WithCookies<T>): Promise<WithCookies<T>> {
-      const cookie = signedIn.cookies.map((one) => one.split(';', 1)[0]).join('; ')
-      const session = await (await auth()).readSession({ ...browser, cookie })
-      const account = session && (await accountOf(session.result.userId))
+    /** Adds the cookie that makes this a known browser, if the user is signed in. */
+    async markKnown(browser: Browser, signedIn: SignedIn): Promise<SignedIn> {
+      const account = signedIn.userId === undefined ? undefined : await accountOf(signedIn.userId)
       if (!account || known.find(browser.cookie, account)) return signedIn
       return { ...signedIn, cookies: [...signedIn.cookies, known.cookieFor(browser.cookie, account)] }
     },

@@ -1,7 +1,6 @@
 // Password hashes: rows of `identities` with the provider `credential`.
 import type { Db, Tx } from '../engine/store.ts'
 
-/** The provider id that better-auth uses for passwords. */
 const PASSWORD = 'credential'
 
 export async function setPassword(

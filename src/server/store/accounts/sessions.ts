@@ -1,9 +1,30 @@
-// Sessions, used two-factor codes and used states of single sign-on.
-import { type Selectable, sql } from 'kysely'
+// Sessions of users in browsers.
+import type { Selectable } from 'kysely'
 import type { Db, Tx } from '../engine/store.ts'
 import type { Tables } from '../engine/tables.ts'
 
 type SessionRow = Selectable<Tables['sessions']>
+
+export async function insertSession(db: Tx, row: SessionRow): Promise<void> {
+  await db.insertInto('sessions').values(row).execute()
+}
+
+/** `token` is the hash of the token in the cookie. */
+export const findSession = (db: Db, token: string): Promise<SessionRow | undefined> =>
+  db.selectFrom('sessions').selectAll().where('token', '=', token).executeTakeFirst()
+
+/** Returns false if there is no such session. */
+export async function extendSession(
+  db: Tx,
+  { id, at, expiresAt }: { id: string; at: number; expiresAt: number },
+): Promise<boolean> {
+  const { numUpdatedRows } = await db
+    .updateTable('sessions')
+    .set({ updated_at: at, expires_at: expiresAt })
+    .where('id', '=', id)
+    .executeTakeFirst()
+  return numUpdatedRows === 1n
+}
 
 export const listSessions = (db: Db, userId: string, now: number): Promise<SessionRow[]> =>
   db
@@ -65,51 +86,4 @@ export async function dropSessionsBeyond(db: Tx, userId: string, most: number): 
         beyond.map(({ id }) => id),
       )
       .execute()
-}
-
-/** Deletes pending two-factor challenges; better-auth stores them with the user's id as value. */
-export async function deleteChallenges(db: Tx, userId: string): Promise<void> {
-  await db
-    .deleteFrom('verifications')
-    // The index has the start of the value only.
-    .where(sql<string>`substr(value, 1, 64)`, '=', userId)
-    .where('value', '=', userId)
-    .execute()
-}
-
-/** Returns false if the user has used the code before. Deletes codes older than `deleteBefore`. */
-export async function useCode(
-  db: Tx,
-  { userId, hash, at, deleteBefore }: { userId: string; hash: string; at: number; deleteBefore: number },
-): Promise<boolean> {
-  await db.deleteFrom('used_codes').where('user_id', '=', userId).where('at', '<', deleteBefore).execute()
-  const { numInsertedOrUpdatedRows } = await db
-    .insertInto('used_codes')
-    .values({ user_id: userId, hash, at })
-    .onConflict((conflict) => conflict.columns(['user_id', 'hash']).doNothing())
-    .executeTakeFirstOrThrow()
-  return numInsertedOrUpdatedRows === 1n
-}
-
-/**
- * Returns false if the state was used before. It is stored beside the other values that expire, which the
- * maintenance job deletes.
- */
-export async function useSsoState(
-  db: Tx,
-  { hash, at, expiresAt }: { hash: string; at: number; expiresAt: number },
-): Promise<boolean> {
-  const { numInsertedOrUpdatedRows } = await db
-    .insertInto('verifications')
-    .values({
-      id: `sso_${hash}`,
-      identifier: 'sso-state',
-      value: '',
-      created_at: at,
-      updated_at: at,
-      expires_at: expiresAt,
-    })
-    .onConflict((conflict) => conflict.column('id').doNothing())
-    .executeTakeFirstOrThrow()
-  return numInsertedOrUpdatedRows === 1n
 }

@@ -61,13 +61,6 @@ export async function disableUser(db: Tx, id: string, at: number): Promise<boole
   return numUpdatedRows === 1n
 }
 
-/** Disables two-factor authentication. Returns false if it was not set up. */
-export async function deleteTwoFactor(db: Tx, id: string): Promise<boolean> {
-  const { numDeletedRows } = await db.deleteFrom('two_factors').where('user_id', '=', id).executeTakeFirst()
-  await db.updateTable('users').set({ two_factor_enabled: 0 }).where('id', '=', id).execute()
-  return numDeletedRows === 1n
-}
-
 export async function enableUser(db: Tx, id: string): Promise<void> {
   await db.updateTable('users').set({ disabled_at: null }).where('id', '=', id).execute()
 }

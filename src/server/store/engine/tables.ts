@@ -83,10 +83,10 @@ export interface Tables {
     id: string
     name: string
     email: string
-    /** 0 or 1, as better-auth expects; so are `two_factor_enabled` and `verified`. */
+    /** 0 or 1. */
     email_verified: number
-    image: string | null
-    two_factor_enabled: number | null
+    /** 0 or 1. */
+    two_factor_enabled: Generated<number>
     created_at: number
     updated_at: number
     disabled_at: number | null
@@ -98,19 +98,13 @@ export interface Tables {
     provider_id: string
     account_id: string
     password: string | null
-    access_token: string | null
-    refresh_token: string | null
-    id_token: string | null
-    access_token_expires_at: number | null
-    refresh_token_expires_at: number | null
-    scope: string | null
     created_at: number
     updated_at: number
   }
   sessions: {
     id: string
     user_id: string
-    /** SHA-256 of the session token in the cookie. */
+    /** Keyed hash of the token in the cookie. */
     token: string
     ip_address: string | null
     user_agent: string | null
@@ -118,21 +112,26 @@ export interface Tables {
     updated_at: number
     expires_at: number
   }
+  /** Sign-ins in progress: see store/accounts/challenges.ts. */
   verifications: {
     id: string
     identifier: string
+    /** The id of the user, if a two-factor code is required. */
     value: string
+    failed_codes: Generated<number>
     created_at: number
     updated_at: number
     expires_at: number
   }
+  /** A row is in use if `two_factor_enabled` of the user is 1. */
   two_factors: {
-    id: string
     user_id: string
+    /** Encrypted. */
     secret: string
-    backup_codes: string
-    verified: number | null
-    failed_verification_count: number | null
+    /** JSON of keyed hashes. A code that is used is removed. */
+    recovery_codes: string
+    /** Wrong codes since the last right one. */
+    failed_codes: number
     locked_until: number | null
   }
   used_codes: { user_id: string; hash: string; at: number }

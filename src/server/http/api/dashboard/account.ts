@@ -15,12 +15,9 @@ export function accountHandlers({
 }: Dependencies & Confirmations): HandlerGroup<'session' | 'account'> {
   return {
     'session.read': ({ user }) => accounts.describeSelf(services, user),
-    'session.end': async ({ actor, browser, respond }) => {
-      const { signOut } = await auth()
-      const cookies = await accounts.updateOwnAccount(services, actor, 'user.signed-out', (db) =>
-        signOut(db, browser),
-      )
-      return respond({ result: DONE, cookies })
+    'session.end': async ({ actor, respond }) => {
+      await accounts.signOut(services, actor)
+      return respond({ result: DONE, cookies: [auth.clearSession] })
     },
     'session.end-all': async ({ actor }) => {
       await accounts.signOutEverywhere(services, actor)
@@ -34,12 +31,10 @@ export function accountHandlers({
       const { user, actor, browser } = caller
       await throttle.consume(perAccount(user.id))
       await requireGoodPassword(password, user.email)
-      const { requirePassword, hashPassword } = await auth()
-      const hash = await accounts.passwordOf(services, user.id)
       const hashes = await confirm(caller, 'password', () =>
         enqueue(browser.address, async () => ({
-          before: await requirePassword(hash, current),
-          hashed: await hashPassword(password),
+          before: await auth.requirePassword(user.id, current),
+          hashed: await auth.hashPassword(password),
         })),
       )
       await accounts.changePassword(services, actor, user, hashes)

@@ -1,6 +1,5 @@
 // Operations on the user's own account that ask for the password or a code again.
-import type { WithCookies } from '../../../auth/better-auth.ts'
-import { recordFailedConfirmation } from '../../../domain/accounts/sign-ins.ts'
+import { recordFailedConfirmation, requireSamePassword } from '../../../domain/accounts/sign-ins.ts'
 import { updateOwnAccount } from '../../../domain/accounts/users.ts'
 import { Fault } from '../../../domain/fault.ts'
 import type { UserCaller } from '../../auth/sessions.ts'
@@ -9,11 +8,11 @@ import type { Dependencies } from './handlers.ts'
 
 type Proof = 'password' | 'code'
 type AuditAction = Parameters<typeof updateOwnAccount>[2]
-type Tx = Parameters<Parameters<typeof updateOwnAccount>[3]>[0]
+type Act<T> = (db: Parameters<typeof requireSamePassword>[0]) => Promise<T>
 
 export type Confirmations = ReturnType<typeof confirmations>
 
-export function confirmations({ services, throttle, enqueue }: Dependencies) {
+export function confirmations({ services, auth, throttle, enqueue }: Dependencies) {
   /** Records in the audit log that the password or code was wrong. */
   const confirm = <T>({ actor }: UserCaller, proof: Proof, act: () => Promise<T>): Promise<T> =>
     act().catch(async (error) => {
@@ -22,19 +21,29 @@ export function confirmations({ services, throttle, enqueue }: Dependencies) {
       throw error
     })
 
-  /** Updates the user's own account through better-auth, with its audit entry in the same transaction. */
-  async function update<T>(
-    user: UserCaller,
-    { action, proof }: { action: AuditAction; proof: Proof },
-    act: (db: Tx) => Promise<WithCookies<T>>,
+  /** The password is verified before the transaction, which would stay open while it is hashed. */
+  async function updateWithPassword<T>(
+    caller: UserCaller,
+    password: string,
+    action: AuditAction,
+    act: Act<T>,
   ): Promise<T> {
-    // Each attempt counts: a password is hashed, slowly on purpose, while the transaction is open.
-    await throttle.consume(perAccount(user.user.id))
-    const updated = await confirm(user, proof, () =>
-      enqueue(user.browser.address, () => updateOwnAccount(services, user.actor, action, act)),
+    const { user, actor, browser } = caller
+    await throttle.consume(perAccount(user.id))
+    const before = await confirm(caller, 'password', () =>
+      enqueue(browser.address, () => auth.requirePassword(user.id, password)),
     )
-    return user.respond(updated)
+    return updateOwnAccount(services, actor, action, async (db) => {
+      await requireSamePassword(db, user.id, before)
+      return act(db)
+    })
   }
 
-  return { confirm, update }
+  /** `act` verifies the code. */
+  async function updateWithCode<T>(caller: UserCaller, action: AuditAction, act: Act<T>): Promise<T> {
+    await throttle.consume(perAccount(caller.user.id))
+    return confirm(caller, 'code', () => updateOwnAccount(services, caller.actor, action, act))
+  }
+
+  return { confirm, updateWithPassword, updateWithCode }
 }

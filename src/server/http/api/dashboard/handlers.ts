@@ -2,7 +2,7 @@
 import type { FastifyBaseLogger } from 'fastify'
 import type { dashboardOperations } from '../../../../contract/dashboard/index.ts'
 import type { Variant } from '../../../../contract/variants.ts'
-import type { Auth } from '../../../auth/better-auth.ts'
+import type { Auth } from '../../../auth/sign-in.ts'
 import type { Sso } from '../../../auth/sso.ts'
 import type { Services } from '../../../domain/context.ts'
 import type { WebhookRules } from '../../../domain/webhooks/endpoints.ts'
@@ -25,8 +25,8 @@ export interface DashboardOptions {
   baseUrl: string | undefined
   /** The URL that links begin with. */
   address: () => string
+  auth: Auth
   /** Loaded on first use. */
-  auth: () => Promise<Auth>
   sso: { host: string; open: () => Promise<Sso> } | undefined
   knownBrowsers: KnownBrowsers
   sendMail: SendMail | undefined

@@ -31,7 +31,7 @@ export function registerDashboardApi(server: FastifyInstance, options: Dashboard
   const writes = createWriteLimits(writesPerHour, counters)
   const throttle = createLoginThrottle(counters)
   const enqueue = createPasswordQueue()
-  const signInLimits = createSignInLimits(services, knownBrowsers, auth)
+  const signInLimits = createSignInLimits(services, knownBrowsers)
   const deps = { ...options, throttle, enqueue, signInLimits, findUser, log: server.log }
   const confirmed = { ...deps, ...confirmations(deps) }
   const handlers: DashboardHandlers = {

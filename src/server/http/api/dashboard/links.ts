@@ -12,12 +12,16 @@ export function linkHandlers(deps: Dependencies): HandlerGroup<'links'> {
     'links.redeem': async (caller, input) => {
       const { browser, respond } = caller
       const { address } = browser
-      const { hashPassword, signIn } = await auth()
       const user = await findUserRow(caller)
       // Queued as one: the sign-in must not be rejected after the link was consumed.
       const signedIn = await enqueue(address, async () => {
-        const credentials = await redeemLink(services, { ...input, ipAddress: address }, user, hashPassword)
-        return credentials && signIn(browser, credentials.email, credentials.password)
+        const credentials = await redeemLink(
+          services,
+          { ...input, ipAddress: address },
+          user,
+          auth.hashPassword,
+        )
+        return credentials && auth.signIn(browser, credentials.email, credentials.password)
       })
       if (!signedIn) return { next: 'signed_in' as const }
       return respond(await signInLimits.markKnown(browser, signedIn))

@@ -20,19 +20,17 @@ export function signInHandlers(deps: Dependencies): HandlerGroup<'sign-in'> {
   return {
     'sign-in.options': () => ({ sso: sso?.host ?? null, resetByMail: sendMail !== undefined }),
     'sign-in.password': async ({ browser, respond }, { email, password }) => {
-      const { signIn } = await auth()
       const limits = await signInLimits.limitsOf(browser, email)
       const signedIn = await throttle.attempt(
         limits,
-        () => enqueue(browser.address, () => signIn(browser, email, password)),
+        () => enqueue(browser.address, () => auth.signIn(browser, email, password)),
         perSignedIn(email),
       )
       return respond(await signInLimits.markKnown(browser, signedIn))
     },
     'sign-in.code': async ({ browser, respond }, { code }) => {
-      const { signInWithCode } = await auth()
       const limits = perNetwork('code', browser.address, 20)
-      const signedIn = await throttle.attempt(limits, () => signInWithCode(browser, code))
+      const signedIn = await throttle.attempt(limits, () => auth.signInWithCode(browser, code))
       return respond(await signInLimits.markKnown(browser, signedIn))
     },
     'sign-in.sso': async ({ browser, respond }) => {

@@ -1,40 +1,29 @@
 // Two-factor authentication (TOTP) of the user's own account.
-import { Fault } from '../../../domain/fault.ts'
 import type { Confirmations } from './confirmation.ts'
 import { type Dependencies, DONE, type HandlerGroup } from './handlers.ts'
 
-export function twoFactorHandlers({
+export const twoFactorHandlers = ({
   auth,
-  update,
-}: Dependencies & Confirmations): HandlerGroup<'two-factor'> {
-  return {
-    'two-factor.begin': async (caller, { password }) => {
-      if (caller.user.two_factor_enabled === 1)
-        throw new Fault('conflict', {
-          message: 'Two-factor authentication is already on. Turn it off first.',
-        })
-      const { beginTwoFactor } = await auth()
-      return update(caller, { action: 'user.two-factor-started', proof: 'password' }, (db) =>
-        beginTwoFactor(db, caller.browser, password),
-      )
-    },
-    'two-factor.confirm': async (caller, { code }) => {
-      const { confirmTwoFactor } = await auth()
-      return update(caller, { action: 'user.two-factor-enabled', proof: 'code' }, async (db) => ({
-        result: DONE,
-        cookies: await confirmTwoFactor(db, caller.browser, {
-          userId: caller.user.id,
-          sessionId: caller.actor.session?.id as string,
-          code: code.replaceAll(' ', ''),
-        }),
-      }))
-    },
-    'two-factor.disable': async (caller, { password }) => {
-      const { disableTwoFactor } = await auth()
-      return update(caller, { action: 'user.two-factor-disabled', proof: 'password' }, async (db) => ({
-        result: DONE,
-        cookies: await disableTwoFactor(db, caller.browser, password),
-      }))
-    },
-  }
-}
+  updateWithPassword,
+  updateWithCode,
+}: Dependencies & Confirmations): HandlerGroup<'two-factor'> => ({
+  'two-factor.begin': (caller, { password }) =>
+    updateWithPassword(caller, password, 'user.two-factor-started', (db) =>
+      auth.beginTwoFactor(db, caller.user.id),
+    ),
+  'two-factor.confirm': async (caller, { code }) => {
+    const { user, browser, respond } = caller
+    const cookie = await updateWithCode(caller, 'user.two-factor-enabled', (db) =>
+      auth.confirmTwoFactor(db, browser, user.id, code.replaceAll(' ', '')),
+    )
+    return respond({ result: DONE, cookies: [cookie] })
+  },
+  'two-factor.disable': async (caller, { password }) => {
+    const { user, actor, browser, respond } = caller
+    const ids = { userId: user.id, sessionId: actor.session?.id as string }
+    const cookie = await updateWithPassword(caller, password, 'user.two-factor-disabled', (db) =>
+      auth.disableTwoFactor(db, browser, ids),
+    )
+    return respond({ result: DONE, cookies: [cookie] })
+  },
+})

@@ -1,14 +1,12 @@
 import type { Migration } from '../migration.ts'
 
-/** Columns of users, identities, sessions, verifications and two_factors are as better-auth expects them. */
 export const accounts: Migration = ({ int64, strict }) => [
   `create table users (
      id text primary key,
      name text not null,
      email text not null unique,
      email_verified ${int64} not null,
-     image text,
-     two_factor_enabled ${int64},
+     two_factor_enabled ${int64} not null default 0,
      created_at ${int64} not null,
      updated_at ${int64} not null,
      disabled_at ${int64}
@@ -20,12 +18,6 @@ export const accounts: Migration = ({ int64, strict }) => [
      provider_id text not null,
      account_id text not null,
      password text,
-     access_token text,
-     refresh_token text,
-     id_token text,
-     access_token_expires_at ${int64},
-     refresh_token_expires_at ${int64},
-     scope text,
      created_at ${int64} not null,
      updated_at ${int64} not null,
      unique (provider_id, account_id)
@@ -49,22 +41,20 @@ export const accounts: Migration = ({ int64, strict }) => [
      id text primary key,
      identifier text not null,
      value text not null,
+     failed_codes ${int64} not null default 0,
      created_at ${int64} not null,
      updated_at ${int64} not null,
      expires_at ${int64} not null
    )${strict}`,
-  'create index verifications_by_identifier on verifications (identifier)',
   'create index verifications_by_expiry on verifications (expires_at)',
   // Only the start of the value: it may be too long for an index.
   'create index verifications_by_value on verifications (substr(value, 1, 64))',
 
   `create table two_factors (
-     id text primary key,
-     user_id text not null unique references users (id),
+     user_id text primary key references users (id),
      secret text not null,
-     backup_codes text not null,
-     verified ${int64},
-     failed_verification_count ${int64},
+     recovery_codes text not null,
+     failed_codes ${int64} not null,
      locked_until ${int64}
    )${strict}`,
 

@@ -1,0 +1,62 @@
+// Sessions of browsers. The cookie has a random token, the database its hash, with a key that is not there: a
+// row that somebody else inserts is no session.
+import { DAY_MS, MINUTE_MS } from '../../lib/time.ts'
+import { SESSION_MS_MAX, sessionEnd } from '../domain/actors.ts'
+import type { Services } from '../domain/context.ts'
+import { deriveKeyedHash } from '../domain/encryption.ts'
+import { extendSession, findSession, insertSession } from '../store/accounts/sessions.ts'
+import type { Tx } from '../store/engine/store.ts'
+import { type Browser, createCookie, createToken, type WithCookies } from './cookies.ts'
+
+export interface SessionIds {
+  userId: string
+  sessionId: string
+}
+
+/** A session ends that long after its last use. */
+const IDLE_TIMEOUT_MS = DAY_MS
+/** Minimum interval between updates of a session in use. */
+const TOUCH_INTERVAL_MS = 5 * MINUTE_MS
+
+export type Sessions = ReturnType<typeof createSessions>
+
+/** `secret` is ADIT_SECRET. */
+export function createSessions(services: Services, secret: string, https: boolean) {
+  const hash = deriveKeyedHash('sessions', secret)
+  const cookie = createCookie('session_token', { https, maxAgeS: IDLE_TIMEOUT_MS / 1000 })
+
+  return {
+    clear: cookie.clear,
+
+    /** Returns the cookie. The caller has locked the user, and checked that it is not disabled. */
+    async start(db: Tx, browser: Browser, userId: string): Promise<string> {
+      const token = createToken(services.random)
+      const now = services.clock()
+      await insertSession(db, {
+        id: services.ids('ses'),
+        user_id: userId,
+        token: hash(token),
+        ip_address: browser.address,
+        user_agent: browser.agent,
+        created_at: now,
+        updated_at: now,
+        expires_at: now + IDLE_TIMEOUT_MS,
+      })
+      return cookie.set(token)
+    },
+
+    /** The session of the browser's cookie; undefined if it is not signed in. */
+    async read(browser: Browser): Promise<WithCookies<SessionIds> | undefined> {
+      const token = cookie.readToken(browser.cookie)
+      const row = token && (await findSession(services.store.db, hash(token)))
+      const now = services.clock()
+      if (!row || sessionEnd(row) <= now) return undefined
+      const result = { userId: row.user_id, sessionId: row.id }
+      const expiresAt = Math.min(now + IDLE_TIMEOUT_MS, row.created_at + SESSION_MS_MAX)
+      if (expiresAt < row.expires_at + TOUCH_INTERVAL_MS) return { result, cookies: [] }
+      const extended = { id: row.id, at: now, expiresAt }
+      const isOpen = await services.store.transaction((db) => extendSession(db, extended))
+      return isOpen ? { result, cookies: [cookie.set(token)] } : undefined
+    },
+  }
+}

@@ -1,0 +1,109 @@
+// Two-factor authentication: TOTP codes, and recovery codes that work once. Callers lock the user, so that of
+// two requests with the same code one is accepted, and no wrong code is not counted.
+import { base62 } from '../../lib/credentials/secret.ts'
+import { MINUTE_MS } from '../../lib/time.ts'
+import { consumeCode } from '../domain/accounts/sign-ins.ts'
+import type { Services } from '../domain/context.ts'
+import { decrypt, deriveEncryptionKey, deriveKeyedHash, encrypt } from '../domain/encryption.ts'
+import { Fault } from '../domain/fault.ts'
+import {
+  findTwoFactor,
+  setTwoFactor,
+  type TwoFactorRow,
+  updateTwoFactor,
+} from '../store/accounts/two-factors.ts'
+import type { UserRow } from '../store/accounts/users.ts'
+import type { Tx } from '../store/engine/store.ts'
+import { describeTotp, isTotpFormat, TOTP_SECRET_BYTES, verifyTotp } from './totp.ts'
+
+/** After that many wrong codes in a row, none is accepted for a while. */
+const FAILED_CODES_MAX = 10
+const LOCK_MS = 15 * MINUTE_MS
+const RECOVERY_CODES = 10
+const RECOVERY_CODE_CHARS = 10
+
+export type TwoFactor = ReturnType<typeof createTwoFactor>
+
+/** `serverSecret` is ADIT_SECRET. `onProblem` gets messages for the log. */
+export function createTwoFactor(
+  services: Services,
+  serverSecret: string,
+  onProblem: (message: string) => void,
+) {
+  const { random, clock } = services
+  /** With a key of its own, the secret of one user cannot be stored as that of another. */
+  const keyFor = (userId: string) => deriveEncryptionKey(`two-factor secret of ${userId}`, serverSecret)
+  /** With a key, because a code is short enough to be found by trying. */
+  const hashRecoveryCode = deriveKeyedHash('recovery codes', serverSecret)
+
+  function createRecoveryCode(): string {
+    const code = base62(BigInt(`0x${Buffer.from(random(16)).toString('hex')}`), RECOVERY_CODE_CHARS)
+    return `${code.slice(0, 5)}-${code.slice(5)}`
+  }
+
+  function readSecret({ user_id, secret }: TwoFactorRow): Buffer {
+    try {
+      return Buffer.from(decrypt<string>(keyFor(user_id), secret), 'base64')
+    } catch (error) {
+      onProblem(`cannot decrypt a two-factor secret; was ADIT_SECRET changed? ${(error as Error).message}`)
+      throw new Fault('unauthorized', {
+        message:
+          'Two-factor authentication of your account failed. Ask the operator of this server to reset it.',
+      })
+    }
+  }
+
+  const useTotp = async (db: Tx, row: TwoFactorRow, code: string): Promise<boolean> =>
+    verifyTotp(readSecret(row), code, clock()) && consumeCode(db, services, row.user_id, code)
+
+  async function useRecoveryCode(db: Tx, row: TwoFactorRow, code: string): Promise<boolean> {
+    // The hashes depend on ADIT_SECRET, too.
+    readSecret(row)
+    const hashes: string[] = JSON.parse(row.recovery_codes)
+    const others = hashes.filter((hash) => hash !== hashRecoveryCode(code))
+    if (others.length === hashes.length) return false
+    await updateTwoFactor(db, row.user_id, { recovery_codes: JSON.stringify(others) })
+    return true
+  }
+
+  return {
+    /** Creates a secret and recovery codes, which replace those that were not confirmed. */
+    async begin(db: Tx, { id, email }: UserRow) {
+      const bytes = Buffer.from(random(TOTP_SECRET_BYTES))
+      const recoveryCodes = Array.from({ length: RECOVERY_CODES }, createRecoveryCode)
+      await setTwoFactor(db, {
+        user_id: id,
+        secret: encrypt(keyFor(id), bytes.toString('base64'), random),
+        recovery_codes: JSON.stringify(recoveryCodes.map(hashRecoveryCode)),
+        failed_codes: 0,
+        locked_until: null,
+      })
+      return { ...describeTotp(bytes, email), recoveryCodes }
+    },
+
+    /** Whether it is a code of the authenticator app. */
+    async confirm(db: Tx, userId: string, code: string): Promise<boolean> {
+      const row = await findTwoFactor(db, userId)
+      return row !== undefined && useTotp(db, row, code)
+    },
+
+    /** A code at sign-in, of the app or for recovery. Wrong ones are counted. */
+    async accept(db: Tx, userId: string, code: string): Promise<boolean> {
+      const row = await findTwoFactor(db, userId)
+      const now = clock()
+      if (!row || isLocked(row, now)) return false
+      if (await (isTotpFormat(code) ? useTotp : useRecoveryCode)(db, row, code)) {
+        await updateTwoFactor(db, userId, { failed_codes: 0, locked_until: null })
+        return true
+      }
+      const failed = row.locked_until === null ? row.failed_codes + 1 : 1
+      const lockedUntil = failed >= FAILED_CODES_MAX ? now + LOCK_MS : null
+      await updateTwoFactor(db, userId, { failed_codes: failed, locked_until: lockedUntil })
+      return false
+    },
+  }
+}
+
+/** An end that is further away was set by a clock that was ahead, and does not count. */
+const isLocked = ({ locked_until }: TwoFactorRow, now: number): boolean =>
+  locked_until !== null && now < locked_until && locked_until <= now + LOCK_MS

@@ -1,0 +1,79 @@
+// Sign-ins in progress: challenges for a two-factor code, and used states of single sign-on. Both expire, and
+// the maintenance job deletes them.
+import { sql } from 'kysely'
+import type { Db, Tx } from '../engine/store.ts'
+
+interface Challenge {
+  userId: string
+  failedCodes: number
+}
+
+/** `hash` is that of the token in the cookie. */
+const idOf = (hash: string) => `code_${hash}`
+
+export async function insertChallenge(
+  db: Tx,
+  { hash, userId, at, expiresAt }: { hash: string; userId: string; at: number; expiresAt: number },
+): Promise<void> {
+  await db
+    .insertInto('verifications')
+    .values({
+      id: idOf(hash),
+      identifier: 'code',
+      value: userId,
+      created_at: at,
+      updated_at: at,
+      expires_at: expiresAt,
+    })
+    .execute()
+}
+
+export const findChallenge = (db: Db, hash: string, now: number): Promise<Challenge | undefined> =>
+  db
+    .selectFrom('verifications')
+    .select(['value as userId', 'failed_codes as failedCodes'])
+    .where('id', '=', idOf(hash))
+    .where('expires_at', '>', now)
+    .executeTakeFirst()
+
+export async function countFailedCode(db: Tx, hash: string): Promise<void> {
+  await db
+    .updateTable('verifications')
+    .set((row) => ({ failed_codes: row('failed_codes', '+', 1) }))
+    .where('id', '=', idOf(hash))
+    .execute()
+}
+
+export async function deleteChallenge(db: Tx, hash: string): Promise<void> {
+  await db.deleteFrom('verifications').where('id', '=', idOf(hash)).execute()
+}
+
+/** Deletes all challenges of a user. */
+export async function deleteChallenges(db: Tx, userId: string): Promise<void> {
+  await db
+    .deleteFrom('verifications')
+    // The index has the start of the value only.
+    .where(sql<string>`substr(value, 1, 64)`, '=', userId)
+    .where('value', '=', userId)
+    .execute()
+}
+
+/** Returns false if the state was used before. */
+export async function useSsoState(
+  db: Tx,
+  { hash, at, expiresAt }: { hash: string; at: number; expiresAt: number },
+): Promise<boolean> {
+  const { numInsertedOrUpdatedRows } = await db
+    .insertInto('verifications')
+    .values({
+      id: `sso_${hash}`,
+      identifier: 'sso-state',
+      value: '',
+      created_at: at,
+      updated_at: at,
+      expires_at: expiresAt,
+    })
+    .onConflict((conflict) => conflict.column('id').doNothing())
+    .executeTakeFirstOrThrow()
+  return numInsertedOrUpdatedRows === 1n
+}

@@ -1,0 +1,52 @@
+// Two-factor authentication: a TOTP secret and recovery codes for each user who has set it up, and the codes
+// that were used. It is enabled in the row of the user by a first code. Callers lock that row first.
+import type { Selectable } from 'kysely'
+import type { Db, Tx } from '../engine/store.ts'
+import type { Tables } from '../engine/tables.ts'
+
+export type TwoFactorRow = Selectable<Tables['two_factors']>
+
+export const findTwoFactor = (db: Db, userId: string): Promise<TwoFactorRow | undefined> =>
+  db.selectFrom('two_factors').selectAll().where('user_id', '=', userId).executeTakeFirst()
+
+/** Replaces one that was not confirmed. */
+export async function setTwoFactor(db: Tx, row: TwoFactorRow): Promise<void> {
+  await db
+    .insertInto('two_factors')
+    .values(row)
+    .onConflict((conflict) => conflict.column('user_id').doUpdateSet(row))
+    .execute()
+}
+
+export async function updateTwoFactor(
+  db: Tx,
+  userId: string,
+  values: Partial<Pick<TwoFactorRow, 'recovery_codes' | 'failed_codes' | 'locked_until'>>,
+): Promise<void> {
+  await db.updateTable('two_factors').set(values).where('user_id', '=', userId).execute()
+}
+
+export async function enableTwoFactor(db: Tx, userId: string): Promise<void> {
+  await db.updateTable('users').set({ two_factor_enabled: 1 }).where('id', '=', userId).execute()
+}
+
+/** Disables two-factor authentication. Returns false if it was not set up. */
+export async function deleteTwoFactor(db: Tx, userId: string): Promise<boolean> {
+  await db.updateTable('users').set({ two_factor_enabled: 0 }).where('id', '=', userId).execute()
+  const query = db.deleteFrom('two_factors').where('user_id', '=', userId)
+  return (await query.executeTakeFirst()).numDeletedRows === 1n
+}
+
+/** Returns false if the user has used the code before. Deletes codes older than `deleteBefore`. */
+export async function useCode(
+  db: Tx,
+  { userId, hash, at, deleteBefore }: { userId: string; hash: string; at: number; deleteBefore: number },
+): Promise<boolean> {
+  await db.deleteFrom('used_codes').where('user_id', '=', userId).where('at', '<', deleteBefore).execute()
+  const { numInsertedOrUpdatedRows } = await db
+    .insertInto('used_codes')
+    .values({ user_id: userId, hash, at })
+    .onConflict((conflict) => conflict.columns(['user_id', 'hash']).doNothing())
+    .executeTakeFirstOrThrow()
+  return numInsertedOrUpdatedRows === 1n
+}
