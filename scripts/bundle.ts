@@ -13,7 +13,7 @@ const folder = fileURLToPath(new URL('.', bundleFile))
 const BUNDLED_PACKAGES = [
   'typebox',
   'kysely',
-  'jose',
+  'openid-client',
   'fastify',
   '@fastify',
   'fast-json-stringify',

@@ -26,7 +26,7 @@ const rules: Record<string, { parts: string[]; packages?: string[] }> = {
   },
   'server/auth': {
     parts: ['contract', 'lib', 'server/domain', 'server/store'],
-    packages: ['jose'],
+    packages: ['openid-client'],
   },
   'server/mail': { parts: [], packages: ['nodemailer'] },
   'server/http': {

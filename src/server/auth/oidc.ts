@@ -1,15 +1,17 @@
 // OpenID Connect client: discovery, authorization code flow with PKCE, and the identity from ID token and
 // userinfo. Responses are limited in size and time, and redirects are not followed.
 import { createHash } from 'node:crypto'
-import { createRemoteJWKSet, customFetch } from 'jose'
+import * as openid from 'openid-client'
 import { isEmail } from '../../contract/fields.ts'
 import type { VerifiedIdentity } from '../domain/accounts/identities.ts'
-import { type Claims, OidcError, verifyIdToken } from './id-token.ts'
 
-interface OidcSettings {
+interface Client {
   issuer: string
   clientId: string
   clientSecret: string
+}
+
+export interface OidcSettings extends Client {
   redirectUri: string
   clock: () => number
 }
@@ -21,32 +23,32 @@ export interface Challenge {
   codeVerifier: string
 }
 
-interface Provider {
-  /** As in the discovery document, where it may end in a slash. */
-  issuer: string
-  authorizationEndpoint: string
-  tokenEndpoint: string
-  userinfoEndpoint: string | undefined
-  authMethod: 'basic' | 'post'
-  requiresIss: boolean
-  keys: ReturnType<typeof createRemoteJWKSet>
+/** The provider's response was rejected. The message is for the operator's log and contains no secrets. */
+export class OidcError extends Error {
+  override name = 'OidcError'
 }
 
+type Claims = NonNullable<ReturnType<openid.TokenEndpointResponseHelpers['claims']>>
+
 const SCOPES = 'openid email profile'
-const TIMEOUT_MS = 5_000
+const TIMEOUT_S = 5
 const RESPONSE_BYTES_MAX = 512 * 1024
-/** Cache lifetime of the discovery document; signing keys are cached by jose. */
+/** Cache lifetime of the discovery document. */
 const DISCOVERY_MS = 60 * 60 * 1000
 /** OpenID Connect Core 1.0, 2: at most 255 ASCII characters. */
 const SUBJECT = /^[\x20-\x7e]{1,255}$/
+/** Tolerated clock skew between the provider and this server. */
+const CLOCK_TOLERANCE_S = 60
+/** Tokens are verified right after they are issued. */
+const TOKEN_AGE_MAX_S = 10 * 60
 
 export function createOidcClient(settings: OidcSettings) {
-  const { issuer, clientId, clientSecret, redirectUri, clock } = settings
+  const { issuer, redirectUri, clock } = settings
 
-  let cached: { provider: Promise<Provider>; expiresAt: number } | undefined
-  function getProvider(): Promise<Provider> {
+  let cached: { provider: Promise<openid.Configuration>; expiresAt: number } | undefined
+  function getProvider(): Promise<openid.Configuration> {
     if (cached && clock() < cached.expiresAt) return cached.provider
-    const provider = discover(issuer)
+    const provider = discover(settings)
     cached = { provider, expiresAt: clock() + DISCOVERY_MS }
     provider.catch(() => {
       if (cached?.provider === provider) cached = undefined
@@ -54,70 +56,108 @@ export function createOidcClient(settings: OidcSettings) {
     return provider
   }
 
-  async function exchange({ tokenEndpoint, authMethod }: Provider, code: string, codeVerifier: string) {
-    const form = { grant_type: 'authorization_code', code, redirect_uri: redirectUri }
-    const secrets = authMethod === 'post' ? { client_id: clientId, client_secret: clientSecret } : {}
-    const body = new URLSearchParams({ ...form, code_verifier: codeVerifier, ...secrets })
-    const headers = authMethod === 'basic' ? { authorization: basic(clientId, clientSecret) } : {}
-    const { id_token, access_token } = await fetchJson(tokenEndpoint, { method: 'POST', body, headers })
-    if (typeof id_token !== 'string') throw new OidcError('the token response has no ID token')
-    return { idToken: id_token, accessToken: typeof access_token === 'string' ? access_token : undefined }
-  }
-
   return {
     async authorizationUrl({ state, nonce, codeVerifier }: Challenge): Promise<string> {
-      const url = new URL((await getProvider()).authorizationEndpoint)
       const parameters = {
-        response_type: 'code',
-        client_id: clientId,
         redirect_uri: redirectUri,
         scope: SCOPES,
         state,
         nonce,
-        code_challenge: createHash('sha256').update(codeVerifier).digest('base64url'),
+        code_challenge: await openid.calculatePKCECodeChallenge(codeVerifier),
         code_challenge_method: 'S256',
       }
-      for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value)
-      return url.href
+      return openid.buildAuthorizationUrl(await getProvider(), parameters).href
     },
 
-    /** `returned` are the parameters of the redirect, whose state was checked by the caller. */
+    /** `returned` are the parameters of the redirect. */
     async identify(
       returned: { code: string; iss?: string | undefined },
-      { nonce, codeVerifier }: Challenge,
+      { state, nonce, codeVerifier }: Challenge,
     ): Promise<VerifiedIdentity> {
       const provider = await getProvider()
-      if (returned.iss === undefined ? provider.requiresIss : returned.iss !== provider.issuer)
-        throw new OidcError('the iss parameter of the redirect names another issuer')
-      const { idToken, accessToken } = await exchange(provider, returned.code, codeVerifier)
-      const expected = { issuer: provider.issuer, clientId, nonce, accessToken, now: clock() }
-      const claims = await verifyIdToken(idToken, provider.keys, expected)
-      const profile = await findProfile(claims, provider.userinfoEndpoint, accessToken)
+      const url = new URL(redirectUri)
+      const { code, iss } = returned
+      url.search = new URLSearchParams({ code, state, ...(iss !== undefined && { iss }) }).toString()
+      const checks = { pkceCodeVerifier: codeVerifier, expectedState: state, expectedNonce: nonce }
+      const tokens = await openid
+        .authorizationCodeGrant(provider, url, { ...checks, idTokenExpected: true })
+        .catch(rethrow)
+      const claims = tokens.claims() as Claims
+      requireOwn(claims, settings.clientId, clock())
+      requireAccessTokenHash(tokens.id_token as string, claims, tokens.access_token)
+      const profile = await findProfile(provider, claims, tokens.access_token)
       return { issuer, ...identityOf(claims, profile) }
     },
   }
 }
 
 /** Reads the configuration of the provider. Its signing keys are loaded when the first one is needed. */
-export async function discover(issuer: string): Promise<Provider> {
-  const discoveryUrl = `${issuer}/.well-known/openid-configuration`
-  const found = await fetchJson(discoveryUrl)
-  if (typeof found.issuer !== 'string' || found.issuer.replace(/\/$/, '') !== issuer)
-    throw new OidcError(`${discoveryUrl} names another issuer; set ADIT_OIDC_ISSUER to the one it names`)
-  const endpoint = (name: string) => requireUrl(found[name], name, issuer)
-  const methods = found.token_endpoint_auth_methods_supported
-  return {
-    issuer: found.issuer,
-    authorizationEndpoint: endpoint('authorization_endpoint'),
-    tokenEndpoint: endpoint('token_endpoint'),
-    userinfoEndpoint: found.userinfo_endpoint === undefined ? undefined : endpoint('userinfo_endpoint'),
-    authMethod: Array.isArray(methods) && !methods.includes('client_secret_basic') ? 'post' : 'basic',
-    requiresIss: found.authorization_response_iss_parameter_supported === true,
-    keys: createRemoteJWKSet(new URL(endpoint('jwks_uri')), {
-      timeoutDuration: TIMEOUT_MS,
-      [customFetch]: fetchBounded,
-    }),
+async function discover({ issuer, clientId, clientSecret }: Client): Promise<openid.Configuration> {
+  const url = `${issuer}/.well-known/openid-configuration`
+  const execute = [openid.enableNonRepudiationChecks]
+  if (issuer.startsWith('http:')) execute.push(openid.allowInsecureRequests)
+  const metadata = { [openid.clockTolerance]: CLOCK_TOLERANCE_S }
+  const options = { timeout: TIMEOUT_S, execute, [openid.customFetch]: fetchBounded }
+  const provider = await openid
+    .discovery(new URL(url), clientId, metadata, authentication(clientSecret), options)
+    .catch(rethrow)
+  const server = provider.serverMetadata()
+  // Given the URL of the document, the library does not compare the issuer, which may end in a slash.
+  if (server.issuer.replace(/\/$/, '') !== issuer)
+    throw new OidcError(`${url} names another issuer; set ADIT_OIDC_ISSUER to the one it names`)
+  for (const name of ['authorization_endpoint', 'token_endpoint', 'jwks_uri'] as const)
+    requireUrl(server[name], name, issuer)
+  return provider
+}
+
+/** Throws if the discovery document or the signing keys cannot be read. */
+export async function checkProvider(issuer: string): Promise<void> {
+  const provider = await discover({ issuer, clientId: 'adit', clientSecret: 'unused' })
+  const url = provider.serverMetadata().jwks_uri as string
+  const response = await fetchBounded(url, {
+    signal: AbortSignal.timeout(TIMEOUT_S * 1000),
+    redirect: 'manual',
+  })
+  const { keys } = (await response.json()) as { keys?: unknown }
+  if (!Array.isArray(keys)) throw new OidcError(`${url} has no signing keys`)
+}
+
+/** By the method that the provider supports; the default is Basic. */
+function authentication(clientSecret: string): openid.ClientAuth {
+  const methods = {
+    basic: openid.ClientSecretBasic(clientSecret),
+    post: openid.ClientSecretPost(clientSecret),
   }
+  return (server, client, body, headers) => {
+    const supported = server.token_endpoint_auth_methods_supported ?? ['client_secret_basic']
+    const method = supported.includes('client_secret_basic') ? 'basic' : 'post'
+    methods[method](server, client, body, headers)
+  }
+}
+
+/** A `TypeError` means that the provider cannot be reached. */
+function rethrow(error: Error): never {
+  if (error instanceof TypeError) throw error
+  const { message, cause } = error
+  if (cause instanceof OidcError) throw cause
+  throw new OidcError(cause instanceof Error ? `${message}: ${cause.message}` : message)
+}
+
+function requireOwn({ azp, iat }: Claims, clientId: string, now: number): void {
+  if (azp !== undefined && azp !== clientId)
+    throw new OidcError('the azp claim of the ID token names another client')
+  const ageS = now / 1000 - iat
+  if (ageS > TOKEN_AGE_MAX_S + CLOCK_TOLERANCE_S || ageS < -CLOCK_TOLERANCE_S)
+    throw new OidcError('the ID token was issued long ago, or in the future')
+}
+
+function requireAccessTokenHash(idToken: string, { at_hash }: Claims, accessToken: string): void {
+  if (at_hash === undefined) return
+  const { alg } = JSON.parse(Buffer.from(idToken.split('.', 1)[0] as string, 'base64url').toString())
+  const bits = /\d{3}$/.exec(alg)?.[0] ?? '512'
+  const digest = createHash(`sha${bits}`).update(accessToken).digest()
+  if (at_hash !== digest.subarray(0, digest.length / 2).toString('base64url'))
+    throw new OidcError('the at_hash of the ID token does not match the access token')
 }
 
 /**
@@ -125,21 +165,17 @@ export async function discover(issuer: string): Promise<Provider> {
  * userinfo.
  */
 async function findProfile(
+  provider: openid.Configuration,
   claims: Claims,
-  userinfoEndpoint: string | undefined,
-  accessToken: string | undefined,
+  accessToken: string,
 ): Promise<Record<string, unknown>> {
   const isComplete = claims.email !== undefined && claims.email_verified !== undefined
-  if (isComplete || userinfoEndpoint === undefined || accessToken === undefined) return claims
-  const headers = { authorization: `Bearer ${accessToken}` }
-  const userinfo = await fetchJson(userinfoEndpoint, { headers })
-  if (userinfo.sub !== claims.sub)
-    throw new OidcError('the subject of userinfo differs from that of the ID token')
-  return userinfo
+  if (isComplete || provider.serverMetadata().userinfo_endpoint === undefined) return claims
+  return openid.fetchUserInfo(provider, accessToken, claims.sub).catch(rethrow)
 }
 
 function identityOf({ sub }: Claims, profile: Record<string, unknown>): Omit<VerifiedIdentity, 'issuer'> {
-  if (typeof sub !== 'string' || !SUBJECT.test(sub)) throw new OidcError('the ID token has no usable subject')
+  if (!SUBJECT.test(sub)) throw new OidcError('the ID token has no usable subject')
   const { email, email_verified, name } = profile
   // Validated before lowercasing: some non-ASCII characters lowercase to ASCII letters.
   const usable = typeof email === 'string' && isEmail(email) ? email.toLowerCase() : undefined
@@ -153,32 +189,18 @@ function identityOf({ sub }: Claims, profile: Record<string, unknown>): Omit<Ver
 }
 
 /** With an https issuer, all endpoints must use https. */
-function requireUrl(value: unknown, name: string, issuer: string): string {
+function requireUrl(value: unknown, name: string, issuer: string): void {
   const url = typeof value === 'string' ? URL.parse(value) : null
   const isSafe = url?.protocol === 'https:' || (url?.protocol === 'http:' && issuer.startsWith('http:'))
-  if (!url || !isSafe) throw new OidcError(`the discovery document has no usable ${name}`)
-  return url.href
+  if (!isSafe) throw new OidcError(`the discovery document has no usable ${name}`)
 }
 
-/** RFC 6749, 2.3.1: both parts are form-encoded before they are joined. */
-function basic(clientId: string, clientSecret: string): string {
-  const encode = (text: string) => new URLSearchParams({ '': text }).toString().slice(1)
-  return `Basic ${Buffer.from(`${encode(clientId)}:${encode(clientSecret)}`).toString('base64')}`
-}
-
-async function fetchJson(url: string, init: RequestInit = {}): Promise<Record<string, unknown>> {
-  const headers = { accept: 'application/json', ...(init.headers as Record<string, string>) }
-  const signal = AbortSignal.timeout(TIMEOUT_MS)
-  const response = await fetchBounded(url, { ...init, headers, signal, redirect: 'manual' })
-  if (!response.ok) throw new OidcError(`${new URL(url).pathname} returned status ${response.status}`)
-  const json: unknown = await response.json().catch(() => undefined)
-  if (typeof json !== 'object' || json === null || Array.isArray(json))
-    throw new OidcError(`${new URL(url).pathname} did not return a JSON object`)
-  return json as Record<string, unknown>
-}
-
-async function fetchBounded(url: string, init: RequestInit): Promise<Response> {
-  const { body, status, headers } = await fetch(url, init)
+async function fetchBounded(url: string, init: object): Promise<Response> {
+  const { body, ok, status, headers } = await fetch(url, init)
+  if (!ok) {
+    await body?.cancel()
+    throw new OidcError(`${new URL(url).pathname} returned status ${status}`)
+  }
   const chunks: Uint8Array[] = []
   let bytes = 0
   for await (const chunk of body ?? []) {

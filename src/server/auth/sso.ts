@@ -12,8 +12,7 @@ import { decrypt, deriveEncryptionKey, encrypt } from '../domain/encryption.ts'
 import { Fault } from '../domain/fault.ts'
 import { useSsoState } from '../store/accounts/challenges.ts'
 import { type Browser, createCookie, createToken, type WithCookies } from './cookies.ts'
-import { OidcError } from './id-token.ts'
-import { type Challenge, createOidcClient } from './oidc.ts'
+import { type Challenge, createOidcClient, OidcError } from './oidc.ts'
 import type { Auth, AuthSettings } from './sign-in.ts'
 
 interface SsoSettings {

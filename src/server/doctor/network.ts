@@ -85,10 +85,9 @@ function mailRemedy({ message, code }: Error & { code?: string }): string {
 export async function checkOidc(sso: Partial<NonNullable<Config['sso']>> | undefined): Promise<Finding> {
   if (!sso) return skipped('No identity provider. ADIT_OIDC_ISSUER sets one.')
   if (sso.issuer === undefined) return skipped('ADIT_OIDC_ISSUER is missing or invalid.')
-  const { discover } = await import('../auth/oidc.ts')
+  const { checkProvider } = await import('../auth/oidc.ts')
   try {
-    const { keys } = await discover(sso.issuer)
-    await keys.reload()
+    await checkProvider(sso.issuer)
     return ok(`${sso.issuer} has discovery document and signing keys`)
   } catch (error) {
     return problem(
