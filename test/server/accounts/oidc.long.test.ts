@@ -1,8 +1,8 @@
 // Misbehaving identity providers: only a verified ID token signs in, and only to the linked account.
 import assert from 'node:assert/strict'
-import { createSecretKey } from 'node:crypto'
+import { createHash, createSecretKey } from 'node:crypto'
 import { test } from 'node:test'
-import { exportSPKI, generateKeyPair } from 'jose'
+import { exportJWK, exportSPKI, generateKeyPair } from 'jose'
 import {
   atHash,
   type Behavior,
@@ -53,6 +53,25 @@ const hostile: Record<string, (provider: HostileProvider) => Promise<Behavior> |
   },
   'an unknown key id': ({ sign }) => ({
     idToken: (claims) => sign(claims, undefined, { alg: 'RS256', kid: 'k2' }),
+  }),
+  'a key in the header of the token': async ({ sign }) => {
+    const { privateKey, publicKey } = await generateKeyPair('RS256', { extractable: true })
+    const header = { alg: 'RS256', kid: 'k1', jwk: await exportJWK(publicKey) }
+    return { idToken: (claims) => sign(claims, privateKey, header) }
+  },
+  'a key at a URL in the header of the token': async ({ sign }) => {
+    const { privateKey } = await generateKeyPair('RS256')
+    const header = { alg: 'RS256', kid: 'k1', jku: 'http://127.0.0.1:9/jwks' }
+    return { idToken: (claims) => sign(claims, privateKey, header) }
+  },
+  'a signature that was cut off': ({ sign }) => ({
+    idToken: async (claims) => (await sign(claims)).replace(/[^.]+$/, ''),
+  }),
+  'claims that were changed after signing': ({ sign }) => ({
+    idToken: async (claims) => {
+      const [header, , signature] = (await sign(claims)).split('.')
+      return [header, encoded({ ...claims, sub: 'subject of bob' }), signature].join('.')
+    },
   }),
   'another issuer': () => ({ claims: { iss: 'https://elsewhere.example.com' } }),
   'no issuer': () => ({ claims: { iss: undefined } }),
@@ -293,6 +312,63 @@ test('the state of a sign-in is kept in an encrypted cookie, and removed on retu
     assert.ok(!cookie.includes(searchParams.get(name) as string), name)
   assert.equal(await provider.signIn(browser, 'ann'), '/')
   assert.equal(browser.cookies.has('adit.sso'), false)
+})
+
+test('tokens and redirects of another provider do not sign in (mix-up)', async (t) => {
+  const { provider, server, open } = await setUp(t)
+  await linkFor(server, 'ann@example.com', 'owner')
+  const other = await startHostileProvider(t)
+  const foreign: Record<string, Behavior> = {
+    'its token': { idToken: (claims) => other.sign({ ...claims, iss: other.issuer }) },
+    'its key': { idToken: (claims) => other.sign(claims) },
+    'its name in the redirect': { returned: { iss: other.issuer } },
+    'a longer name in the redirect': { returned: { iss: `${provider.issuer}.example.com` } },
+  }
+  for (const [what, behavior] of Object.entries(foreign))
+    assert.equal(await provider.signIn(open(), 'ann', behavior), '/sign-in?error=failed', what)
+  assert.equal(await provider.signIn(open(), 'ann', { returned: { iss: provider.issuer } }), '/')
+  assert.equal(other.tokenRequests.length, 0)
+})
+
+test('a provider that names itself in redirects must do so', async (t) => {
+  const { provider, server, open } = await setUp(t)
+  await linkFor(server, 'ann@example.com', 'owner')
+  provider.describe({ authorization_response_iss_parameter_supported: true })
+  assert.equal(await provider.signIn(open(), 'ann'), '/sign-in?error=failed')
+  assert.equal(provider.tokenRequests.length, 0, 'the code is not sent anywhere')
+  assert.equal(await provider.signIn(open(), 'ann', { returned: { iss: provider.issuer } }), '/')
+})
+
+test('state, nonce and PKCE verifier are of one sign-in, and a changed cookie has none', async (t) => {
+  const { provider, server, open } = await setUp(t)
+  await linkFor(server, 'ann@example.com', 'owner')
+  const browser = open()
+  const [first, second] = [
+    (await browser.post('/sign-in/sso')).json.url as string,
+    (await browser.post('/sign-in/sso')).json.url as string,
+  ].map((url) => new URL(url).searchParams)
+  assert.ok(first && second)
+  for (const name of ['state', 'nonce', 'code_challenge']) {
+    assert.match(first.get(name) ?? '', /^[\w-]{43}$/)
+    assert.notEqual(first.get(name), second.get(name))
+  }
+  const finish = async (value: string, state: string | null) => {
+    const replay = open()
+    replay.cookies.set('adit.sso', value)
+    const query = new URLSearchParams({ code: 'code', state: state ?? '' })
+    return (await replay.get(`/sign-in/sso/return?${query}`)).headers.get('location')
+  }
+  const cookie = browser.cookies.get('adit.sso') as string
+  const flipped = `${cookie.slice(0, 30)}${cookie[30] === 'A' ? 'B' : 'A'}${cookie.slice(31)}`
+  const session = (await addMember(server, 'Bob', 'owner')).cookies.get('adit.session_token') as string
+  for (const value of [flipped, cookie.slice(0, -4), `AAAA${cookie}`, '', 'AAAA', session, 'x'.repeat(8_000)])
+    assert.equal(await finish(value, second.get('state')), '/sign-in?error=failed')
+  assert.equal(await finish(cookie, first.get('state')), '/sign-in?error=failed', 'of the other sign-in')
+  assert.equal(provider.tokenRequests.length, 0)
+  await finish(cookie, second.get('state'))
+  const verifier = provider.tokenRequests[0]?.get('code_verifier') ?? ''
+  const challenge = createHash('sha256').update(verifier).digest('base64url')
+  assert.equal(challenge, second.get('code_challenge'))
 })
 
 test('a sign-in completes once: reusing its cookie and state sends no request to the provider', async (t) => {

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { exportJWK, generateKeyPair, type JWTPayload, SignJWT } from 'jose'
+import { exportJWK, generateKeyPair, type JWTHeaderParameters, type JWTPayload, SignJWT } from 'jose'
 import { atEnd, type Test } from '../cleanup.ts'
 import type { TestBrowser } from './users.ts'
 
@@ -37,7 +37,7 @@ export async function startHostileProvider(t: Test, alg = 'RS256') {
   const claimsByCode = new Map<string, Claims>()
   const tokenRequests: URLSearchParams[] = []
 
-  const sign = (payload: Claims, key = keys.privateKey, header = { alg, kid: 'k1' }) =>
+  const sign = (payload: Claims, key = keys.privateKey, header: JWTHeaderParameters = { alg, kid: 'k1' }) =>
     new SignJWT(payload as JWTPayload).setProtectedHeader(header).sign(key)
 
   async function respondToToken(request: IncomingMessage, response: ServerResponse) {
