@@ -39,7 +39,6 @@ export function createSessions(services: Services, secret: string, https: boolea
         ip_address: browser.address,
         user_agent: browser.agent,
         created_at: now,
-        updated_at: now,
         expires_at: now + IDLE_TIMEOUT_MS,
       })
       return cookie.set(token)
@@ -54,7 +53,7 @@ export function createSessions(services: Services, secret: string, https: boolea
       const result = { userId: row.user_id, sessionId: row.id }
       const expiresAt = Math.min(now + IDLE_TIMEOUT_MS, row.created_at + SESSION_MS_MAX)
       if (expiresAt < row.expires_at + TOUCH_INTERVAL_MS) return { result, cookies: [] }
-      const extended = { id: row.id, at: now, expiresAt }
+      const extended = { id: row.id, expiresAt }
       const isOpen = await services.store.transaction((db) => extendSession(db, extended))
       return isOpen ? { result, cookies: [cookie.set(token)] } : undefined
     },

@@ -86,8 +86,8 @@ export function createAuth({ services, secret, https, onProblem }: AuthSettings)
 
   async function startChallenge(db: Tx, userId: string): Promise<string> {
     const token = createToken(random)
-    const at = clock()
-    await insertChallenge(db, { hash: hashSecret(token), userId, at, expiresAt: at + CODE_TIMEOUT_MS })
+    const expiresAt = clock() + CODE_TIMEOUT_MS
+    await insertChallenge(db, { hash: hashSecret(token), userId, expiresAt })
     return challengeCookie.set(token)
   }
 

@@ -53,9 +53,8 @@ export function createSso(settings: AuthSettings, auth: Auth, sso: SsoSettings, 
     if (!challenge || state !== challenge.state)
       return reject('started in another browser, or more than 10 minutes ago')
     if (!code) return reject('the redirect has no code')
-    const at = services.clock()
     // Longer than the cookie is valid, because the clocks of nodes differ.
-    const used = { hash: hashSecret(challenge.state), at, expiresAt: at + 2 * TIMEOUT_MS }
+    const used = { hash: hashSecret(challenge.state), expiresAt: services.clock() + 2 * TIMEOUT_MS }
     const isFirst = await services.store.transaction((db) => useSsoState(db, used))
     return isFirst ? challenge : reject('the state was used before')
   }

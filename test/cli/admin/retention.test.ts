@@ -17,8 +17,8 @@ async function setUp(t: Test) {
   const sqlite = new DatabaseSync(database.slice('sqlite:'.length))
   sqlite.exec(`
     insert into workspaces (id, slug, name, created_at) values ('ws_1', 'acme', 'Acme', 1);
-    insert into verifications (id, identifier, value, created_at, updated_at, expires_at)
-      values ('a', '', '', 1, 1, ${oldest}), ('b', '', '', 1, 1, ${now - 1_000}), ('c', '', '', 1, 1, ${now + DAY});
+    insert into verifications (id, value, expires_at)
+      values ('a', '', ${oldest}), ('b', '', ${now - 1_000}), ('c', '', ${now + DAY});
     insert into usage_counters values ('ws_1', ${oldDay}, 'e', 'p', 1, 1, 1, 1, null);
     insert into usage_days (workspace_id, day, requests) values ('ws_1', ${oldDay}, 1);
     insert into audit_log (id, workspace_id, at, actor_kind, actor_id, action, target_id)

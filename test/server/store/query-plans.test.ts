@@ -73,15 +73,11 @@ const tables: Record<string, Record<string, string>> = {
     user_id: `'u' || (i / 10 + 1)`,
     token: `'t' || i`,
     created_at: 'i',
-    updated_at: 'i',
     expires_at: 'i',
   },
   verifications: {
     id: `'v' || i`,
-    identifier: `'i' || i`,
     value: `'u' || i`,
-    created_at: 'i',
-    updated_at: 'i',
     expires_at: 'i',
   },
   two_factors: {
@@ -649,7 +645,7 @@ const calls: [module: object, calls: Calls][] = [
     {
       insertSession: (db) => sessions.insertSession(db, session),
       findSession: (db) => sessions.findSession(db, 't1'),
-      extendSession: (db) => sessions.extendSession(db, { id: 's1', at: NOW, expiresAt: NOW }),
+      extendSession: (db) => sessions.extendSession(db, { id: 's1', expiresAt: NOW }),
       listSessions: (db) => sessions.listSessions(db, 'u1', 0),
       lockSession: (db) => sessions.lockSession(db, 'u1', 's1'),
       deleteSession: (db) => sessions.deleteSession(db, 'u1', 's1'),
@@ -660,13 +656,12 @@ const calls: [module: object, calls: Calls][] = [
   [
     challenges,
     {
-      insertChallenge: (db) =>
-        challenges.insertChallenge(db, { hash: 'h', userId: 'u1', at: NOW, expiresAt: NOW }),
+      insertChallenge: (db) => challenges.insertChallenge(db, { hash: 'h', userId: 'u1', expiresAt: NOW }),
       findChallenge: (db) => challenges.findChallenge(db, 'h', 0),
       countFailedCode: (db) => challenges.countFailedCode(db, 'h'),
       deleteChallenge: (db) => challenges.deleteChallenge(db, 'h'),
       deleteChallenges: (db) => challenges.deleteChallenges(db, 'u1'),
-      useSsoState: (db) => challenges.useSsoState(db, { hash: 'h', at: NOW, expiresAt: NOW }),
+      useSsoState: (db) => challenges.useSsoState(db, { hash: 'h', expiresAt: NOW }),
     },
   ],
   [
@@ -822,7 +817,6 @@ const session = {
   ip_address: null,
   user_agent: null,
   created_at: NOW,
-  updated_at: NOW,
   expires_at: NOW,
 }
 

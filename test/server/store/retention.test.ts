@@ -57,13 +57,12 @@ async function fill({ store, clock }: Services) {
   const user = { name: 'Ann', email: 'ann@example.com', email_verified: 1, created_at: 1, updated_at: 1 }
   await insert('users', { id: 'usr_1', ...user })
   await insert('workspaces', { id: 'ws_1', slug: 'acme', name: 'Acme', created_at: 1 })
-  const times = { created_at: 1, updated_at: 1 }
   for (const [id, expires_at] of [
     ['gone', now - MINUTE],
     ['kept', now + HOUR],
   ] as const) {
-    await insert('sessions', { id, user_id: 'usr_1', token: id, expires_at, ...times })
-    await insert('verifications', { id, identifier: id, value: 'x', expires_at, ...times })
+    await insert('sessions', { id, user_id: 'usr_1', token: id, created_at: 1, expires_at })
+    await insert('verifications', { id, value: 'x', expires_at })
   }
   const link = { purpose: 'join', proves_email: 0, created_by: 'x', workspace_id: 'ws_1' }
   for (const [id, created_at, ended_at] of [
@@ -248,10 +247,8 @@ for (const engine of engines) {
     // 1,500 with the same time, which no batch can separate by the time alone.
     await store.transaction(async (db) => {
       await sql`with recursive n (i) as (select 1 union all select i + 1 from n where i < 3000)
-        insert into verifications (id, identifier, value, created_at, updated_at, expires_at)
-        select 'v' || cast(i as text), 'x', 'x', 1, 1, case when i % 2 = 0 then 1000 else i end from n`.execute(
-        db,
-      )
+        insert into verifications (id, value, expires_at)
+        select 'v' || cast(i as text), 'x', case when i % 2 = 0 then 1000 else i end from n`.execute(db)
     })
     await store.transaction((db) =>
       sql`with recursive n (i) as (select 1 union all select i + 1 from n where i < 3000)

@@ -13,18 +13,11 @@ const idOf = (hash: string) => `code_${hash}`
 
 export async function insertChallenge(
   db: Tx,
-  { hash, userId, at, expiresAt }: { hash: string; userId: string; at: number; expiresAt: number },
+  { hash, userId, expiresAt }: { hash: string; userId: string; expiresAt: number },
 ): Promise<void> {
   await db
     .insertInto('verifications')
-    .values({
-      id: idOf(hash),
-      identifier: 'code',
-      value: userId,
-      created_at: at,
-      updated_at: at,
-      expires_at: expiresAt,
-    })
+    .values({ id: idOf(hash), value: userId, expires_at: expiresAt })
     .execute()
 }
 
@@ -61,18 +54,11 @@ export async function deleteChallenges(db: Tx, userId: string): Promise<void> {
 /** Returns false if the state was used before. */
 export async function useSsoState(
   db: Tx,
-  { hash, at, expiresAt }: { hash: string; at: number; expiresAt: number },
+  { hash, expiresAt }: { hash: string; expiresAt: number },
 ): Promise<boolean> {
   const { numInsertedOrUpdatedRows } = await db
     .insertInto('verifications')
-    .values({
-      id: `sso_${hash}`,
-      identifier: 'sso-state',
-      value: '',
-      created_at: at,
-      updated_at: at,
-      expires_at: expiresAt,
-    })
+    .values({ id: `sso_${hash}`, value: '', expires_at: expiresAt })
     .onConflict((conflict) => conflict.column('id').doNothing())
     .executeTakeFirstOrThrow()
   return numInsertedOrUpdatedRows === 1n

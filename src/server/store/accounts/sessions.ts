@@ -16,11 +16,11 @@ export const findSession = (db: Db, token: string): Promise<SessionRow | undefin
 /** Returns false if there is no such session. */
 export async function extendSession(
   db: Tx,
-  { id, at, expiresAt }: { id: string; at: number; expiresAt: number },
+  { id, expiresAt }: { id: string; expiresAt: number },
 ): Promise<boolean> {
   const { numUpdatedRows } = await db
     .updateTable('sessions')
-    .set({ updated_at: at, expires_at: expiresAt })
+    .set({ expires_at: expiresAt })
     .where('id', '=', id)
     .executeTakeFirst()
   return numUpdatedRows === 1n

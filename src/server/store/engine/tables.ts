@@ -109,18 +109,14 @@ export interface Tables {
     ip_address: string | null
     user_agent: string | null
     created_at: number
-    updated_at: number
     expires_at: number
   }
   /** Sign-ins in progress: see store/accounts/challenges.ts. */
   verifications: {
     id: string
-    identifier: string
     /** The id of the user, if a two-factor code is required. */
     value: string
     failed_codes: Generated<number>
-    created_at: number
-    updated_at: number
     expires_at: number
   }
   /** A row is in use if `two_factor_enabled` of the user is 1. */

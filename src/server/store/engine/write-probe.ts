@@ -18,7 +18,7 @@ export async function probeWrites(transaction: Transaction): Promise<void> {
   await transaction((db) =>
     db
       .insertInto('verifications')
-      .values({ id: ID, identifier: ID, value, created_at: 0, updated_at: 0, expires_at: 0 })
+      .values({ id: ID, value, expires_at: 0 })
       .onConflict((conflict) => conflict.column('id').doUpdateSet({ value }))
       .execute(),
   )

@@ -31,7 +31,6 @@ export const accounts: Migration = ({ int64, strict }) => [
      ip_address text,
      user_agent text,
      created_at ${int64} not null,
-     updated_at ${int64} not null,
      expires_at ${int64} not null
    )${strict}`,
   'create index sessions_by_user on sessions (user_id)',
@@ -39,11 +38,8 @@ export const accounts: Migration = ({ int64, strict }) => [
 
   `create table verifications (
      id text primary key,
-     identifier text not null,
      value text not null,
      failed_codes ${int64} not null default 0,
-     created_at ${int64} not null,
-     updated_at ${int64} not null,
      expires_at ${int64} not null
    )${strict}`,
   'create index verifications_by_expiry on verifications (expires_at)',
