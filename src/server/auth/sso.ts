@@ -15,7 +15,7 @@ import { type Browser, createCookie, createToken, type WithCookies } from './coo
 import { type Challenge, createOidcClient, OidcError } from './oidc.ts'
 import type { Auth, AuthSettings } from './sign-in.ts'
 
-interface SsoSettings {
+export interface SsoSettings {
   issuer: string
   clientId: string
   clientSecret: string

@@ -21,7 +21,7 @@ const SESSIONS_MAX = 50
 export const USED_CODES_MS = DAY_MS
 
 /** Method and client IP address of a sign-in. */
-interface SignIn {
+export interface SignIn {
   method: 'password' | 'code' | 'recovery-code' | 'sso'
   address: string
 }
