@@ -6,8 +6,6 @@ import { readDescription } from './description.ts'
 import { Label, Slug, TokenId, UserName } from './fields.ts'
 import { operation } from './operation.ts'
 
-export const DEVICE_PREFIX = '/device'
-
 export const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code'
 
 /** Sent by every OAuth client. */
@@ -20,6 +18,7 @@ const authorize = operation({
   method: 'POST',
   path: '/authorize',
   access: 'device',
+  audit: { none: 'The request belongs to no workspace until it is approved.' },
   summary: 'Request a device code and a user code',
   description:
     'Begins a sign-in. The user opens `verification_uri_complete`, compares the code with `user_code` and ' +
@@ -84,6 +83,7 @@ const exchange = operation({
   method: 'POST',
   path: '/token',
   access: 'device',
+  audit: ['key.created', 'device.failed'],
   summary: 'Poll for the API key',
   description:
     'Returns the API key once the user has approved. The key is created by this request, for the user who has ' +

@@ -6,7 +6,8 @@ import { type Access, FORM_TYPE, faultsOf, type Operation } from './operation.ts
 
 type Json = { [member: string]: unknown }
 
-export interface ApiInfo {
+/** What the OpenAPI document of an API says besides its operations. */
+export interface ApiDocument {
   title: string
   version: string
   description: string
@@ -17,14 +18,14 @@ export interface ApiInfo {
   crossOrigin: boolean
   /** Descriptions of the groups of operations, by the first part of the operation id. */
   groups: { readonly [group: string]: string }
-}
-
-export interface Api extends ApiInfo {
-  /** Prefix of the operations' paths, e.g. `https://api.example.com/api/v1`. */
-  serverUrl: string
-  operations: readonly Operation[]
   /** Whether the document has the requests that webhooks send. */
   hasWebhooks?: true
+}
+
+interface DescribedApi {
+  readonly prefix: string
+  readonly operations: readonly Operation[]
+  readonly document: ApiDocument
 }
 
 const headers = {
@@ -55,7 +56,8 @@ const headers = {
 
 const withoutCredential: ReadonlySet<Access> = new Set(['anyone', 'device', 'browser'])
 
-export function describe(api: Api): Json {
+/** `baseUrl`: the public URL of the server; empty if it is not configured. */
+export function describe({ prefix, operations, document: api }: DescribedApi, baseUrl: string): Json {
   const schemas: Json = {}
   const usedHeaders: Json = {}
   const header = (name: keyof typeof headers) => {
@@ -113,7 +115,7 @@ export function describe(api: Api): Json {
 
   const paths: { [path: string]: Json } = {}
   const usedFaults = new Set<FaultCode>()
-  for (const operation of api.operations) {
+  for (const operation of operations) {
     const { response } = operation
     const cacheable = operation.method === 'GET' && !response.asHeaders && !response.stream && !response.file
     const allParameters = [
@@ -201,7 +203,7 @@ export function describe(api: Api): Json {
       description: api.description,
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
-    servers: [{ url: api.serverUrl }],
+    servers: [{ url: baseUrl + prefix }],
     ...(api.credential && { security: [{ credential: [] }] }),
     tags: Object.entries(api.groups).map(([name, description]) => ({ name, description })),
     paths,

@@ -1,6 +1,7 @@
 // The contract: every operation of every API as a value, with its path, access, input, output and errors.
 // Routes, validation, serialization, OpenAPI documents, the client and the MCP tools derive from it.
 import type { Static, TObject, TSchema } from 'typebox'
+import type { AuditAction } from './audit-actions.ts'
 import type { FaultCode } from './faults.ts'
 
 /**
@@ -14,9 +15,18 @@ export type Access = 'anyone' | 'key' | 'edge' | 'device' | 'browser' | 'user' |
 export const roles = ['member', 'admin', 'owner'] as const
 export type Role = (typeof roles)[number]
 
-export interface Operation {
+/** The actions that an operation writes to the audit log, or why it writes none. */
+export type Audit = readonly AuditAction[] | { readonly none: string }
+
+/** An operation that may change something says what it writes to the audit log. */
+export type Operation = OperationDefinition &
+  (
+    | { readonly method: 'GET'; readonly audit?: Audit }
+    | { readonly method: 'POST' | 'DELETE'; readonly audit: Audit }
+  )
+
+interface OperationDefinition {
   readonly id: string
-  readonly method: 'GET' | 'POST' | 'DELETE'
   /** Relative to the prefix of its API, with parameters in braces: `/tokens/{id}`. */
   readonly path: `/${string}`
   readonly access: Access
@@ -78,6 +88,9 @@ interface ResponseDefinition {
  * For input that restricts something: a misspelled member is rejected, and does not leave it unrestricted.
  */
 export const STRICT = { additionalProperties: false } as const
+
+/** The audit log of an operation with a body that keeps a secret out of the URL. */
+export const READS_ONLY = { none: 'It only reads.' } as const
 
 export const FORM_TYPE = 'application/x-www-form-urlencoded'
 

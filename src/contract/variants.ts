@@ -4,8 +4,6 @@ import { createToken, listTokens, revokeToken } from './public/tokens.ts'
 import { readUsage } from './public/usage.ts'
 import { readWorkspace } from './public/workspace.ts'
 
-export const PUBLIC_PREFIX = '/api/v1'
-
 export const variants = {
   A: [readWorkspace.A, listTokens, createToken, revokeToken, readUsage.A, readDescription],
   B: [readWorkspace.B, listTokens, readUsage.B, readDescription],

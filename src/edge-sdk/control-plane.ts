@@ -1,4 +1,5 @@
 // HTTP client for the /edge/v1 operations that an edge calls, each with a timeout.
+import type { apis } from '../contract/apis.ts'
 import { readText } from '../lib/net/response-text.ts'
 import { messageLine } from '../lib/net/untrusted-text.ts'
 import type {
@@ -17,6 +18,7 @@ import { type ServerEvent, serverEvents } from './sse-parser.ts'
 
 export type { HostResult, Receipt, Report, UsageQuota, VerifyResult }
 
+const PREFIX: typeof apis.edge.prefix = '/edge/v1'
 const VERIFY_TIMEOUT_MS = 5_000
 const REPORT_TIMEOUT_MS = 15_000
 const FIND_HOST_TIMEOUT_MS = 5_000
@@ -71,7 +73,7 @@ export function createControlPlane({ url, credential }: ControlPlaneOptions): Co
     )
   if (!/^[\x21-\x7e]+$/.test(credential))
     throw new TypeError('Invalid edge credential (expected adit_edge_… without spaces)')
-  const root = `${base.href.replace(/\/$/, '')}/edge/v1`
+  const root = `${base.href.replace(/\/$/, '')}${PREFIX}`
   const authorization = `Bearer ${credential}`
 
   async function send(path: string, init: RequestInit): Promise<Response> {

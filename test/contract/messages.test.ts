@@ -2,11 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { TSchema } from 'typebox'
-import { dashboardOperations } from '../../src/contract/dashboard/index.ts'
-import { deviceOperations } from '../../src/contract/device.ts'
-import { edgeOperations } from '../../src/contract/edge/operations.ts'
-import type { Operation } from '../../src/contract/operation.ts'
-import { variants } from '../../src/contract/variants.ts'
+import { type Api, apis } from '../../src/contract/apis.ts'
 import type { Fault } from '../../src/server/domain/fault.ts'
 import { type Checker, checker } from '../../src/server/domain/validation.ts'
 
@@ -40,13 +36,7 @@ function validationMessage(schema: TSchema, value: unknown): string | undefined 
   }
 }
 
-const operations: readonly Operation[] = [
-  ...variants.A,
-  ...variants.B,
-  ...edgeOperations,
-  ...deviceOperations,
-  ...dashboardOperations,
-]
+const operations = Object.values<Api>(apis).flatMap((api) => api.operations)
 const fields = operations.flatMap((operation) =>
   (['params', 'query', 'headers', 'body'] as const).flatMap((part) => {
     const schema = operation[part]

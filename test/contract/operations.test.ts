@@ -2,22 +2,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Compile } from 'typebox/compile'
-import { dashboardOperations } from '../../src/contract/dashboard/index.ts'
-import { deviceOperations } from '../../src/contract/device.ts'
-import { edgeOperations } from '../../src/contract/edge/operations.ts'
+import { type Api, apis } from '../../src/contract/apis.ts'
 import { faults } from '../../src/contract/faults.ts'
-import type { Operation } from '../../src/contract/operation.ts'
-import { opsOperations } from '../../src/contract/ops.ts'
-import { variants } from '../../src/contract/variants.ts'
-
-const tables: Record<string, readonly Operation[]> = {
-  A: variants.A,
-  B: variants.B,
-  edge: edgeOperations,
-  device: deviceOperations,
-  ops: opsOperations,
-  dashboard: dashboardOperations,
-}
+import type { Access, Operation } from '../../src/contract/operation.ts'
 
 interface Bounds {
   type: string | string[]
@@ -51,91 +38,47 @@ function isBounded(bounds: Bounds): boolean {
   }
 }
 
-/** The expected access of every operation. New operations must be added here. */
-const forUsers: Record<string, Operation['access']> = {
-  'sign-in.options': 'browser',
-  'sign-in.password': 'browser',
-  'sign-in.code': 'browser',
-  'sign-in.sso': 'browser',
-  'sign-in.return': 'browser',
-  'sign-in.request-reset': 'browser',
-  'links.read': 'browser',
-  'links.redeem': 'browser',
-  'session.read': 'user',
-  'session.end': 'user',
-  'session.end-all': 'user',
-  'account.rename': 'user',
-  'account.password': 'user',
-  'account.sessions': 'user',
-  'account.end-session': 'user',
-  'two-factor.begin': 'user',
-  'two-factor.confirm': 'user',
-  'two-factor.disable': 'user',
-  'workspace.read': 'member',
-  'workspaces.create': 'user',
-  'settings.rename': 'owner',
-  'settings.policy': 'owner',
-  'settings.archive': 'owner',
-  'keys.list': 'member',
-  'keys.create': 'admin',
-  'keys.revoke': 'admin',
-  'keys.rotate': 'admin',
-  'notices.list': 'admin',
-  'quotas.read': 'member',
-  'devices.read': 'user',
-  'devices.approve': 'admin',
-  'devices.deny': 'user',
-  'usage.read': 'member',
-  'audit.list': 'member',
-  'audit.export': 'admin',
-  'tunnels.list': 'member',
-  'tunnels.close': 'admin',
-  'edges.list': 'member',
-  'names.list': 'member',
-  'names.reserve': 'admin',
-  'names.release': 'admin',
-  'webhooks.list': 'owner',
-  'webhooks.create': 'owner',
-  'webhooks.update': 'owner',
-  'webhooks.delete': 'owner',
-  'webhooks.rotate': 'owner',
-  'webhooks.test': 'owner',
-  'webhooks.deliveries': 'owner',
-  'webhooks.delivery': 'owner',
-  'webhooks.resend': 'owner',
-  'names.set-access': 'admin',
-  'members.list': 'member',
-  'members.set-role': 'admin',
-  'members.remove': 'admin',
-  'members.leave': 'member',
-  'invitations.create': 'admin',
-  'invitations.revoke': 'admin',
-  'description.read': 'anyone',
-}
-const forPrograms: Record<string, Operation['access']> = {
-  'workspace.read': 'key',
-  'tokens.list': 'key',
-  'tokens.create': 'key',
-  'tokens.revoke': 'key',
-  'usage.read': 'key',
-  'keys.verify': 'edge',
-  'keys.changes': 'edge',
-  'requests.authorize': 'edge',
-  'usage.report': 'edge',
-  'hosts.find': 'edge',
-  'tunnels.claim': 'edge',
-  'tunnels.sync': 'edge',
-  'device.authorize': 'device',
-  'device.token': 'device',
-  'description.read': 'anyone',
-  'health.read': 'anyone',
-  'readiness.read': 'anyone',
+/** By the part of the id before the dot. */
+const groupAccess: Record<string, Access> = {
+  'sign-in': 'browser',
+  links: 'browser',
+  settings: 'owner',
+  webhooks: 'owner',
 }
 
-for (const [table, operations] of Object.entries(tables)) {
+/** Operations of the dashboard that others may use than those of their group, method and path. */
+const exceptions: Record<string, Access> = { 'members.leave': 'member', 'notices.list': 'admin' }
+
+/** In a workspace members read and admins write; outside of it, a user acts on the own account. */
+function dashboardAccess({ id, method, path }: Operation): Access {
+  const byRule = !path.startsWith('/workspaces/{workspace}') ? 'user' : method === 'GET' ? 'member' : 'admin'
+  return exceptions[id] ?? groupAccess[id.split('.')[0] as string] ?? byRule
+}
+
+/** The access of the operations of each API. A new API, or an operation that deviates, is added here. */
+const expectedAccess: Record<keyof typeof apis, (operation: Operation) => Access> = {
+  publicA: () => 'key',
+  publicB: () => 'key',
+  edge: () => 'edge',
+  device: () => 'device',
+  dashboard: dashboardAccess,
+  health: () => 'anyone',
+}
+
+for (const [table, { operations, document }] of Object.entries<Api>(apis)) {
   test(`${table}: every operation has the expected access`, () => {
-    const decided = table === 'dashboard' ? forUsers : forPrograms
-    for (const operation of operations) assert.equal(operation.access, decided[operation.id], operation.id)
+    const expected = expectedAccess[table as keyof typeof apis]
+    for (const operation of operations)
+      assert.equal(
+        operation.access,
+        operation.id === 'description.read' ? 'anyone' : expected(operation),
+        operation.id,
+      )
+  })
+
+  test(`${table}: the OpenAPI document describes every group of operations, and no other`, () => {
+    const groups = new Set(operations.map(({ id }) => id.split('.')[0]))
+    if (document) assert.deepEqual(Object.keys(document.groups).toSorted(), [...groups].toSorted())
   })
 
   test(`${table}: ids and routes are unique, and so are the input names of an operation`, () => {
@@ -199,8 +142,8 @@ const patternsIn = ({ pattern, items, properties = {} }: Patterned): string[] =>
 ]
 
 test('no pattern is vulnerable to catastrophic backtracking', () => {
-  const parts = Object.values(tables)
-    .flat()
+  const parts = Object.values<Api>(apis)
+    .flatMap(({ operations }) => operations)
     .flatMap(({ params, query, headers, body }) => [params, query, headers, body])
   const patterns = new Set(parts.flatMap((part) => (part ? patternsIn(part as Patterned) : [])))
   assert.ok(patterns.size > 8)

@@ -1,11 +1,8 @@
 // Every surface that an attacker can reach, and random requests to it: the operations of the contract with
 // sampled input, and the other paths with arbitrary input.
 import { Buffer } from 'node:buffer'
-import { DASHBOARD_PREFIX, dashboardOperations } from '../../src/contract/dashboard/index.ts'
-import { DEVICE_PREFIX, deviceOperations } from '../../src/contract/device.ts'
-import { EDGE_PREFIX, edgeOperations } from '../../src/contract/edge/operations.ts'
-import { FORM_TYPE, type Operation } from '../../src/contract/operation.ts'
-import { PUBLIC_PREFIX, variants } from '../../src/contract/variants.ts'
+import { type Api, apis } from '../../src/contract/apis.ts'
+import { type Access, FORM_TYPE, type Operation } from '../../src/contract/operation.ts'
 import type { Random } from '../support/random.ts'
 import type { Deployment } from './deployment.ts'
 import type { RequestParts } from './requests.ts'
@@ -34,6 +31,12 @@ export function surfacesOf({ plane, edge, tunnel, credentials }: Deployment): Su
     ...(random.chance(0.8) ? ([['Cookie', credentials.cookie]] as [string, string][]) : []),
     ...(random.chance(0.9) ? ([['Origin', origin]] as [string, string][]) : []),
   ]
+  const byAccess: Partial<Record<Access, Headers>> = {
+    anyone: () => [],
+    device: () => [],
+    key: bearer(credentials.key),
+    edge: bearer(credentials.edge),
+  }
   const plain = (random: Random): [string, string][] =>
     random.chance(0.1) ? [['Authorization', `Bearer ${credentials.key}`]] : []
 
@@ -57,14 +60,16 @@ export function surfacesOf({ plane, edge, tunnel, credentials }: Deployment): Su
     },
   })
   return [
-    onPlane('public API', 4, operations(PUBLIC_PREFIX, variants.A, bearer(credentials.key))),
-    onPlane('edge API', 3, operations(EDGE_PREFIX, edgeOperations, bearer(credentials.edge))),
-    onPlane('dashboard API', 3, operations(DASHBOARD_PREFIX, dashboardOperations, session)),
-    onPlane(
-      'device API',
-      1,
-      operations(DEVICE_PREFIX, deviceOperations, () => []),
-    ),
+    // Of the public API, only one variant is served.
+    ...Object.values<Api>(apis)
+      .filter((api) => api !== apis.publicB)
+      .map((api) =>
+        onPlane(
+          `${api.name} API`,
+          3,
+          operations(api, (access) => byAccess[access] ?? session),
+        ),
+      ),
     onPlane(
       'frp',
       1,
@@ -111,18 +116,18 @@ type Headers = (random: Random) => [string, string][]
 const isUsable = ({ response, id }: Operation) =>
   !response.stream && !/^(session\.end|account\.|members\.leave|settings\.archive)/.test(id)
 
-function operations(prefix: string, all: readonly Operation[], headersFor: Headers) {
-  const usable = all.filter(isUsable)
+function operations(api: Api, headersFor: (access: Access) => Headers) {
+  const usable = api.operations.filter(isUsable)
   return (random: Random): RequestParts => {
-    const { method, path, params, query, body, form } = random.pick(usable)
+    const { method, path, access, params, query, body, form } = random.pick(usable)
     const known = sample(params ?? {}, random) as Record<string, unknown> | null
     const filled = path.replace(/\{(\w+)\}/g, (_, name) =>
       name === 'slug' && random.chance(0.8) ? 'acme' : inPath(known?.[name] ?? text(random)),
     )
     return {
       method: random.chance(0.95) ? method : random.pick(METHODS),
-      target: `${prefix}${filled}${search(query, random)}`,
-      headers: [...headersFor(random), ...(body ? typed(random, form && FORM_TYPE) : [])],
+      target: `${api.prefix}${filled}${search(query, random)}`,
+      headers: [...headersFor(access)(random), ...(body ? typed(random, form && FORM_TYPE) : [])],
       body: body || random.chance(0.05) ? bytes(sample(body ?? {}, random), random, form) : undefined,
     }
   }

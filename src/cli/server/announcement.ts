@@ -1,5 +1,6 @@
 // What `adit serve` prints when it listens: its URLs and the next steps; on an empty SQLite database also a
 // first API key.
+import { apis } from '../../contract/apis.ts'
 import { defaultPath } from '../../server/config/data-folder.ts'
 import { commandName } from '../../server/config/environment.ts'
 import { type Config, version } from '../../server/config/server.ts'
@@ -43,7 +44,7 @@ export async function announce(
   const access = await findAccess(services)
   const facts = {
     url,
-    api: `${url}/api/v1`,
+    api: url + apis.publicA.prefix,
     docs: `${url}/docs`,
     ...(metricsUrl && { metrics: metricsUrl }),
     variant: config.variant,
@@ -102,7 +103,7 @@ function nextSteps(config: Config, url: string, access: Access): string[] {
         '',
         `The key belongs to the new workspace "${workspace.slug}". It is not shown again. Try it:`,
         '',
-        `  curl -H "Authorization: Bearer ${key.token}" ${url}/api/v1/workspace`,
+        `  curl -H "Authorization: Bearer ${key.token}" ${url}${apis.publicA.prefix}/workspace`,
         '',
         'To sign in to the dashboard, create the owner account (the link works once, for 24 hours):',
         '',

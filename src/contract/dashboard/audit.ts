@@ -60,6 +60,7 @@ const exportAudit = operation({
   method: 'POST',
   path: '/workspaces/{workspace}/audit/export',
   access: 'admin',
+  audit: ['audit.exported'],
   summary: 'Export audit log entries',
   params: Type.Object(InWorkspace),
   body: Type.Object({

@@ -1,7 +1,7 @@
 // Approval of sign-ins from a terminal, on the page /device.
 import Type from 'typebox'
 import { Instant, IntegerOrNull, Slug, TextOrNull, UtcTimestamp, WorkspaceName } from '../fields.ts'
-import { operation, STRICT } from '../operation.ts'
+import { operation, READS_ONLY, STRICT } from '../operation.ts'
 import { InWorkspace } from './members.ts'
 
 const UserCode = Type.String({
@@ -33,6 +33,7 @@ const readDevice = operation({
   method: 'POST',
   path: '/devices/read',
   access: 'user',
+  audit: READS_ONLY,
   summary: 'Find the device with a code',
   body: CODE_BODY,
   response: {
@@ -50,6 +51,7 @@ const approveDevice = operation({
   method: 'POST',
   path: '/workspaces/{workspace}/devices',
   access: 'admin',
+  audit: ['device.approved'],
   summary: 'Approve a device',
   params: Type.Object(InWorkspace),
   body: Type.Object({ code: UserCode, expiresAt: Type.Optional(UtcTimestamp()) }, STRICT),
@@ -62,6 +64,7 @@ const denyDevice = operation({
   method: 'POST',
   path: '/devices/deny',
   access: 'user',
+  audit: ['device.denied'],
   summary: 'Deny a device',
   body: CODE_BODY,
   response,

@@ -12,8 +12,6 @@ import { tunnelOperations } from './tunnels.ts'
 import { webhookOperations } from './webhooks.ts'
 import { workspaceOperations } from './workspace.ts'
 
-export const DASHBOARD_PREFIX = '/dashboard/api'
-
 export const dashboardOperations = [
   ...signInOperations,
   ...accountOperations,

@@ -67,6 +67,7 @@ const createKey = operation({
   method: 'POST',
   path: '/workspaces/{workspace}/keys',
   access: 'admin',
+  audit: ['key.created'],
   summary: 'Create an API key',
   params: Type.Object(InWorkspace),
   body: Type.Object({ label: Type.Optional(Label), expiresAt: Type.Optional(UtcTimestamp()) }, STRICT),
@@ -79,6 +80,7 @@ const revokeKey = operation({
   method: 'DELETE',
   path: '/workspaces/{workspace}/keys/{id}',
   access: 'admin',
+  audit: ['key.revoked'],
   endsAccess: true,
   summary: 'Revoke an API key',
   params: Type.Object({ ...InWorkspace, id: TokenId }),
@@ -91,6 +93,7 @@ const rotateKey = operation({
   method: 'POST',
   path: '/workspaces/{workspace}/keys/{id}/rotate',
   access: 'admin',
+  audit: ['key.created', 'key.rotated'],
   summary: 'Rotate an API key',
   params: Type.Object({ ...InWorkspace, id: TokenId }),
   body: Type.Object(

@@ -2,7 +2,7 @@
 // reset link.
 import Type from 'typebox'
 import { Email, Slug, TextOrNull, UserName, WorkspaceName } from '../fields.ts'
-import { operation } from '../operation.ts'
+import { operation, READS_ONLY } from '../operation.ts'
 
 export const PASSWORD_CHARS = { min: 8, max: 128 } as const
 
@@ -27,6 +27,8 @@ const Next = Type.Object({
   next: Type.Unsafe<'signed_in' | 'code'>({ type: 'string', enum: ['signed_in', 'code'] }),
 })
 
+const signInActions = ['user.signed-in', 'user.sign-in-failed'] as const
+
 const readOptions = operation({
   id: 'sign-in.options',
   method: 'GET',
@@ -45,6 +47,7 @@ const signIn = operation({
   method: 'POST',
   path: '/sign-in',
   access: 'browser',
+  audit: signInActions,
   summary: 'Sign in with a password',
   body: Type.Object({ email: Email, password: Password }),
   response: { status: 200, schema: Next },
@@ -56,6 +59,7 @@ const signInCode = operation({
   method: 'POST',
   path: '/sign-in/code',
   access: 'browser',
+  audit: signInActions,
   summary: 'Sign in with a two-factor code',
   body: Type.Object({ code: Code }),
   response: { status: 200, schema: Next },
@@ -67,6 +71,7 @@ const beginSso = operation({
   method: 'POST',
   path: '/sign-in/sso',
   access: 'browser',
+  audit: { none: 'The return from the identity provider is recorded.' },
   summary: 'Begin single sign-on',
   response: { status: 200, schema: Type.Object({ url: Type.String() }) },
   faults: ['not_found', 'rate_limited'],
@@ -79,6 +84,7 @@ const returnFromSso = operation({
   method: 'GET',
   path: '/sign-in/sso/return',
   access: 'browser',
+  audit: [...signInActions, 'user.identity-linked', 'user.joined'],
   summary: 'Complete single sign-on',
   query: Type.Object({
     code: Returned,
@@ -96,6 +102,7 @@ const requestReset = operation({
   method: 'POST',
   path: '/sign-in/forgot-password',
   access: 'browser',
+  audit: ['user.reset-link-created'],
   summary: 'Request a password reset link',
   body: Type.Object({ email: Email }),
   response: { status: 200, schema: Type.Object({ asked: Type.Literal(true) }) },
@@ -107,6 +114,7 @@ const readLink = operation({
   method: 'POST',
   path: '/links/read',
   access: 'browser',
+  audit: READS_ONLY,
   summary: 'Inspect a link',
   body: Type.Object({ link: Link }),
   response: {
@@ -136,6 +144,7 @@ const redeemLink = operation({
   method: 'POST',
   path: '/links/redeem',
   access: 'browser',
+  audit: ['user.joined', 'user.password-reset', 'user.signed-in'],
   summary: 'Redeem a link',
   body: Type.Object({
     link: Link,

@@ -2,6 +2,7 @@
 import Type from 'typebox'
 import { Slug } from '../fields.ts'
 import { operation } from '../operation.ts'
+import { REPORTED_BY_EDGES } from './tunnel-fields.ts'
 
 const FoundHost = Type.Object(
   {
@@ -22,6 +23,7 @@ export const findHost = operation({
   method: 'POST',
   path: '/hosts/find',
   access: 'edge',
+  audit: REPORTED_BY_EDGES,
   summary: 'Find a host name',
   description:
     'Returns whether a host name is the tunnel domain of this deployment or of one of its workspaces, or has ' +

@@ -7,10 +7,8 @@ import { operation } from '../operation.ts'
 import { findHost } from './hosts.ts'
 import { UsageQuota } from './quotas.ts'
 import { reportUsage } from './reports.ts'
-import { Grant } from './tunnel-fields.ts'
+import { Grant, REPORTED_BY_EDGES } from './tunnel-fields.ts'
 import { claimTunnel, syncTunnels } from './tunnels.ts'
-
-export const EDGE_PREFIX = '/edge/v1'
 
 const exampleKeyId = 'tok_01k9x2m4q7r8s9t0v1w2x3y4z5'
 
@@ -73,6 +71,7 @@ export const verifyKey = operation({
   method: 'POST',
   path: '/keys/verify',
   access: 'edge',
+  audit: REPORTED_BY_EDGES,
   summary: 'Verify an API key',
   description:
     'Returns whether an API key is valid, and its workspace. An invalid key is a 200 response with `valid: ' +

@@ -2,6 +2,7 @@
 import Type from 'typebox'
 import { Slug, UtcTimestamp } from '../fields.ts'
 import { operation } from '../operation.ts'
+import { REPORTED_BY_EDGES } from './tunnel-fields.ts'
 
 /** Maximum number of items of a report, in both lists together. */
 export const REPORT_ITEMS_MAX = 5_000
@@ -50,6 +51,7 @@ export const reportUsage = operation({
   method: 'POST',
   path: '/usage',
   access: 'edge',
+  audit: REPORTED_BY_EDGES,
   summary: 'Report usage',
   description:
     'Send running totals, not increments: everything this epoch has counted so far for a workspace and ' +

@@ -3,6 +3,9 @@ import Type, { type Static } from 'typebox'
 import { Slug, TokenId, UtcTimestamp } from '../fields.ts'
 import { AllowedNetworks } from './access-rules.ts'
 
+/** The audit log of what edges send: facts, many times a second. Only the operator and members act. */
+export const REPORTED_BY_EDGES = { none: 'Edges report facts; the operator and members act.' } as const
+
 /** The largest integer that every JSON parser reads exactly. */
 const Total = (description: string) =>
   Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description })

@@ -7,6 +7,7 @@ import {
   ClaimedTunnel,
   Gauge,
   Grant,
+  REPORTED_BY_EDGES,
   ReportedTunnel,
   ResumeHash,
   TunnelId,
@@ -90,6 +91,7 @@ export const claimTunnel = operation({
   method: 'POST',
   path: '/tunnels/claim',
   access: 'edge',
+  audit: REPORTED_BY_EDGES,
   summary: 'Claim the name of a tunnel',
   description:
     'Call it before a tunnel is opened, with the grant of a verification of its key. A name belongs to one ' +
@@ -154,6 +156,7 @@ export const syncTunnels = operation({
   method: 'POST',
   path: '/tunnels/sync',
   access: 'edge',
+  audit: REPORTED_BY_EDGES,
   summary: 'Report open tunnels',
   description:
     'Reports what has changed since the last sync that had a response, and renews the lease of the edge: 30 ' +

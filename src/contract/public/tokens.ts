@@ -69,6 +69,7 @@ export const createToken = operation({
   method: 'POST',
   path: '/tokens',
   access: 'key',
+  audit: ['key.created'],
   summary: 'Create an API key',
   description:
     'Creates an API key for the workspace. The raw key is in `token` of this response and cannot be ' +
@@ -140,6 +141,7 @@ export const revokeToken = operation({
   method: 'DELETE',
   path: '/tokens/{id}',
   access: 'key',
+  audit: ['key.revoked'],
   summary: 'Revoke an API key',
   description:
     'Revokes an API key of the workspace permanently. A key may revoke itself. Returns 404 for a key that ' +

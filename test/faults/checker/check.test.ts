@@ -1,28 +1,18 @@
 // The checker itself: a valid history has no violations, and each kind of violation is detected.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { edgeOperations } from '../../../src/contract/edge/operations.ts'
+import { apis } from '../../../src/contract/apis.ts'
 import { faults } from '../../../src/contract/faults.ts'
 import { describe } from '../../../src/contract/openapi.ts'
-import type { Operation } from '../../../src/contract/operation.ts'
-import { variants } from '../../../src/contract/variants.ts'
 import type { Document } from '../../support/api/openapi.ts'
 import { check } from './check.ts'
 import { type Attempt, type History, type Kind, operationOf } from './history.ts'
 
-const documentOf = (operations: readonly Operation[]) =>
-  describe({
-    title: 'Adit',
-    version: '1',
-    description: '',
-    serverUrl: '',
-    operations,
-    credential: '',
-    crossOrigin: false,
-    groups: {},
-  }) as unknown as Document
+/** Without CORS headers, which the responses of these histories do not have. */
+const documentOf = (api: typeof apis.publicA | typeof apis.edge) =>
+  describe({ ...api, document: { ...api.document, crossOrigin: false } }, '') as unknown as Document
 
-const documents = { public: documentOf(variants.A), edge: documentOf(edgeOperations) }
+const documents = { publicA: documentOf(apis.publicA), edge: documentOf(apis.edge) }
 
 const FIRST = 'tok_first'
 const KEPT = 'tok_kept'

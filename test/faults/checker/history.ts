@@ -1,17 +1,15 @@
 // The history of a run as its clients saw it: each attempt with its start and end on the clock of the test,
 // and its response. The checker decides whether it is correct.
-import { edgeOperations } from '../../../src/contract/edge/operations.ts'
+import { apis } from '../../../src/contract/apis.ts'
 import type { Operation } from '../../../src/contract/operation.ts'
-import { variants } from '../../../src/contract/variants.ts'
 import type { Document } from '../../support/api/openapi.ts'
 import type { TestResponse } from '../../support/api/server.ts'
 
-type Surface = 'public' | 'edge'
+type Surface = 'publicA' | 'edge'
 
-const operations = [
-  ...variants.A.map((operation: Operation) => ({ surface: 'public' as Surface, operation })),
-  ...edgeOperations.map((operation: Operation) => ({ surface: 'edge' as Surface, operation })),
-]
+const operations = (['publicA', 'edge'] as const).flatMap((surface) =>
+  apis[surface].operations.map((operation: Operation) => ({ surface, operation })),
+)
 
 /** The operations that clients call, by their id in the contract. */
 export type Kind =

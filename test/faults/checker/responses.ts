@@ -12,7 +12,7 @@ const LOSES_REQUESTS = ['worker killed', 'kill', 'pause', 'link stalled and node
 
 export function invalidResponses({ attempts, documents, injected }: History): Violation[] {
   const validators = {
-    public: createResponseValidator(documents.public),
+    publicA: createResponseValidator(documents.publicA),
     edge: createResponseValidator(documents.edge),
   }
 

@@ -1,7 +1,6 @@
 // The requests of the clients. Each is recorded in the history.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { EDGE_PREFIX } from '../../../src/contract/edge/operations.ts'
-import { PUBLIC_PREFIX } from '../../../src/contract/variants.ts'
+import { apis } from '../../../src/contract/apis.ts'
 import { caller, type TestResponse } from '../../support/api/server.ts'
 import { type Attempt, type Kind, operationOf } from '../checker/history.ts'
 import type { Node } from '../nodes.ts'
@@ -34,7 +33,7 @@ export function createCalls(attempts: Attempt[], edge: Edge) {
   async function call(node: Node, kind: Kind, input: CallInput): Promise<TestResponse | undefined> {
     const { token, id = '', query = '', body, headers = {}, timeoutMs, ...recorded } = input
     const { surface, operation } = operationOf(kind)
-    const base = node.url + (surface === 'public' ? PUBLIC_PREFIX : EDGE_PREFIX)
+    const base = node.url + apis[surface].prefix
     // Not AbortSignal.timeout: only the request references it, weakly, so it can be collected before it
     // fires.
     const timeout = new AbortController()

@@ -1,8 +1,7 @@
 // A scenario: clients use all nodes while faults are injected; then the faults end and every key is verified
 // once more.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { EDGE_PREFIX } from '../../../src/contract/edge/operations.ts'
-import { PUBLIC_PREFIX } from '../../../src/contract/variants.ts'
+import { apis } from '../../../src/contract/apis.ts'
 import { createKey } from '../../../src/server/domain/keys/lifecycle.ts'
 import type { Document } from '../../support/api/openapi.ts'
 import { operator } from '../../support/api/server.ts'
@@ -152,8 +151,8 @@ export async function runScenario(
     listed: (await retryUntilResponse(() => calls.listAll(node, key))).json.tokens,
     usage: { reported: { bytes: totalBytes, events: eventCount }, counted },
     documents: {
-      public: await fetchDocument(node, PUBLIC_PREFIX),
-      edge: await fetchDocument(node, EDGE_PREFIX),
+      publicA: await fetchDocument(node, apis.publicA.prefix),
+      edge: await fetchDocument(node, apis.edge.prefix),
     },
   }
 }

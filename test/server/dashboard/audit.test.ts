@@ -1,8 +1,8 @@
 // Audit entries of sign-ins and account changes.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { AuditAction } from '../../../src/contract/audit-actions.ts'
 import { createResetLink, setDisabled } from '../../../src/server/domain/accounts/users.ts'
-import type { AuditAction } from '../../../src/server/domain/audit/actions.ts'
 import { rowOf } from '../../../src/server/domain/audit/entries.ts'
 import { insertAudit } from '../../../src/server/store/audit/entries.ts'
 import { codeOf } from '../../support/accounts/authenticator.ts'

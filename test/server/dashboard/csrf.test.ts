@@ -1,7 +1,7 @@
 // Writes with a cookie are accepted from the dashboard's own origin only: scheme, host and port.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { DASHBOARD_PREFIX, dashboardOperations } from '../../../src/contract/dashboard/index.ts'
+import { apis } from '../../../src/contract/apis.ts'
 import type { Operation } from '../../../src/contract/operation.ts'
 import { addMember, type TestBrowser } from '../../support/accounts/users.ts'
 import { serve } from '../../support/api/server.ts'
@@ -22,7 +22,7 @@ test('a write without a host, with two hosts or with an opaque origin is rejecte
     sendRaw(
       server.url,
       [
-        `POST ${DASHBOARD_PREFIX}/account/name HTTP/${version}`,
+        `POST ${apis.dashboard.prefix}/account/name HTTP/${version}`,
         ...headers,
         `Cookie: ${cookiesOf(ann)}`,
         'Content-Type: application/json',
@@ -83,7 +83,7 @@ test('without a base URL the scheme is checked too, and only a trusted proxy may
 test('every write operation rejects other origins', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
   const ann = await addMember(server, 'Ann', 'owner')
-  for (const { id, method, path } of dashboardOperations as readonly Operation[]) {
+  for (const { id, method, path } of apis.dashboard.operations as readonly Operation[]) {
     if (method === 'GET') continue
     const to = path.replace('{workspace}', 'acme').replace('{id}', ann.id)
     for (const headers of [{ origin: 'https://evil.example' }, { 'sec-fetch-site': 'cross-site' }])
@@ -100,7 +100,7 @@ test('the return from the identity provider must be a top-level navigation', asy
     ADIT_OIDC_CLIENT_SECRET: 'shared with the provider',
   }
   const server = await serve(t, { engine: 'sqlite', env })
-  const path = `${DASHBOARD_PREFIX}/sign-in/sso/return?error=access_denied`
+  const path = `${apis.dashboard.prefix}/sign-in/sso/return?error=access_denied`
   const come = (headers: Record<string, string>, method = 'GET') =>
     fetch(server.url + path, { method, headers, redirect: 'manual' })
   assert.equal((await come({ 'sec-fetch-site': 'cross-site', 'sec-fetch-dest': 'document' })).status, 302)

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { edgeOperations } from '../../../src/contract/edge/operations.ts'
+import { apis } from '../../../src/contract/apis.ts'
 import { claimTunnel, syncTunnels } from '../../../src/contract/edge/tunnels.ts'
 import type { Operation } from '../../../src/contract/operation.ts'
 import { createSecret } from '../../../src/lib/credentials/secret.ts'
@@ -39,7 +39,7 @@ for (const engine of engines) {
       'a valid edge': valid.token,
     }
     for (const [name, key] of Object.entries(actors))
-      for (const operation of edgeOperations as readonly Operation[]) {
+      for (const operation of apis.edge.operations as readonly Operation[]) {
         // A stream does not end; its own tests read it.
         if (operation.response.stream && name === 'a valid edge') continue
         const body = bodies[operation.id]

@@ -1,5 +1,5 @@
 // Valid requests to every operation of the dashboard, so that only access decides the response.
-import { dashboardOperations } from '../../../src/contract/dashboard/index.ts'
+import { apis } from '../../../src/contract/apis.ts'
 import { type Operation, type Role, roles } from '../../../src/contract/operation.ts'
 import { PASSWORD, type TestBrowser } from './users.ts'
 
@@ -36,7 +36,7 @@ const bodies: Record<string, object> = {
   },
 }
 
-export const allOperations: readonly Operation[] = dashboardOperations
+export const allOperations: readonly Operation[] = apis.dashboard.operations
 
 export const isRole = (access: string): access is Role => (roles as readonly string[]).includes(access)
 

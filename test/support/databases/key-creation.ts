@@ -1,12 +1,8 @@
 // Every way to create a key, by the operation or command of each surface that does it.
 
 import { commands } from '../../../src/cli/commands.ts'
-import { dashboardOperations } from '../../../src/contract/dashboard/index.ts'
-import { deviceOperations } from '../../../src/contract/device.ts'
-import { edgeOperations } from '../../../src/contract/edge/operations.ts'
+import { type Api, apis } from '../../../src/contract/apis.ts'
 import type { Operation } from '../../../src/contract/operation.ts'
-import { opsOperations } from '../../../src/contract/ops.ts'
-import { variants } from '../../../src/contract/variants.ts'
 import { DAY_MS } from '../../../src/lib/time.ts'
 import { createKey } from '../../../src/server/domain/keys/lifecycle.ts'
 import { type Agent, connectAgent } from '../../mcp/agent.ts'
@@ -17,22 +13,27 @@ import type { Test } from '../cleanup.ts'
 import { run } from '../processes/process.ts'
 import type { Engine } from './create.ts'
 
-const writes = (operations: readonly Operation[]) =>
-  operations.filter(({ method }) => method !== 'GET').map(({ id }) => id)
+/** An operation by the names of the ways to call it: that of its API, and the tool if there is one. */
+const namesOf = ({ name }: Api, { id, tool }: Operation) => [
+  `${name} ${id}`,
+  ...(tool ? [`MCP ${tool.name}`] : []),
+]
 
-const tools = (operations: readonly Operation[]) =>
-  operations.flatMap(({ tool }) => (tool && !('readOnly' in tool.hints) ? tool.name : []))
+const operationsBy = (matches: (operation: Operation) => boolean) =>
+  Object.values<Api>(apis).flatMap((api) =>
+    api.operations.filter(matches).flatMap((operation) => namesOf(api, operation)),
+  )
 
-/** What can change something, by surface. */
-export const surfaces: Record<string, readonly string[]> = {
-  'public API': writes([...variants.A, ...variants.B]),
-  MCP: tools([...variants.A, ...variants.B]),
-  'dashboard API': writes(dashboardOperations),
-  'device API': writes(deviceOperations),
-  'edge API': writes(edgeOperations),
-  ops: writes(opsOperations),
-  command: commands.map(({ name }) => name),
-}
+const commandNames = commands.map(({ name }) => `command ${name}`)
+
+/** All operations, tools and commands. */
+export const allWays = new Set([...operationsBy(() => true), ...commandNames])
+
+/** Operations and tools create keys if they say so in their audit actions; of commands it is not known. */
+export const maybeCreatingKeys = new Set([
+  ...operationsBy(({ audit = [] }) => !('none' in audit) && audit.includes('key.created')),
+  ...commandNames,
+])
 
 export async function setUpKeyCreation(t: Test, engine: Engine) {
   const clock = { now: Date.now() }
@@ -101,7 +102,7 @@ const called = (agent: Agent, name: string, args: Record<string, unknown>) => as
 
 /** The operations and commands that create keys. For some, another one is the way that they use. */
 export const ways: Record<string, Way | { uses: string }> = {
-  'public API tokens.create': {
+  'api tokens.create': {
     actor: 'key',
     life: 'none',
     prepare:
@@ -122,7 +123,7 @@ export const ways: Record<string, Way | { uses: string }> = {
       () =>
         adit(['keys', 'create', '--label', label]),
   },
-  'dashboard API keys.create': {
+  'dashboard keys.create': {
     actor: 'user',
     life: 'asked',
     prepare:
@@ -130,7 +131,7 @@ export const ways: Record<string, Way | { uses: string }> = {
       async () =>
         outcome(await admin.post('/workspaces/acme/keys', { label, ...expiryIn(days) })),
   },
-  'dashboard API keys.rotate': {
+  'dashboard keys.rotate': {
     actor: 'user',
     life: 'inherited',
     prepare: async ({ admin, server }, key) => {
@@ -138,7 +139,7 @@ export const ways: Record<string, Way | { uses: string }> = {
       return async () => outcome(await admin.post(`/workspaces/acme/keys/${id}/rotate`, { overlap: '7d' }))
     },
   },
-  'dashboard API devices.approve': {
+  'dashboard devices.approve': {
     actor: 'user',
     life: 'asked',
     prepare: async ({ admin, server, pollLater }, { label, days }) => {
@@ -151,7 +152,7 @@ export const ways: Record<string, Way | { uses: string }> = {
       }
     },
   },
-  'device API device.token': {
+  'device device.token': {
     actor: 'user',
     life: 'asked',
     prepare: async ({ admin, server, pollLater }, { label, days }) => {
@@ -177,6 +178,6 @@ export const ways: Record<string, Way | { uses: string }> = {
       return () => adit(['admin', 'key', 'rotate', id, '--overlap', '7d', ...forced(key)])
     },
   },
-  'command login': { uses: 'device API device.token' },
+  'command login': { uses: 'device device.token' },
   'command mcp': { uses: 'MCP create_api_key' },
 }

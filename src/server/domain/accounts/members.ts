@@ -1,4 +1,6 @@
 // Members of a workspace: list, invite, change roles, remove. At least one owner always remains.
+
+import type { AuditAction } from '../../../contract/audit-actions.ts'
 import {
   endInvitationsBy,
   listInvitations,
@@ -16,7 +18,6 @@ import {
 import { findUserByEmail } from '../../store/accounts/users.ts'
 import type { Tx } from '../../store/engine/store.ts'
 import { isAtLeast, requireNotArchived, requireRole, requireRoleForUpdate } from '../actors.ts'
-import type { AuditAction } from '../audit/actions.ts'
 import type { Changes } from '../audit/changes.ts'
 import { writeAudit } from '../audit/entries.ts'
 import type { MemberContext, Services } from '../context.ts'

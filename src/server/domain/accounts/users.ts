@@ -1,4 +1,6 @@
 // User accounts: operations of users on their own account, and of the operator on any.
+
+import type { AuditAction } from '../../../contract/audit-actions.ts'
 import { Email } from '../../../contract/fields.ts'
 import { deleteChallenges } from '../../store/accounts/challenges.ts'
 import { endLinksFor } from '../../store/accounts/links.ts'
@@ -23,7 +25,6 @@ import {
 } from '../../store/accounts/users.ts'
 import type { Tx } from '../../store/engine/store.ts'
 import { requireNotArchived, requireSession, sessionEnd } from '../actors.ts'
-import type { AuditAction } from '../audit/actions.ts'
 import { type Changes, changesBetween } from '../audit/changes.ts'
 import { writeAudit, writeUserAudit } from '../audit/entries.ts'
 import type { Actor, Services, UserActor } from '../context.ts'

@@ -1,6 +1,12 @@
 // The audit log. Entries are written in the transaction of the action: if one cannot be written, the action
 // fails.
 
+import {
+  type AuditAction,
+  isRepeatable,
+  targetKindOf,
+  visibleActions,
+} from '../../../contract/audit-actions.ts'
 import { MINUTE_MS } from '../../../lib/time.ts'
 import { listWorkspaceIdsOf, type Role } from '../../store/accounts/members.ts'
 import { lockUser } from '../../store/accounts/users.ts'
@@ -17,7 +23,6 @@ import type { Actor, Context, Services } from '../context.ts'
 import { firstIdSince } from '../ids.ts'
 import { filteredPage } from '../pagination.ts'
 import { isoOf, parseTimestamp } from '../timestamps.ts'
-import { type AuditAction, isRepeatable, targetKindOf, visibleActions } from './actions.ts'
 import { type Changes, mergeChanges, parseChanges, serializeChanges, withoutAddresses } from './changes.ts'
 
 /** Sign-in method, reason of a failure, or circumstance. Never contains user input. */

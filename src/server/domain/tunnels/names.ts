@@ -1,4 +1,6 @@
 // The tunnel names of a workspace: reserve, release, and set access rules.
+
+import type { AuditAction } from '../../../contract/audit-actions.ts'
 import type { AccessRules } from '../../../contract/edge/access-rules.ts'
 import {
   BASIC_AUTH_PASSWORD_RULE,
@@ -24,7 +26,6 @@ import {
 } from '../../store/tunnels/names.ts'
 import { getWorkspace } from '../../store/workspaces.ts'
 import { reauthorize } from '../actors.ts'
-import type { AuditAction } from '../audit/actions.ts'
 import { type Changes, changesBetween } from '../audit/changes.ts'
 import { writeAudit } from '../audit/entries.ts'
 import type { Context } from '../context.ts'

@@ -1,5 +1,6 @@
 // Webhook endpoints of a workspace, which its owners manage.
 
+import type { AuditAction } from '../../../contract/audit-actions.ts'
 import { ENDPOINTS_MAX } from '../../../contract/dashboard/webhooks.ts'
 import type { EventType } from '../../../contract/events.ts'
 import { type Overlap, overlapHours } from '../../../lib/credentials/rotation.ts'
@@ -16,7 +17,6 @@ import {
 } from '../../store/webhooks/endpoints.ts'
 import type { EndpointRow } from '../../store/webhooks/queue.ts'
 import { reauthorize } from '../actors.ts'
-import type { AuditAction } from '../audit/actions.ts'
 import { type Changes, changesBetween } from '../audit/changes.ts'
 import { writeAudit } from '../audit/entries.ts'
 import type { MemberContext } from '../context.ts'

@@ -3,8 +3,8 @@
 // and polling per device.
 
 import type { FastifyInstance } from 'fastify'
-import { deviceInfo } from '../../../contract/description.ts'
-import { DEVICE_GRANT, DEVICE_PREFIX, deviceOperations, type GrantError } from '../../../contract/device.ts'
+import { apis } from '../../../contract/apis.ts'
+import { DEVICE_GRANT, type GrantError } from '../../../contract/device.ts'
 import { isBlank } from '../../../contract/text.ts'
 import type { Services } from '../../domain/context.ts'
 import { startDevice } from '../../domain/devices/authorizations.ts'
@@ -23,6 +23,8 @@ interface DeviceCaller {
   url: string
 }
 
+type Callers = { anyone: undefined; device: DeviceCaller }
+
 interface DeviceApiOptions {
   services: Services
   counters: NodeCounters
@@ -38,7 +40,7 @@ export function registerDeviceApi(
   { services, counters, baseUrl }: DeviceApiOptions,
 ): void {
   const throttle = createLoginThrottle(counters)
-  const handlers: Handlers<{ anyone: undefined; device: DeviceCaller }, (typeof deviceOperations)[number]> = {
+  const handlers: Handlers<Callers, (typeof apis.device.operations)[number]> = {
     'device.authorize': async ({ address, url }, { device_name: name }) => {
       await throttle.consume(perNetwork('device', address, STARTS_PER_NETWORK))
       const deviceName = name === undefined || isBlank(name) ? UNNAMED : name.trim()
@@ -59,14 +61,9 @@ export function registerDeviceApi(
         return rejected('slow_down', 'Polled too soon. Wait 5 seconds longer between polls.')
       return describeResult(await pollDevice(services, { deviceCode, address }), services.clock())
     },
-    'description.read': createOpenApiDocument({
-      ...deviceInfo,
-      serverUrl: (baseUrl ?? '') + DEVICE_PREFIX,
-      operations: deviceOperations,
-    }),
+    'description.read': createOpenApiDocument(apis.device, baseUrl),
   }
-  registerOperations(server, deviceOperations, handlers, {
-    prefix: DEVICE_PREFIX,
+  registerOperations<Callers, typeof apis.device>(server, apis.device, handlers, {
     baseUrl,
     authenticate: (request) => {
       // Other sites could otherwise use up the limits of a visitor's network.

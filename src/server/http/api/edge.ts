@@ -2,8 +2,8 @@
 
 import type { FastifyInstance } from 'fastify'
 import type { Static } from 'typebox'
-import { edgeInfo } from '../../../contract/description.ts'
-import { EDGE_PREFIX, edgeOperations, type verifyKey } from '../../../contract/edge/operations.ts'
+import { apis } from '../../../contract/apis.ts'
+import type { verifyKey } from '../../../contract/edge/operations.ts'
 import type { ChangeFollower } from '../../directory/change-follower.ts'
 import type { EdgeWorkspaces } from '../../directory/edge-workspaces.ts'
 import type { Grants } from '../../directory/grants.ts'
@@ -48,6 +48,7 @@ interface EdgeCaller {
   authenticateClient: () => MaybePromise<ValidKey>
 }
 
+type Callers = { anyone: undefined; edge: EdgeCaller }
 type VerifyResult = Static<typeof verifyKey.response.schema>
 
 /** Edges need not know why a key cannot exist. */
@@ -67,7 +68,7 @@ export function registerEdgeApi(
   server: FastifyInstance,
   options: EdgeOptions,
 ): { openStreams: () => number } {
-  const { services, directory, edgeWorkspaces, grants, follower, closing, baseUrl = '' } = options
+  const { services, directory, edgeWorkspaces, grants, follower, closing, baseUrl } = options
   const { describeWorkspace } = options
   const authenticateEdge = createAuthenticator(directory.verifyEdge, edgeMessages)
   const authenticateKey = createAuthenticator(directory.verifyKey, keyMessages)
@@ -94,7 +95,7 @@ export function registerEdgeApi(
     verifiedKeys: grants.findKeys(id, given, follower.databaseTime()),
   })
 
-  const handlers: Handlers<{ anyone: undefined; edge: EdgeCaller }, (typeof edgeOperations)[number]> = {
+  const handlers: Handlers<Callers, (typeof apis.edge.operations)[number]> = {
     'keys.verify': ({ actor }, { key, grant: withGrant = false }) =>
       thenMaybe(directory.verifyKey(key), (result) =>
         describeResult(result, { edgeId: actor.id, withGrant }),
@@ -120,15 +121,10 @@ export function registerEdgeApi(
     'tunnels.sync': ({ actor }, sync) => syncTunnels(services, findGranted(actor, sync.grants ?? []), sync),
     'usage.report': ({ actor }, report) => ingestReport(services, edgeWorkspaces.findIds, actor.id, report),
     'hosts.find': ({ actor }, { host }) => findHost(services, workspaces, { edgeId: actor.id, host }),
-    'description.read': createOpenApiDocument({
-      ...edgeInfo,
-      serverUrl: baseUrl + EDGE_PREFIX,
-      operations: edgeOperations,
-    }),
+    'description.read': createOpenApiDocument(apis.edge, baseUrl),
   }
 
-  registerOperations(server, edgeOperations, handlers, {
-    prefix: EDGE_PREFIX,
+  registerOperations<Callers, typeof apis.edge>(server, apis.edge, handlers, {
     baseUrl,
     authenticate(request) {
       const own = request.headers['x-adit-edge'] as string | undefined

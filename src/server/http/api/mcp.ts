@@ -34,10 +34,10 @@ export function registerMcp(server: FastifyInstance, options: McpOptions): void 
   const authenticateKey = createAuthenticator(options.directory.verifyKey, keyMessages)
   const handle = createHandler(server, options)
   const slots = new McpSlots()
-  const config = { challenge: () => challengeFor(options.address(), PATH) }
+  const config = { surface: 'mcp', challenge: () => challengeFor(options.address(), PATH) }
   registerOAuthMetadata(server, { address: options.address, paths: [PATH] })
 
-  server.options(PATH, (request, reply) => {
+  server.options(PATH, { config }, (request, reply) => {
     checkOrigin(request, reply, options)
     return reply.code(204).headers(PREFLIGHT_HEADERS).send()
   })

@@ -1,7 +1,8 @@
 // OAuth metadata for MCP clients: of the protected resource (RFC 9728), and of the server that issues API
 // keys for it by the device authorization grant (RFC 8414).
 import type { FastifyInstance } from 'fastify'
-import { DEVICE_GRANT, DEVICE_PREFIX } from '../../../contract/device.ts'
+import { apis } from '../../../contract/apis.ts'
+import { DEVICE_GRANT } from '../../../contract/device.ts'
 
 const RESOURCE_PATH = '/.well-known/oauth-protected-resource'
 const SERVER_PATH = '/.well-known/oauth-authorization-server'
@@ -35,8 +36,8 @@ export function registerOAuthMetadata(
     }))
   serve(SERVER_PATH, () => ({
     issuer: address(),
-    device_authorization_endpoint: `${address()}${DEVICE_PREFIX}/authorize`,
-    token_endpoint: `${address()}${DEVICE_PREFIX}/token`,
+    device_authorization_endpoint: `${address()}${apis.device.prefix}/authorize`,
+    token_endpoint: `${address()}${apis.device.prefix}/token`,
     token_endpoint_auth_methods_supported: ['none'],
     grant_types_supported: [DEVICE_GRANT],
     response_types_supported: [],

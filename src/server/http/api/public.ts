@@ -1,9 +1,9 @@
 // The public API: /api/v1 in the variant that the deployment runs.
 
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { publicInfo } from '../../../contract/description.ts'
+import { type Api, apis } from '../../../contract/apis.ts'
 import type { Operation } from '../../../contract/operation.ts'
-import { PUBLIC_PREFIX, type Variant, variants } from '../../../contract/variants.ts'
+import type { Variant } from '../../../contract/variants.ts'
 import {
   type Directory,
   type InvalidCredential,
@@ -43,17 +43,19 @@ interface KeyContext extends Context {
 }
 
 type Callers = { anyone: undefined; key: KeyContext }
+type PublicApi = (typeof apis)[`public${Variant}`]
 
 export function registerPublicApi(server: FastifyInstance, options: PublicOptions): void {
   const { services, counters, writesPerHour, directory, variant, baseUrl, rateLimit, describeWorkspace } =
     options
+  const api: PublicApi = apis[`public${variant}`]
   const authenticateKey = createAuthenticator(directory.verifyKey, keyMessages)
   const writes = createWriteLimits(writesPerHour, counters)
   const longLists = new LongLists(
     'Too many long lists are being read at the same time. Try again shortly, or read pages with ?limit=1000.',
   )
 
-  const handlers: Handlers<Callers, (typeof variants)[Variant][number]> = {
+  const handlers: Handlers<Callers, PublicApi['operations'][number]> = {
     'workspace.read': ({ workspaceId }) => thenMaybe(directory.getWorkspace(workspaceId), describeWorkspace),
     'tokens.list': async (ctx, page) => {
       const list = await keys.listPage(ctx, page)
@@ -70,11 +72,7 @@ export function registerPublicApi(server: FastifyInstance, options: PublicOption
     'tokens.revoke': (ctx, { id }) => keys.revoke(ctx, id),
     'usage.read': (ctx, { days }) => readUsage(ctx, days),
     // Of the running variant only.
-    'description.read': createOpenApiDocument({
-      ...publicInfo(variant),
-      serverUrl: (baseUrl ?? '') + PUBLIC_PREFIX,
-      operations: variants[variant],
-    }),
+    'description.read': createOpenApiDocument(api, baseUrl),
   }
 
   /** A key may always revoke itself, so that anyone who finds a leaked key can revoke it. */
@@ -86,9 +84,8 @@ export function registerPublicApi(server: FastifyInstance, options: PublicOption
     return thenMaybe(spent, () => ctx)
   }
 
-  mountPreflight(server, variants[variant])
-  registerOperations<Callers, (typeof variants)[Variant]>(server, variants[variant], handlers, {
-    prefix: PUBLIC_PREFIX,
+  mountPreflight(server, api)
+  registerOperations<Callers, PublicApi>(server, api, handlers, {
     baseUrl,
     authenticate(request, reply) {
       const apiKey = bearerToken(request)
@@ -110,7 +107,7 @@ export function registerPublicApi(server: FastifyInstance, options: PublicOption
 }
 
 /** Preflight succeeds for every path, so that a page can read the 404 of one that does not exist. */
-function mountPreflight(server: FastifyInstance, operations: readonly Operation[]): void {
+function mountPreflight(server: FastifyInstance, { name, operations }: Api): void {
   const methods = new Set(operations.flatMap(({ method }) => (method === 'GET' ? ['GET', 'HEAD'] : [method])))
   const allowed = {
     'access-control-allow-methods': [...methods, 'OPTIONS'].join(', '),
@@ -118,7 +115,9 @@ function mountPreflight(server: FastifyInstance, operations: readonly Operation[
       'Authorization, Content-Type, Idempotency-Key, If-None-Match, Traceparent, Tracestate',
     'access-control-max-age': '86400',
   }
-  server.options('/api/*', (_request, reply) => reply.code(204).headers(allowed).send())
+  server.options('/api/*', { config: { surface: name } }, (_request, reply) =>
+    reply.code(204).headers(allowed).send(),
+  )
 }
 
 function requireValid(result: ValidKey | InvalidCredential): void {

@@ -3,6 +3,7 @@
 // route.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import Type from 'typebox'
+import { apis } from '../../../contract/apis.ts'
 import { faults } from '../../../contract/faults.ts'
 import type { ChangeFollower } from '../../directory/change-follower.ts'
 import type { EdgeWorkspaces } from '../../directory/edge-workspaces.ts'
@@ -74,7 +75,7 @@ export function registerThirdPartyEdges(
   server.route({
     method: 'POST',
     url: '/edge/frp/:credential',
-    config: { takesBody: true },
+    config: { takesBody: true, surface: apis.edge.name },
     onRequest: authenticateFrp,
     preValidation: authenticateFrp,
     errorHandler: (error, request, reply) => {
@@ -99,7 +100,7 @@ export function registerThirdPartyEdges(
   server.route({
     method: 'POST',
     url: '/edge/sish/:credential',
-    config: { takesBody: true },
+    config: { takesBody: true, surface: apis.edge.name },
     onRequest: authenticate,
     preValidation: authenticate,
     handler: async (request) => {

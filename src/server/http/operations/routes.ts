@@ -3,6 +3,7 @@
 import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { TObject } from 'typebox'
+import type { ServedApi } from '../../../contract/apis.ts'
 import type {
   Access,
   FileContent,
@@ -23,6 +24,8 @@ import { type Serialize, serializerFor } from './serialize.ts'
 declare module 'fastify' {
   interface FastifyContextConfig {
     operation?: Operation
+    /** The label of its metrics; `pages` if it has none. */
+    surface?: string
     /** A route that is not an operation, and has a body. */
     takesBody?: true
     /** WWW-Authenticate of its 401 responses, if it is not `Bearer`. */
@@ -46,7 +49,6 @@ export type Handlers<C extends Callers, O extends Operation> = {
 }
 
 interface OperationsOptions<C extends Callers> {
-  prefix: string
   /** The public URL of the server, if it is configured. */
   baseUrl: string | undefined
   /** Returns the caller, or throws. Called before the input is read. */
@@ -74,15 +76,15 @@ type AnyHandler = (caller: unknown, input: Record<string, unknown>) => MaybeProm
 
 const JSON_TYPE = 'application/json; charset=utf-8'
 
-export function registerOperations<C extends Callers, const O extends readonly Operation[]>(
+export function registerOperations<C extends Callers, A extends ServedApi>(
   server: FastifyInstance,
-  operations: O,
-  handlers: Handlers<C, O[number]>,
-  { prefix, baseUrl, authenticate, reauthenticate, queue }: OperationsOptions<C>,
+  { name, prefix, operations }: A,
+  handlers: Handlers<C, A['operations'][number]>,
+  { baseUrl, authenticate, reauthenticate, queue }: OperationsOptions<C>,
 ): void {
   // A proxy may remove it from requests; links need it.
   const path = basePath(baseUrl)
-  for (const operation of operations) {
+  for (const operation of operations as readonly Operation[]) {
     const { response, method } = operation
     const handle = (handlers as unknown as Record<string, AnyHandler>)[operation.id]
     if (!handle) throw new Error(`No handler for the operation ${operation.id}.`)
@@ -97,7 +99,7 @@ export function registerOperations<C extends Callers, const O extends readonly O
     server.route({
       method,
       url,
-      config: { operation },
+      config: { operation, surface: name },
       ...(operation.bodyBytesMax && { bodyLimit: operation.bodyBytesMax }),
       exposeHeadRoute: !response.stream,
       onRequest: (request, reply, done) => {

@@ -1,6 +1,6 @@
 // Health and readiness checks for load balancers and supervisors.
 import type { FastifyInstance } from 'fastify'
-import { opsOperations } from '../../../contract/ops.ts'
+import { apis } from '../../../contract/apis.ts'
 import { Fault, readinessFault } from '../../domain/fault.ts'
 import { registerOperations } from '../operations/routes.ts'
 
@@ -14,7 +14,7 @@ interface HealthOptions {
 export function registerHealth(server: FastifyInstance, { isReady, ping }: HealthOptions): void {
   registerOperations(
     server,
-    opsOperations,
+    apis.health,
     {
       'health.read': () => ({ status: 'ok' as const }),
       'readiness.read': async () => {
@@ -25,6 +25,6 @@ export function registerHealth(server: FastifyInstance, { isReady, ping }: Healt
         return { status: 'ready' as const }
       },
     },
-    { prefix: '', baseUrl: undefined, authenticate: async () => undefined },
+    { baseUrl: undefined, authenticate: async () => undefined },
   )
 }

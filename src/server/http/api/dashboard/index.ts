@@ -2,8 +2,7 @@
 // file of this folder has the handlers of one group of operations.
 
 import type { FastifyInstance } from 'fastify'
-import { DASHBOARD_PREFIX, dashboardOperations } from '../../../../contract/dashboard/index.ts'
-import { dashboardInfo } from '../../../../contract/description.ts'
+import { apis } from '../../../../contract/apis.ts'
 import { isLimitedWrite } from '../../../../contract/operation.ts'
 import { requireNavigation, requireSameOrigin } from '../../auth/csrf.ts'
 import { createLoginThrottle } from '../../auth/login-throttle.ts'
@@ -44,15 +43,9 @@ export function registerDashboardApi(server: FastifyInstance, options: Dashboard
     ...memberHandlers(deps),
     ...tunnelHandlers(deps),
     ...webhookHandlers(deps),
-    'description.read': createOpenApiDocument({
-      ...dashboardInfo,
-      serverUrl: (baseUrl ?? '') + DASHBOARD_PREFIX,
-      operations: dashboardOperations,
-      hasWebhooks: true,
-    }),
+    'description.read': createOpenApiDocument(apis.dashboard, baseUrl),
   }
-  registerOperations<Callers, typeof dashboardOperations>(server, dashboardOperations, handlers, {
-    prefix: DASHBOARD_PREFIX,
+  registerOperations<Callers, typeof apis.dashboard>(server, apis.dashboard, handlers, {
     baseUrl,
     async authenticate(request, reply, access) {
       requireSameOrigin(request, baseUrl)
