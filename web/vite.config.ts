@@ -1,11 +1,20 @@
 // Vite configuration of the dashboard: builds web/src into web/dist, which the server serves.
 import react from '@vitejs/plugin-react'
 import { defineConfig } from 'vite'
+import { apis } from '../src/contract/apis.ts'
+
+const { prefix, operations } = apis.dashboard
 
 export default defineConfig({
   root: import.meta.dirname,
   // Relative to <base>, which the server fills in, so that one build works under any path prefix.
   base: './',
+  define: {
+    API_PREFIX: JSON.stringify(prefix),
+    ROUTES: JSON.stringify(
+      Object.fromEntries(operations.map(({ id, method, path }) => [id, `${method} ${path}`])),
+    ),
+  },
   plugins: [
     react(),
     {

@@ -1,66 +1,11 @@
-// Method and path of every operation. The compiler checks them against the contract, of which only types are
-// imported: its schemas would be larger than the rest of the bundle.
-import type { dashboardOperations } from '../../src/contract/dashboard/index.ts'
+// Method and path of every operation, and the prefix of the API. The build (web/vite.config.ts) fills them in
+// from the contract, of which the dashboard imports only types: its schemas would be larger than the rest.
+import type { apis } from '../../src/contract/apis.ts'
 
-export type DashboardOperation = (typeof dashboardOperations)[number]
+export type DashboardOperation = (typeof apis.dashboard.operations)[number]
 
-export const routes = {
-  'sign-in.options': 'GET /sign-in',
-  'sign-in.password': 'POST /sign-in',
-  'sign-in.code': 'POST /sign-in/code',
-  'sign-in.sso': 'POST /sign-in/sso',
-  'sign-in.return': 'GET /sign-in/sso/return',
-  'sign-in.request-reset': 'POST /sign-in/forgot-password',
-  'links.read': 'POST /links/read',
-  'links.redeem': 'POST /links/redeem',
-  'session.read': 'GET /session',
-  'session.end': 'POST /sign-out',
-  'session.end-all': 'DELETE /account/sessions',
-  'account.rename': 'POST /account/name',
-  'account.password': 'POST /account/password',
-  'account.sessions': 'GET /account/sessions',
-  'account.end-session': 'DELETE /account/sessions/{id}',
-  'two-factor.begin': 'POST /account/two-factor',
-  'two-factor.confirm': 'POST /account/two-factor/confirm',
-  'two-factor.disable': 'POST /account/two-factor/disable',
-  'workspace.read': 'GET /workspaces/{workspace}',
-  'workspaces.create': 'POST /workspaces',
-  'settings.rename': 'POST /workspaces/{workspace}/name',
-  'settings.archive': 'POST /workspaces/{workspace}/archive',
-  'settings.policy': 'POST /workspaces/{workspace}/policy',
-  'keys.list': 'GET /workspaces/{workspace}/keys',
-  'keys.create': 'POST /workspaces/{workspace}/keys',
-  'keys.revoke': 'DELETE /workspaces/{workspace}/keys/{id}',
-  'keys.rotate': 'POST /workspaces/{workspace}/keys/{id}/rotate',
-  'notices.list': 'GET /workspaces/{workspace}/notices',
-  'quotas.read': 'GET /workspaces/{workspace}/quotas',
-  'devices.read': 'POST /devices/read',
-  'devices.approve': 'POST /workspaces/{workspace}/devices',
-  'devices.deny': 'POST /devices/deny',
-  'usage.read': 'GET /workspaces/{workspace}/usage',
-  'audit.list': 'GET /workspaces/{workspace}/audit',
-  'audit.export': 'POST /workspaces/{workspace}/audit/export',
-  'tunnels.list': 'GET /workspaces/{workspace}/tunnels',
-  'tunnels.close': 'DELETE /workspaces/{workspace}/tunnels/{id}',
-  'edges.list': 'GET /workspaces/{workspace}/edges',
-  'names.list': 'GET /workspaces/{workspace}/names',
-  'names.reserve': 'POST /workspaces/{workspace}/names',
-  'names.release': 'DELETE /workspaces/{workspace}/names/{name}',
-  'names.set-access': 'POST /workspaces/{workspace}/names/{name}/access',
-  'webhooks.list': 'GET /workspaces/{workspace}/webhooks',
-  'webhooks.create': 'POST /workspaces/{workspace}/webhooks',
-  'webhooks.update': 'POST /workspaces/{workspace}/webhooks/{id}',
-  'webhooks.delete': 'DELETE /workspaces/{workspace}/webhooks/{id}',
-  'webhooks.rotate': 'POST /workspaces/{workspace}/webhooks/{id}/secret',
-  'webhooks.test': 'POST /workspaces/{workspace}/webhooks/{id}/test',
-  'webhooks.deliveries': 'GET /workspaces/{workspace}/webhooks/{id}/deliveries',
-  'webhooks.delivery': 'GET /workspaces/{workspace}/webhooks/{id}/deliveries/{position}',
-  'webhooks.resend': 'POST /workspaces/{workspace}/webhooks/{id}/deliveries/{position}/resend',
-  'members.list': 'GET /workspaces/{workspace}/members',
-  'members.set-role': 'POST /workspaces/{workspace}/members/{id}',
-  'members.remove': 'DELETE /workspaces/{workspace}/members/{id}',
-  'members.leave': 'DELETE /workspaces/{workspace}/membership',
-  'invitations.create': 'POST /workspaces/{workspace}/invitations',
-  'invitations.revoke': 'DELETE /workspaces/{workspace}/invitations/{id}',
-  'description.read': 'GET /openapi.json',
-} as const satisfies { [O in DashboardOperation as O['id']]: `${O['method']} ${O['path']}` }
+declare const ROUTES: { [O in DashboardOperation as O['id']]: `${O['method']} ${O['path']}` }
+declare const API_PREFIX: string
+
+export const routes = ROUTES
+export const apiPrefix = API_PREFIX

@@ -1,9 +1,11 @@
 // Base path of the dashboard, the URLs derived from it, and navigation state in browser storage.
+import { apiPrefix } from './api-routes.ts'
+
 const base = new URL(document.baseURI)
 
 /** `''`, or a path such as `/adit` that a reverse proxy strips; routes are relative to it. */
 export const prefix = base.pathname.replace(/\/+$/, '')
-export const apiRoot = `${prefix}/dashboard/api`
+export const apiRoot = prefix + apiPrefix
 export const docsUrl = `${prefix}/docs`
 export const serverUrl = `${base.origin}${prefix}`
 
