@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { sql } from 'kysely'
 import Value from 'typebox/value'
-import { type EventType, eventBody } from '../../../src/contract/events.ts'
+import { type EventType, eventBody, events, eventTypes } from '../../../src/contract/events.ts'
 import { MINUTE_MS } from '../../../src/lib/time.ts'
 import type { Services } from '../../../src/server/domain/context.ts'
 import { recordEvent, recordEvents, type WorkspaceEvent } from '../../../src/server/domain/events/record.ts'
@@ -23,6 +23,13 @@ const renamed = (workspaceId: string, name: string): WorkspaceEvent => ({
   type: 'workspace.updated',
   data: { changes: { name: ['before', name] }, actor: { kind: 'operator', id: 'test', name: null } },
 })
+
+/** A copy with one more field in each object, except in `changes`, which may have any. */
+function withUndeclared(value: unknown, name?: string): unknown {
+  if (typeof value !== 'object' || value === null || name === 'changes') return value
+  const parts = Object.entries(value).map(([member, part]) => [member, withUndeclared(part, member)])
+  return { ...Object.fromEntries(parts), undeclared: 'internal' }
+}
 
 /** When all of them have a position, which the server assigns. */
 async function queueOf(services: Services, endpointId: string) {
@@ -79,6 +86,28 @@ for (const engine of engines) {
     )
     assert.deepEqual(await deliveriesOf(services, others), [])
     assert.deepEqual(await deliveriesOf(services, disabled), [])
+  })
+
+  test(`${engine}: a field that the schema of an event does not declare is not sent, in any event`, async () => {
+    const server = await serving
+    const { services } = server
+    const { workspace } = await addWorkspace(server, 'undeclared')
+    const endpoint = await addEndpoint(services, workspace.id)
+    const recorded = eventTypes.map((type) => ({
+      workspaceId: workspace.id,
+      type,
+      data: withUndeclared(events[type].example),
+    }))
+    await services.store.transaction((tx) => recordEvents(tx, services, recorded as WorkspaceEvent[]))
+    const queued = await queueOf(services, endpoint)
+    assert.deepEqual(
+      queued.map(({ type, body }) => [type, body]),
+      queued.map(({ body: { timestamp } }, index) => {
+        const type = eventTypes[index] as EventType
+        return [type, { type, timestamp, workspace: 'undeclared', data: events[type].example }]
+      }),
+    )
+    assert.equal(queued.length, eventTypes.length)
   })
 
   test(`${engine}: concurrent events of several workspaces get consecutive positions`, async () => {

@@ -1,6 +1,7 @@
 // Events of a workspace, for its webhooks. They are written to the queues of its endpoints in the transaction
 // of the change: there is an event if and only if the change was committed.
-import type { EventData, EventType } from '../../../contract/events.ts'
+import type { TSchema } from 'typebox'
+import { events as definitions, type EventData, type EventType } from '../../../contract/events.ts'
 import type { Role } from '../../store/accounts/members.ts'
 import type { Tx } from '../../store/engine/store.ts'
 import { type EventReceiver, insertDeliveries, listReceivers } from '../../store/webhooks/events.ts'
@@ -46,11 +47,33 @@ export async function insertEvents(
   const deliveries = events.flatMap(({ workspaceId, type, data }) => {
     const wanting = byWorkspace.get(workspaceId)?.filter((receiver) => wants(receiver, type)) ?? []
     if (wanting.length === 0) return []
-    const body = { type, timestamp: isoOf(created_at), workspace: wanting[0]?.slug, data }
-    const event = { event_id: services.ids('evt'), type, body: JSON.stringify(body), created_at }
+    const body = serializeEvent(type, { data, workspace: wanting[0]?.slug, at: created_at })
+    const event = { event_id: services.ids('evt'), type, body, created_at }
     return wanting.map(({ id }) => ({ ...event, id: services.ids('dlv'), endpoint_id: id }))
   })
   await insertDeliveries(tx, deliveries)
+}
+
+interface Occurrence {
+  data: unknown
+  workspace: string | undefined
+  at: number
+}
+
+/** The body of a delivery, with the fields that the contract declares and no others. */
+export const serializeEvent = (type: EventType, { data, workspace, at }: Occurrence): string =>
+  JSON.stringify({ type, timestamp: isoOf(at), workspace, data: pickDeclared(definitions[type].data, data) })
+
+/** What a schema declares of a value. An object without declared properties may have any. */
+function pickDeclared(
+  { properties }: TSchema & { properties?: Record<string, TSchema> },
+  value: unknown,
+): unknown {
+  if (!properties) return value
+  const parts = value as Record<string, unknown>
+  return Object.fromEntries(
+    Object.entries(properties).map(([name, schema]) => [name, pickDeclared(schema, parts[name])]),
+  )
 }
 
 const wants = ({ events }: EventReceiver, type: EventType) => events === null || events.includes(`,${type},`)
@@ -78,14 +101,12 @@ export const recordInvitation = (
   tx: Tx,
   services: EventServices,
   { workspaceId, actor, invitation }: { workspaceId: string; actor: Actor; invitation: Invitation },
-): Promise<void> => {
-  const { id, email, role, expiresAt } = invitation
-  return recordEvent(tx, services, {
+): Promise<void> =>
+  recordEvent(tx, services, {
     workspaceId,
     type: 'member.invited',
-    data: { invitation: { id, email, role, expiresAt }, actor: eventActor(actor) },
+    data: { invitation, actor: eventActor(actor) },
   })
-}
 
 /** A change of a workspace and its settings. */
 export const recordUpdate = (

@@ -14,7 +14,7 @@ import { assignPositions } from '../../store/webhooks/positions.ts'
 import type { EndpointRow } from '../../store/webhooks/queue.ts'
 import { getWorkspace } from '../../store/workspaces.ts'
 import type { MemberContext } from '../context.ts'
-import { eventActor } from '../events/record.ts'
+import { eventActor, serializeEvent } from '../events/record.ts'
 import { Fault } from '../fault.ts'
 import { isoOf, isoOrNull } from '../timestamps.ts'
 import { audit, withEndpoint } from './endpoints.ts'
@@ -73,7 +73,7 @@ export const sendTestEvent = (ctx: MemberContext, id: string) =>
     const { slug } = await getWorkspace(tx, ctx.workspaceId)
     const type = 'webhook.test'
     const data = { actor: eventActor(ctx.actor) }
-    const body = JSON.stringify({ type, timestamp: isoOf(ctx.clock()), workspace: slug, data })
+    const body = serializeEvent(type, { data, workspace: slug, at: ctx.clock() })
     await audit(tx, ctx, 'webhook.tested', endpoint)
     return enqueue(tx, ctx, endpoint, { event_id: ctx.ids('evt'), type, body })
   })
