@@ -1,5 +1,7 @@
 // Fields that are shared by several operations.
+
 import Type, { type TSchemaOptions } from 'typebox'
+import { DNS_LABEL_CHARS_MAX, TEXT_CHARS_MAX, USAGE_DAYS } from './limits.ts'
 import { DISPLAY_NAME, DISPLAY_TEXT } from './text.ts'
 
 /** The error message for a value that does not match the pattern. */
@@ -37,7 +39,7 @@ export const Count = (description?: string) =>
 /** Displayed text. Characters that could break a line or a terminal, or mislead readers, are rejected. */
 const DisplayText = (options: TSchemaOptions = {}) =>
   Type.String({
-    maxLength: 80,
+    maxLength: TEXT_CHARS_MAX,
     pattern: DISPLAY_TEXT,
     ...options,
     ...rule('must be well-formed text without control or invisible characters'),
@@ -45,7 +47,8 @@ const DisplayText = (options: TSchemaOptions = {}) =>
 
 export const Label = DisplayText({
   description:
-    'At most 80 characters (Unicode code points), without control, bidirectional or invisible characters.',
+    `At most ${TEXT_CHARS_MAX} characters (Unicode code points), without control, bidirectional or invisible ` +
+    'characters.',
   examples: ['ci'],
 })
 
@@ -56,7 +59,7 @@ export const SearchText = DisplayText
 const DisplayName = (options: TSchemaOptions) =>
   Type.String({
     minLength: 1,
-    maxLength: 80,
+    maxLength: TEXT_CHARS_MAX,
     pattern: DISPLAY_NAME,
     ...options,
     ...rule('must not be blank'),
@@ -94,10 +97,20 @@ const emailPattern = new RegExp(EMAIL)
 
 export const isEmail = (text: string): boolean => text.length <= EMAIL_CHARS_MAX && emailPattern.test(text)
 
+/** How many days of usage are read. */
+export const UsageDays = Type.Optional(
+  Type.Integer({
+    minimum: 1,
+    maximum: USAGE_DAYS.max,
+    default: USAGE_DAYS.default,
+    description: 'Number of days, including today.',
+  }),
+)
+
 /** A DNS label (RFC 1123), because it is part of the host names of tunnels. */
 export const Slug = Type.String({
   minLength: 1,
-  maxLength: 63,
+  maxLength: DNS_LABEL_CHARS_MAX,
   pattern: '^[a-z0-9]([a-z0-9-]*[a-z0-9])?$',
   description: 'Short identifier of the workspace; a DNS label.',
   examples: ['acme'],

@@ -1,5 +1,6 @@
 // Rules for displayed text such as names and labels, for every field and every source: no control characters,
 // no bidirectional controls, nothing invisible, so that the displayed text is the stored text.
+import { TEXT_CHARS_MAX } from './limits.ts'
 
 // Default_Ignorable_Code_Point is Unicode's set of invisible characters: bidirectional controls, zero-width
 // characters, variation selectors, fillers, tags. U+FFF9 to U+FFFB (interlinear annotations) are invisible
@@ -56,7 +57,7 @@ function keepAllowed(text: string): string {
 
 /** A name on one line that no mail client turns into a link: `evil.example` becomes `evil example`. */
 export const withoutLinks = (name: string): string =>
-  cleanText(name.normalize('NFKC'), 80)
+  cleanText(name.normalize('NFKC'), TEXT_CHARS_MAX)
     .replace(/[.:/\\@\u3002]+(?=\S)/gu, ' ')
     .trim()
 

@@ -235,6 +235,14 @@ test('the client and the edge SDK import no package at run time, and of other pa
   }
 })
 
+test('of the contract, the dashboard imports types and limits: its bundle would have all schemas', () => {
+  const files = globSync('web/src/**/*.{ts,tsx}', { cwd: root })
+  assert.ok(files.length > 50)
+  for (const file of files)
+    for (const [statement] of readFileSync(join(root, file), 'utf8').matchAll(/^import .*\/contract\/.*$/gm))
+      assert.match(statement, /^import type |\/contract\/limits\.ts'$/, file)
+})
+
 test('imports have no cycles', () => {
   const targets = new Map<string, string[]>()
   for (const { file, to, ours } of imports()) if (ours) targets.set(file, [...(targets.get(file) ?? []), to])

@@ -1,4 +1,5 @@
 // Flags and help text that several commands share.
+import { TEXT_CHARS_MAX } from '../../contract/limits.ts'
 
 /** Options of every command that calls the API. */
 export const apiOptions = {
@@ -10,7 +11,10 @@ export const API_ACCESS =
   'Uses the server and API key from ADIT_URL and ADIT_API_KEY, or from the profile that `adit ' +
   'login` saved. Flags override the environment, which overrides the profile.'
 
-export const labelOption = { value: '<text>', summary: 'what the key is for, up to 80 characters' } as const
+export const labelOption = {
+  value: '<text>',
+  summary: `what the key is for, up to ${TEXT_CHARS_MAX} characters`,
+} as const
 
 export const yesOption = { summary: 'do not ask for confirmation' } as const
 

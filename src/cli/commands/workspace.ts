@@ -1,4 +1,5 @@
 // Commands for the members of a workspace. They call the API.
+import { USAGE_DAYS } from '../../contract/limits.ts'
 import { type Command, command } from '../command.ts'
 import { API_ACCESS, apiOptions, labelOption, yesOption } from './options.ts'
 
@@ -94,7 +95,7 @@ export const workspaceCommands: readonly Command[] = [
         'time; a tunnel event is a tunnel that was opened, closed or rejected.\n\n' +
         API_ACCESS,
       options: {
-        days: { value: '<number>', summary: 'how many days, 1 to 365 (default: 30)' },
+        days: { value: '<number>', summary: `how many days, 1 to ${USAGE_DAYS.max} (default: ${USAGE_DAYS.default})` },
         ...apiOptions,
       },
     },

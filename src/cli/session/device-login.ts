@@ -1,7 +1,9 @@
 // Sign-in with the browser: the device authorization grant (RFC 8628) of the server. The user approves in the
 // dashboard, and this machine gets an API key of its own.
+
 import { hostname } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { TEXT_CHARS_MAX } from '../../contract/limits.ts'
 import { cleanText } from '../../contract/text.ts'
 import { ResponseTooLarge, readText } from '../../lib/net/response-text.ts'
 import { messageLine } from '../../lib/net/untrusted-text.ts'
@@ -15,7 +17,6 @@ import { openBrowser } from './open-browser.ts'
 const CLIENT = 'adit-cli'
 const GRANT = 'urn:ietf:params:oauth:grant-type:device_code'
 const TIMEOUT_MS = 10_000
-const NAME_CHARS_MAX = 80
 /** What `slow_down` adds, by the RFC. */
 const SLOWER_MS = 5_000
 /** Limits on what a server may ask for. */
@@ -81,7 +82,7 @@ function invitation(url: string, page: URL): Text[] {
 type Codes = Awaited<ReturnType<typeof start>>
 
 async function start(url: string, signal: AbortSignal) {
-  const name = cleanText(hostname(), NAME_CHARS_MAX)
+  const name = cleanText(hostname(), TEXT_CHARS_MAX)
   const reply = await post(`${url}/device/authorize`, { client_id: CLIENT, device_name: name }, signal)
   if (reply.status !== 200) throw toError(reply)
   const { device_code: deviceCode, user_code: userCode, verification_uri_complete: page } = reply.body

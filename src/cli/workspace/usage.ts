@@ -1,5 +1,6 @@
 // `adit usage`: totals and a bar chart by day. If the days do not fit on a screen, several share a bar.
 import type { Client, Count } from '../../client/index.ts'
+import { USAGE_DAYS } from '../../contract/limits.ts'
 import { type ApiInput, withApi } from '../api.ts'
 import { formatBytes } from '../bytes.ts'
 import { UsageError } from '../errors.ts'
@@ -15,7 +16,7 @@ interface Day {
 }
 
 export async function show(input: ApiInput & { days: string | undefined }, io: Io): Promise<void> {
-  const days = input.days === undefined ? 30 : readDays(input.days)
+  const days = input.days === undefined ? USAGE_DAYS.default : readDays(input.days)
   const usage = await withApi(input, (client) => client.usage.read({ days }))
   const series = usage.series.map((entry): Day => {
     const { day, bytes, totalBytes } = entry as { day: string; bytes?: Count; totalBytes?: Count }
@@ -51,7 +52,8 @@ function totals(usage: Usage, io: Io): [name: string, value: string][] {
 
 function readDays(text: string): number {
   const days = /^\d{1,3}$/.test(text) ? Number(text) : 0
-  if (days < 1 || days > 365) throw new UsageError(`Invalid --days "${text}" (expected 1–365).`)
+  if (days < 1 || days > USAGE_DAYS.max)
+    throw new UsageError(`Invalid --days "${text}" (expected 1–${USAGE_DAYS.max}).`)
   return days
 }
 

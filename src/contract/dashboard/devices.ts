@@ -1,11 +1,13 @@
 // Approval of sign-ins from a terminal, on the page /device.
+
 import Type from 'typebox'
 import { Instant, IntegerOrNull, Slug, TextOrNull, UtcTimestamp, WorkspaceName } from '../fields.ts'
+import { USER_CODE_CHARS_MAX } from '../limits.ts'
 import { operation, READS_ONLY, STRICT } from '../operation.ts'
 import { InWorkspace } from './members.ts'
 
 const UserCode = Type.String({
-  pattern: '^[A-Za-z -]{8,20}$',
+  pattern: `^[A-Za-z -]{8,${USER_CODE_CHARS_MAX}}$`,
   examples: ['BCDF-GHJK'],
   'x-rule': 'must be the eight letters that the terminal shows',
 })

@@ -1,10 +1,10 @@
 // Creating a workspace, and its settings: name, policy, archiving.
+
 import Type from 'typebox'
 import { Instant, Slug, WorkspaceName } from '../fields.ts'
+import { KEY_DAYS_MAX } from '../limits.ts'
 import { operation, STRICT } from '../operation.ts'
 import { InWorkspace } from './members.ts'
-
-export const KEY_DAYS_MAX = 3_650
 
 export const Policy = Type.Object({
   /** A key that is created without an expiry gets this lifetime. */

@@ -1,10 +1,10 @@
 // Signing in: with a password and a two-factor code, with an identity provider, or with an invitation or
 // reset link.
+
 import Type from 'typebox'
 import { Email, Slug, TextOrNull, UserName, WorkspaceName } from '../fields.ts'
+import { CODE_CHARS, PASSWORD_CHARS } from '../limits.ts'
 import { operation, READS_ONLY } from '../operation.ts'
-
-export const PASSWORD_CHARS = { min: 8, max: 128 } as const
 
 /** An existing password; the rules of `NewPassword` do not apply to it. */
 export const Password = Type.String({ maxLength: 1_000 })
@@ -12,7 +12,7 @@ export const Password = Type.String({ maxLength: 1_000 })
 export const NewPassword = Type.String({ minLength: PASSWORD_CHARS.min, maxLength: PASSWORD_CHARS.max })
 
 export const Code = Type.String({
-  pattern: '^[0-9A-Za-z -]{6,20}$',
+  pattern: `^[0-9A-Za-z -]{${CODE_CHARS.min},${CODE_CHARS.max}}$`,
   examples: ['492039'],
   'x-rule': 'must be a six-digit code of the authenticator app, or a recovery code',
 })

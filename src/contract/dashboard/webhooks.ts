@@ -1,20 +1,20 @@
 // Webhook endpoints of a workspace, and the log of deliveries to them.
+
 import Type from 'typebox'
 import { type Overlap, overlaps } from '../../lib/credentials/rotation.ts'
 import { type EventType, eventTypes } from '../events.ts'
 import { Id, Instant, InstantOrNull, IntegerOrNull, Label, TextOrNull } from '../fields.ts'
+import { WEBHOOK_URL_CHARS_MAX } from '../limits.ts'
 import { operation, STRICT } from '../operation.ts'
 import { InWorkspace } from './members.ts'
 
-export const ENDPOINTS_MAX = 10
-const URL_CHARS_MAX = 1_000
 const DELIVERIES_PER_PAGE_MAX = 100
 
 const Url = Type.String({
-  maxLength: URL_CHARS_MAX,
+  maxLength: WEBHOOK_URL_CHARS_MAX,
   pattern: '^https?://[^\\s\\p{Cc}\\p{Cs}]+$',
   examples: ['https://hooks.example.com/adit'],
-  'x-rule': `must be an https URL of at most ${URL_CHARS_MAX} characters`,
+  'x-rule': `must be an https URL of at most ${WEBHOOK_URL_CHARS_MAX} characters`,
 })
 
 const wanted = eventTypes.filter((type) => type !== 'webhook.test')

@@ -1,6 +1,6 @@
 // A workspace in the dashboard: its details and usage.
 import Type from 'typebox'
-import { Count, HostName, Instant, InstantOrNull, Slug, TextOrNull, WorkspaceName } from '../fields.ts'
+import { Count, HostName, Instant, InstantOrNull, Slug, TextOrNull, UsageDays, WorkspaceName } from '../fields.ts'
 import { operation } from '../operation.ts'
 import { InWorkspace, Role } from './members.ts'
 import { Policy } from './settings.ts'
@@ -46,7 +46,7 @@ const readUsage = operation({
   summary: 'Get usage',
   params: Type.Object(InWorkspace),
   query: Type.Object({
-    days: Type.Optional(Type.Integer({ minimum: 1, maximum: 365, default: 30 })),
+    days: UsageDays,
   }),
   response: {
     status: 200,

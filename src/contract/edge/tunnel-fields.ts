@@ -1,6 +1,8 @@
 // Fields of open tunnels, as edges claim and report them.
+
 import Type, { type Static } from 'typebox'
 import { Slug, TokenId, UtcTimestamp } from '../fields.ts'
+import { DNS_LABEL_CHARS_MAX } from '../limits.ts'
 import { AllowedNetworks } from './access-rules.ts'
 
 /** The audit log of what edges send: facts, many times a second. Only the operator and members act. */
@@ -22,7 +24,7 @@ export const TunnelId = Type.String({
 /** One label under the tunnel domain of the workspace. */
 export const TunnelName = Type.String({
   minLength: 1,
-  maxLength: 63,
+  maxLength: DNS_LABEL_CHARS_MAX,
   pattern: '^[a-z0-9]([a-z0-9-]*[a-z0-9])?$',
   description: 'Name of the tunnel; a DNS label.',
   examples: ['my-app'],

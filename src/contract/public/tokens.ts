@@ -1,7 +1,9 @@
 // API keys: listing in both variants, creation and revocation in variant A. On the wire a key is called
 // `token`.
+
 import Type from 'typebox'
 import { Instant, InstantOrNull, Label, TokenId } from '../fields.ts'
+import { KEYS_PER_PAGE_MAX } from '../limits.ts'
 import { operation } from '../operation.ts'
 
 const ApiKey = Type.Object(
@@ -35,7 +37,11 @@ export const listTokens = operation({
     'and has no `ETag`. With `limit`, follow the `Link` header with `rel="next"` until there is none.',
   query: Type.Object({
     limit: Type.Optional(
-      Type.Integer({ minimum: 1, maximum: 1000, description: 'Maximum number of keys per page.' }),
+      Type.Integer({
+        minimum: 1,
+        maximum: KEYS_PER_PAGE_MAX,
+        description: 'Maximum number of keys per page.',
+      }),
     ),
     cursor: Type.Optional(
       Type.String({

@@ -1,6 +1,6 @@
 // Usage over a range of UTC days, in both variants.
 import Type, { type TSchema } from 'typebox'
-import { Count, Instant, InstantOrNull } from '../fields.ts'
+import { Count, Instant, InstantOrNull, UsageDays } from '../fields.ts'
 import { operation } from '../operation.ts'
 
 const day = { ...Instant, description: 'Start of the UTC day.', examples: ['2026-11-15T00:00:00.000Z'] }
@@ -63,14 +63,7 @@ const read = <T extends TSchema>(schema: T, example: unknown) =>
       'Returns the totals and a series per UTC day of the last `days` days, including today. Integers are ' +
       'exact and may exceed 2^53, so parse them as 64-bit integers.',
     query: Type.Object({
-      days: Type.Optional(
-        Type.Integer({
-          minimum: 1,
-          maximum: 365,
-          default: 30,
-          description: 'Number of days, including today.',
-        }),
-      ),
+      days: UsageDays,
     }),
     response: { status: 200, description: 'Totals and daily series.', schema, example },
     faults: [],

@@ -5,7 +5,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { Webhook } from 'standardwebhooks'
-import { ENDPOINTS_MAX } from '../../../src/contract/dashboard/webhooks.ts'
+import { WEBHOOKS_MAX } from '../../../src/contract/limits.ts'
 import { DAY_MS } from '../../../src/lib/time.ts'
 import { createKey } from '../../../src/server/domain/keys/lifecycle.ts'
 import { addMember } from '../../support/accounts/users.ts'
@@ -144,7 +144,7 @@ for (const engine of engines) {
       assert.equal((await ann.post(WEBHOOKS, body)).status, 400, JSON.stringify(body))
     const url = 'https://hooks.example.com'
     const ids: string[] = []
-    for (let count = 0; count < ENDPOINTS_MAX; count++) ids.push((await ann.post(WEBHOOKS, { url })).json.id)
+    for (let count = 0; count < WEBHOOKS_MAX; count++) ids.push((await ann.post(WEBHOOKS, { url })).json.id)
     const full = await ann.post(WEBHOOKS, { url })
     assert.equal(full.status, 409)
     assert.match(full.json.message, /10 webhook endpoints/)

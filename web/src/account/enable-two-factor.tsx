@@ -1,7 +1,9 @@
 // Dialog that enables two-factor authentication: password, secret and recovery codes, first code.
+
 import { Anchor, Button, Group, Modal, Stack, Text, TextInput } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { type FormEvent, useEffect, useRef, useState } from 'react'
+import { CODE_CHARS } from '../../../src/contract/limits.ts'
 import { call, type Output } from '../api.ts'
 import { CopyBlock } from '../components/copy.tsx'
 import { ErrorAlert } from '../components/lists/query-states.tsx'
@@ -88,8 +90,8 @@ function ConfirmStep({ setup, onDone, onCancel }: ConfirmStepProps) {
             inputMode="numeric"
             autoComplete="one-time-code"
             required
-            minLength={6}
-            maxLength={20}
+            minLength={CODE_CHARS.min}
+            maxLength={CODE_CHARS.max}
             className="tabular"
             value={code}
             onChange={(event) => setCode(event.currentTarget.value)}

@@ -1,6 +1,7 @@
 import { Button, Group, Stack, TextInput } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
+import { TEXT_CHARS_MAX } from '../../../src/contract/limits.ts'
 import { call } from '../api.ts'
 import { ErrorAlert } from '../components/lists/query-states.tsx'
 import { Section } from '../components/section.tsx'
@@ -29,7 +30,7 @@ export function Name() {
           <TextInput
             label="Name"
             required
-            maxLength={80}
+            maxLength={TEXT_CHARS_MAX}
             autoComplete="name"
             value={name}
             onChange={(event) => setName(event.currentTarget.value)}

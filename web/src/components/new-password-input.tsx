@@ -1,9 +1,10 @@
 // Input for a new password, with a live hint about its length.
+
 import { PasswordInput } from '@mantine/core'
+import { PASSWORD_CHARS } from '../../../src/contract/limits.ts'
 import { codePointLength, tooManyCharacters } from '../format.ts'
 
-const MIN_LENGTH = 8
-const MAX_LENGTH = 128
+const { min: MIN_LENGTH, max: MAX_LENGTH } = PASSWORD_CHARS
 
 export const isPasswordLength = (password: string): boolean =>
   codePointLength(password) >= MIN_LENGTH && codePointLength(password) <= MAX_LENGTH

@@ -1,9 +1,11 @@
 // The page /device: approves the sign-in of a terminal, `adit login`. A code in the URL only fills in the
 // form.
+
 import { Button, Skeleton, Stack, TextInput } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
 import { useSearchParams } from 'wouter'
+import { USER_CODE_CHARS_MAX } from '../../../src/contract/limits.ts'
 import { ApiError } from '../api-error.ts'
 import { LoadError } from '../components/lists/query-states.tsx'
 import { deviceQuery, sessionQuery } from '../queries.ts'
@@ -55,7 +57,7 @@ function EnterCode({ rejected = '', onSubmit }: EnterCodeProps) {
             autoCorrect="off"
             spellCheck={false}
             required
-            maxLength={20}
+            maxLength={USER_CODE_CHARS_MAX}
             autoFocus
             className="tabular"
             value={code}

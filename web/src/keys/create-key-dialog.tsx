@@ -1,7 +1,9 @@
 // Dialog that creates an API key, then shows it once.
+
 import { Button, Group, Modal, Stack, Text, TextInput } from '@mantine/core'
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
+import { TEXT_CHARS_MAX } from '../../../src/contract/limits.ts'
 import { call, type Output } from '../api.ts'
 import { ErrorAlert } from '../components/lists/query-states.tsx'
 import { codePointLength, tooManyCharacters } from '../format.ts'
@@ -9,8 +11,6 @@ import { invalidateWorkspace, workspaceQuery } from '../queries.ts'
 import { useWorkspace } from '../session.tsx'
 import { CreatedKeyDialog } from './created-key-dialog.tsx'
 import { ExpiryField, NEVER, toExpiresAt } from './expiry-field.tsx'
-
-const LABEL_MAX = 80
 
 interface CreateKeyDialogProps {
   opened: boolean
@@ -45,7 +45,7 @@ export function CreateKeyDialog({ opened, onClose, onDone }: CreateKeyDialogProp
     onClose()
   }
   const length = codePointLength(label.trim())
-  const isTooLong = length > LABEL_MAX
+  const isTooLong = length > TEXT_CHARS_MAX
   const submit = (event: FormEvent) => {
     event.preventDefault()
     if (!isTooLong) create.mutate()
@@ -62,7 +62,7 @@ export function CreateKeyDialog({ opened, onClose, onDone }: CreateKeyDialogProp
               autoComplete="off"
               value={label}
               onChange={(event) => setLabel(event.currentTarget.value)}
-              error={isTooLong && tooManyCharacters(length - LABEL_MAX)}
+              error={isTooLong && tooManyCharacters(length - TEXT_CHARS_MAX)}
               inputWrapperOrder={['label', 'description', 'input', 'error']}
             />
             <Text
@@ -71,7 +71,7 @@ export function CreateKeyDialog({ opened, onClose, onDone }: CreateKeyDialogProp
               ta="right"
               className="tabular"
             >
-              {length} / {LABEL_MAX}
+              {length} / {TEXT_CHARS_MAX}
             </Text>
             <ExpiryField daysMax={workspace?.policy.keyDaysMax ?? null} value={expiry} onChange={setExpiry} />
             <ErrorAlert error={create.error} />

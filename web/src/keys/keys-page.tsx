@@ -1,9 +1,11 @@
 // API keys of a workspace. Members see them; admins and owners create and revoke them.
+
 import { Button, Group, SegmentedControl, Text } from '@mantine/core'
 import { useDebouncedValue } from '@mantine/hooks'
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query'
 import { useRef, useState } from 'react'
 import { useSearchParams } from 'wouter'
+import { TEXT_CHARS_MAX } from '../../../src/contract/limits.ts'
 import { LoadMoreButton } from '../components/lists/load-more-button.tsx'
 import { EmptyState, NoMatchYet, QueryResult, SkeletonRows } from '../components/lists/query-states.tsx'
 import { SearchInput } from '../components/lists/search-input.tsx'
@@ -26,11 +28,10 @@ const filters = Object.entries(filterLabels).map(([value, label]) => ({ value: v
 const DEFAULT_FILTER: KeyFilter = 'active'
 
 const SEARCH_DELAY_MS = 250
-const SEARCH_MAX = 80
 
 /** A key that is pasted here must not get into a URL, so only its last four characters are sent. */
 const searchTerm = (typed: string) =>
-  typed.trim().startsWith('adit_') ? typed.trim().slice(-4) : typed.trim().slice(0, SEARCH_MAX)
+  typed.trim().startsWith('adit_') ? typed.trim().slice(-4) : typed.trim().slice(0, TEXT_CHARS_MAX)
 
 export function KeysPage() {
   const { slug, name, role, canManage } = useWorkspace()

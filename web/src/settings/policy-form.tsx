@@ -1,7 +1,9 @@
 // The policy of a workspace: rules for API keys and sign-in.
+
 import { Button, Checkbox, Group, Radio, Stack, TextInput } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
+import { KEY_DAYS_MAX } from '../../../src/contract/limits.ts'
 import { call, type Output } from '../api.ts'
 import { ErrorAlert } from '../components/lists/query-states.tsx'
 import { Section } from '../components/section.tsx'
@@ -16,8 +18,6 @@ interface PolicyFormProps {
   /** Whether this server lets API keys manage keys at all. */
   isVariantA: boolean
 }
-
-const DAYS_MAX = 3_650
 
 const formatDays = ({ keyDaysMax }: Policy) => String(keyDaysMax ?? '')
 
@@ -49,10 +49,10 @@ export function PolicyForm({ policy: saved, isVariantA }: PolicyFormProps) {
       return invalidateWorkspace(slug, 'details')
     },
   })
-  const isDays = days === '' || (/^\d{1,4}$/.test(days) && Number(days) >= 1 && Number(days) <= DAYS_MAX)
+  const isDays = days === '' || (/^\d{1,4}$/.test(days) && Number(days) >= 1 && Number(days) <= KEY_DAYS_MAX)
   const daysError = isDays
     ? undefined
-    : `Enter a whole number from 1 to ${DAYS_MAX}, or leave empty for no limit.`
+    : `Enter a whole number from 1 to ${KEY_DAYS_MAX}, or leave empty for no limit.`
   const submit = (event: FormEvent) => {
     event.preventDefault()
     if (isDays) save.mutate()

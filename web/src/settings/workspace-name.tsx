@@ -1,6 +1,7 @@
 import { Button, Group, Stack, TextInput } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
+import { TEXT_CHARS_MAX } from '../../../src/contract/limits.ts'
 import { call } from '../api.ts'
 import { ErrorAlert } from '../components/lists/query-states.tsx'
 import { Section } from '../components/section.tsx'
@@ -33,7 +34,7 @@ export function WorkspaceName() {
           <TextInput
             label="Workspace name"
             required
-            maxLength={80}
+            maxLength={TEXT_CHARS_MAX}
             autoComplete="off"
             disabled={!isOwner}
             value={name}

@@ -1,15 +1,15 @@
 // Creates a workspace, where the operator lets users do that.
+
 import { Button, Group, Modal, Stack, TextInput } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
 import { useLocation } from 'wouter'
+import { DNS_LABEL_CHARS_MAX, TEXT_CHARS_MAX } from '../../../src/contract/limits.ts'
 import { call } from '../api.ts'
 import { fieldError } from '../api-error.ts'
 import { ErrorAlert } from '../components/lists/query-states.tsx'
 import { showToast } from '../components/toast.tsx'
 import { queryClient } from '../queries.ts'
-
-const SLUG_CHARS_MAX = 63
 
 const suggestSlug = (name: string): string =>
   name
@@ -17,7 +17,7 @@ const suggestSlug = (name: string): string =>
     .normalize('NFKD')
     .replace(/\p{Mn}/gu, '')
     .replace(/[^a-z0-9]+/g, '-')
-    .slice(0, SLUG_CHARS_MAX)
+    .slice(0, DNS_LABEL_CHARS_MAX)
     .replace(/^-|-$/g, '')
 
 export function CreateWorkspaceDialog({ opened, onClose }: { opened: boolean; onClose: () => void }) {
@@ -53,7 +53,7 @@ export function CreateWorkspaceDialog({ opened, onClose }: { opened: boolean; on
           <TextInput
             label="Workspace name"
             required
-            maxLength={80}
+            maxLength={TEXT_CHARS_MAX}
             autoComplete="off"
             data-autofocus
             value={name}
@@ -63,7 +63,7 @@ export function CreateWorkspaceDialog({ opened, onClose }: { opened: boolean; on
             label="Slug"
             description="Part of tunnel URLs, so you cannot change it later. Use lower-case letters, digits and hyphens."
             required
-            maxLength={SLUG_CHARS_MAX}
+            maxLength={DNS_LABEL_CHARS_MAX}
             autoComplete="off"
             autoCapitalize="none"
             spellCheck={false}

@@ -1,6 +1,8 @@
 // Form that creates an account or sets a password, depending on the purpose of the link.
+
 import { Button, Stack, Text, TextInput } from '@mantine/core'
 import { type FormEvent, useState } from 'react'
+import { PASSWORD_CHARS, TEXT_CHARS_MAX } from '../../../src/contract/limits.ts'
 import type { Input, Output } from '../api.ts'
 import { isPasswordLength, NewPasswordInput } from '../components/new-password-input.tsx'
 
@@ -52,7 +54,7 @@ export function CredentialsForm({ link, passwordError, isPending, onSubmit }: Cr
             autoComplete="name"
             required
             autoFocus={link.email !== null}
-            maxLength={80}
+            maxLength={TEXT_CHARS_MAX}
             value={name}
             onChange={(event) => setName(event.currentTarget.value)}
           />
@@ -75,7 +77,7 @@ export function CredentialsForm({ link, passwordError, isPending, onSubmit }: Cr
         </Button>
         {isTooShort && (
           <Text id="submit-note" size="xs" c="dimmed" ta="center">
-            Enter a password of at least 8 characters to continue.
+            Enter a password of at least {PASSWORD_CHARS.min} characters to continue.
           </Text>
         )}
       </Stack>

@@ -1,7 +1,9 @@
 // Sign-in with a password, and with a code if two-factor authentication is on.
+
 import { Button, PasswordInput, Stack, Text, TextInput } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { type FormEvent, type ReactNode, useState } from 'react'
+import { CODE_CHARS } from '../../../src/contract/limits.ts'
 import { call } from '../api.ts'
 import { ErrorAlert } from '../components/lists/query-states.tsx'
 import { allowSignedOut } from '../queries.ts'
@@ -101,8 +103,8 @@ export function CodeForm({ onSignedIn, onBack }: { onSignedIn: () => void; onBac
           autoCorrect="off"
           spellCheck={false}
           required
-          minLength={6}
-          maxLength={20}
+          minLength={CODE_CHARS.min}
+          maxLength={CODE_CHARS.max}
           autoFocus
           className="tabular"
           value={code}

@@ -1,6 +1,7 @@
 import { Button, Group, Modal, Stack, Text, TextInput } from '@mantine/core'
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
+import { DNS_LABEL_CHARS_MAX } from '../../../src/contract/limits.ts'
 import { call } from '../api.ts'
 import { fieldError } from '../api-error.ts'
 import { ErrorAlert } from '../components/lists/query-states.tsx'
@@ -9,8 +10,6 @@ import { tooManyCharacters } from '../format.ts'
 import { invalidateWorkspace, workspaceQuery } from '../queries.ts'
 import { useWorkspace } from '../session.tsx'
 import { HostName } from './tunnel-address.tsx'
-
-const NAME_MAX = 63
 
 interface ReserveNameDialogProps {
   opened: boolean
@@ -85,7 +84,7 @@ function ReserveNameForm({ onClose }: { onClose: () => void }) {
 
 /** A name is a DNS label. A hyphen at the end is no problem yet while the user types. */
 function nameProblem(name: string): string | undefined {
-  if (name.length > NAME_MAX) return tooManyCharacters(name.length - NAME_MAX)
+  if (name.length > DNS_LABEL_CHARS_MAX) return tooManyCharacters(name.length - DNS_LABEL_CHARS_MAX)
   if (/[^a-z0-9-]/.test(name)) return 'Use only lower-case letters, digits and hyphens.'
   if (name.startsWith('-')) return 'A name cannot begin with a hyphen.'
   return undefined

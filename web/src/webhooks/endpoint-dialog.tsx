@@ -1,7 +1,9 @@
 // Dialog that adds a webhook endpoint, then shows its secret once; or changes one.
+
 import { Button, Checkbox, Group, Modal, Radio, SimpleGrid, Stack, TextInput } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
+import { TEXT_CHARS_MAX, WEBHOOK_URL_CHARS_MAX } from '../../../src/contract/limits.ts'
 import { call } from '../api.ts'
 import { ErrorAlert } from '../components/lists/query-states.tsx'
 import { showToast } from '../components/toast.tsx'
@@ -73,13 +75,13 @@ function EndpointForm({ endpoint, onClose, onCreated }: EndpointFormProps) {
           placeholder="https://hooks.example.com/adit"
           required
           data-autofocus
-          maxLength={1_000}
+          maxLength={WEBHOOK_URL_CHARS_MAX}
           value={url}
           onChange={(event) => setUrl(event.currentTarget.value)}
         />
         <TextInput
           label="Description"
-          maxLength={80}
+          maxLength={TEXT_CHARS_MAX}
           value={description}
           onChange={(event) => setDescription(event.currentTarget.value)}
         />

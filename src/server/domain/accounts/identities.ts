@@ -1,5 +1,6 @@
 // Maps identities of an identity provider to accounts. Accounts are linked by issuer and subject; an email
 // address alone does not match, because addresses are reassigned and not every provider verifies them.
+import { TEXT_CHARS_MAX } from '../../../contract/limits.ts'
 import { cleanText } from '../../../contract/text.ts'
 import { findUserByIdentity, hasIdentity, insertIdentity } from '../../store/accounts/identities.ts'
 import { findUserByEmail, insertUser, lockUser, type UserRow } from '../../store/accounts/users.ts'
@@ -128,4 +129,5 @@ export async function recordRejection(
 }
 
 /** The provider's display name, sanitized; or the local part of the address. */
-const displayName = (name: string, email: string) => cleanText(name, 80) || (email.split('@', 1)[0] as string)
+const displayName = (name: string, email: string) =>
+  cleanText(name, TEXT_CHARS_MAX) || (email.split('@', 1)[0] as string)

@@ -1,6 +1,6 @@
 // The expiry of API keys: the instant from which a key is not active. It is compared with the clock of the
 // database, which nodes and edges follow; theirs may differ.
-import { KEY_DAYS_MAX } from '../../../contract/dashboard/settings.ts'
+import { KEY_DAYS_MAX } from '../../../contract/limits.ts'
 import { DAY_MS, HOUR_MS, SECOND_MS } from '../../../lib/time.ts'
 import { Fault } from '../fault.ts'
 import { timeOf } from '../timestamps.ts'

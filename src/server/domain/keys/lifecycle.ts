@@ -1,5 +1,7 @@
 // API keys: create, list, revoke. The raw key is in the response to its creation and nowhere else.
+
 import { Label } from '../../../contract/fields.ts'
+import { KEYS_PER_PAGE_MAX } from '../../../contract/limits.ts'
 import { createSecret, hashSecret, lastFour } from '../../../lib/credentials/secret.ts'
 import { DAY_MS } from '../../../lib/time.ts'
 import { awaitPropagation, type KeyChange, publishChange } from '../../directory/propagation.ts'
@@ -55,9 +57,6 @@ interface IdempotencyInput {
   idempotencyKey: string
   apiKey: string
 }
-
-/** A longer list is streamed in slices. */
-const PAGE_ROWS_MAX = 1_000
 
 /** How long a response is repeated; then the same Idempotency-Key creates another key. */
 export const IDEMPOTENCY_MS = DAY_MS
@@ -199,9 +198,9 @@ export interface KeyPage {
 export async function listPage(ctx: Context, { limit, cursor }: KeyPage) {
   const rows = await listKeys(ctx.store.db, ctx.workspaceId, {
     after: cursor,
-    limit: (limit ?? PAGE_ROWS_MAX) + 1,
+    limit: (limit ?? KEYS_PER_PAGE_MAX) + 1,
   })
-  const { page, next } = pageOf(rows, limit ?? PAGE_ROWS_MAX)
+  const { page, next } = pageOf(rows, limit ?? KEYS_PER_PAGE_MAX)
   const tokens = page.map(describeKey)
   if (next === null) return { tokens }
   if (limit !== undefined) return { tokens, next: { limit: String(limit), cursor: next } }

@@ -1,6 +1,6 @@
 // Rotation of API keys: a successor with the same label and lifetime, while the old key stays valid for an
 // overlap in which its users change over.
-import { KEY_DAYS_MAX } from '../../../contract/dashboard/settings.ts'
+import { KEY_DAYS_MAX } from '../../../contract/limits.ts'
 import { type Overlap, overlapHours } from '../../../lib/credentials/rotation.ts'
 import { DAY_MS, HOUR_MS, SECOND_MS } from '../../../lib/time.ts'
 import { awaitPropagation, type KeyChange, publishChange } from '../../directory/propagation.ts'

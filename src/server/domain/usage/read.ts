@@ -1,17 +1,16 @@
 // Reads usage. Computes the numbers of both variants and the dashboard; the response schema selects from
 // them.
 
+import { USAGE_DAYS } from '../../../contract/limits.ts'
 import { onShardOf } from '../../store/engine/postgres/usage-shards.ts'
 import { type DayUsage, readUsage as readStored } from '../../store/usage/read.ts'
 import type { Context } from '../context.ts'
 import { isoOfDay, lastDays } from '../date-range.ts'
 import { isoOrNull } from '../timestamps.ts'
 
-const DAYS_DEFAULT = 30
-
 const noUsage: Omit<DayUsage, 'day'> = { requests: 0n, bytesIn: 0n, bytesOut: 0n, events: 0n, peakTunnels: 0 }
 
-export async function readUsage(ctx: Context, days: number = DAYS_DEFAULT) {
+export async function readUsage(ctx: Context, days: number = USAGE_DAYS.default) {
   const window = lastDays(days, ctx.clock())
   const { db, usageShards } = ctx.store
   const stored = await onShardOf(usageShards, ctx.workspaceId, () =>

@@ -1,8 +1,8 @@
 // Webhook endpoints of a workspace, which its owners manage.
 
 import type { AuditAction } from '../../../contract/audit-actions.ts'
-import { ENDPOINTS_MAX } from '../../../contract/dashboard/webhooks.ts'
 import type { EventType } from '../../../contract/events.ts'
+import { WEBHOOKS_MAX } from '../../../contract/limits.ts'
 import { type Overlap, overlapHours } from '../../../lib/credentials/rotation.ts'
 import { HOUR_MS } from '../../../lib/time.ts'
 import type { Tx } from '../../store/engine/store.ts'
@@ -82,9 +82,9 @@ export async function createWebhook(
   }
   return ctx.store.transaction(async (tx) => {
     await reauthorize(tx, ctx)
-    if ((await listEndpoints(tx, workspaceId)).length >= ENDPOINTS_MAX)
+    if ((await listEndpoints(tx, workspaceId)).length >= WEBHOOKS_MAX)
       throw new Fault('conflict', {
-        message: `The workspace has ${ENDPOINTS_MAX} webhook endpoints, which is the limit. Delete one first.`,
+        message: `The workspace has ${WEBHOOKS_MAX} webhook endpoints, which is the limit. Delete one first.`,
       })
     await insertEndpoint(tx, row)
     const changes = changesBetween(null, { url, description, events })
