@@ -222,17 +222,16 @@ async function startNode(config: Config, opened: Services, log: Logger, { sendMa
     follower,
     lastUsed,
     onRejected: (hash) => rejections.record(hash),
-    keysMax: config.keysInMemory,
+    keysMax: config.limits.keysInMemory,
   })
   const edgeWorkspaces = createEdgeWorkspaces({
     store,
     follower,
     directory,
-    pairsMax: Math.ceil(config.keysInMemory / 10),
+    pairsMax: Math.ceil(config.limits.keysInMemory / 10),
   })
   const maintenance = startMaintenance(services, {
     id: identity.id,
-    settings: { auditDays: config.auditRetentionDays },
     events: {
       onDeleted: (rows) => log.info({ rows }, 'deleted rows past their retention'),
       onFailure: (error) => log.warn({ reason: errorMessage(error) }, 'maintenance failed; will retry'),
@@ -284,7 +283,8 @@ interface ApiServerOptions {
 function createApiServer(options: ApiServerOptions) {
   const { config, secret, node, counters, log, isStopping, isReady, closing, address } = options
   const { services, directory, edgeWorkspaces, follower } = node
-  const { variant, baseUrl, requestsPerMinute, writesPerHour, trustedProxies } = config
+  const { variant, baseUrl, trustedProxies } = config
+  const { requestsPerMinute } = config.limits
   const rateLimit = requestsPerMinute ? createRateLimit(requestsPerMinute, counters) : undefined
   const client = createClientReader(trustedProxies)
   const trustsProxies = trustedProxies.length > 0
@@ -312,7 +312,6 @@ function createApiServer(options: ApiServerOptions) {
   registerPublicApi(server, {
     services,
     counters,
-    writesPerHour,
     directory,
     variant,
     baseUrl,
@@ -375,7 +374,6 @@ async function registerDashboardPages(options: DashboardPagesOptions): Promise<v
   registerDashboardApi(server, {
     services,
     counters,
-    writesPerHour: config.writesPerHour,
     variant,
     baseUrl,
     address,

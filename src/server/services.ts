@@ -58,10 +58,10 @@ export async function openServices(
 }
 
 function servicesOn(store: Store, config: Config): Services {
-  const { tunnelDomain, defaultQuotas, tcpPorts, usersCreateWorkspaces, usageLinkGbps } = config
+  const { tunnelDomain, limits, usersCreateWorkspaces } = config
   const clock = Date.now
   const random = (bytes: number) => randomBytes(bytes)
-  const edgeDayMax = dailyMaxOf(usageLinkGbps)
+  const edgeDayMax = dailyMaxOf(limits.usageLinkGbps)
   const instruments = new ServerInstruments()
   const { usageMerge, propagationWait } = instruments
   const propagation = createPropagation(store)
@@ -71,8 +71,7 @@ function servicesOn(store: Store, config: Config): Services {
     random,
     ids: createIds(clock, random),
     tunnelDomain,
-    defaultQuotas,
-    tcpPorts,
+    limits,
     usersCreateWorkspaces,
     hasMail: config.mail !== undefined,
     mergeUsage: createUsageLanes(store, (reports) =>

@@ -43,7 +43,6 @@ test('old usage is deleted shard by shard, by statements on one shard', async (t
   const statements = recordStatements(t)
   const deleted: Record<string, number> = {}
   const result = await runNow(services, {
-    settings: { auditDays: undefined },
     signal: new AbortController().signal,
     onDeleted(table, rows) {
       deleted[table] = (deleted[table] ?? 0) + rows
@@ -114,7 +113,7 @@ for (const [table, time] of [
     for (const { shard } of await groupByShard(store.usageShards, ids)) await splitShard(client, shard.id)
 
     const signal = new AbortController().signal
-    const result = await runNow(services, { settings: { auditDays: undefined }, signal, onDeleted() {} })
+    const result = await runNow(services, { signal, onDeleted() {} })
     assert.deepEqual(result, { outcome: 'completed' })
     assert.deepEqual((await client.query(`select 1 from ${table}`)).rows, [])
   })

@@ -21,7 +21,7 @@ const rules: Record<string, { parts: string[]; packages?: string[] }> = {
   'server/store': { parts: ['lib'], packages: ['kysely', 'pg'] },
   'server/directory': { parts: ['lib', 'server/store'] },
   'server/domain': {
-    parts: ['contract', 'lib', 'server/directory', 'server/store'],
+    parts: ['contract', 'lib', 'server/config', 'server/directory', 'server/store'],
     packages: ['typebox', '@zxcvbn-ts/language-common'],
   },
   'server/auth': {

@@ -53,28 +53,25 @@ export const readEdgeConfig = (environment: NodeJS.ProcessEnv = process.env): Ed
   requireValid(parseEdgeConfig(environment))
 
 export function parseEdgeConfig(environment: NodeJS.ProcessEnv = process.env) {
-  const { read, errors } = createReader(environment)
+  const { read, errors } = createReader(environment, { ...settings, ...edgeSettings })
   const config = {
-    host: read('ADIT_EDGE_HOST', edgeSettings.ADIT_EDGE_HOST),
-    port: read('ADIT_EDGE_PORT', edgeSettings.ADIT_EDGE_PORT),
-    publicEndpoint: read('ADIT_EDGE_PUBLIC', edgeSettings.ADIT_EDGE_PUBLIC),
-    trustedProxies: read('ADIT_EDGE_TRUSTED_PROXIES', edgeSettings.ADIT_EDGE_TRUSTED_PROXIES),
+    host: read('ADIT_EDGE_HOST'),
+    port: read('ADIT_EDGE_PORT'),
+    publicEndpoint: read('ADIT_EDGE_PUBLIC'),
+    trustedProxies: read('ADIT_EDGE_TRUSTED_PROXIES'),
     /** Not by default: loopback is trusted without any proxy there. */
     expectsProxy: Boolean(environment.ADIT_EDGE_TRUSTED_PROXIES?.trim()),
-    folder: read('ADIT_EDGE_FOLDER', edgeSettings.ADIT_EDGE_FOLDER),
-    certificatesPerDay: read('ADIT_EDGE_CERTIFICATES_PER_DAY', edgeSettings.ADIT_EDGE_CERTIFICATES_PER_DAY),
-    certificatesTotalPerDay: read(
-      'ADIT_EDGE_CERTIFICATES_TOTAL_PER_DAY',
-      edgeSettings.ADIT_EDGE_CERTIFICATES_TOTAL_PER_DAY,
-    ),
+    folder: read('ADIT_EDGE_FOLDER'),
+    certificatesPerDay: read('ADIT_EDGE_CERTIFICATES_PER_DAY'),
+    certificatesTotalPerDay: read('ADIT_EDGE_CERTIFICATES_TOTAL_PER_DAY'),
     tcpPorts: {
-      range: read('ADIT_EDGE_TCP_PORTS', edgeSettings.ADIT_EDGE_TCP_PORTS),
+      range: read('ADIT_EDGE_TCP_PORTS'),
       ...readPortRules(read),
     },
-    tcpHost: read('ADIT_EDGE_TCP_HOST', edgeSettings.ADIT_EDGE_TCP_HOST),
-    tunnelDomain: read('ADIT_TUNNEL_DOMAIN', settings.ADIT_TUNNEL_DOMAIN),
+    tcpHost: read('ADIT_EDGE_TCP_HOST'),
+    tunnelDomain: read('ADIT_TUNNEL_DOMAIN'),
     metrics: readMetricsAddress(read),
-    logLevel: read('ADIT_LOG_LEVEL', settings.ADIT_LOG_LEVEL),
+    logLevel: read('ADIT_LOG_LEVEL'),
     controlPlaneUrl: environment.ADIT_URL?.trim() || undefined,
     credential: environment.ADIT_EDGE_KEY?.trim() || undefined,
   }

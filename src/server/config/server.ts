@@ -3,10 +3,9 @@
 import { availableParallelism } from 'node:os'
 import { isEmail } from '../../contract/fields.ts'
 import type { Variant } from '../../contract/variants.ts'
-import type { TcpPortSettings } from '../../lib/net/tcp-ports.ts'
 import type { Target } from '../store/engine/store.ts'
 import { defaultPath } from './data-folder.ts'
-import { createReader, type Parsed, requireValid, setting } from './setting.ts'
+import { createReader, type Parsed, type Read, requireValid, setting } from './setting.ts'
 import {
   readBaseUrl,
   readDatabaseUrl,
@@ -18,49 +17,6 @@ import {
   readQuantity,
   readSmtpUrl,
 } from './values.ts'
-
-export interface Config {
-  readonly host: string
-  readonly port: number
-  /** Public URL of the server; undefined means the address it listens on. */
-  readonly baseUrl: string | undefined
-  readonly database: Target
-  readonly tunnelDomain: string
-  readonly variant: Variant
-  readonly requestsPerMinute: number | undefined
-  /** Of a user and of an API key. */
-  readonly writesPerHour: number
-  readonly keysInMemory: number
-  /** The fastest link of any edge: more usage than it can carry in a day is rejected. */
-  readonly usageLinkGbps: number
-  /** Of workspaces that have none of their own; null: no limit. */
-  readonly defaultQuotas: Readonly<Record<'bytes' | 'requests' | 'tunnels', number | null>> & {
-    readonly keys: number
-  }
-  readonly tcpPorts: TcpPortSettings
-  readonly usersCreateWorkspaces: boolean
-  /** Signs sessions and encrypts two-factor secrets; undefined means a file next to the database. */
-  readonly secret: string | undefined
-  readonly trustedProxies: readonly string[]
-  /** OpenID Connect identity provider for single sign-on. */
-  readonly sso: { issuer: string; clientId: string; clientSecret: string; linkByEmail: boolean } | undefined
-  /** Networks that webhooks may be sent to, besides public addresses. */
-  readonly webhookPrivateNetworks: readonly string[]
-  /** Origins of pages that may use /mcp, besides the server's own. */
-  readonly mcpOrigins: readonly string[]
-  readonly mail: { url: string; from: string } | undefined
-  /** Who is told about edges that do not report. */
-  readonly operatorEmail: string | undefined
-  /** How long to keep serving after a shutdown was requested. */
-  readonly stopDelayS: number
-  /** Undefined: the audit log is kept. */
-  readonly auditRetentionDays: number | undefined
-  /** Where metrics are served; undefined: nowhere. */
-  readonly metrics: { host: string; port: number } | undefined
-  /** Processes that serve requests. */
-  readonly workers: number
-  readonly logLevel: string
-}
 
 /** The same as in package.json, which a test checks. */
 export const version = '0.1.0'
@@ -217,11 +173,18 @@ type OptionalText =
   | 'ADIT_SMTP_URL'
   | 'ADIT_MAIL_FROM'
 
-export const readConfig = (environment: NodeJS.ProcessEnv = process.env): Config =>
-  requireValid(parseConfig(environment))
+export type Config = Readonly<ReturnType<typeof parse>['config']>
 
-export function parseConfig(environment: NodeJS.ProcessEnv = process.env): Parsed<Config> {
-  const { read, errors } = createReader(environment)
+export type Limits = Config['limits']
+
+export const readConfig = (environment: NodeJS.ProcessEnv = process.env): Config =>
+  requireValid(parse(environment))
+
+export const parseConfig = (environment: NodeJS.ProcessEnv = process.env): Parsed<Config> =>
+  parse(environment)
+
+function parse(environment: NodeJS.ProcessEnv) {
+  const { read, errors } = createReader(environment, settings)
   /** Settings that are required together: all of them, or none. */
   const together = <N extends string>(names: Record<N, OptionalText>): Record<N, string> | undefined => {
     const all = Object.values<OptionalText>(names)
@@ -229,10 +192,7 @@ export function parseConfig(environment: NodeJS.ProcessEnv = process.env): Parse
     if (missing.length === all.length) return undefined
     const present = all.find((name) => !missing.includes(name))
     if (missing.length > 0) errors.push(`${missing.join(' and ')} must be set if ${present} is`)
-    const values = Object.entries<OptionalText>(names).map(([part, name]) => [
-      part,
-      read<string | undefined>(name, settings[name]),
-    ])
+    const values = Object.entries<OptionalText>(names).map(([part, name]) => [part, read(name)])
     return Object.fromEntries(values)
   }
   const sso = together({
@@ -240,51 +200,60 @@ export function parseConfig(environment: NodeJS.ProcessEnv = process.env): Parse
     clientId: 'ADIT_OIDC_CLIENT_ID',
     clientSecret: 'ADIT_OIDC_CLIENT_SECRET',
   })
-  const linkByEmail = read('ADIT_OIDC_LINK_BY_EMAIL', settings.ADIT_OIDC_LINK_BY_EMAIL)
-  const config: Config = {
-    host: read('ADIT_HOST', settings.ADIT_HOST),
-    port: read('ADIT_PORT', settings.ADIT_PORT),
-    baseUrl: read('ADIT_BASE_URL', settings.ADIT_BASE_URL),
-    database: read('ADIT_DATABASE_URL', settings.ADIT_DATABASE_URL),
-    tunnelDomain: read('ADIT_TUNNEL_DOMAIN', settings.ADIT_TUNNEL_DOMAIN),
-    variant: read('ADIT_API_VARIANT', settings.ADIT_API_VARIANT),
-    requestsPerMinute: read('ADIT_RATE_LIMIT', settings.ADIT_RATE_LIMIT),
-    writesPerHour: read('ADIT_WRITES_PER_HOUR', settings.ADIT_WRITES_PER_HOUR),
-    keysInMemory: read('ADIT_KEYS_IN_MEMORY', settings.ADIT_KEYS_IN_MEMORY),
-    usageLinkGbps: read('ADIT_USAGE_LINK_GBPS', settings.ADIT_USAGE_LINK_GBPS),
-    defaultQuotas: Object.freeze({
-      bytes: read('ADIT_BYTES_PER_MONTH', settings.ADIT_BYTES_PER_MONTH),
-      requests: read('ADIT_REQUESTS_PER_MONTH', settings.ADIT_REQUESTS_PER_MONTH),
-      tunnels: read('ADIT_TUNNELS_PER_WORKSPACE', settings.ADIT_TUNNELS_PER_WORKSPACE),
-      keys: read('ADIT_KEYS_PER_WORKSPACE', settings.ADIT_KEYS_PER_WORKSPACE),
-    }),
-    tcpPorts: { range: read('ADIT_TCP_PORTS', settings.ADIT_TCP_PORTS), ...readPortRules(read) },
-    usersCreateWorkspaces: read('ADIT_WORKSPACE_CREATION', settings.ADIT_WORKSPACE_CREATION) === 'users',
-    secret: read('ADIT_SECRET', settings.ADIT_SECRET),
-    trustedProxies: read('ADIT_TRUSTED_PROXIES', settings.ADIT_TRUSTED_PROXIES),
-    webhookPrivateNetworks: read('ADIT_WEBHOOK_PRIVATE_NETWORKS', settings.ADIT_WEBHOOK_PRIVATE_NETWORKS),
-    mcpOrigins: read('ADIT_MCP_ORIGINS', settings.ADIT_MCP_ORIGINS),
+  const linkByEmail = read('ADIT_OIDC_LINK_BY_EMAIL')
+  const config = {
+    host: read('ADIT_HOST'),
+    port: read('ADIT_PORT'),
+    /** Undefined: the address that the server listens on. */
+    baseUrl: read('ADIT_BASE_URL'),
+    database: read('ADIT_DATABASE_URL'),
+    tunnelDomain: read('ADIT_TUNNEL_DOMAIN'),
+    variant: read('ADIT_API_VARIANT'),
+    limits: readLimits(read),
+    usersCreateWorkspaces: read('ADIT_WORKSPACE_CREATION') === 'users',
+    /** Undefined: a file next to the database. */
+    secret: read('ADIT_SECRET'),
+    trustedProxies: read('ADIT_TRUSTED_PROXIES'),
+    webhookPrivateNetworks: read('ADIT_WEBHOOK_PRIVATE_NETWORKS'),
+    mcpOrigins: read('ADIT_MCP_ORIGINS'),
     sso: sso && { ...sso, linkByEmail },
     mail: together({ url: 'ADIT_SMTP_URL', from: 'ADIT_MAIL_FROM' }),
-    operatorEmail: read('ADIT_OPERATOR_EMAIL', settings.ADIT_OPERATOR_EMAIL),
-    auditRetentionDays: read('ADIT_AUDIT_RETENTION_DAYS', settings.ADIT_AUDIT_RETENTION_DAYS),
-    stopDelayS: read('ADIT_STOP_DELAY', settings.ADIT_STOP_DELAY),
+    operatorEmail: read('ADIT_OPERATOR_EMAIL'),
+    stopDelayS: read('ADIT_STOP_DELAY'),
     metrics: readMetricsAddress(read),
-    workers: read('ADIT_WORKERS', settings.ADIT_WORKERS),
-    logLevel: read('ADIT_LOG_LEVEL', settings.ADIT_LOG_LEVEL),
+    workers: read('ADIT_WORKERS'),
+    logLevel: read('ADIT_LOG_LEVEL'),
   }
   return { config, errors }
 }
 
+/** Limits travel as one object, from here through the services to what enforces them. */
+const readLimits = (read: Read<typeof settings>) =>
+  Object.freeze({
+    requestsPerMinute: read('ADIT_RATE_LIMIT'),
+    writesPerHour: read('ADIT_WRITES_PER_HOUR'),
+    keysInMemory: read('ADIT_KEYS_IN_MEMORY'),
+    usageLinkGbps: read('ADIT_USAGE_LINK_GBPS'),
+    /** Of workspaces that have none of their own; null: no limit. */
+    quotas: Object.freeze({
+      bytes: read('ADIT_BYTES_PER_MONTH'),
+      requests: read('ADIT_REQUESTS_PER_MONTH'),
+      tunnels: read('ADIT_TUNNELS_PER_WORKSPACE'),
+      keys: read('ADIT_KEYS_PER_WORKSPACE'),
+    }),
+    tcpPorts: { range: read('ADIT_TCP_PORTS'), ...readPortRules(read) },
+    auditRetentionDays: read('ADIT_AUDIT_RETENTION_DAYS'),
+  })
+
 /** The same for an edge that assigns ports itself. */
-export const readPortRules = (read: ReturnType<typeof createReader>['read']) => ({
-  perWorkspace: read('ADIT_TCP_PORTS_PER_WORKSPACE', settings.ADIT_TCP_PORTS_PER_WORKSPACE),
-  retentionDays: read('ADIT_TCP_PORT_RETENTION_DAYS', settings.ADIT_TCP_PORT_RETENTION_DAYS),
+export const readPortRules = (read: Read<typeof settings>) => ({
+  perWorkspace: read('ADIT_TCP_PORTS_PER_WORKSPACE'),
+  retentionDays: read('ADIT_TCP_PORT_RETENTION_DAYS'),
 })
 
-/** The same for an edge. */
-export function readMetricsAddress(read: ReturnType<typeof createReader>['read']): Config['metrics'] {
-  const port = read('ADIT_METRICS_PORT', settings.ADIT_METRICS_PORT)
-  const host = read('ADIT_METRICS_HOST', settings.ADIT_METRICS_HOST)
+/** The same for an edge. Undefined: metrics are not served. */
+export function readMetricsAddress(read: Read<typeof settings>) {
+  const port = read('ADIT_METRICS_PORT')
+  const host = read('ADIT_METRICS_HOST')
   return port === undefined ? undefined : { host, port }
 }

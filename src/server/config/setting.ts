@@ -18,20 +18,24 @@ export class ConfigError extends Error {
   override name = 'ConfigError'
 }
 
+type Settings = Readonly<Record<string, Setting<unknown>>>
+
+/** The value of a setting, by its name. */
+export type Read<S extends Settings> = <N extends keyof S & string>(name: N) => ReturnType<S[N]['read']>
+
 /** Reads settings and collects their errors, so that all of them are reported together. */
-export function createReader(environment: NodeJS.ProcessEnv) {
+export function createReader<S extends Settings>(environment: NodeJS.ProcessEnv, settings: S) {
   const errors: string[] = []
-  return {
-    errors,
-    read<T>(name: string, { fallback, read }: Setting<T>): T {
-      try {
-        return read(environment[name]?.trim() || fallback, environment)
-      } catch (error) {
-        errors.push(`${name} ${(error as Error).message}`)
-        return undefined as T
-      }
-    },
+  const read: Read<S> = <N extends keyof S & string>(name: N) => {
+    const { fallback, read } = settings[name] as S[N]
+    try {
+      return read(environment[name]?.trim() || fallback, environment) as ReturnType<S[N]['read']>
+    } catch (error) {
+      errors.push(`${name} ${(error as Error).message}`)
+      return undefined as ReturnType<S[N]['read']>
+    }
   }
+  return { read, errors }
 }
 
 /** Settings, of which those that are invalid are undefined, and an error for each of these. */

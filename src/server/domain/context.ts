@@ -1,7 +1,7 @@
 // The input of domain functions: the services they use and, if they act for a caller, who that is.
 
 import type { ServerInstruments } from '../../lib/metrics/server-instruments.ts'
-import type { TcpPortSettings } from '../../lib/net/tcp-ports.ts'
+import type { Limits } from '../config/server.ts'
 import type { PropagationServices } from '../directory/propagation.ts'
 import type { Role } from '../store/accounts/members.ts'
 import type { MergeUsage } from '../store/usage/merger.ts'
@@ -16,9 +16,7 @@ export interface Services extends PropagationServices {
   mergeUsage: MergeUsage
   /** Called with the committed counters of a report. */
   afterReport: (counters: Iterable<{ workspaceId: string }>) => void
-  /** Of workspaces that have no quotas of their own. */
-  defaultQuotas: Quotas
-  tcpPorts: TcpPortSettings
+  limits: Limits
   /** Whether a mail server is configured. */
   hasMail: boolean
   /** Whether users may create workspaces in the dashboard, or only the operator. */

@@ -81,8 +81,8 @@ test('a workspace that is over a lowered limit keeps its keys, and cannot create
   const server = await serve(t, { engine: 'sqlite' })
   const ctx = { ...server.services, actor: operator, workspaceId: server.workspace.id }
   for (let index = 0; index < 3; index++) await createKey(ctx, { label: `k${index}` })
-  const defaultQuotas = { ...ctx.defaultQuotas, keys: 2 }
-  await assert.rejects(createKey({ ...ctx, defaultQuotas }, { label: 'more' }), {
+  const limits = { ...ctx.limits, quotas: { ...ctx.limits.quotas, keys: 2 } }
+  await assert.rejects(createKey({ ...ctx, limits }, { label: 'more' }), {
     code: 'invalid_request',
   })
   assert.equal((await server.call('GET', '/workspace')).status, 200)

@@ -20,7 +20,6 @@ import { commitWhenBlocked, until } from '../../support/until.ts'
 
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
-const settings = { auditDays: undefined }
 
 async function open(t: Test, engine: Engine): Promise<Services> {
   const { services } = await openTestServices(t, engine)
@@ -179,15 +178,18 @@ async function raiseFloorEarlier({ store, clock }: Services): Promise<void> {
 
 const never = new AbortController().signal
 
-async function run(services: Services, auditDays?: number): Promise<Deleted> {
+async function run(services: Services, auditRetentionDays?: number): Promise<Deleted> {
   const deleted: Deleted = {}
-  const result = await runNow(services, {
-    settings: { auditDays },
-    signal: never,
-    onDeleted(table, rows) {
-      if (rows > 0) deleted[table] = (deleted[table] ?? 0) + rows
+  const limits = { ...services.limits, auditRetentionDays }
+  const result = await runNow(
+    { ...services, limits },
+    {
+      signal: never,
+      onDeleted(table, rows) {
+        if (rows > 0) deleted[table] = (deleted[table] ?? 0) + rows
+      },
     },
-  })
+  )
   assert.deepEqual(result, { outcome: 'completed' })
   return deleted
 }
@@ -320,7 +322,7 @@ for (const engine of engines) {
     const { store } = services
     const setOwner = (owner: string) =>
       store.transaction((db) => db.updateTable('maintenance').set({ owner }).execute())
-    const options = { settings, signal: never, onDeleted() {} }
+    const options = { signal: never, onDeleted() {} }
 
     assert.deepEqual(await runNow(services, { ...options, signal: AbortSignal.abort() }), {
       outcome: 'stopped',
@@ -379,7 +381,6 @@ for (const engine of engines) {
     const nodes = ['a', 'b', 'c'].map((id) =>
       startMaintenance(services, {
         id,
-        settings,
         mail: undefined,
         databaseUpForMs: () => 0,
         pollIntervalMs: 20,

@@ -1,4 +1,4 @@
-import { readConfig } from '../../../server/config/server.ts'
+import { type Limits, readConfig } from '../../../server/config/server.ts'
 import { recordDatabaseAction } from '../../../server/domain/audit/operator-actions.ts'
 import { previewNow, type RunNowResult, runNow } from '../../../server/domain/maintenance/job.ts'
 import { retentionTables } from '../../../server/domain/maintenance/retention.ts'
@@ -8,9 +8,9 @@ import type { Io } from '../../io.ts'
 import { withServices } from '../with-services.ts'
 
 export async function retention({ 'dry-run': dryRun }: { 'dry-run': boolean }, io: Io): Promise<void> {
-  const settings = { auditDays: readConfig().auditRetentionDays }
-  if (!dryRun) return deleteNow(settings, io)
-  const previews = await withServices((services) => previewNow(services, settings))
+  const { limits } = readConfig()
+  if (!dryRun) return deleteNow(limits, io)
+  const previews = await withServices(previewNow)
   await io.list([previews], {
     columns: {
       TABLE: ({ table }) => table,
@@ -19,17 +19,17 @@ export async function retention({ 'dry-run': dryRun }: { 'dry-run': boolean }, i
     },
     empty: 'No tables.',
   })
-  if (settings.auditDays === undefined) io.info('audit_log is kept: ADIT_AUDIT_RETENTION_DAYS is not set.')
+  if (limits.auditRetentionDays === undefined)
+    io.info('audit_log is kept: ADIT_AUDIT_RETENTION_DAYS is not set.')
 }
 
-async function deleteNow(settings: { auditDays: number | undefined }, io: Io): Promise<void> {
-  const deleted = Object.fromEntries(retentionTables(settings).map((table) => [table, 0]))
+async function deleteNow(limits: Limits, io: Io): Promise<void> {
+  const deleted = Object.fromEntries(retentionTables(limits).map((table) => [table, 0]))
   const { signal, release } = abortOnSignal()
   let result: RunNowResult
   try {
     result = await withServices((services, actor) =>
       runNow(services, {
-        settings,
         signal,
         onStart: () => recordDatabaseAction(services, actor, 'database.cleaned-up'),
         onDeleted(table, rows) {

@@ -166,10 +166,10 @@ export const keyInEvent = (row: Pick<KeyRow, 'id' | 'label' | 'created_at' | 'ex
 /** Returns what is used with one more. */
 async function requireBelowQuota(
   db: Tx,
-  { workspaceId, defaultQuotas }: Context,
+  { workspaceId, limits }: Context,
   workspace: WorkspaceRules,
 ): Promise<QuotaUse> {
-  const { keys } = quotasOf(defaultQuotas, workspace)
+  const { keys } = quotasOf(limits.quotas, workspace)
   const active = await countActiveKeys(db, workspaceId, keys)
   if (active < keys) return { workspaceId, kind: 'keys', used: active + 1, limit: keys }
   const message =

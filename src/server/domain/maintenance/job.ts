@@ -18,7 +18,7 @@ import { createNotices } from '../notices/key-notices.ts'
 import { type NoticeMailOptions, sendNoticeMails } from '../notices/mails.ts'
 import { isoOrNull } from '../timestamps.ts'
 import { alertScarcePorts, type PortUse } from '../tunnels/operator-ports.ts'
-import { deletePastRetention, previewRetention, type RetentionSettings } from './retention.ts'
+import { deletePastRetention, previewRetention } from './retention.ts'
 
 const LEASE_MS = 60_000
 const RENEW_INTERVAL_MS = 15_000
@@ -44,7 +44,6 @@ interface MaintenanceEvents extends OutageEvents {
 interface MaintenanceOptions {
   /** The unique id of the node, which is the owner in the lease. */
   id: string
-  settings: RetentionSettings
   events: MaintenanceEvents
   /** Undefined if no mail server is configured: notices are then in the dashboard only. */
   mail: NoticeMailOptions | undefined
@@ -61,7 +60,7 @@ interface Maintenance {
 }
 
 export function startMaintenance(services: Services, options: MaintenanceOptions): Maintenance {
-  const { id, settings, events, mail, pollIntervalMs = POLL_INTERVAL_MS } = options
+  const { id, events, mail, pollIntervalMs = POLL_INTERVAL_MS } = options
   const stopping = new AbortController()
   const { signal } = stopping
   const alertRun = {
@@ -73,7 +72,7 @@ export function startMaintenance(services: Services, options: MaintenanceOptions
   async function runJob(): Promise<void> {
     const log = collectDeleted(events.onDeleted)
     const before = (run: Run) => runNotices(run, { withMail: mail !== undefined })
-    await runAsOwner(services, { id, settings, signal, onDeleted: log.add, before }).finally(log.flush)
+    await runAsOwner(services, { id, signal, onDeleted: log.add, before }).finally(log.flush)
   }
 
   async function pollUntilStopped(task: () => Promise<void>): Promise<void> {
@@ -159,7 +158,6 @@ function collectDeleted(onDeleted: (rows: Deleted) => void) {
 
 interface RunOptions {
   id: string
-  settings: RetentionSettings
   signal: AbortSignal
   onDeleted: (table: string, rows: number) => void
   onWait?: (ms: number) => void
@@ -179,7 +177,7 @@ type RunOutcome = 'completed' | 'stopped' | 'busy'
 
 /** Runs the job if the lease can be acquired. */
 async function runAsOwner(services: Services, options: RunOptions): Promise<RunOutcome> {
-  const { id: owner, settings, signal, onDeleted, onWait = () => {}, force = false } = options
+  const { id: owner, signal, onDeleted, onWait = () => {}, force = false } = options
   const { store } = services
   const state = await acquireLease(store, { owner, leaseMs: LEASE_MS, force })
   if (!state) return 'busy'
@@ -202,7 +200,7 @@ async function runAsOwner(services: Services, options: RunOptions): Promise<RunO
   try {
     await options.onStart?.()
     if (options.before && !(await options.before(run))) return 'stopped'
-    if (!(await deletePastRetention(run, settings))) return 'stopped'
+    if (!(await deletePastRetention(run))) return 'stopped'
     dueInMs = RUN_INTERVAL_MS
     return 'completed'
   } catch (error) {
@@ -236,9 +234,9 @@ export async function runNow(
 }
 
 /** What a run would delete now. */
-export async function previewNow(services: Services, settings: RetentionSettings) {
+export async function previewNow(services: Services) {
   const state: MaintenanceState = await readMaintenance(services.store)
-  const previews = await previewRetention(services, settings, state)
+  const previews = await previewRetention(services, state)
   return Object.entries(previews).map(([table, { rows, oldest }]) => ({
     table,
     rows,

@@ -2,6 +2,7 @@
 
 import { PORT_RENEWAL_MS, portRetentionMs } from '../../../lib/net/tcp-ports.ts'
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../../lib/time.ts'
+import type { Limits } from '../../config/server.ts'
 import { CHANGES_KEPT_MS } from '../../directory/propagation.ts'
 import { countChangesBefore, deleteChangesBefore } from '../../store/changes/log.ts'
 import {
@@ -39,11 +40,6 @@ const DELIVERIES_KEPT_MS = 30 * DAY_MS
 /** Tunnels of an edge that is gone do not count. They are kept for some time, because it may come back. */
 const ABANDONED_KEPT_MS = 10 * MINUTE_MS
 
-export interface RetentionSettings {
-  /** Undefined: the audit log is kept. */
-  auditDays: number | undefined
-}
-
 /** The earlier of two clocks: one that is ahead must not delete what is still needed. */
 const nowOf = ({ clock }: Services, { now }: Pick<MaintenanceState, 'now'>) => Math.min(clock(), now)
 
@@ -51,7 +47,7 @@ const nowOf = ({ clock }: Services, { now }: Pick<MaintenanceState, 'now'>) => M
  * Per table: rows before this time (or id) are deleted. Links stay for the time in which the limits on
  * invitations count them, also when they were used.
  */
-function expiryLimits(now: number, { auditDays }: RetentionSettings) {
+function expiryLimits(now: number, { auditRetentionDays }: Limits) {
   const limits: [ExpiringTable, before: number | string][] = [
     ['sessions', now],
     ['verifications', now],
@@ -66,13 +62,14 @@ function expiryLimits(now: number, { auditDays }: RetentionSettings) {
     ['webhook_deliveries', now - DELIVERIES_KEPT_MS],
     ['tunnel_names', now],
   ]
-  if (auditDays !== undefined) limits.push(['audit_log', firstIdSince('aud', now - auditDays * DAY_MS)])
+  if (auditRetentionDays !== undefined)
+    limits.push(['audit_log', firstIdSince('aud', now - auditRetentionDays * DAY_MS)])
   return limits
 }
 
 /** The tables that a run deletes from. */
-export const retentionTables = (settings: RetentionSettings): string[] => [
-  ...expiryLimits(0, settings).map(([table]) => table),
+export const retentionTables = (limits: Limits): string[] => [
+  ...expiryLimits(0, limits).map(([table]) => table),
   'tcp_ports',
   'open_tunnels',
   'change_log',
@@ -80,12 +77,12 @@ export const retentionTables = (settings: RetentionSettings): string[] => [
 ]
 
 /** Deletes everything that is past its retention. Returns false if the run was stopped before the end. */
-export async function deletePastRetention(run: Run, settings: RetentionSettings): Promise<boolean> {
+export async function deletePastRetention(run: Run): Promise<boolean> {
   const now = nowOf(run.services, run.state)
   if (!(await renewNames(run, now))) return false
   if (!(await renewPortsInUse(run, now))) return false
   if (!(await runInBatches(run, (db, size) => deletePreviousSecrets(db, now, size)))) return false
-  for (const [table, before] of expiryLimits(now, settings)) {
+  for (const [table, before] of expiryLimits(now, run.services.limits)) {
     const deleteBatch: DeletionBatch =
       table === 'audit_log'
         ? (db, size) => deleteAuditBefore(db, run.services, String(before), size)
@@ -131,7 +128,7 @@ const renewNames = (run: Run, now: number) =>
   )
 
 /** Ports whose last use was before it have expired. */
-const portLimit = ({ tcpPorts }: Services, now: number) => now - portRetentionMs(tcpPorts)
+const portLimit = ({ limits }: Services, now: number) => now - portRetentionMs(limits.tcpPorts)
 
 /** Before any is deleted, and before the tunnels of edges that are gone: they count as a use. */
 function renewPortsInUse(run: Run, now: number): Promise<boolean> {
@@ -147,13 +144,12 @@ function renewPortsInUse(run: Run, now: number): Promise<boolean> {
 /** What a run would delete now, by table. */
 export async function previewRetention(
   services: Services,
-  settings: RetentionSettings,
   state: MaintenanceState,
 ): Promise<Record<string, Expired>> {
   const { db } = services.store
   const now = nowOf(services, state)
   const expired: Record<string, Expired> = {}
-  for (const [table, before] of expiryLimits(now, settings))
+  for (const [table, before] of expiryLimits(now, services.limits))
     expired[table] = await countExpired(db, table, before)
   expired.tcp_ports = await countExpired(db, 'tcp_ports', portLimit(services, now))
   expired.open_tunnels = await countAbandoned(db, ABANDONED_KEPT_MS)

@@ -37,7 +37,7 @@ interface Estimates {
 }
 
 export function createUsageEstimator(
-  { store, clock, defaultQuotas }: Services,
+  { store, clock, limits }: Services,
   follower: Pick<ChangeFollower, 'subscribe'>,
 ) {
   const watched = createLruCache<Watched>(WORKSPACES_MAX)
@@ -65,7 +65,7 @@ export function createUsageEstimator(
     loading = new Set(uncached)
     for (const row of await listQuotas(store.db, uncached)) {
       if (!loading.has(row.id)) continue
-      const quotas = quotasOf(defaultQuotas, row)
+      const quotas = quotasOf(limits.quotas, row)
       watched.set(row.id, {
         quotas: hasUsageQuota(quotas) ? quotas : undefined,
         level: row.usage_level,

@@ -23,7 +23,7 @@ export async function computeLevel(
   services: Services,
   workspace: Omit<WorkspaceRules, 'usage_level'>,
 ): Promise<ComputedLevel> {
-  const quotas = quotasOf(services.defaultQuotas, workspace)
+  const quotas = quotasOf(services.limits.quotas, workspace)
   const { from, until } = monthOf(services.clock())
   if (!hasUsageQuota(quotas)) return { columns: { usage_level: null, usage_level_until: null }, uses: [] }
   const usage = await readMonth(db, { workspaceId: workspace.id, from, until })

@@ -98,7 +98,7 @@ export async function admit(tx: Tx, services: Services, request: AdmissionReques
 
 async function checkKeys(
   tx: Tx,
-  { clock, defaultQuotas }: Services,
+  { clock, limits }: Services,
   { tunnels, isClaim }: AdmissionRequest,
   rejected: Admission['rejected'],
 ): Promise<Candidate[]> {
@@ -130,7 +130,7 @@ async function checkKeys(
     // A tunnel that is open stays open: its edge rejects the traffic.
     if (isClaim && isReached(key.usage_level, key.usage_level_until ?? 0, clock()))
       return reject('limit_reached', QUOTA_REACHED)
-    const quota = limitOf(key.quota_tunnels, defaultQuotas.tunnels)
+    const quota = limitOf(key.quota_tunnels, limits.quotas.tunnels)
     return { parsed, workspace_id: key.workspace_id, name, quota }
   })
 }

@@ -25,12 +25,13 @@ export interface PortUse {
 }
 
 /** Of the range; undefined if there are no TCP tunnels. */
-export async function readPortUse({ store, tcpPorts: { range } }: Services): Promise<PortUse | undefined> {
+export async function readPortUse({ store, limits }: Services): Promise<PortUse | undefined> {
+  const { range } = limits.tcpPorts
   return range && { assigned: await countPorts(store.db, range), total: range.last - range.first + 1 }
 }
 
 /** In slices, by port. */
-export async function* listAllPorts({ store, tcpPorts }: Services) {
+export async function* listAllPorts({ store, limits }: Services) {
   const read = (last: ListedPort | undefined) =>
     listPorts(store.db, { after: last?.port ?? 0, limit: SLICE_ROWS })
   for await (const rows of slicesOf<ListedPort>(read))
@@ -39,7 +40,7 @@ export async function* listAllPorts({ store, tcpPorts }: Services) {
       workspace: slug,
       name,
       state: isOpen ? ('open' as const) : isReserved ? ('reserved' as const) : ('unused' as const),
-      expiresAt: isOpen || isReserved ? null : isoOf(last_used_at + portRetentionMs(tcpPorts)),
+      expiresAt: isOpen || isReserved ? null : isoOf(last_used_at + portRetentionMs(limits.tcpPorts)),
     }))
 }
 
@@ -72,10 +73,11 @@ export async function alertScarcePorts(
   services: Services,
   { withMail, onScarce }: { withMail: boolean; onScarce: (use: PortUse) => void },
 ): Promise<void> {
-  const { store, clock, tcpPorts } = services
+  const { store, clock, limits } = services
+  const { range } = limits.tcpPorts
   const use = await readPortUse(services)
-  if (!use || !tcpPorts.range || use.assigned < use.total * SCARCE) return
-  const { first, last } = tcpPorts.range
+  if (!use || !range || use.assigned < use.total * SCARCE) return
+  const { first, last } = range
   const id = {
     kind: 'tcp-ports',
     subject_id: `${first}-${last}`,

@@ -32,7 +32,7 @@ type AssignPort = (candidate: PortCandidate) => Promise<number | RejectedPort>
  */
 export async function lockPorts(
   tx: Tx,
-  { tcpPorts, random }: Services,
+  { limits: { tcpPorts }, random }: Services,
   candidates: readonly PortCandidate[],
   isClaim: boolean,
 ): Promise<AssignPort> {

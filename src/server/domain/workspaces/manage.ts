@@ -51,7 +51,7 @@ export function workspaceDescriber(
   return (row) => {
     const cached = views.get(row)
     if (cached) return cached
-    const quota = describeForEdges(services.defaultQuotas, row)
+    const quota = describeForEdges(services.limits.quotas, row)
     const view = { ...describeWorkspace(services, row), topic: topicOf(row.id), ...(quota && { quota }) }
     views.set(row, view)
     return view

@@ -20,11 +20,11 @@ const TUNNELS_MAX = 1_000_000
 export async function readQuotas({
   store,
   clock,
-  defaultQuotas,
+  limits,
   workspaceId,
 }: Services & Pick<Context, 'workspaceId'>) {
   const row = await getWorkspace(store.db, workspaceId)
-  const quotas = quotasOf(defaultQuotas, row)
+  const quotas = quotasOf(limits.quotas, row)
   const { from, until } = monthOf(clock())
   const usage = await onShardOf(store.usageShards, workspaceId, () =>
     readMonth(store.db, { workspaceId, from, until }),

@@ -27,8 +27,6 @@ import { createOpenApiDocument } from './openapi-document.ts'
 interface PublicOptions {
   services: Services
   counters: NodeCounters
-  /** Of a key. */
-  writesPerHour: number
   directory: Directory
   variant: Variant
   /** Public URL of the server; undefined if it is not configured. */
@@ -46,11 +44,10 @@ type Callers = { anyone: undefined; key: KeyContext }
 type PublicApi = (typeof apis)[`public${Variant}`]
 
 export function registerPublicApi(server: FastifyInstance, options: PublicOptions): void {
-  const { services, counters, writesPerHour, directory, variant, baseUrl, rateLimit, describeWorkspace } =
-    options
+  const { services, counters, directory, variant, baseUrl, rateLimit, describeWorkspace } = options
   const api: PublicApi = apis[`public${variant}`]
   const authenticateKey = createAuthenticator(directory.verifyKey, keyMessages)
-  const writes = createWriteLimits(writesPerHour, counters)
+  const writes = createWriteLimits(services.limits.writesPerHour, counters)
   const longLists = new LongLists(
     'Too many long lists are being read at the same time. Try again shortly, or read pages with ?limit=1000.',
   )

@@ -17,8 +17,6 @@ import { addTunnelEdge, expireLease, type TunnelEdge, tunnelOf } from '../../../
 import { alertEnv, alertNode, OPERATOR } from '../../../support/events/alerts.ts'
 import { commitWhenBlocked } from '../../../support/until.ts'
 
-const RETENTION = { auditDays: undefined }
-
 async function addProvisioned(server: TestServer, slug: string) {
   const { workspace, key } = await addWorkspace(server, slug)
   await server.services.store.transaction((db) =>
@@ -148,7 +146,7 @@ for (const engine of engines) {
     const open = tcp(server, 'open')
     await claim(edge, open)
     const names = async () => {
-      await deletePastRetention(runOf(services), RETENTION)
+      await deletePastRetention(runOf(services))
       return (await portsOf(server)).map(({ name }) => name).toSorted()
     }
     await age(server, 7 * DAY_MS)
@@ -175,7 +173,7 @@ for (const engine of engines) {
     await archiveAsOperator(services, operator, 'acme')
     const expire = async () => {
       await age(server, 8 * DAY_MS)
-      await deletePastRetention(runOf(services), RETENTION)
+      await deletePastRetention(runOf(services))
       return (await portsOf(server)).length
     }
     assert.equal(await expire(), 1)
@@ -341,5 +339,5 @@ test('postgres: transactions lock the ports of several names in one order', asyn
 
 const withRange = ({ config }: TestServer, range: { first: number; last: number } | undefined) => ({
   ...config,
-  tcpPorts: { ...config.tcpPorts, range },
+  limits: { ...config.limits, tcpPorts: { ...config.limits.tcpPorts, range } },
 })

@@ -133,7 +133,8 @@ for (const engine of engines) {
     const endpoint = await addEndpoint(node.services, id)
     await node.use(id, { bytes_in: 1_000n })
     const { services } = node
-    node.watch({ defaultQuotas: { ...services.defaultQuotas, bytes: 1_000 } })
+    const { limits } = services
+    node.watch({ limits: { ...limits, quotas: { ...limits.quotas, bytes: 1_000 } } })
     const ids: Services['ids'] = (prefix) => {
       assert.notEqual(prefix, 'evt', 'the command does not create alerts')
       return services.ids(prefix)

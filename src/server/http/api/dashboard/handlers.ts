@@ -18,8 +18,6 @@ import type { Handlers } from '../../operations/routes.ts'
 export interface DashboardOptions {
   services: Services
   counters: NodeCounters
-  /** Of a user. */
-  writesPerHour: number
   variant: Variant
   /** The configured public URL; undefined if the server is reached where it listens. */
   baseUrl: string | undefined

@@ -25,9 +25,9 @@ import { webhookHandlers } from './webhooks.ts'
 import { workspaceHandlers } from './workspace.ts'
 
 export function registerDashboardApi(server: FastifyInstance, options: DashboardOptions): void {
-  const { services, counters, writesPerHour, baseUrl, auth, knownBrowsers } = options
+  const { services, counters, baseUrl, auth, knownBrowsers } = options
   const { authenticate, findUser } = createSessionAuthenticator(services, auth)
-  const writes = createWriteLimits(writesPerHour, counters)
+  const writes = createWriteLimits(services.limits.writesPerHour, counters)
   const throttle = createLoginThrottle(counters)
   const enqueue = createPasswordQueue()
   const signInLimits = createSignInLimits(services, knownBrowsers)
