@@ -18,8 +18,8 @@ import {
 } from '../../support/databases/key-creation.ts'
 
 /**
- * Commands that create no key; a new one goes here or into `ways`. `serve` creates one for the first workspace,
- * which has no policy yet.
+ * Commands that create no key; a new one goes here or into `ways`. `serve` creates one for the first
+ * workspace, which has no policy yet.
  */
 const createNoKey =
   'logout, profiles, profiles use, workspace, keys list, keys revoke, usage, tunnel, tunnel tcp, edge, ' +
