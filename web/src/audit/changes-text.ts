@@ -1,6 +1,6 @@
 // Text of what an entry has changed.
 import { formatBytes, formatCount, formatUtcMinute } from '../format.ts'
-import type { Entry } from './entry-text.ts'
+import type { Entry } from './actions.ts'
 
 type Value = Entry['changes'][string][0]
 

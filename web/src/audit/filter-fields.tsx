@@ -3,12 +3,12 @@ import { Button, Group, Select, TextInput } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { membersQuery } from '../queries.ts'
 import { useWorkspace } from '../session.tsx'
-import { actionLabels } from './action-labels.ts'
+import { filterGroups } from './actions.ts'
 import type { AuditFilter } from './filter.ts'
 
-const actions = actionLabels.map(({ group, items }) => ({
+const actions = Object.entries(filterGroups).map(([group, items]) => ({
   group,
-  items: Object.entries(items).map(([value, label]) => ({ value, label })),
+  items: Object.entries(items).map(([value, [label]]) => ({ value, label })),
 }))
 
 interface FilterFieldsProps {
