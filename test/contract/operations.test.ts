@@ -108,7 +108,7 @@ for (const [table, { operations, document }] of Object.entries<Api>(apis)) {
   })
 
   // The dashboard's API has no other users.
-  if (operations === dashboardOperations) continue
+  if (table === 'dashboard') continue
   test(`${table}: operations are described, and response examples match their schemas`, () => {
     for (const { id, description, response } of operations) {
       assert.ok(description && response.description, `${id}: describe it for the users of the API`)
