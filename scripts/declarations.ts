@@ -2,9 +2,9 @@
 // api.d.ts of each: those types derive from the contract and are written out here from its schemas, so that
 // users of the libraries need neither the contract nor TypeBox.
 import { execFileSync } from 'node:child_process'
-import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { findHost } from '../src/contract/edge/hosts.ts'
 import { verifyKey } from '../src/contract/edge/operations.ts'
@@ -111,10 +111,11 @@ try {
   execFileSync(process.execPath, [join(root, 'node_modules/typescript/bin/tsc'), ...options], {
     stdio: 'inherit',
   })
-  for (const file of globSync('{client,edge-sdk}/*.d.ts', { cwd: folder })) {
+  for (const file of globSync('{client,edge-sdk}/**/*.d.ts', { cwd: folder })) {
     const text = generated[file]?.() ?? readFileSync(join(folder, file), 'utf8')
     // The compiler leaves the source's .ts extensions in place; the files beside the declarations are .js.
-    writeFileSync(join(root, 'dist', file), text.replace(/(from '\.\/[\w-]+)\.ts'/g, "$1.js'"))
+    mkdirSync(dirname(join(root, 'dist', file)), { recursive: true })
+    writeFileSync(join(root, 'dist', file), text.replace(/(from '\.[\w./-]+)\.ts'/g, "$1.js'"))
   }
 } finally {
   rmSync(folder, { recursive: true })

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import { after, type TestContext, test } from 'node:test'
 import { promisify } from 'node:util'
 import { rolldown } from 'rolldown'
@@ -84,7 +84,9 @@ function manifest(name: string): void {
     sideEffects: false,
     engines,
   })
-  const files = readdirSync(installed)
+  const files = readdirSync(installed, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map(({ parentPath, name }) => relative(installed, join(parentPath, name)))
   for (const file of ['README.md', 'LICENSE', 'index.js', 'index.d.ts']) assert.ok(files.includes(file), file)
   const texts = files.map((file) => readFileSync(join(installed, file), 'utf8'))
   const bytes = texts.reduce((sum, text) => sum + text.length, 0)
