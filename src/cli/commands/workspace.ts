@@ -95,7 +95,10 @@ export const workspaceCommands: readonly Command[] = [
         'time; a tunnel event is a tunnel that was opened, closed or rejected.\n\n' +
         API_ACCESS,
       options: {
-        days: { value: '<number>', summary: `how many days, 1 to ${USAGE_DAYS.max} (default: ${USAGE_DAYS.default})` },
+        days: {
+          value: '<number>',
+          summary: `how many days, 1 to ${USAGE_DAYS.max} (default: ${USAGE_DAYS.default})`,
+        },
         ...apiOptions,
       },
     },
