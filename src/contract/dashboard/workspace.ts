@@ -1,6 +1,15 @@
 // A workspace in the dashboard: its details and usage.
 import Type from 'typebox'
-import { Count, HostName, Instant, InstantOrNull, Slug, TextOrNull, UsageDays, WorkspaceName } from '../fields.ts'
+import {
+  Count,
+  HostName,
+  Instant,
+  InstantOrNull,
+  Slug,
+  TextOrNull,
+  UsageDays,
+  WorkspaceName,
+} from '../fields.ts'
 import { operation } from '../operation.ts'
 import { InWorkspace, Role } from './members.ts'
 import { Policy } from './settings.ts'
