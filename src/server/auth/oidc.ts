@@ -11,7 +11,7 @@ interface Client {
   clientSecret: string
 }
 
-export interface OidcSettings extends Client {
+interface OidcSettings extends Client {
   redirectUri: string
   clock: () => number
 }

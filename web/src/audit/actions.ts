@@ -6,7 +6,7 @@ import { operatorName } from '../format.ts'
 export type Entry = Output<'audit.list'>['entries'][number]
 
 /** Parts of a sentence; actor and object are emphasized, and empty where there is none. */
-export interface EntryText {
+interface EntryText {
   actor: string
   verb: string
   object: string
