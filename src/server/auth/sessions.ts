@@ -18,8 +18,6 @@ const IDLE_TIMEOUT_MS = DAY_MS
 /** Minimum interval between updates of a session in use. */
 const TOUCH_INTERVAL_MS = 5 * MINUTE_MS
 
-type Sessions = ReturnType<typeof createSessions>
-
 /** `secret` is ADIT_SECRET. */
 export function createSessions(services: Services, secret: string, https: boolean) {
   const hash = deriveKeyedHash('sessions', secret)

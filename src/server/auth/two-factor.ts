@@ -22,8 +22,6 @@ const LOCK_MS = 15 * MINUTE_MS
 const RECOVERY_CODES = 10
 const RECOVERY_CODE_CHARS = 10
 
-type TwoFactor = ReturnType<typeof createTwoFactor>
-
 /** `serverSecret` is ADIT_SECRET. `onProblem` gets messages for the log. */
 export function createTwoFactor(
   services: Services,
