@@ -12,12 +12,12 @@ import type { Services } from './domain/context.ts'
 import { createIds } from './domain/ids.ts'
 import { dailyMaxOf } from './domain/usage/reports.ts'
 import { operatorActor } from './operator.ts'
-import type { Siblings } from './store/engine/siblings.ts'
 import { StorageFault } from './store/engine/storage-fault.ts'
 import { openStore, type Store, type Target } from './store/engine/store.ts'
+import type { WorkerBus } from './store/engine/worker-bus.ts'
 import { IncompatibleSchema, migrate } from './store/schema/migrate.ts'
-import { createUsageLanes } from './store/usage/lanes.ts'
-import { mergeReports } from './store/usage/read.ts'
+import { commitReports } from './store/usage/read.ts'
+import { createShardQueues } from './store/usage/shard-queues.ts'
 
 const WARN_INTERVAL_MS = 5_000
 
@@ -28,7 +28,7 @@ export async function openServices(
   config: Config,
   log: Logger,
   timeoutMs: number,
-  siblings?: Siblings,
+  workerBus?: WorkerBus,
 ): Promise<Services> {
   let store: Store | undefined
   try {
@@ -39,7 +39,7 @@ export async function openServices(
         log.error({ reason: fault.message }, 'database storage fault: not ready'),
       onStorageRecovered: () => log.info('database storage recovered: ready'),
     }
-    store = openStore(config.database, events, siblings)
+    store = openStore(config.database, events, workerBus)
     const services = servicesOn(store, config)
     const newer = await migrate(store, {
       timeoutMs,
@@ -74,8 +74,8 @@ function servicesOn(store: Store, config: Config): Services {
     limits,
     usersCreateWorkspaces,
     hasMail: config.mail !== undefined,
-    mergeUsage: createUsageLanes(store, (reports) =>
-      usageMerge.time(mergeReports(store, reports, edgeDayMax)),
+    commitUsage: createShardQueues(store, (reports) =>
+      usageMerge.time(commitReports(store, reports, edgeDayMax)),
     ),
     propagation: { ...propagation, wait: (position) => propagationWait.time(propagation.wait(position)) },
     afterChange: () => {},

@@ -20,7 +20,7 @@ import { hashSecret, isSecret } from '../../lib/credentials/secret.ts'
 import { createLruCache, type LruCache } from '../../lib/lru-cache.ts'
 import type { Store } from '../store/engine/store.ts'
 import { findKeysToVerify } from '../store/keys/rows.ts'
-import { stateOf } from '../store/keys/state.ts'
+import { rowState } from '../store/keys/state.ts'
 import { findEdgeByHash } from '../store/tunnels/edges.ts'
 import { findWorkspaces, type WorkspaceRow } from '../store/workspaces.ts'
 import { createBatchedLookup } from './batched-lookup.ts'
@@ -225,7 +225,7 @@ export function createDirectory(options: DirectoryOptions): Directory {
       const readKey = async (): Promise<ValidKey | InvalidCredential> => {
         const row = await lookUpKey(hash)
         if (!row) return invalid.unknown
-        const state = stateOf(row)
+        const state = rowState(row)
         if (state !== 'active') return invalid[state]
         if (row.archived_at !== null) return invalid.archived
         // Many keys share a workspace: reuses the cached string, if there is one.

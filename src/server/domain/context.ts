@@ -4,7 +4,7 @@ import type { ServerInstruments } from '../../lib/metrics/server-instruments.ts'
 import type { Limits } from '../config/server.ts'
 import type { PropagationServices } from '../directory/propagation.ts'
 import type { Role } from '../store/accounts/members.ts'
-import type { MergeUsage } from '../store/usage/merger.ts'
+import type { CommitUsage } from '../store/usage/group-commit.ts'
 import type { Ids } from './ids.ts'
 
 /** Time, randomness and the cost of passwords are injected, so that tests can control them. */
@@ -13,7 +13,7 @@ export interface Services extends PropagationServices {
   /** Replaces scrypt. */
   passwordHasher?: PasswordHasher
   tunnelDomain: string
-  mergeUsage: MergeUsage
+  commitUsage: CommitUsage
   /** Called with the committed counters of a report. */
   afterReport: (counters: Iterable<{ workspaceId: string }>) => void
   limits: Limits

@@ -1,7 +1,7 @@
 // The one error class of the domain. Message and details are public; the cause is for the log only.
 import type { FaultCode } from '../../contract/faults.ts'
 import { DatabaseUnreachable, isConnectionLost, isUnavailable } from '../store/engine/errors.ts'
-import { storageFaultOf } from '../store/engine/storage-fault.ts'
+import { toStorageFault } from '../store/engine/storage-fault.ts'
 
 /** Storage faults need an operator, so clients should not retry immediately. */
 const STORAGE_RETRY_S = 5
@@ -42,7 +42,7 @@ export const invalid = (path: string, message: string) =>
 /** A fault with the reason, for those who look after the server. */
 export function readinessFault(error: unknown): Fault {
   const fault = faultOf(error)
-  if (fault.code !== 'unavailable' || fault === error || storageFaultOf(error)) return fault
+  if (fault.code !== 'unavailable' || fault === error || toStorageFault(error)) return fault
   const isLost = error instanceof DatabaseUnreachable || isConnectionLost(error)
   const message = isLost ? 'The database cannot be reached.' : 'The database does not respond in time.'
   return new Fault('unavailable', { message, retryAfterS: 1, cause: error })
@@ -51,7 +51,7 @@ export function readinessFault(error: unknown): Fault {
 /** Maps any error to a fault: a failing database is `unavailable`, an unexpected error `internal`. */
 export function faultOf(error: unknown): Fault {
   if (error instanceof Fault) return error
-  const storage = storageFaultOf(error)
+  const storage = toStorageFault(error)
   if (storage)
     return new Fault('unavailable', {
       message: `${storage.summary} Try again later.`,

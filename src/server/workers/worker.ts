@@ -2,10 +2,10 @@
 import cluster from 'node:cluster'
 import { Socket } from 'node:net'
 import { inheritedDescriptors } from '../config/environment.ts'
-import type { Siblings } from '../store/engine/siblings.ts'
+import type { WorkerBus } from '../store/engine/worker-bus.ts'
 import { isMessage, type Message } from './messages.ts'
 
-export interface Primary extends Siblings {
+export interface Primary extends WorkerBus {
   /** To listen on. None if the cluster module passes connections to the workers. */
   readonly sockets: readonly Socket[]
   announceListening(port: number): void

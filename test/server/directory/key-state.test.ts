@@ -6,7 +6,7 @@ import { createKey, revoke } from '../../../src/server/domain/keys/lifecycle.ts'
 import { listForMembers } from '../../../src/server/domain/keys/list.ts'
 import { createWorkspace } from '../../../src/server/domain/workspaces/manage.ts'
 import { countActiveKeys, listKeys, lockKey } from '../../../src/server/store/keys/rows.ts'
-import { stateOf } from '../../../src/server/store/keys/state.ts'
+import { rowState } from '../../../src/server/store/keys/state.ts'
 import { openTestServices, operator } from '../../support/api/server.ts'
 import { atEnd } from '../../support/cleanup.ts'
 import { engines } from '../../support/databases/create.ts'
@@ -26,19 +26,19 @@ for (const engine of engines)
     await until('it has expired', () => Date.now() >= Date.parse(expiresAt as string))
 
     const all = await listKeys(store.db, workspaceId, { limit: 10 })
-    const counts = keyStates.map((state) => all.filter((row) => stateOf(row) === state).length)
+    const counts = keyStates.map((state) => all.filter((row) => rowState(row) === state).length)
     assert.deepEqual(counts, [3, 2, 1])
     for (const state of keyStates)
       assert.deepEqual(
         (await listForMembers(ctx, { state })).keys.map(({ id }) => id),
-        all.filter((row) => stateOf(row) === state).map(({ id }) => id),
+        all.filter((row) => rowState(row) === state).map(({ id }) => id),
       )
     assert.equal(await countActiveKeys(store.db, workspaceId, 10), 3)
     for (const mode of ['shared', 'exclusive'] as const) {
       for (const row of all)
         assert.equal(
           await store.transaction((db) => lockKey(db, { workspaceId, id: row.id }, mode)),
-          stateOf(row),
+          rowState(row),
         )
       assert.equal(
         await store.transaction((db) => lockKey(db, { workspaceId, id: 'tok_none' }, mode)),

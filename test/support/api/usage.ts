@@ -1,8 +1,8 @@
 // Usage reports, as edges send them.
 import type { Store } from '../../../src/server/store/engine/store.ts'
 import type { ParsedReport } from '../../../src/server/store/engine/usage-report.ts'
-import { createUsageLanes } from '../../../src/server/store/usage/lanes.ts'
-import { mergeReports } from '../../../src/server/store/usage/read.ts'
+import { commitReports } from '../../../src/server/store/usage/read.ts'
+import { createShardQueues } from '../../../src/server/store/usage/shard-queues.ts'
 
 /** A counter of the default workspace, with zeros for what is not given. */
 export const counter = (given: object) => ({
@@ -17,4 +17,4 @@ export const counter = (given: object) => ({
 
 /** Merges a report without the limit of an edge. */
 export const mergeReport = (store: Store, report: ParsedReport) =>
-  createUsageLanes(store, (reports) => mergeReports(store, reports))(report)
+  createShardQueues(store, (reports) => commitReports(store, reports))(report)

@@ -3,7 +3,7 @@
 import { listMembers, listMemberships } from '../../store/accounts/members.ts'
 import { findUserByEmail } from '../../store/accounts/users.ts'
 import { countActiveKeys, findKeyById } from '../../store/keys/rows.ts'
-import { stateOf } from '../../store/keys/state.ts'
+import { rowState } from '../../store/keys/state.ts'
 import { findWorkspaceBySlug, getWorkspace } from '../../store/workspaces.ts'
 import type { Services } from '../context.ts'
 
@@ -13,7 +13,7 @@ export async function findWorkspaceOfLastKey(
   keyId: string,
 ): Promise<string | undefined> {
   const key = await findKeyById(db, keyId)
-  if (!key || stateOf(key) !== 'active' || (await countActiveKeys(db, key.workspace_id, 2)) > 1)
+  if (!key || rowState(key) !== 'active' || (await countActiveKeys(db, key.workspace_id, 2)) > 1)
     return undefined
   return (await getWorkspace(db, key.workspace_id)).slug
 }

@@ -11,7 +11,7 @@ import {
   type LinkRow,
   listOpenInvitationsTo,
 } from '../../store/accounts/links.ts'
-import { insertMember, listWorkspaceIdsOf, type Role } from '../../store/accounts/members.ts'
+import { insertMember, listMemberWorkspaceIds, type Role } from '../../store/accounts/members.ts'
 import { setPassword } from '../../store/accounts/passwords.ts'
 import { deleteSessions } from '../../store/accounts/sessions.ts'
 import { findUserByEmail, insertUser, type UserRow, verifyEmail } from '../../store/accounts/users.ts'
@@ -268,7 +268,7 @@ export async function acceptOpenInvitations(
   user: UserRow,
   ipAddress: string,
 ): Promise<void> {
-  const joined = await listWorkspaceIdsOf(db, user.id)
+  const joined = await listMemberWorkspaceIds(db, user.id)
   for (const row of await listOpenInvitationsTo(db, user.email, services.clock()))
     if (!joined.includes(row.workspace_id ?? '') && (await useLink(db, services, row)))
       await addInvitedMember(db, services, row, user, ipAddress)

@@ -8,7 +8,7 @@ import {
   visibleActions,
 } from '../../../contract/audit-actions.ts'
 import { MINUTE_MS } from '../../../lib/time.ts'
-import { listWorkspaceIdsOf, type Role } from '../../store/accounts/members.ts'
+import { listMemberWorkspaceIds, type Role } from '../../store/accounts/members.ts'
 import { lockUser } from '../../store/accounts/users.ts'
 import {
   type AuditRow,
@@ -116,7 +116,7 @@ export async function writeAuthFailure(
 }
 
 async function userRows(db: Tx, services: Services, { user, ...entry }: UserEntry): Promise<AuditRow[]> {
-  const workspaces = await listWorkspaceIdsOf(db, user.id)
+  const workspaces = await listMemberWorkspaceIds(db, user.id)
   const target = { id: user.id, name: user.name }
   return (workspaces.length > 0 ? workspaces : [null]).map((workspaceId) =>
     rowOf(services, { workspaceId, ...entry, target }),

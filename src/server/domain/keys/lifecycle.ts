@@ -15,7 +15,7 @@ import {
   listKeys,
   revokeKey,
 } from '../../store/keys/rows.ts'
-import { stateOf } from '../../store/keys/state.ts'
+import { rowState } from '../../store/keys/state.ts'
 import type { WorkspaceRules } from '../../store/workspaces.ts'
 import { type AuthorizedWorkspace, reauthorize } from '../actors.ts'
 import { changesBetween } from '../audit/changes.ts'
@@ -221,13 +221,13 @@ const describeKey = (row: KeyRow) => ({
   createdAt: isoOf(row.created_at),
   lastUsedAt: isoOrNull(row.last_used_at),
   // An expired key is shown as revoked at its expiry.
-  revokedAt: isoOrNull(stateOf(row) === 'expired' ? row.expires_at : row.revoked_at),
+  revokedAt: isoOrNull(rowState(row) === 'expired' ? row.expires_at : row.revoked_at),
 })
 
 /** With what the public API does not have. */
 export const describeLifecycle = (row: KeyRow) => ({
   ...describeKey(row),
-  state: stateOf(row),
+  state: rowState(row),
   expiresAt: isoOrNull(row.expires_at),
   lastFour: row.last_four,
 })

@@ -2,7 +2,7 @@
 // those that it replaces.
 import type { KeyState } from '../../../lib/credentials/key-state.ts'
 import { type KeyRow, listActiveOfLineages, listKeyLabels, listKeys } from '../../store/keys/rows.ts'
-import { stateOf } from '../../store/keys/state.ts'
+import { rowState } from '../../store/keys/state.ts'
 import type { Context } from '../context.ts'
 import { filteredPage } from '../pagination.ts'
 import { describeLifecycle, type KeyPage } from './lifecycle.ts'
@@ -19,7 +19,7 @@ export async function listForMembers(
 ) {
   const { db } = ctx.store
   const hasText = matcherOf(search.trim())
-  const matches = (row: KeyRow) => (state === undefined || stateOf(row) === state) && hasText(row)
+  const matches = (row: KeyRow) => (state === undefined || rowState(row) === state) && hasText(row)
   const active = new ActiveLineages(ctx)
   const { page, next } = await filteredPage({
     limit,
@@ -29,12 +29,12 @@ export async function listForMembers(
     filter: async (rows) => {
       const matching = rows.filter(matches)
       await active.load(matching)
-      return matching.filter((row) => stateOf(row) !== 'active' || !active.newerThan(row).some(matches))
+      return matching.filter((row) => rowState(row) !== 'active' || !active.newerThan(row).some(matches))
     },
   })
   const items = page.map((row) => ({
     row,
-    predecessors: stateOf(row) === 'active' ? active.olderThan(row).filter(matches) : [],
+    predecessors: rowState(row) === 'active' ? active.olderThan(row).filter(matches) : [],
   }))
   const creatorOf = await creators(
     ctx,

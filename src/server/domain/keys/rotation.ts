@@ -6,7 +6,7 @@ import { DAY_MS, HOUR_MS, SECOND_MS } from '../../../lib/time.ts'
 import { awaitPropagation, type KeyChange, publishChange } from '../../directory/propagation.ts'
 import type { Db, Tx } from '../../store/engine/store.ts'
 import { type KeyRow, listActiveOfLineages, lockKeyRow, updateKey } from '../../store/keys/rows.ts'
-import { stateOf } from '../../store/keys/state.ts'
+import { rowState } from '../../store/keys/state.ts'
 import { reauthorize } from '../actors.ts'
 import { changesBetween } from '../audit/changes.ts'
 import { writeAudit } from '../audit/entries.ts'
@@ -22,7 +22,7 @@ export async function rotate(ctx: Context, id: string, overlap: Overlap) {
   const { rotated, position } = await ctx.store.transaction(async (db) => {
     const workspace = await reauthorize(db, ctx)
     const old = await lockKeyRow(db, { workspaceId, id })
-    if (!old || stateOf(old) !== 'active') return { rotated: undefined }
+    if (!old || rowState(old) !== 'active') return { rotated: undefined }
     await requireMayRotate(db, old, overlap)
     const now = ctx.clock()
     const daysMax = keyDaysMaxFor(workspace, actor) ?? KEY_DAYS_MAX

@@ -41,7 +41,7 @@ export async function fillWithUsage(
     const part = window.slice(start, start + DAYS_PER_REPORT)
     const figures = part.map((day) => generateDay(day, (start + part.indexOf(day)) / window.length, now))
     const isOpen = ({ day }: { day: number }) => day >= startOfDay(now) - DAYS_BACK_MAX * DAY_MS
-    await services.mergeUsage(reportOf(workspaceId, figures.filter(isOpen)))
+    await services.commitUsage(reportOf(workspaceId, figures.filter(isOpen)))
     const closed = figures.filter((figure) => !isOpen(figure))
     await services.store.transaction((db) =>
       insertDays(

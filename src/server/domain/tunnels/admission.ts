@@ -7,7 +7,7 @@ import { DAY_MS, HOUR_MS } from '../../../lib/time.ts'
 import type { Tx } from '../../store/engine/store.ts'
 import { findOtherTunnels, type OtherTunnel, resolveKeys } from '../../store/tunnels/admission.ts'
 import { lockExpiredSessions } from '../../store/tunnels/edge-sessions.ts'
-import { keyOf, type NameId, trimNames, upsertNames } from '../../store/tunnels/names.ts'
+import { type NameId, nameKey, trimNames, upsertNames } from '../../store/tunnels/names.ts'
 import { countTunnels, deleteRows, type ReportedRow } from '../../store/tunnels/rows.ts'
 import type { Services } from '../context.ts'
 import { recordTunnels } from '../events/tunnel-events.ts'
@@ -78,7 +78,7 @@ export async function admit(tx: Tx, services: Services, request: AdmissionReques
   const ports: Admission['ports'] = new Map()
   for (const candidate of candidates) {
     const { tunnel } = candidate.parsed
-    const key = keyOf(candidate)
+    const key = nameKey(candidate)
     const sameName = others.get(key) ?? []
     if (!mayShare(tunnel, sameName, request.isClaim)) {
       rejected.set(tunnel.id, { reason: 'name_taken', message: takenMessage(tunnel, sameName) })
@@ -158,14 +158,14 @@ async function checkLimit(
 /** Locks the names, and returns their access rules. */
 async function lockNames(tx: Tx, { clock }: Services, candidates: readonly Candidate[]) {
   const now = clock()
-  const unique = new Map(candidates.map((each) => [keyOf(each), each]))
+  const unique = new Map(candidates.map((each) => [nameKey(each), each]))
   if (unique.size === 0) return new Map<string, AccessRules | null>()
   const locked = await upsertNames(tx, [...unique.values()], { now, expiresAt: nameExpiry(now) })
   const grown = new Set(
     locked.filter(({ created_at }) => created_at === now).map(({ workspace_id }) => workspace_id),
   )
   for (const workspaceId of grown) await trimNames(tx, workspaceId, NAMES_MAX)
-  return new Map(locked.map((name) => [keyOf(name), parseRules(name.access_rules)]))
+  return new Map(locked.map((name) => [nameKey(name), parseRules(name.access_rules)]))
 }
 
 export const parseRules = (text: string | null): AccessRules | null =>
@@ -188,7 +188,7 @@ async function findOthers(
     services,
     rest.filter(({ edge_id, close_reason }) => edge_id !== edgeId && close_reason !== 'ended'),
   )
-  return { moved, others: Map.groupBy(live, keyOf) }
+  return { moved, others: Map.groupBy(live, nameKey) }
 }
 
 /**

@@ -5,7 +5,7 @@ import { announce, publishChange } from '../../directory/propagation.ts'
 import type { Tx } from '../../store/engine/store.ts'
 import { lockSessionShared } from '../../store/tunnels/edge-sessions.ts'
 import { markMoved } from '../../store/tunnels/instructions.ts'
-import { keyOf, readRules } from '../../store/tunnels/names.ts'
+import { nameKey, readRules } from '../../store/tunnels/names.ts'
 import { findTunnels, insertTunnel, type ReportedRow, writeTunnels } from '../../store/tunnels/rows.ts'
 import { usePorts } from '../../store/tunnels/tcp-ports.ts'
 import type { Services } from '../context.ts'
@@ -102,7 +102,7 @@ async function repeatClaim(tx: Tx, edgeId: string, tunnel: TunnelClaim['tunnel']
       'The tunnel was closed before its claim arrived at the control plane. Try again.',
     )
   const [rules] = await readRules(tx, [stored])
-  const port = stored.type === 'tcp' ? (await usePorts(tx, [stored])).get(keyOf(stored)) : undefined
+  const port = stored.type === 'tcp' ? (await usePorts(tx, [stored])).get(nameKey(stored)) : undefined
   return { result: grant(parseRules(rules?.access_rules ?? null), port), changes: [] }
 }
 

@@ -14,7 +14,7 @@ import {
   updateSession,
 } from '../../store/tunnels/edge-sessions.ts'
 import { type InstructedTunnel, lockInstructed, setInstructed } from '../../store/tunnels/instructions.ts'
-import { keyOf, readRules } from '../../store/tunnels/names.ts'
+import { nameKey, readRules } from '../../store/tunnels/names.ts'
 import {
   type ClosedTunnel,
   deleteRows,
@@ -173,7 +173,7 @@ async function instruct(tx: Tx, { edgeId, session }: ParsedSync): Promise<Instru
 
 async function rulesOfNames(tx: Tx, tunnels: readonly InstructedTunnel[]): Promise<Instructions['names']> {
   const names = new Map(
-    tunnels.map(({ workspace_id, name }) => [keyOf({ workspace_id, name }), { workspace_id, name }]),
+    tunnels.map(({ workspace_id, name }) => [nameKey({ workspace_id, name }), { workspace_id, name }]),
   )
   const found = names.size === 0 ? [] : await readRules(tx, [...names.values()])
   return found.map(({ slug, name, access_rules }) => ({

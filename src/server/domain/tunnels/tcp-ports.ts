@@ -4,7 +4,7 @@
 import type { RejectionReason } from '../../../contract/edge/tunnels.ts'
 import { type PortRange, portLimitMessage, type TcpPortSettings } from '../../../lib/net/tcp-ports.ts'
 import type { Tx } from '../../store/engine/store.ts'
-import { keyOf, type NameId } from '../../store/tunnels/names.ts'
+import { type NameId, nameKey } from '../../store/tunnels/names.ts'
 import { insertPort, listFreePorts, listNamesWithPort, usePorts } from '../../store/tunnels/tcp-ports.ts'
 import { lockWorkspaces } from '../../store/workspaces.ts'
 import type { Services } from '../context.ts'
@@ -38,7 +38,7 @@ export async function lockPorts(
 ): Promise<AssignPort> {
   const { range } = tcpPorts
   const ports = range && candidates.length > 0 ? await usePorts(tx, candidates) : new Map<string, number>()
-  const unassigned = candidates.filter((candidate) => !ports.has(keyOf(candidate)))
+  const unassigned = candidates.filter((candidate) => !ports.has(nameKey(candidate)))
   if (range && unassigned.length > 0) {
     await lockWorkspaces(tx, [...new Set(unassigned.map(({ workspace_id }) => workspace_id))])
     // Another transaction may have assigned them while this one waited for the lock.
@@ -48,7 +48,7 @@ export async function lockPorts(
   return async (candidate) => {
     if (!range) return DISABLED
     const { port: openPort } = candidate.parsed
-    const existing = ports.get(keyOf(candidate))
+    const existing = ports.get(nameKey(candidate))
     if (existing !== undefined && !isClaim && openPort !== undefined && openPort !== existing)
       return differentPort(candidate.name, existing)
     const insert = () =>
@@ -56,7 +56,7 @@ export async function lockPorts(
         ? insertAnyPort(tx, candidate, randomPorts(range, random))
         : insertOpenPort(tx, candidate, range)
     const port = existing ?? (await checkPortLimit(tx, candidate, tcpPorts)) ?? (await insert())
-    if (typeof port === 'number') ports.set(keyOf(candidate), port)
+    if (typeof port === 'number') ports.set(nameKey(candidate), port)
     return port
   }
 }

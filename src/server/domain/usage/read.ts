@@ -2,7 +2,7 @@
 // them.
 
 import { USAGE_DAYS } from '../../../contract/limits.ts'
-import { onShardOf } from '../../store/engine/postgres/usage-shards.ts'
+import { runOnShard } from '../../store/engine/postgres/usage-shards.ts'
 import { type DayUsage, readUsage as readStored } from '../../store/usage/read.ts'
 import type { Context } from '../context.ts'
 import { isoOfDay, lastDays } from '../date-range.ts'
@@ -13,7 +13,7 @@ const noUsage: Omit<DayUsage, 'day'> = { requests: 0n, bytesIn: 0n, bytesOut: 0n
 export async function readUsage(ctx: Context, days: number = USAGE_DAYS.default) {
   const window = lastDays(days, ctx.clock())
   const { db, usageShards } = ctx.store
-  const stored = await onShardOf(usageShards, ctx.workspaceId, () =>
+  const stored = await runOnShard(usageShards, ctx.workspaceId, () =>
     readStored(db, ctx.workspaceId, window[0] as number, window.at(-1) as number),
   )
   const byDay = new Map(stored.days.map((row) => [row.day, row]))

@@ -72,7 +72,7 @@ export async function ingestReport(
     counters: accept('counters', parsedCounters),
     tunnels: accept('tunnels', parsedTunnels),
   }
-  const overLimit = await services.mergeUsage(report)
+  const overLimit = await services.commitUsage(report)
   services.afterReport(report.counters)
   const reasons = new Map(overLimit.map((one) => [dayKey(one), one.reason]))
   for (const item of reasons.size > 0 ? report.counters : []) {

@@ -1,6 +1,6 @@
 // Shows the quotas of a workspace, and sets them for the operator.
 import { awaitPropagation, publishChange } from '../../directory/propagation.ts'
-import { onShardOf } from '../../store/engine/postgres/usage-shards.ts'
+import { runOnShard } from '../../store/engine/postgres/usage-shards.ts'
 import { countActiveKeys } from '../../store/keys/rows.ts'
 import { countOpenTunnels, readMonth, updateQuotas } from '../../store/quotas.ts'
 import { getWorkspace, lockWorkspace } from '../../store/workspaces.ts'
@@ -26,7 +26,7 @@ export async function readQuotas({
   const row = await getWorkspace(store.db, workspaceId)
   const quotas = quotasOf(limits.quotas, row)
   const { from, until } = monthOf(clock())
-  const usage = await onShardOf(store.usageShards, workspaceId, () =>
+  const usage = await runOnShard(store.usageShards, workspaceId, () =>
     readMonth(store.db, { workspaceId, from, until }),
   )
   const tunnels = (await countOpenTunnels(store.db, [workspaceId])).get(workspaceId) ?? 0

@@ -3,14 +3,14 @@ import type { Db, Tx } from '../engine/store.ts'
 import type { UserRow } from './users.ts'
 
 /** Includes the issuer: a subject is unique per issuer only. */
-const providerOf = (issuer: string) => `oidc:${issuer}`
+const providerId = (issuer: string) => `oidc:${issuer}`
 
 export const findUserByIdentity = (db: Db, issuer: string, subject: string): Promise<UserRow | undefined> =>
   db
     .selectFrom('identities')
     .innerJoin('users', 'users.id', 'identities.user_id')
     .selectAll('users')
-    .where('identities.provider_id', '=', providerOf(issuer))
+    .where('identities.provider_id', '=', providerId(issuer))
     .where('identities.account_id', '=', subject)
     .executeTakeFirst()
 
@@ -20,7 +20,7 @@ export async function hasIdentity(db: Db, issuer: string, userId: string): Promi
     .selectFrom('identities')
     .select('id')
     .where('user_id', '=', userId)
-    .where('provider_id', '=', providerOf(issuer))
+    .where('provider_id', '=', providerId(issuer))
     .executeTakeFirst()
   return row !== undefined
 }
@@ -35,7 +35,7 @@ export async function insertIdentity(
     .values({
       id: given.id,
       user_id: given.userId,
-      provider_id: providerOf(given.issuer),
+      provider_id: providerId(given.issuer),
       account_id: given.subject,
       created_at: given.at,
       updated_at: given.at,

@@ -49,7 +49,7 @@ export const listMemberships = (db: Db, userId: string) =>
     .orderBy('workspaces.name')
     .execute()
 
-export async function listWorkspaceIdsOf(db: Db, userId: string): Promise<string[]> {
+export async function listMemberWorkspaceIds(db: Db, userId: string): Promise<string[]> {
   const rows = await db.selectFrom('members').select('workspace_id').where('user_id', '=', userId).execute()
   return rows.map((row) => row.workspace_id)
 }

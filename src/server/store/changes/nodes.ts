@@ -14,7 +14,7 @@ type NodeRow = Omit<Columns, 'acknowledged_sequence' | 'acknowledged_checksum'> 
 export async function insertNode(db: Tx, { position, ...row }: NodeRow): Promise<void> {
   await db
     .insertInto('nodes')
-    .values({ ...row, ...columnsOf(position) })
+    .values({ ...row, ...toColumns(position) })
     .execute()
 }
 
@@ -49,7 +49,7 @@ const acknowledgment = unflushedUpdate((db, { id, sequence, checksum, at }: Plac
     }),
 )
 
-const columnsOf = ({ sequence, checksum }: Position) => ({
+const toColumns = ({ sequence, checksum }: Position) => ({
   acknowledged_sequence: sequence,
   acknowledged_checksum: checksum,
 })

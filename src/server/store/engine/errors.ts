@@ -1,6 +1,6 @@
 // Classifies database errors: unavailable, connection lost, conflict to retry.
 import { isShardMoved, isWorkerError } from './postgres/citus-errors.ts'
-import { storageFaultOf } from './storage-fault.ts'
+import { toStorageFault } from './storage-fault.ts'
 
 /** PostgreSQL SQLSTATE codes; two characters stand for the whole class. */
 const POSTGRES_LOST = [
@@ -19,7 +19,7 @@ const POSTGRES_UNAVAILABLE = [
   '40001', // serialization failure after the last attempt
   '40P01', // deadlock
 ]
-/** Of a Citus worker: its connection closed without a response, or its commit failed. */
+/** The connection to a Citus worker closed without a response, or its commit failed. */
 const INTERNAL_ERROR = 'XX000'
 const SOCKET_LOST = new Set([
   'ECONNREFUSED',
@@ -72,7 +72,7 @@ export class Overloaded extends Error {
 }
 
 export function isUnavailable(error: unknown): boolean {
-  if (error instanceof DatabaseUnreachable || error instanceof Overloaded || storageFaultOf(error))
+  if (error instanceof DatabaseUnreachable || error instanceof Overloaded || toStorageFault(error))
     return true
   if (!(error instanceof Error)) return false
   const { code, errcode } = error as DatabaseError

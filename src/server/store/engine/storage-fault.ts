@@ -56,7 +56,7 @@ export class StorageFault extends Error {
  * The storage fault behind a driver's error; undefined for any other error, and for the disk of a worker,
  * which concerns only the usage that it stores.
  */
-export function storageFaultOf(error: unknown): StorageFault | undefined {
+export function toStorageFault(error: unknown): StorageFault | undefined {
   if (error instanceof StorageFault) return error
   if (!(error instanceof Error) || isWorkerError(error)) return undefined
   const { errcode, code = '' } = error as { errcode?: number; code?: string }
@@ -84,7 +84,7 @@ export class StorageHealth {
 
   /** Called with every query error; returns the error to throw. */
   record(error: unknown): unknown {
-    const fault = storageFaultOf(error)
+    const fault = toStorageFault(error)
     if (!fault) return error
     if (this.#fault?.kind !== fault.kind && !this.#fault?.isDamage) {
       this.#fault = fault

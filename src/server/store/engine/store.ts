@@ -7,12 +7,12 @@ import { isConflict, isUnsupported } from './errors.ts'
 import { openPostgres } from './postgres/connection.ts'
 import type { PoolUse } from './postgres/replaceable-pool.ts'
 import { createUsageShards, type UsageShards, undistributed } from './postgres/usage-shards.ts'
-import type { Siblings } from './siblings.ts'
 import { openSqlite } from './sqlite/connection.ts'
 import type { CounterCache } from './sqlite/counter-cache.ts'
 import { type StorageEvents, StorageHealth } from './storage-fault.ts'
 import type { Tables } from './tables.ts'
 import { guardConnections, runInTransactionScope } from './transaction-guard.ts'
+import type { WorkerBus } from './worker-bus.ts'
 import { probeWrites } from './write-probe.ts'
 
 /** For reads, inside a transaction or outside. */
@@ -80,11 +80,11 @@ interface StoreEvents extends StorageEvents {
   onLostConnection: (error: Error) => void
 }
 
-/** `siblings`: if this process is one of several workers. */
+/** `workerBus`: if this process is one of several workers. */
 export function openStore(
   target: Target,
   { onLostConnection, ...storage }: StoreEvents,
-  siblings?: Siblings,
+  workerBus?: WorkerBus,
 ): Store {
   const health = new StorageHealth(storage)
   const listeners = new Set<(payload: string) => void>()
@@ -95,7 +95,7 @@ export function openStore(
     target.engine === 'sqlite'
       ? openSqlite(target.path, health)
       : openPostgres(target.url, { onLostConnection, onNotify }, health)
-  if (target.engine === 'sqlite') siblings?.onBroadcast(onNotify)
+  if (target.engine === 'sqlite') workerBus?.onBroadcast(onNotify)
   const databases = new Map<Dialect, Kysely<Tables>>()
   const databaseOn = (dialect: Dialect): Kysely<Tables> => {
     const db = databases.get(dialect) ?? new Kysely<Tables>({ dialect: guardConnections(dialect) })
@@ -117,7 +117,7 @@ export function openStore(
     counterCache: engine.counterCache,
     async notify(payload) {
       if (engine.notification) await main.db.executeQuery(engine.notification(payload))
-      else siblings?.broadcast(payload)
+      else workerBus?.broadcast(payload)
     },
     onNotify(listener) {
       listeners.add(listener)

@@ -256,11 +256,11 @@ export interface Tables {
     started_at: number
     heartbeat_at: number
   }
-  /** The current run of each edge: see store/edge-sessions.ts. */
+  /** The current run of each edge: see store/tunnels/edge-sessions.ts. */
   edge_sessions: {
     edge_id: string
     session: string
-    /** Of the last sync that was applied; 0 before the first. */
+    /** The number of the last sync that was applied; 0 before the first. */
     sequence: number
     /** By the database's clock. The tunnels of the edge count only until then. */
     lease_until: number
@@ -276,7 +276,7 @@ export interface Tables {
     edge_id: string
     /** Chosen by the edge. */
     id: string
-    /** Of the sync that has reported it last, or the first one after the claim. */
+    /** The number of the sync that reported it last, or of the first one after the claim. */
     sequence: number
     workspace_id: string
     name: string
@@ -338,7 +338,7 @@ export interface Tables {
     dedup_key: string
     workspace_id: string
     created_at: number
-    /** Of the emails about it; null if there are none. */
+    /** Identifies the emails about it; null if there are none. */
     digest_id: string | null
     /** What it says, as JSON; null for keys that expire. */
     detail: string | null
@@ -384,9 +384,9 @@ export interface Tables {
     created_by: string | null
     disabled_at: number | null
     disabled_reason: string | null
-    /** Of the last delivery in its queue; 0 if there was none. */
+    /** The position of the last delivery in its queue; 0 if there was none. */
     last_position: number
-    /** Of the delivery to send next. */
+    /** The position of the delivery to send next. */
     next_position: number
     /** The last position when an owner has last enabled it: what waited then does not count as a backlog. */
     enabled_position: Generated<number>

@@ -23,7 +23,7 @@ export interface RejectedCounter extends Day {
  * Above this, the sum over the epochs of the edge is checked. Below, all epochs together cannot exceed
  * `edgeMax`, so a usual report need not read the other epochs. An edge can thus add up to twice `edgeMax`.
  */
-export const uncheckedMaxOf = (edgeMax: Totals): Totals => ({
+export const uncheckedMaximum = (edgeMax: Totals): Totals => ({
   requests: edgeMax.requests / BigInt(EPOCHS_MAX),
   bytesIn: edgeMax.bytesIn / BigInt(EPOCHS_MAX),
   bytesOut: edgeMax.bytesOut / BigInt(EPOCHS_MAX),

@@ -19,7 +19,7 @@ export type Amounts = Record<keyof Totals, number | bigint>
 
 export const noUsage: Totals = { requests: 0n, bytesIn: 0n, bytesOut: 0n, events: 0n }
 
-export const figures = ['requests', 'bytesIn', 'bytesOut', 'events'] as const
+export const counterFields = ['requests', 'bytesIn', 'bytesOut', 'events'] as const
 
 /** Running totals of one edge since its start (the epoch), for one workspace and one UTC day. */
 export interface Counter extends Day, Amounts {
@@ -73,18 +73,18 @@ export const hourKey = ({ workspaceId, hour, edgeId }: HourKey) => `${hour} ${wo
  * The counters of a report as rows. Duplicates are merged, so that a row is accepted or rejected as a whole.
  * Counters that are all zero change no total and are dropped.
  */
-export function counterRowsOf({ edgeId, epoch, counters }: ParsedReport): CounterRow[] {
+export function toCounterRows({ edgeId, epoch, counters }: ParsedReport): CounterRow[] {
   const rows = new Map<string, CounterRow>()
   for (const counter of counters) {
-    const row = counterRowOf(edgeId, epoch, counter)
+    const row = toCounterRow(edgeId, epoch, counter)
     if (isZero(row)) continue
     const duplicate = rows.get(row.key)
-    rows.set(row.key, duplicate ? maxOf(duplicate, row) : row)
+    rows.set(row.key, duplicate ? maxRow(duplicate, row) : row)
   }
   return [...rows.values()]
 }
 
-export function counterRowOf(edgeId: string, epoch: string, counter: Counter): CounterRow {
+export function toCounterRow(edgeId: string, epoch: string, counter: Counter): CounterRow {
   const { workspaceId, day, requests, bytesIn, bytesOut, events, lastSeen } = counter
   const key = `${workspaceId} ${day} ${edgeId} ${epoch}`
   return {
@@ -102,7 +102,7 @@ export function counterRowOf(edgeId: string, epoch: string, counter: Counter): C
 }
 
 /** The open tunnels of some reports by hour. Hours without any are dropped. */
-export function hoursOf(reports: readonly ParsedReport[]): TunnelHour[] {
+export function groupByHour(reports: readonly ParsedReport[]): TunnelHour[] {
   const hours = new Map<string, TunnelHour>()
   for (const { edgeId, tunnels } of reports)
     for (const { workspaceId, minute, open } of tunnels) {
@@ -120,8 +120,8 @@ export function hoursOf(reports: readonly ParsedReport[]): TunnelHour[] {
 const isZero = ({ requests, bytesIn, bytesOut, events, lastSeen }: CounterRow) =>
   requests === 0n && bytesIn === 0n && bytesOut === 0n && events === 0n && lastSeen === null
 
-/** Of two counters of the same row. */
-export const maxOf = (a: CounterRow, b: CounterRow): CounterRow => ({
+/** The larger of each field, for two reports of the same row. */
+export const maxRow = (a: CounterRow, b: CounterRow): CounterRow => ({
   workspaceId: a.workspaceId,
   day: a.day,
   edgeId: a.edgeId,

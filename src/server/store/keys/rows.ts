@@ -7,7 +7,7 @@ import type { Page } from '../engine/page.ts'
 import { type Placeholders, statement } from '../engine/statement.ts'
 import type { Db, Tx } from '../engine/store.ts'
 import type { Tables } from '../engine/tables.ts'
-import { inState, stateColumns, stateOf } from './state.ts'
+import { inState, rowState, stateColumns } from './state.ts'
 
 /** `now` is the time of the read by the clock of the database. */
 export type KeyRow = Selectable<Tables['api_keys']> & { now: number }
@@ -117,7 +117,7 @@ type LockMode = 'shared' | 'exclusive'
  */
 export async function lockKey(db: Tx, name: KeyName, mode: LockMode): Promise<KeyState | undefined> {
   const [row] = await selectLocked[mode](db, name)
-  return row && stateOf(row)
+  return row && rowState(row)
 }
 
 const selectLocked = { shared: selectState('shared'), exclusive: selectState('exclusive') }

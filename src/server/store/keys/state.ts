@@ -23,5 +23,5 @@ export const stateColumns = ['revoked_at', 'expires_at'] as const
 
 export type StateColumns = Pick<Tables['api_keys'], (typeof stateColumns)[number]> & { now: number }
 
-export const stateOf = ({ revoked_at, expires_at, now }: StateColumns): KeyState =>
+export const rowState = ({ revoked_at, expires_at, now }: StateColumns): KeyState =>
   keyState({ revokedAt: revoked_at, expiresAt: expires_at, now })

@@ -99,16 +99,16 @@ function openExisting(path: string): DatabaseSync {
 async function copy(source: DatabaseSync, file: string, options: BackupOptions): Promise<BackupResult> {
   const draft = `${file}.${process.pid}.part`
   // Readable by its owner only from the start: it contains hashes and email addresses.
-  const written = openSync(draft, 'wx', 0o600)
+  const descriptor = openSync(draft, 'wx', 0o600)
   try {
-    schemaOf(source)
+    readSchema(source)
     options.onStart()
     const asOf = options.clock()
     // A read transaction pins one snapshot for the whole copy. Without it SQLite would restart the copy after
     // every write of a server, and might never finish.
     source.exec('begin')
-    const schema = schemaOf(source)
-    await copyPages(source, draft, written, options)
+    const schema = readSchema(source)
+    await copyPages(source, draft, descriptor, options)
     // As early as possible: while the read transaction is open, the server's write-ahead log cannot be
     // truncated.
     source.exec('rollback')
@@ -140,7 +140,7 @@ async function copyPages(source: DatabaseSync, draft: string, written: number, o
   }
 }
 
-function schemaOf(database: DatabaseSync): number {
+function readSchema(database: DatabaseSync): number {
   let row: { version: number }
   try {
     row = database.prepare('select * from schema_version where id = 1').get() as { version: number }
@@ -162,7 +162,7 @@ function finish(draft: string, schema: number): void {
     const [result] = Object.values(found)
     if (result !== 'ok')
       throw new BackupError(`The copy failed the integrity check; the database may be damaged: ${result}`)
-    if (schemaOf(copied) !== schema)
+    if (readSchema(copied) !== schema)
       throw new BackupError('The copy has a different schema version than the database.')
   } finally {
     copied.close()

@@ -48,7 +48,7 @@ export async function deleteAbandoned(tx: Tx, graceMs: number, size: number) {
   return { deleted: abandoned.length, closed }
 }
 
-/** Of the first edges that are found. */
+/** Counts the tunnels of the first edges that are found. */
 export async function countAbandoned(db: Db, graceMs: number) {
   const edgeIds = await findAbandonedEdges(db, graceMs)
   if (edgeIds.length === 0) return { rows: 0, oldest: null }

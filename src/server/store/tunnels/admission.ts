@@ -3,7 +3,7 @@
 import { executeBulk } from '../engine/bulk.ts'
 import { nowText } from '../engine/clock.ts'
 import type { Tx } from '../engine/store.ts'
-import { type StateColumns, stateColumns, stateOf } from '../keys/state.ts'
+import { rowState, type StateColumns, stateColumns } from '../keys/state.ts'
 import { type NameId, nameColumns } from './names.ts'
 
 /** A tunnel with the name of one that is about to be opened. */
@@ -19,7 +19,7 @@ export interface OtherTunnel extends NameId {
 
 /**
  * Tunnels of other edges with these names, also of edges whose lease has expired; not those that have moved.
- * Of the edge itself, only those that a user has closed.
+ * The tunnels of the edge itself are included only if a user has closed them.
  */
 export async function findOtherTunnels(
   tx: Tx,
@@ -65,5 +65,5 @@ export async function resolveKeys(tx: Tx, keyIds: readonly string[]): Promise<Re
      from input join api_keys on api_keys.id = input.key_id
      join workspaces on workspaces.id = api_keys.workspace_id`,
   )
-  return rows.map((row) => ({ ...row, isActive: stateOf(row) === 'active' }))
+  return rows.map((row) => ({ ...row, isActive: rowState(row) === 'active' }))
 }

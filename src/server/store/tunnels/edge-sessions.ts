@@ -53,7 +53,7 @@ interface Renewal extends SessionReport {
 const renewal = unflushedUpdate((db, renewed: Placeholders<Renewal>) =>
   db
     .updateTable('edge_sessions')
-    .set({ ...columnsOf(renewed), ...leaseColumns(nowIn(db), renewed.leaseMs) })
+    .set({ ...toColumns(renewed), ...leaseColumns(nowIn(db), renewed.leaseMs) })
     .where('edge_id', '=', renewed.edgeId)
     .where('session', '=', renewed.session)
     .where('sequence', '<', renewed.sequence)
@@ -69,7 +69,7 @@ const renewal = unflushedUpdate((db, renewed: Placeholders<Renewal>) =>
     ),
 )
 
-const columnsOf = <V extends SessionReport | Placeholders<SessionReport>>({
+const toColumns = <V extends SessionReport | Placeholders<SessionReport>>({
   sequence,
   tunnels,
   streams,
@@ -153,7 +153,7 @@ export async function updateSession(
 ): Promise<void> {
   await tx
     .updateTable('edge_sessions')
-    .set({ ...columnsOf(report), ...leaseColumns(nowIn(tx), leaseMs) })
+    .set({ ...toColumns(report), ...leaseColumns(nowIn(tx), leaseMs) })
     .where('edge_id', '=', edgeId)
     .execute()
 }

@@ -12,7 +12,7 @@ export type EdgeWorkspace = Pick<Selectable<Tables['edge_workspaces']>, 'edge_id
 
 const columns = { edge_id: 'text', workspace_id: 'text' } as const
 
-const rowsOf = (pairs: readonly EdgeWorkspace[]) =>
+const toRows = (pairs: readonly EdgeWorkspace[]) =>
   pairs.map(({ edge_id, workspace_id }) => [edge_id, workspace_id])
 
 /** Those of the pairs that are stored. */
@@ -20,7 +20,7 @@ export const findEdgeWorkspaces = (db: Db, pairs: readonly EdgeWorkspace[]): Pro
   executeBulk(
     db,
     columns,
-    rowsOf(pairs),
+    toRows(pairs),
     `select stored.edge_id, stored.workspace_id from input
      join edge_workspaces as stored
        on stored.edge_id = input.edge_id and stored.workspace_id = input.workspace_id`,
@@ -34,7 +34,7 @@ export async function insertEdgeWorkspaces(tx: Tx, pairs: readonly EdgeWorkspace
   await executeBulk(
     tx,
     columns,
-    rowsOf(sorted(pairs)),
+    toRows(sorted(pairs)),
     `insert into edge_workspaces (edge_id, workspace_id, verified_at)
      select edge_id, workspace_id, ${nowText(tx)} from input where true on conflict do nothing`,
   )

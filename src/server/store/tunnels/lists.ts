@@ -60,7 +60,7 @@ export function listAllTunnels(
   ).execute()
 }
 
-/** Of a workspace, by edge. */
+/** The open tunnels of a workspace, by edge. */
 export async function countByEdge(db: Db, workspaceId: string): Promise<Map<string, number>> {
   const rows = await openTunnels(db)
     .select((row) => ['tunnel.edge_id', row.fn.countAll().as('count')])
@@ -72,7 +72,7 @@ export async function countByEdge(db: Db, workspaceId: string): Promise<Map<stri
 
 interface OpenName {
   count: number
-  /** Of one of them. */
+  /** The URL of one of them. */
   url: string
 }
 

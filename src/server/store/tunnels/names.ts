@@ -13,9 +13,9 @@ type LockedName = Pick<NameRow, 'workspace_id' | 'name' | 'created_at' | 'access
 export const nameColumns = { workspace_id: 'text', name: 'text' } as const
 
 /** Sorted, so that all transactions lock rows in the same order. */
-const sorted = (names: readonly NameId[]) => names.toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1))
+const sorted = (names: readonly NameId[]) => names.toSorted((a, b) => (nameKey(a) < nameKey(b) ? -1 : 1))
 
-export const keyOf = ({ workspace_id, name }: NameId) => `${workspace_id} ${name}`
+export const nameKey = ({ workspace_id, name }: NameId) => `${workspace_id} ${name}`
 
 /** Inserts or renews the names, and locks them. Each must be in the list once. */
 export const upsertNames = (

@@ -120,7 +120,7 @@ export async function endTunnels(
   )
   const closed = deleted.filter(({ close_reason }) => close_reason !== 'ended')
   if (deleted.length === ids.length) return closed
-  const kept = await executeBulk<ClosedTunnel>(
+  const marked = await executeBulk<ClosedTunnel>(
     tx,
     columns,
     rows,
@@ -128,7 +128,7 @@ export async function endTunnels(
      where (edge_id, id) in (select edge_id, id from input) and close_reason = 'requested'
      returning ${closedList}`,
   )
-  return [...closed, ...kept]
+  return [...closed, ...marked]
 }
 
 /** Returns those that were open. */
@@ -197,7 +197,7 @@ export async function endUnreported(
   return [...deleted, ...requested]
 }
 
-/** Of each workspace, at one edge. */
+/** The tunnels of each workspace at one edge. */
 export async function countTunnels(
   tx: Tx,
   edgeId: string,

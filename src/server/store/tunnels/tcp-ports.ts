@@ -5,7 +5,7 @@ import { executeBulk, isPostgres } from '../engine/bulk.ts'
 import { nowIn, nowText } from '../engine/clock.ts'
 import type { Db, Tx } from '../engine/store.ts'
 import type { Tables } from '../engine/tables.ts'
-import { keyOf, type NameId, nameColumns } from './names.ts'
+import { type NameId, nameColumns, nameKey } from './names.ts'
 
 type PortRow = Selectable<Tables['tcp_ports']>
 
@@ -27,7 +27,7 @@ export async function usePorts(tx: Tx, names: readonly NameId[]): Promise<Map<st
     input,
     `update tcp_ports set last_used_at = ${nowText(tx)} where ${isInInput} returning *`,
   )
-  return new Map(rows.map((row) => [keyOf(row), row.port]))
+  return new Map(rows.map((row) => [nameKey(row), row.port]))
 }
 
 /** Those of the ports that nobody has. */

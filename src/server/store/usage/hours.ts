@@ -1,7 +1,7 @@
 // Open tunnels by hour: 60 peaks of minutes in one row. Pure: the statements are in rows.ts.
 import { startOfDay } from '../../../lib/time.ts'
 import { dayKey, type HourKey, hourKey, noUsage, type TunnelHour } from '../engine/usage-report.ts'
-import { type DayDelta, deltaOf } from './merge.ts'
+import { createDelta, type DayDelta } from './merge.ts'
 
 const MINUTES = 60
 
@@ -31,7 +31,7 @@ export function decodeHour(text: string): number[] {
 }
 
 /** The row with the total of all edges. */
-export const totalOf = ({ workspaceId, hour }: HourKey): HourKey => ({ workspaceId, hour, edgeId: '' })
+export const totalKey = ({ workspaceId, hour }: HourKey): HourKey => ({ workspaceId, hour, edgeId: '' })
 
 interface MergedHours {
   /** Changed rows. */
@@ -52,7 +52,7 @@ export function mergeHours(
     const added = hour.open.map((peak, minute) => Math.max(0, peak - (before[minute] ?? 0)))
     if (!added.some((peak) => peak > 0)) continue
     rows.push({ ...hour, open: added.map((peak, minute) => peak + (before[minute] ?? 0)) })
-    const total = totalOf(hour)
+    const total = totalKey(hour)
     const delta = deltas.get(hourKey(total))
     deltas.set(hourKey(total), { ...total, open: delta ? sum(delta.open, added) : added })
   }
@@ -70,7 +70,7 @@ export function addHours(
   return deltas.map((delta) => {
     const open = sum(delta.open, stored.get(hourKey(delta)) ?? [])
     const day = { workspaceId: delta.workspaceId, day: startOfDay(delta.hour) }
-    const dayDelta = days.get(dayKey(day)) ?? deltaOf(day, noUsage, null)
+    const dayDelta = days.get(dayKey(day)) ?? createDelta(day, noUsage, null)
     const changed = open.filter((_, minute) => (delta.open[minute] as number) > 0)
     dayDelta.peakTunnels = Math.max(dayDelta.peakTunnels, ...changed)
     days.set(dayKey(day), dayDelta)

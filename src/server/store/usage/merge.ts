@@ -6,16 +6,16 @@ import {
   exceeds,
   INT64_MAX,
   type RejectedCounter,
-  uncheckedMaxOf,
+  uncheckedMaximum,
 } from '../engine/usage-limits.ts'
 import {
   type CounterRow,
+  counterFields,
   type Day,
   dayKey,
   edgeDayKey,
-  figures,
   latest,
-  maxOf,
+  maxRow,
   noUsage,
   type Totals,
 } from '../engine/usage-report.ts'
@@ -67,45 +67,45 @@ export function mergeCounters({
   edgeMax,
   daySums,
 }: MergeInput): MergeResult {
-  const uncheckedMax = uncheckedMaxOf(edgeMax)
+  const uncheckedMax = uncheckedMaximum(edgeMax)
   const rows = new Map<string, CounterRow>()
   const deltas = new Map<string, DayDelta>()
   const rejected: MergeResult['rejected'] = new Map()
   const edgesNow = new Map(edges)
   const tracksEdges = reported.some((row) => !stored.has(row.key) || exceeds(row, uncheckedMax))
-  const edgeOf = (row: CounterRow): EdgeDay => edgesNow.get(edgeDayKey(row)) ?? noEpochs
+  const getEdgeDay = (row: CounterRow): EdgeDay => edgesNow.get(edgeDayKey(row)) ?? noEpochs
 
   const fitsEdge = (row: CounterRow, added: Totals) =>
     !exceeds(row, uncheckedMax) ||
-    figures.every(
-      (figure) =>
-        added[figure] === 0n ||
-        row[figure] <= uncheckedMax[figure] ||
-        edgeOf(row).sums[figure] + added[figure] <= edgeMax[figure],
+    counterFields.every(
+      (field) =>
+        added[field] === 0n ||
+        row[field] <= uncheckedMax[field] ||
+        getEdgeDay(row).sums[field] + added[field] <= edgeMax[field],
     )
 
   function fitsDay(key: string, added: Totals): boolean {
     if (!daySums) return true
     const stored = daySums.get(key) ?? noUsage
     const delta = deltas.get(key) ?? noUsage
-    return figures.every((figure) => stored[figure] + delta[figure] + added[figure] <= INT64_MAX)
+    return counterFields.every((field) => stored[field] + delta[field] + added[field] <= INT64_MAX)
   }
 
   for (const row of reported) {
     const before = rows.get(row.key) ?? stored.get(row.key)
-    const after = before ? maxOf(before, row) : row
+    const after = before ? maxRow(before, row) : row
     const added = before ? difference(after, before) : row
     const day = dayKey(row)
     if (!before && row.day < floor) rejected.set(row, 'too_old')
-    else if (!before && edgeOf(row).epochs >= EPOCHS_MAX) rejected.set(row, 'too_many_epochs')
+    else if (!before && getEdgeDay(row).epochs >= EPOCHS_MAX) rejected.set(row, 'too_many_epochs')
     else if (!fitsEdge(row, added) || !fitsDay(day, added)) rejected.set(row, 'too_large')
     else if (!before || isChange(after, before, added)) {
       rows.set(row.key, after)
       const delta = deltas.get(day)
       if (delta) addToDelta(delta, added, row.lastSeen)
-      else deltas.set(day, deltaOf(row, added, row.lastSeen))
+      else deltas.set(day, createDelta(row, added, row.lastSeen))
       if (!tracksEdges) continue
-      const { epochs, sums } = edgeOf(row)
+      const { epochs, sums } = getEdgeDay(row)
       edgesNow.set(edgeDayKey(row), { epochs: before ? epochs : epochs + 1, sums: sum(sums, added) })
     }
   }
@@ -142,7 +142,7 @@ function addToDelta(delta: DayDelta, added: Totals, lastSeen: number | null): vo
   delta.lastSeen = latest(delta.lastSeen, lastSeen)
 }
 
-export const deltaOf = (
+export const createDelta = (
   { workspaceId, day }: Day,
   { requests, bytesIn, bytesOut, events }: Totals,
   lastSeen: number | null,

@@ -11,15 +11,15 @@ import type { UsageTx } from '../engine/bulk.ts'
 import { isOutOfRange, Overloaded } from '../engine/errors.ts'
 import { type Placeholders, statement } from '../engine/statement.ts'
 import type { Db, Store } from '../engine/store.ts'
-import { exceeds, NO_LIMIT, type RejectedCounter, uncheckedMaxOf } from '../engine/usage-limits.ts'
+import { exceeds, NO_LIMIT, type RejectedCounter, uncheckedMaximum } from '../engine/usage-limits.ts'
 import {
   type CounterRow,
-  counterRowsOf,
+  groupByHour,
   hourKey,
-  hoursOf,
   type ParsedReport,
   type Totals,
   type TunnelHour,
+  toCounterRows,
 } from '../engine/usage-report.ts'
 import { readUsageFloor } from './floor.ts'
 import { addHours, mergeHours } from './hours.ts'
@@ -62,7 +62,7 @@ class RowsMissing extends Error {
  * Merges reports of any edges in one transaction. All workspaces must belong to one shard. Commits the
  * counters within the limits; returns for each report the days of its rejected counters, with the reason.
  */
-export async function mergeReports(
+export async function commitReports(
   store: Store,
   reports: readonly ParsedReport[],
   edgeMax: Totals = NO_LIMIT,
@@ -75,7 +75,7 @@ export async function mergeReports(
     try {
       return await store.transaction(async (db) => {
         const cache = checksDays ? undefined : store.counterCache
-        const left = cache?.merge(reports, uncheckedMaxOf(edgeMax)) ?? reports
+        const left = cache?.merge(reports, uncheckedMaximum(edgeMax)) ?? reports
         return mergeInTransaction({ db, isDistributed }, left, {
           edgeMax,
           checksDays,
@@ -110,13 +110,13 @@ async function mergeInTransaction(
   { edgeMax, checksDays, insertsDirectly }: MergeOptions,
 ): Promise<RejectedCounter[][]> {
   const { db } = tx
-  const counters = reports.map(counterRowsOf)
+  const counters = reports.map(toCounterRows)
   // In order of arrival.
   const reported = counters.flat()
   // One for each key, in the order in which rows are locked.
   const sorted = sortedRows(reported)
-  const hours = hoursOf(reports).sort((a, b) => compare(hourKey(a), hourKey(b)))
-  const uncheckedMax = uncheckedMaxOf(edgeMax)
+  const hours = groupByHour(reports).sort((a, b) => compare(hourKey(a), hourKey(b)))
+  const uncheckedMax = uncheckedMaximum(edgeMax)
   const toCheck = reported.filter((row) => exceeds(row, uncheckedMax))
   if (!insertsDirectly) await lockEdges(db, toCheck)
   const stored = await lockCounters(tx, sorted)
@@ -206,7 +206,7 @@ interface DayRange {
 /** Null if there are no days. */
 type UsageLists = Record<keyof DayUsage, string | null>
 
-const listOf = (column: string) => sql`string_agg(cast(${sql.ref(column)} as text), ',')`
+const joinValues = (column: string) => sql`string_agg(cast(${sql.ref(column)} as text), ',')`
 
 /**
  * One row with the values of all days as text, in the same order for each column: the driver takes several
@@ -215,9 +215,9 @@ const listOf = (column: string) => sql`string_agg(cast(${sql.ref(column)} as tex
  */
 const selectUsage = statement(
   (_: Db, { workspaceId, from, to }: Placeholders<DayRange>) => sql<UsageLists & { lastSeen: number | null }>`
-    select ${listOf('day')} as "day", ${listOf('requests')} as "requests",
-      ${listOf('bytes_in')} as "bytesIn", ${listOf('bytes_out')} as "bytesOut",
-      ${listOf('events')} as "events", ${listOf('peak_tunnels')} as "peakTunnels",
+    select ${joinValues('day')} as "day", ${joinValues('requests')} as "requests",
+      ${joinValues('bytes_in')} as "bytesIn", ${joinValues('bytes_out')} as "bytesOut",
+      ${joinValues('events')} as "events", ${joinValues('peak_tunnels')} as "peakTunnels",
       (select last_seen from usage_days where workspace_id = ${workspaceId} and last_seen is not null
         order by day desc limit 1) as "lastSeen"
     from usage_days where workspace_id = ${workspaceId} and day >= ${from} and day <= ${to}`,

@@ -4,12 +4,12 @@ import { DAY_MS, HOUR_MS, startOfDay } from '../../../lib/time.ts'
 import type { UsageTx } from '../engine/bulk.ts'
 import { asText, type Db, type Tx } from '../engine/store.ts'
 import {
-  counterRowOf,
   type Day,
   type HourKey,
   hourKey,
   noUsage,
   type TunnelHour,
+  toCounterRow,
 } from '../engine/usage-report.ts'
 import { decodeHour, subtractHours } from './hours.ts'
 import { difference, sum } from './merge.ts'
@@ -19,7 +19,7 @@ import {
   lockCounters,
   lockDays,
   lockHours,
-  totalsOf,
+  toTotals,
   writeHours,
 } from './rows.ts'
 
@@ -106,7 +106,7 @@ interface RemovedRows {
 export async function resetDay(tx: UsageTx, day: Day, edgeId?: string): Promise<RemovedRows | undefined> {
   const { db } = tx
   const counters = [...(await lockCounters(tx, await listRows(db, day, edgeId))).values()]
-  const { hours, totals } = await lockHoursOf(tx, day, edgeId)
+  const { hours, totals } = await lockDayHours(tx, day, edgeId)
   const [sums] = (await lockDays(tx, [day])).values()
   if (!sums) return undefined
   await deleteCounters(tx, counters)
@@ -146,12 +146,12 @@ async function listRows(db: Tx, { workspaceId, day }: Day, edgeId: string | unde
     .where('day', '=', day)
   const rows = await (edgeId === undefined ? ofDay : ofDay.where('edge_id', '=', edgeId)).execute()
   return rows
-    .map((row) => counterRowOf(row.edge_id, row.epoch, { workspaceId, day, ...noUsage, lastSeen: null }))
+    .map((row) => toCounterRow(row.edge_id, row.epoch, { workspaceId, day, ...noUsage, lastSeen: null }))
     .sort((a, b) => (a.key < b.key ? -1 : 1))
 }
 
 /** The rows of the edges, and the totals of the day's hours. */
-async function lockHoursOf(tx: UsageTx, day: Day, edgeId: string | undefined) {
+async function lockDayHours(tx: UsageTx, day: Day, edgeId: string | undefined) {
   const keys = (await readHours(tx.db, day)).sort((a, b) => (hourKey(a) < hourKey(b) ? -1 : 1))
   const lock = async (rows: readonly TunnelHour[]): Promise<TunnelHour[]> => {
     const stored = await lockHours(tx, rows)
@@ -195,7 +195,7 @@ async function readRest(db: Tx, { workspaceId, day }: Day) {
     .where('workspace_id', '=', workspaceId)
     .where('day', '=', day)
     .executeTakeFirstOrThrow()
-  return { isEmpty: Number(rest.rows) === 0, sums: totalsOf(rest), lastSeen: rest.lastSeen }
+  return { isEmpty: Number(rest.rows) === 0, sums: toTotals(rest), lastSeen: rest.lastSeen }
 }
 
 const countMinutes = (hours: readonly TunnelHour[]) =>

@@ -22,7 +22,7 @@ import {
   type TunnelHour,
 } from '../engine/usage-report.ts'
 import { readUsageFloor } from './floor.ts'
-import { decodeHour, encodeHour, totalOf } from './hours.ts'
+import { decodeHour, encodeHour, totalKey } from './hours.ts'
 import type { DayDelta, EdgeDay } from './merge.ts'
 
 const dayColumns = { workspace_id: 'text', day: 'bigint' } as const
@@ -92,7 +92,7 @@ export async function readEdgeDays(tx: UsageTx, rows: readonly CounterRow[]): Pr
        ${inWorkspaces(tx, 'c')}
      group by c.workspace_id, c.day, c.edge_id`,
   )
-  return new Map(found.map((row) => [row.key, { epochs: Number(row.epochs), sums: totalsOf(row) }]))
+  return new Map(found.map((row) => [row.key, { epochs: Number(row.epochs), sums: toTotals(row) }]))
 }
 
 /** Rows of a merge that do not exist yet. */
@@ -124,7 +124,7 @@ export async function insertMissing(tx: UsageTx, { counters, hours, days }: Miss
     tx,
     'usage_hours',
     { ...hourColumns, open: 'text' },
-    sortedBy(hourKey, [...hours, ...hours.map(totalOf)]).map((row) => [
+    sortedBy(hourKey, [...hours, ...hours.map(totalKey)]).map((row) => [
       row.workspaceId,
       row.hour,
       row.edgeId,
@@ -139,9 +139,9 @@ export async function insertMissing(tx: UsageTx, { counters, hours, days }: Miss
   )
 }
 
-/** One for each key, in the order of the keys. */
-const sortedBy = <T>(keyOf: (row: T) => string, rows: readonly T[]): T[] =>
-  [...new Map(rows.map((row) => [keyOf(row), row]))]
+/** One row for each key, in the order of the keys. */
+const sortedBy = <T>(getKey: (row: T) => string, rows: readonly T[]): T[] =>
+  [...new Map(rows.map((row) => [getKey(row), row]))]
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([, row]) => row)
 
@@ -208,16 +208,16 @@ export const addToDays = (tx: UsageTx, deltas: readonly DayDelta[]): Promise<num
         ),
       ].join(' or '),
     },
-    deltas.map(dayRowOf),
+    deltas.map(toDayRow),
   )
 
 /** For days without counters. A day that exists is left. */
 export const insertDays = (tx: UsageTx, days: readonly DayDelta[]) =>
-  insertBulk(tx, 'usage_days', { ...dayColumns, ...dayValues }, days.map(dayRowOf))
+  insertBulk(tx, 'usage_days', { ...dayColumns, ...dayValues }, days.map(toDayRow))
 
 const dayValues = { ...sumColumns, peak_tunnels: 'bigint', last_seen: 'bigint' } as const
 
-const dayRowOf = (delta: DayDelta) => [
+const toDayRow = (delta: DayDelta) => [
   delta.workspaceId,
   delta.day,
   delta.requests,
@@ -235,7 +235,7 @@ const greatest = (stored: string, added: string) =>
 /** Sums as text. */
 type SumRow = Record<keyof typeof sumColumns, string>
 
-export const totalsOf = (row: SumRow): Totals => ({
+export const toTotals = (row: SumRow): Totals => ({
   requests: BigInt(row.requests),
   bytesIn: BigInt(row.bytes_in),
   bytesOut: BigInt(row.bytes_out),

@@ -11,7 +11,7 @@ export type DeliveryRow = Selectable<Tables['webhook_deliveries']>
 export interface EventReceiver {
   id: string
   workspace_id: string
-  /** Of the workspace. */
+  /** The slug of the workspace. */
   slug: string
   /** Types between commas; null means all. */
   events: string | null

@@ -39,7 +39,7 @@ export type AssignedEndpoint = EndpointRow & { now: number }
 
 interface Assigned {
   deliveries: { endpoint_id: string; id: string; position: number }[]
-  /** Of these deliveries. They are now due. */
+  /** The endpoints of these deliveries, which are now due. */
   endpoints: AssignedEndpoint[]
 }
 

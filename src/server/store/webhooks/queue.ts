@@ -24,7 +24,7 @@ const selectDue = (db: Pick<Tx, 'selectFrom'> & Db, limit: number) =>
 
 export interface ClaimLimits {
   limit: number
-  /** Of them, endpoints whose last attempt failed. */
+  /** How many of them may be endpoints whose last attempt failed. */
   failingLimit: number
   /** Endpoints of other workspaces only. */
   exceptWorkspaces: readonly string[]

@@ -9,7 +9,7 @@ import { openServices } from '../../../../src/server/services.ts'
 import type { Store } from '../../../../src/server/store/engine/store.ts'
 import { NO_LIMIT } from '../../../../src/server/store/engine/usage-limits.ts'
 import { type Counter, noUsage, type ParsedReport } from '../../../../src/server/store/engine/usage-report.ts'
-import { mergeReports, readDays } from '../../../../src/server/store/usage/read.ts'
+import { commitReports, readDays } from '../../../../src/server/store/usage/read.ts'
 import { resetDay } from '../../../../src/server/store/usage/reset.ts'
 import { openTestServices } from '../../../support/api/server.ts'
 import { atEnd, type Test } from '../../../support/cleanup.ts'
@@ -87,14 +87,14 @@ test('sqlite: usage is exact after any reports, resets, failures and VACUUM of t
           report([counter({ workspaceId: named(workspace), day, requests })], edge),
         )
         if (kind === 'report') {
-          await mergeReports(store, reports, EDGE_MAX)
+          await commitReports(store, reports, EDGE_MAX)
           for (const { workspace, day, edge, requests } of items) {
             const edges = model.get(`${workspace} ${day}`) ?? new Map<string, bigint>()
             const before = edges.get(edge) ?? 0n
             edges.set(edge, before < requests ? BigInt(requests) : before)
             model.set(`${workspace} ${day}`, edges)
           }
-        } else if (kind === 'fail') await assert.rejects(mergeReports(failing(store), reports, EDGE_MAX))
+        } else if (kind === 'fail') await assert.rejects(commitReports(failing(store), reports, EDGE_MAX))
         else if (kind === 'vacuum') file.exec('vacuum')
         else {
           const { workspace, day } = items[0] as (typeof items)[number]
@@ -120,7 +120,7 @@ test('sqlite: a repeated counter that is cached adds nothing to its day', async 
   const { stores } = await openTwice(t)
   const [store] = stores
   const send = (requests: number, seen: number) =>
-    mergeReports(store, [report([counter({ requests, lastSeen: DAY + seen })])])
+    commitReports(store, [report([counter({ requests, lastSeen: DAY + seen })])])
   for (const [requests, seen] of [
     [5, 10],
     [7, 20],
@@ -137,7 +137,7 @@ test('sqlite: a cached counter is read again after a failed commit, and after a 
   const { stores } = await openTwice(t)
   const [store] = stores
   const send = async (requests: number, to = store) => {
-    await mergeReports(to, [report([counter({ requests })])], EDGE_MAX)
+    await commitReports(to, [report([counter({ requests })])], EDGE_MAX)
     return requestsOf(store)
   }
   await send(1)
@@ -153,7 +153,7 @@ test('sqlite: edges whose counters are cached, in one group and for the same day
   const [store] = stores
   const workspaces = Array.from({ length: 120 }, (_, index) => `w${index}`)
   for (const requests of [1, 5, 8])
-    await mergeReports(
+    await commitReports(
       store,
       ['x', 'y', 'z'].map((edge) =>
         report(
@@ -172,12 +172,12 @@ test('sqlite: a cached counter that would overflow its day is rejected, and the 
   const { stores } = await openTwice(t)
   const [store] = stores
   const send = (requests: number) =>
-    mergeReports(store, [
+    commitReports(store, [
       report([counter({ requests }), counter({ workspaceId: 'w2', requests })]),
       report([counter({ workspaceId: 'w3', requests })], 'edge_2'),
     ])
   await send(1)
-  await mergeReports(store, [report([counter({ requests: 2n ** 63n - 5n })], 'edge_large')])
+  await commitReports(store, [report([counter({ requests: 2n ** 63n - 5n })], 'edge_large')])
   assert.deepEqual(await send(4), [[], []])
   assert.deepEqual(await send(5), [[{ workspaceId: 'w1', day: DAY, reason: 'too_large' }], []])
   assert.deepEqual(await requestsOf(store), [2n ** 63n - 1n])
@@ -193,10 +193,10 @@ test('sqlite: the cache is bounded, however many counters and epochs are reporte
   )
   const size = () => store.counterCache?.size ?? Number.NaN
   for (let edge = 0; edge < 11; edge++)
-    for (let times = 0; times < 2; times++) await mergeReports(store, [report(counters, `edge_${edge}`)])
+    for (let times = 0; times < 2; times++) await commitReports(store, [report(counters, `edge_${edge}`)])
   assert.ok(size() > 40_000 && size() <= 50_000, `${size()} are cached`)
   for (let epoch = 0; epoch < 100; epoch++)
-    await mergeReports(
+    await commitReports(
       store,
       Array.from({ length: 100 }, (_, part) => report([counter({})], 'edge_0', `${epoch}-${part}`)),
     )

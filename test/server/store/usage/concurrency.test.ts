@@ -9,7 +9,7 @@ import { openServices } from '../../../../src/server/services.ts'
 import { isUnavailable } from '../../../../src/server/store/engine/errors.ts'
 import type { Store, Tx } from '../../../../src/server/store/engine/store.ts'
 import { noUsage, type ParsedReport } from '../../../../src/server/store/engine/usage-report.ts'
-import { mergeReports, readDays } from '../../../../src/server/store/usage/read.ts'
+import { commitReports, readDays } from '../../../../src/server/store/usage/read.ts'
 import { resetDay } from '../../../../src/server/store/usage/reset.ts'
 import { atEnd, type Test } from '../../../support/cleanup.ts'
 import { createMigratedDatabase } from '../../../support/databases/create.ts'
@@ -83,14 +83,14 @@ test('postgres: edges, also one edge on two nodes, report overlapping workspaces
       const edge = index % edges
       const mine = random.fork(`${index}`)
       for (const step of mine.shuffled(Array.from({ length: steps }, (_, each) => each + 1)))
-        await mergeReports((counted[mine.whole(0, 2)] as { store: Store }).store, [
+        await commitReports((counted[mine.whole(0, 2)] as { store: Store }).store, [
           reportOf(edge, step, mine.shuffled(WORKSPACES)),
           reportOf((edge + 1) % edges, step, mine.shuffled(WORKSPACES).slice(0, 3)),
         ])
     }),
   )
   // Edges repeat their last total until it is acknowledged.
-  for (let edge = 0; edge < edges; edge++) await mergeReports(stores[0], [reportOf(edge, steps, WORKSPACES)])
+  for (let edge = 0; edge < edges; edge++) await commitReports(stores[0], [reportOf(edge, steps, WORKSPACES)])
   for (const workspaceId of WORKSPACES) {
     const [day] = await readDays(stores[0].db, workspaceId, DAY, DAY)
     const counters = await stores[0].db
@@ -125,7 +125,7 @@ test('postgres: a reset among concurrent reports leaves exactly what was reporte
   await Promise.all([
     ...Array.from({ length: edges }, async (_, edge) => {
       for (let step = 1; step <= steps; step++)
-        await mergeReports(random.pick(stores), [reportOf(edge, step, random.shuffled(WORKSPACES))])
+        await commitReports(random.pick(stores), [reportOf(edge, step, random.shuffled(WORKSPACES))])
     }),
     ...Array.from({ length: 8 }, (_, index) => reset(index % 2 ? `edge_${index % edges}` : undefined)),
   ])
@@ -136,7 +136,7 @@ test('postgres: a reset among concurrent reports leaves exactly what was reporte
     const [day] = await readDays(store.db, workspaceId, DAY, DAY)
     assert.equal(day?.bytesIn ?? 0n, BigInt(rows[0]?.bytes as string), workspaceId)
   }
-  for (let edge = 0; edge < edges; edge++) await mergeReports(store, [reportOf(edge, steps, WORKSPACES)])
+  for (let edge = 0; edge < edges; edge++) await commitReports(store, [reportOf(edge, steps, WORKSPACES)])
   for (const workspaceId of WORKSPACES) {
     const [day] = await readDays(store.db, workspaceId, DAY, DAY)
     assert.equal(day?.requests, BigInt(edges * steps), 'the running epochs count in full again')
@@ -150,7 +150,7 @@ test('postgres: a merge that checks the totals of days locks the hours first, as
   const other = new pg.Client(database)
   await other.connect()
   atEnd(t, () => other.end())
-  await mergeReports(store, [reportOf(0, 1, ['w0'])])
+  await commitReports(store, [reportOf(0, 1, ['w0'])])
   await other.query('update usage_days set bytes_in = 9223372036854775807')
   let calls = 0
   const watched: Store = {
@@ -165,7 +165,7 @@ test('postgres: a merge that checks the totals of days locks the hours first, as
       return store.transaction(work)
     },
   }
-  const merge = mergeReports(watched, [reportOf(0, 2, ['w0'])])
+  const merge = commitReports(watched, [reportOf(0, 2, ['w0'])])
   await until('the merge waits for the hour', async () => {
     // Not from pg_locks, which has the locks of tests on other databases.
     const { rows } = await sql`select 1 from pg_stat_activity
@@ -194,5 +194,5 @@ test('postgres: rows that are deleted again and again make a report fail with 50
           return undefined as T
         }),
   }
-  await assert.rejects(mergeReports(undoing, [reportOf(0, 1, ['w0'])]), isUnavailable)
+  await assert.rejects(commitReports(undoing, [reportOf(0, 1, ['w0'])]), isUnavailable)
 })

@@ -5,7 +5,7 @@ import { sql } from 'kysely'
 import { DAY_MS } from '../../../../src/lib/time.ts'
 import type { Store, Tx } from '../../../../src/server/store/engine/store.ts'
 import { noUsage, type ParsedReport } from '../../../../src/server/store/engine/usage-report.ts'
-import { mergeReports } from '../../../../src/server/store/usage/read.ts'
+import { commitReports } from '../../../../src/server/store/usage/read.ts'
 import { openTestServices } from '../../../support/api/server.ts'
 import { atEnd } from '../../../support/cleanup.ts'
 import { type Engine, engines } from '../../../support/databases/create.ts'
@@ -54,7 +54,7 @@ async function costOf(store: Store, report: ParsedReport) {
         return result
       }),
   }
-  await mergeReports(counting, [report])
+  await commitReports(counting, [report])
   return cost
 }
 
@@ -74,7 +74,7 @@ for (const engine of engines) {
     atEnd(t, () => services.store.close())
     const { store } = services
     await addRows(store, 1, 4)
-    await mergeReports(store, [reportOf('edge_1', 1), reportOf('edge_2', 1)])
+    await commitReports(store, [reportOf('edge_1', 1), reportOf('edge_2', 1)])
     const few = await costOf(store, reportOf('edge_1', 2))
     await addRows(store, 5, 400)
     const many = await costOf(store, reportOf('edge_1', 3))
@@ -87,7 +87,7 @@ for (const engine of engines) {
     const { services } = await openTestServices(t, engine)
     atEnd(t, () => services.store.close())
     const { store } = services
-    await mergeReports(store, [reportOf('edge_1', 5)])
+    await commitReports(store, [reportOf('edge_1', 5)])
     assert.equal((await costOf(store, reportOf('edge_1', 5))).written, 0)
     const older = { ...reportOf('edge_1', 4), tunnels: reportOf('edge_1', 5).tunnels }
     assert.equal((await costOf(store, older)).written, 0, 'an older report neither')

@@ -6,14 +6,14 @@ import { DAY_MS, HOUR_MS } from '../../../../src/lib/time.ts'
 import { EPOCHS_MAX, NO_LIMIT } from '../../../../src/server/store/engine/usage-limits.ts'
 import {
   type CounterRow,
-  counterRowOf,
+  counterFields,
   dayKey,
   edgeDayKey,
-  figures,
   hourKey,
   noUsage,
   type Totals,
   type TunnelHour,
+  toCounterRow,
 } from '../../../../src/server/store/engine/usage-report.ts'
 import {
   addHours,
@@ -31,7 +31,7 @@ const DAY = Date.parse('2026-03-01')
 function randomRow(random: Random): CounterRow {
   const day = DAY + random.whole(0, 2) * DAY_MS
   const total = () => BigInt(random.pick([0, 1, 5, 2 ** 40, Number.MAX_SAFE_INTEGER, random.whole(0, 1000)]))
-  return counterRowOf(random.pick(['x', 'y']), random.pick(['1', '2']), {
+  return toCounterRow(random.pick(['x', 'y']), random.pick(['1', '2']), {
     workspaceId: random.pick(['a', 'b', 'c']),
     day,
     requests: total(),
@@ -62,7 +62,7 @@ class Model {
 
   #raised(key: string, delta: DayDelta) {
     const { lastSeen, ...sums } = this.days.get(key) ?? { ...noUsage, lastSeen: null }
-    for (const figure of figures) {
+    for (const figure of counterFields) {
       assert.ok(delta[figure] >= 0n)
       sums[figure] += delta[figure]
     }
@@ -128,7 +128,7 @@ test('a repeated or older report changes no row and no day', () => {
 
 test('epochs of an edge are counted within a group, and known epochs continue', () => {
   const row = (epoch: number, requests: bigint) =>
-    counterRowOf('x', `e${epoch}`, { workspaceId: 'a', day: DAY, ...noUsage, requests, lastSeen: null })
+    toCounterRow('x', `e${epoch}`, { workspaceId: 'a', day: DAY, ...noUsage, requests, lastSeen: null })
   const reported = Array.from({ length: EPOCHS_MAX + 5 }, (_, index) => row(index, 1n))
   const model = new Model()
   const edge = edgeDayKey(reported[0] as CounterRow)
@@ -150,7 +150,7 @@ test('the sum of an edge over its epochs and the sum of a day stay within their 
     const sums = new Map<string, bigint>()
     for (let report = 0; report < 5; report++) {
       const reported = Array.from({ length: 6 }, () =>
-        counterRowOf(random.pick(['x', 'y']), random.pick(['1', '2', '3']), {
+        toCounterRow(random.pick(['x', 'y']), random.pick(['1', '2', '3']), {
           workspaceId: 'a',
           day: DAY,
           ...noUsage,
@@ -168,14 +168,14 @@ test('the sum of an edge over its epochs and the sum of a day stay within their 
       for (const sum of sums.values()) assert.ok(sum <= limit, `run ${run}`)
     }
   }
-  const huge = counterRowOf('x', '1', {
+  const huge = toCounterRow('x', '1', {
     workspaceId: 'a',
     day: DAY,
     ...noUsage,
     bytesIn: 10n,
     lastSeen: null,
   })
-  const other = counterRowOf('y', '1', { ...huge, bytesIn: 9n })
+  const other = toCounterRow('y', '1', { ...huge, bytesIn: 9n })
   const daySums = new Map([[dayKey(huge), { ...noUsage, bytesIn: NO_LIMIT.bytesIn - 9n }]])
   const { rejected, rows } = new Model().merge([huge, other], { daySums })
   assert.deepEqual([rejected.get(huge), rejected.size, [...rows.keys()]], ['too_large', 1, [other.key]])

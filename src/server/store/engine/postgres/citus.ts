@@ -114,13 +114,13 @@ async function waitForOthers(client: pg.Client, onProgress: (step: string) => vo
   await client.query(`select pg_advisory_lock(${key})`)
 }
 
-const tablesOf = (placement: Placement) =>
+const tablesPlaced = (placement: Placement) =>
   Object.keys(placements).filter((table) => placements[table as keyof Tables] === placement)
 
 /** Citus manages the tables that refer to a reference table, too, so the remedy includes them. */
 async function requireLocal(client: pg.Client): Promise<void> {
   const existing = await readCitusTables(client)
-  const table = tablesOf('local').find((name) => existing.has(name))
+  const table = tablesPlaced('local').find((name) => existing.has(name))
   if (table)
     throw new DistributeError(
       `${table} must be a plain table on the coordinator. Run "select undistribute_table('${table}', ` +
@@ -142,7 +142,7 @@ interface Step {
 async function distributeUsage({ client, onProgress, changed }: Omit<Step, 'table'>): Promise<void> {
   const existing = await readCitusTables(client)
   const distributed = findDistributed(existing)
-  const tables = tablesOf('distributed').filter((table) => !isDistributed(table, existing, distributed))
+  const tables = tablesPlaced('distributed').filter((table) => !isDistributed(table, existing, distributed))
   if (tables.length > 0) {
     const shardCount = await readShardCount(client)
     const names = tables.join(', ')
@@ -165,7 +165,8 @@ async function distributeUsage({ client, onProgress, changed }: Omit<Step, 'tabl
     )
     for (const table of tables) changed.add(table)
   }
-  for (const table of tablesOf('distributed')) await truncateCopied({ client, table, onProgress, changed })
+  for (const table of tablesPlaced('distributed'))
+    await truncateCopied({ client, table, onProgress, changed })
 }
 
 /** The coordinator keeps the copied rows, invisibly, until they are truncated. */
@@ -194,7 +195,7 @@ async function inTransaction(client: pg.Client, work: () => Promise<void>): Prom
  * workspace are on one worker.
  */
 const findDistributed = (existing: Map<string, CitusTable>) =>
-  tablesOf('distributed')
+  tablesPlaced('distributed')
     .map((table) => existing.get(table))
     .find((found) => found?.column === DISTRIBUTION_COLUMN)
 

@@ -133,7 +133,7 @@ export async function groupByShard(shards: UsageShards, workspaceIds: Iterable<s
 }
 
 /** Runs work on the usage of one workspace. */
-export async function onShardOf<T>(
+export async function runOnShard<T>(
   shards: UsageShards,
   workspaceId: string,
   work: () => Promise<T>,
@@ -154,9 +154,9 @@ export async function splitByShard(shards: UsageShards, report: ParsedReport): P
   const found = await shards.find(new Set(items.map(({ workspaceId }) => workspaceId)))
   const all = new Map([...found.values()].map((shard) => [shard.id, shard]))
   if (all.size <= 1) return [...all.values()].map((shard) => ({ shard, report }))
-  const idOf = (item: { workspaceId: string }) => found.get(item.workspaceId)?.id as string
-  const counters = Map.groupBy(report.counters, idOf)
-  const tunnels = Map.groupBy(report.tunnels, idOf)
+  const shardId = (item: { workspaceId: string }) => found.get(item.workspaceId)?.id as string
+  const counters = Map.groupBy(report.counters, shardId)
+  const tunnels = Map.groupBy(report.tunnels, shardId)
   return [...all].map(([id, shard]) => ({
     shard,
     report: { ...report, counters: counters.get(id) ?? [], tunnels: tunnels.get(id) ?? [] },

@@ -2,7 +2,7 @@
 // respond delays neither the others nor anything that only needs the coordinator.
 import { isWorkerLost, Overloaded } from '../errors.ts'
 
-/** Of the ten connections of a node. */
+/** A node has ten connections. */
 const CONCURRENT_MAX = 6
 const CONCURRENT_PER_WORKER = 3
 /** Statements that wait for a connection, for each worker; they take milliseconds. */
@@ -25,7 +25,7 @@ export function createWorkerGate(): WorkerGate {
   const workers = new Map<string, Worker>()
   let running = 0
 
-  function stateOf(name: string): Worker {
+  function getWorker(name: string): Worker {
     const worker = workers.get(name) ?? { running: 0, waiting: [] }
     workers.set(name, worker)
     return worker
@@ -65,7 +65,7 @@ export function createWorkerGate(): WorkerGate {
 
   return async (name, work) => {
     if (name === '') return work()
-    const worker = stateOf(name)
+    const worker = getWorker(name)
     rejectWhileFailing(worker)
     await enter(worker)
     try {

@@ -12,7 +12,7 @@ import {
 } from 'kysely'
 import type { Engine } from '../dialects.ts'
 import { isBusy } from '../errors.ts'
-import { type StorageHealth, storageFaultOf } from '../storage-fault.ts'
+import { type StorageHealth, toStorageFault } from '../storage-fault.ts'
 import { CounterCache } from './counter-cache.ts'
 import { prepareFile } from './file.ts'
 
@@ -43,10 +43,10 @@ export function openSqlite(path: string, health: StorageHealth): Engine {
   const close = () => {
     for (const database of [reader, writer]) if (database.isOpen) database.close()
   }
-  return { main: dialects, control: dialects, dataVersion: dataVersionOf(reader), counterCache, close }
+  return { main: dialects, control: dialects, dataVersion: prepareDataVersion(reader), counterCache, close }
 }
 
-function dataVersionOf(database: DatabaseSync): () => number | undefined {
+function prepareDataVersion(database: DatabaseSync): () => number | undefined {
   const statement = database.prepare('pragma data_version')
   // An array is created faster than an object.
   statement.setReturnArrays(true)
@@ -73,7 +73,7 @@ function connect(path: string, busyTimeoutMs: number): DatabaseSync {
     return database
   } catch (error) {
     database?.close()
-    throw storageFaultOf(error) ?? error
+    throw toStorageFault(error) ?? error
   }
 }
 

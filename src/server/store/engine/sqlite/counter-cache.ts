@@ -76,7 +76,7 @@ export class CounterCache {
       const [dataVersion] = this.#prepared.dataVersion.get() as unknown as [number]
       if (dataVersion !== this.#dataVersion) this.clear()
       this.#dataVersion = dataVersion
-      const exactMax = exactMaxOf(max)
+      const exactMax = exactMaximum(max)
       const { updates } = this.#prepared
       const rest = reports.map((report) => ({ ...report, counters: this.#mergeReport(report, exactMax) }))
       updates.flush()
@@ -95,7 +95,7 @@ export class CounterCache {
     let cachedDay: CachedDay = new Map()
     for (const counter of report.counters) {
       // Most counters of a report are of the same day.
-      if (counter.day !== day) cachedDay = this.#dayOf(report, counter.day)
+      if (counter.day !== day) cachedDay = this.#getDay(report, counter.day)
       day = counter.day
       const cached = exceeds(counter, max)
         ? undefined
@@ -125,7 +125,7 @@ export class CounterCache {
     this.#prepared?.updates.change(cached, added)
   }
 
-  #dayOf({ edgeId, epoch }: ParsedReport, day: number): CachedDay {
+  #getDay({ edgeId, epoch }: ParsedReport, day: number): CachedDay {
     const key = `${edgeId} ${epoch} ${day}`
     const known = this.#days.get(key)
     const cachedDay: CachedDay = known ?? new Map()
@@ -148,7 +148,7 @@ export class CounterCache {
 
   #forget(report: ParsedReport): void {
     for (const { day, workspaceId } of report.counters)
-      if (this.#dayOf(report, day).delete(workspaceId)) this.#size -= 1
+      if (this.#getDay(report, day).delete(workspaceId)) this.#size -= 1
   }
 
   #evict(): void {
@@ -173,7 +173,7 @@ function prepare(database: DatabaseSync): Statements {
   }
 }
 
-const exactMaxOf = ({ requests, bytesIn, bytesOut, events }: Amounts): Amounts => ({
+const exactMaximum = ({ requests, bytesIn, bytesOut, events }: Amounts): Amounts => ({
   requests: Math.min(Number(requests), EXACT_MAX),
   bytesIn: Math.min(Number(bytesIn), EXACT_MAX),
   bytesOut: Math.min(Number(bytesOut), EXACT_MAX),

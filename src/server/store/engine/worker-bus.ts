@@ -1,6 +1,6 @@
-// What the workers of one primary have in common.
+// Messages between the workers of one primary.
 
-export interface Siblings {
+export interface WorkerBus {
   /** Sends a payload to the other workers. */
   broadcast(payload: string): void
   onBroadcast(listener: (payload: string) => void): void

@@ -1,4 +1,4 @@
-// Group commit of usage reports: those that arrive while merges are running are merged together by the next
+// Group commit of usage reports: those that arrive during a commit are merged together by the next
 // transaction. So a burst of small reports costs few commits, and few connections.
 import { isUnavailable, Overloaded } from '../engine/errors.ts'
 import type { RejectedCounter } from '../engine/usage-limits.ts'
@@ -9,34 +9,34 @@ const GROUP_ITEMS_MAX = 5_000
 /** Items that wait, in total: some seconds of work. Beyond, reports are rejected with 503. */
 const QUEUE_ITEMS_MAX = 100_000
 
-type Merge = (reports: readonly ParsedReport[]) => Promise<RejectedCounter[][]>
+type Commit = (reports: readonly ParsedReport[]) => Promise<RejectedCounter[][]>
 
-interface Waiting {
+interface QueuedReport {
   report: ParsedReport
   items: number
   resolve: (rejected: RejectedCounter[]) => void
   reject: (error: unknown) => void
 }
 
-/** Merges one report, and returns after its commit. */
-export type MergeUsage = (report: ParsedReport) => Promise<RejectedCounter[]>
+/** Merges one report into the stored usage, and returns after the commit. */
+export type CommitUsage = (report: ParsedReport) => Promise<RejectedCounter[]>
 
-interface MergerOptions {
-  /** Merges at a time. */
+interface GroupCommitOptions {
+  /** Groups that are committed at a time. */
   concurrency?: number
-  /** Runs a merge when it may start; rejects if it may not, or with the error of the merge. */
+  /** Runs a commit when it may start; rejects if it may not, or with the error of the commit. */
   admit?: (start: () => Promise<void>) => Promise<void>
 }
 
-export function createUsageMerger(
-  merge: Merge,
-  { concurrency = 1, admit = (start) => start() }: MergerOptions = {},
-): MergeUsage {
-  const queue: Waiting[] = []
+export function createGroupCommit(
+  commit: Commit,
+  { concurrency = 1, admit = (start) => start() }: GroupCommitOptions = {},
+): CommitUsage {
+  const queue: QueuedReport[] = []
   let queuedItems = 0
   let running = 0
 
-  function takeGroup(): Waiting[] {
+  function takeGroup(): QueuedReport[] {
     let count = 0
     let items = 0
     for (const each of queue) {
@@ -51,12 +51,12 @@ export function createUsageMerger(
   async function run(): Promise<void> {
     running += 1
     while (queue.length > 0) {
-      let group: Waiting[] | undefined
+      let group: QueuedReport[] | undefined
       try {
-        // The group is taken when the merge starts, so it has the reports that arrived while it waited.
+        // The group is taken when the commit starts, so it has the reports that arrived while it waited.
         await admit(() => {
           group = takeGroup()
-          return mergeGroup(group)
+          return commitGroup(group)
         })
       } catch (error) {
         for (const { reject } of group ?? takeGroup()) reject(error)
@@ -65,16 +65,16 @@ export function createUsageMerger(
     running -= 1
   }
 
-  async function mergeGroup(group: readonly Waiting[]): Promise<void> {
-    // Another merge may have taken the reports while this one waited to be admitted.
+  async function commitGroup(group: readonly QueuedReport[]): Promise<void> {
+    // Another commit may have taken the reports while this one waited to be admitted.
     if (group.length === 0) return
     try {
-      const rejected = await merge(group.map(({ report }) => report))
+      const rejected = await commit(group.map(({ report }) => report))
       for (const [index, { resolve }] of group.entries()) resolve(rejected[index] as RejectedCounter[])
     } catch (error) {
       if (group.length === 1 || isUnavailable(error)) throw error
       // An unexpected error may be caused by one report, which must not fail the others.
-      for (const each of group) await mergeGroup([each]).catch(each.reject)
+      for (const each of group) await commitGroup([each]).catch(each.reject)
     }
   }
 

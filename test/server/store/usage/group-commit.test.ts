@@ -5,8 +5,8 @@ import { faultOf } from '../../../../src/server/domain/fault.ts'
 import { type UsageShards, undistributed } from '../../../../src/server/store/engine/postgres/usage-shards.ts'
 import type { Store } from '../../../../src/server/store/engine/store.ts'
 import { noUsage, type ParsedReport } from '../../../../src/server/store/engine/usage-report.ts'
-import { createUsageLanes } from '../../../../src/server/store/usage/lanes.ts'
-import { createUsageMerger } from '../../../../src/server/store/usage/merger.ts'
+import { createGroupCommit } from '../../../../src/server/store/usage/group-commit.ts'
+import { createShardQueues } from '../../../../src/server/store/usage/shard-queues.ts'
 
 const reportOf = (edgeId: string, items = 1): ParsedReport => ({
   edgeId,
@@ -19,7 +19,7 @@ const reportOf = (edgeId: string, items = 1): ParsedReport => ({
 function controlledMerge(concurrency = 1) {
   const groups: string[][] = []
   const pending: { reports: readonly ParsedReport[]; end: PromiseWithResolvers<void> }[] = []
-  const merger = createUsageMerger(
+  const commit = createGroupCommit(
     async (reports) => {
       groups.push(reports.map(({ edgeId }) => edgeId))
       const end = Promise.withResolvers<void>()
@@ -30,17 +30,17 @@ function controlledMerge(concurrency = 1) {
     { concurrency },
   )
   const next = async () => {
-    // The merger takes the next group in a later microtask.
+    // The queue takes the next group in a later microtask.
     await new Promise((resolve) => setImmediate(resolve))
     return pending.shift() as (typeof pending)[number]
   }
-  return { merger, groups, next }
+  return { commit, groups, next }
 }
 
 test('reports that arrive during a merge are merged together, each with its own result', async () => {
-  const { merger, groups, next } = controlledMerge()
-  const first = merger(reportOf('a'))
-  const others = ['b', 'c', 'd'].map((edge) => merger(reportOf(edge)))
+  const { commit, groups, next } = controlledMerge()
+  const first = commit(reportOf('a'))
+  const others = ['b', 'c', 'd'].map((edge) => commit(reportOf(edge)))
   ;(await next()).end.resolve()
   assert.deepEqual(
     (await first).map(({ workspaceId }) => workspaceId),
@@ -56,8 +56,8 @@ test('reports that arrive during a merge are merged together, each with its own 
 })
 
 test('two merges can run at a time, and the next free one takes all that wait', async () => {
-  const { merger, groups, next } = controlledMerge(2)
-  const all = ['a', 'b', 'c', 'd'].map((edge) => merger(reportOf(edge)))
+  const { commit, groups, next } = controlledMerge(2)
+  const all = ['a', 'b', 'c', 'd'].map((edge) => commit(reportOf(edge)))
   const first = await next()
   const second = await next()
   second.end.resolve()
@@ -68,14 +68,14 @@ test('two merges can run at a time, and the next free one takes all that wait', 
 })
 
 test('a group is limited in items, and so is the queue: more is 503', async () => {
-  const { merger, groups, next } = controlledMerge()
-  const all = [merger(reportOf('first')), ...Array.from({ length: 20 }, () => merger(reportOf('x', 5_000)))]
-  const full = await merger(reportOf('y', 5_000)).catch(faultOf)
+  const { commit, groups, next } = controlledMerge()
+  const all = [commit(reportOf('first')), ...Array.from({ length: 20 }, () => commit(reportOf('x', 5_000)))]
+  const full = await commit(reportOf('y', 5_000)).catch(faultOf)
   assert.equal((full as { code: string }).code, 'unavailable')
   for (let index = 0; index < 21; index++) (await next()).end.resolve()
   await Promise.all(all)
   assert.deepEqual(groups, [['first'], ...Array(20).fill(['x'])])
-  const again = merger(reportOf('y', 5_000))
+  const again = commit(reportOf('y', 5_000))
   ;(await next()).end.resolve()
   await again
 })
@@ -83,13 +83,13 @@ test('a group is limited in items, and so is the queue: more is 503', async () =
 test('one report that cannot be merged does not fail the others of its group', async () => {
   const merged: string[] = []
   const started = Promise.withResolvers<void>()
-  const merger = createUsageMerger(async (reports) => {
+  const commit = createGroupCommit(async (reports) => {
     await started.promise
     if (reports.some(({ edgeId }) => edgeId === 'bad')) throw new Error('cannot be merged')
     merged.push(...reports.map(({ edgeId }) => edgeId))
     return reports.map(() => [])
   })
-  const results = ['first', 'a', 'bad', 'b'].map((edge) => merger(reportOf(edge)))
+  const results = ['first', 'a', 'bad', 'b'].map((edge) => commit(reportOf(edge)))
   started.resolve()
   const settled = await Promise.allSettled(results)
   assert.deepEqual(
@@ -101,17 +101,17 @@ test('one report that cannot be merged does not fail the others of its group', a
 
 test('while the database is unavailable, a group fails as a whole, and the next one is merged', async () => {
   let attempts = 0
-  const merger = createUsageMerger(async (reports) => {
+  const commit = createGroupCommit(async (reports) => {
     attempts += 1
     if (attempts === 2) throw Object.assign(new Error('lock timeout'), { code: '55P03' })
     return reports.map(() => [])
   })
-  const settled = await Promise.allSettled(['a', 'b', 'c'].map((edge) => merger(reportOf(edge))))
+  const settled = await Promise.allSettled(['a', 'b', 'c'].map((edge) => commit(reportOf(edge))))
   assert.deepEqual(
     settled.map(({ status }) => status),
     ['fulfilled', 'rejected', 'rejected'],
   )
-  assert.deepEqual(await merger(reportOf('d')), [])
+  assert.deepEqual(await commit(reportOf('d')), [])
   assert.equal(attempts, 3)
 })
 
@@ -128,7 +128,7 @@ test('a report for a shard that was moved uses the limits of its new worker', as
     },
   }
   const store = { engine: 'postgres', usageShards } as Store
-  const merge = createUsageLanes(store, async (reports) => reports.map(() => []))
+  const merge = createShardQueues(store, async (reports) => reports.map(() => []))
   await merge(reportOf('a'))
   worker = '2'
   await merge(reportOf('a'))
@@ -137,7 +137,7 @@ test('a report for a shard that was moved uses the limits of its new worker', as
 
 test('on SQLite, reports that have arrived at the same time share a transaction', async () => {
   const groups: string[][] = []
-  const merge = createUsageLanes(
+  const merge = createShardQueues(
     { engine: 'sqlite', usageShards: undistributed } as Store,
     async (reports) => {
       groups.push(reports.map(({ edgeId }) => edgeId))
