@@ -6,7 +6,7 @@ import { type Finding, ok, problem, skipped, warning } from './check.ts'
 
 const GROUP = 0o070
 const OTHERS = 0o007
-/** Of a folder only these matter: the files in it have modes of their own. */
+/** In a folder, only these bits matter: the files in it have modes of their own. */
 const WRITE = 0o022
 const STICKY = 0o1000
 
@@ -38,8 +38,8 @@ async function checkGroup({ paths, use, ownedLike }: PrivateFiles): Promise<Find
   if (files.length === 0) return undefined
   const owner = ownedLike === undefined ? undefined : await find(ownedLike)
   const findings: Finding[] = []
-  const open = files.filter((file) => accessOf(file) & OTHERS)
-  const forGroup = files.filter((file) => accessOf(file) & GROUP)
+  const open = files.filter((file) => harmfulAccess(file) & OTHERS)
+  const forGroup = files.filter((file) => harmfulAccess(file) & GROUP)
   if (open.length > 0) findings.push(problem(...describe(open, use, 'Every user of this machine')))
   else if (forGroup.length > 0) findings.push(warning(...describe(forGroup, use, 'The group of the file')))
   for (const { path, stats } of files)
@@ -61,7 +61,7 @@ const find = (path: string): Promise<FoundFile | undefined> =>
   )
 
 /** The bits of the mode that let the group or others harm it. */
-function accessOf({ stats }: FoundFile): number {
+function harmfulAccess({ stats }: FoundFile): number {
   if (!stats.isDirectory()) return stats.mode
   return stats.mode & STICKY ? 0 : stats.mode & WRITE
 }

@@ -62,7 +62,7 @@ export async function checkMail(mail: Partial<NonNullable<Config['mail']>> | und
   }
 }
 
-/** Of an error of OpenSSL only what it says, without numbers and source files. */
+/** Shortens an error of OpenSSL to its reason, without numbers and source files. */
 function mailFailure(error: unknown): string {
   const text = errorMessage(error).replace(/\.?\s*$/, '')
   const [, reason] = /^[0-9A-F]+:error:[0-9A-F]+:SSL routines:[^:]*:([^:]+):/.exec(text) ?? []
@@ -91,11 +91,12 @@ export async function checkOidc(sso: Partial<NonNullable<Config['sso']>> | undef
     return ok(`${sso.issuer} has discovery document and signing keys`)
   } catch (error) {
     return problem(
-      `Single sign-on with ${sso.issuer} fails: ${reasonOf(error)}.`,
+      `Single sign-on with ${sso.issuer} fails: ${failureReason(error)}.`,
       'Check ADIT_OIDC_ISSUER: <issuer>/.well-known/openid-configuration must be reachable from this machine.',
     )
   }
 }
 
 /** `fetch` only says that it failed; the cause says why. */
-const reasonOf = (error: unknown): string => errorMessage((error as Error).cause ?? error).replace(/\.$/, '')
+const failureReason = (error: unknown): string =>
+  errorMessage((error as Error).cause ?? error).replace(/\.$/, '')

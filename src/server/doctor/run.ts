@@ -19,7 +19,7 @@ const ENVIRONMENT_FILES = ['/etc/adit/environment', '/etc/adit/edge.environment'
 const LABEL_BYTES = 6
 
 interface DoctorOptions {
-  /** Of this process, unless given. */
+  /** The environment of this process by default. */
   environment?: NodeJS.ProcessEnv
   clock: () => number
   random: (bytes: number) => Uint8Array
@@ -51,12 +51,12 @@ export async function examine({
             }),
         },
         ...database.checks,
-        { name: 'disk', run: () => checkDisks(foldersOf(config, edgeFolder)) },
+        { name: 'disk', run: () => checkDisks(listFolders(config, edgeFolder)) },
         {
           name: 'files',
           run: async () => [
             ...(await checkSecret(config)),
-            ...(await checkFiles(filesOf(config, edgeFolder, environment))),
+            ...(await checkFiles(listPrivateFiles(config, edgeFolder, environment))),
           ],
         },
         { name: 'dns', run: () => checkDns({ domain: config.tunnelDomain, resolver, label }) },
@@ -70,10 +70,11 @@ export async function examine({
   }
 }
 
-const sqliteOf = ({ database }: Partial<Config>) => (database?.engine === 'sqlite' ? database : undefined)
+const sqliteDatabase = ({ database }: Partial<Config>) =>
+  database?.engine === 'sqlite' ? database : undefined
 
-function foldersOf(config: Partial<Config>, edgeFolder: string): Folder[] {
-  const sqlite = sqliteOf(config)
+function listFolders(config: Partial<Config>, edgeFolder: string): Folder[] {
+  const sqlite = sqliteDatabase(config)
   return [
     ...(sqlite ? [{ path: dirname(sqlite.path), use: 'database', isDatabase: true }] : []),
     { path: edgeFolder, use: 'usage spool of an edge', isDatabase: false },
@@ -81,17 +82,17 @@ function foldersOf(config: Partial<Config>, edgeFolder: string): Folder[] {
 }
 
 const checkSecret = async (config: Partial<Config>) => {
-  const sqlite = sqliteOf(config)
+  const sqlite = sqliteDatabase(config)
   if (!sqlite || config.secret !== undefined) return []
   return checkSecretFile(sqlite.path)
 }
 
-function filesOf(
+function listPrivateFiles(
   config: Partial<Config>,
   edgeFolder: string,
   environment: NodeJS.ProcessEnv | undefined,
 ): PrivateFiles[] {
-  const database = sqliteOf(config)?.path
+  const database = sqliteDatabase(config)?.path
   return [
     ...(database === undefined
       ? []
