@@ -1,7 +1,7 @@
 // Opens the connection for one webhook request, to an address that was checked.
 import { connect as connectTcp, isIP, type Socket } from 'node:net'
 import { Duplex } from 'node:stream'
-import { hostOf, pinnedLookup } from './targets.ts'
+import { bareHost, pinnedLookup } from './targets.ts'
 
 // Not a static import, which would also load the root certificates.
 const tls = process.getBuiltinModule('node:tls')
@@ -15,7 +15,7 @@ const ENCRYPTED_BYTES_MAX = 160 * 1_024
 export const tooMuchReceived = () => new Error('too much was received before the response')
 
 export function connect(url: URL, addresses: readonly string[]): Duplex {
-  const host = hostOf(url)
+  const host = bareHost(url)
   const isHttps = url.protocol === 'https:'
   const port = Number(url.port || (isHttps ? 443 : 80))
   const socket = connectTcp({ host, port, lookup: pinnedLookup(addresses) })

@@ -99,11 +99,11 @@ export function startWebhookDelivery(services: Services, options: DeliveryOption
     }
   }
 
-  const ended = pollUntilStopped()
+  const polling = pollUntilStopped()
   return {
     async stop() {
       stopping.abort()
-      const all = ended.then(() => Promise.all(active))
+      const all = polling.then(() => Promise.all(active))
       // A database that does not respond must not delay the shutdown.
       await Promise.race([all, delay(STOP_TIMEOUT_MS, undefined, { ref: false })])
     },
@@ -147,20 +147,20 @@ async function send(
 ): Promise<Attempt> {
   const { url } = endpoint
   const startedAt = performance.now()
-  const attemptOf = (result: SendResult) => ({
+  const createAttempt = (result: SendResult) => ({
     ...result,
     url,
     duration_ms: Math.round(performance.now() - startedAt),
   })
-  const keys = secretsOf(endpoint, secrets)
-  if (!keys) return attemptOf({ status: null, response: null, error: UNREADABLE_SECRET })
+  const keys = decryptSecrets(endpoint, secrets)
+  if (!keys) return createAttempt({ status: null, response: null, error: UNREADABLE_SECRET })
   const headers = {
     'content-type': 'application/json',
     'user-agent': userAgent,
     ...(await signedHeaders({ id, sentAt, body }, keys)),
   }
   const webhook = { url, headers, body }
-  return attemptOf(
+  return createAttempt(
     await sendWebhook(webhook, { targets, signal, ...(sendTimeoutMs && { timeoutMs: sendTimeoutMs }) }),
   )
 }
@@ -169,7 +169,7 @@ const UNREADABLE_SECRET =
   'The secret cannot be decrypted: ADIT_SECRET of the server has changed. Rotate the secret of this endpoint.'
 
 /** The current one first; undefined if it cannot be decrypted. */
-function secretsOf(
+function decryptSecrets(
   { secret, previous_secret, previous_secret_until, now }: ClaimedEndpoint,
   { decrypt }: WebhookSecrets,
 ): string[] | undefined {

@@ -16,7 +16,7 @@ const RESPONSE_BYTES_MAX = 16 * 1_024
 const HEADER_BYTES_MAX = 16 * 1_024
 /** Also of informational responses, empty lines and chunk extensions, which Node does not limit. */
 const RECEIVED_BYTES_MAX = HEADER_BYTES_MAX + RESPONSE_BYTES_MAX
-/** Of the response, for the log of deliveries. */
+/** The log of deliveries shows this much of a response. */
 const LOGGED_CHARS_MAX = 1_000
 
 interface WebhookRequest {
@@ -58,7 +58,7 @@ export async function sendWebhook(
     return {
       status: null,
       response: null,
-      error: isTimeout ? `No response within ${timeoutMs / 1_000} seconds.` : messageOf(error),
+      error: isTimeout ? `No response within ${timeoutMs / 1_000} seconds.` : describeFailure(error),
     }
   }
 }
@@ -87,7 +87,7 @@ function post(
     const request = send(url, {
       method: 'POST',
       headers: { ...headers, 'content-length': Buffer.byteLength(body) },
-      // Of its own, so that none is used that was made to an address checked earlier.
+      // A new connection, because an existing one may lead to an address that was checked earlier.
       createConnection: () => connect(url, addresses),
       maxHeaderSize: HEADER_BYTES_MAX,
       signal,
@@ -159,7 +159,7 @@ const messages: Record<string, string> = {
   HPE_HEADER_OVERFLOW: 'The headers of the response are too large.',
 }
 
-function messageOf(error: unknown): string {
+function describeFailure(error: unknown): string {
   if (error instanceof TargetError) return error.message
   const { code = '', message = '' } = error as NodeJS.ErrnoException
   if (messages[code]) return messages[code]

@@ -1,7 +1,7 @@
 // Signatures by Standard Webhooks. During the overlap after a rotation there is one for each secret.
 interface SignedMessage {
   id: string
-  /** Of the attempt: a receiver rejects old ones. */
+  /** The time of the attempt: a receiver rejects old ones. */
   sentAt: number
   body: string
 }

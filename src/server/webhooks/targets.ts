@@ -38,13 +38,13 @@ export function createTargets({ privateNetworks, dnsServers }: TargetOptions) {
   }
 
   function isForbiddenLiteral(url: URL): boolean {
-    const addresses = literalAddresses(hostOf(url))
+    const addresses = literalAddresses(bareHost(url))
     return addresses !== undefined && !areAllowed(addresses)
   }
 
   /** The addresses of the host, all of which are allowed. */
   async function resolve(url: URL): Promise<string[]> {
-    const host = hostOf(url)
+    const host = bareHost(url)
     const found = literalAddresses(host) ?? (await query(host))
     const addresses = found.map((text) => normalizeAddress(text) ?? text)
     if (!areAllowed(addresses))
@@ -69,7 +69,7 @@ export function createTargets({ privateNetworks, dnsServers }: TargetOptions) {
 }
 
 /** An IPv6 address without its brackets. */
-export const hostOf = ({ hostname }: URL) => hostname.replace(/^\[|\]$/g, '')
+export const bareHost = ({ hostname }: URL) => hostname.replace(/^\[|\]$/g, '')
 
 const isLocalhost = (host: string) => /^(.+\.)?localhost\.?$/.test(host)
 
