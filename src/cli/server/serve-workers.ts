@@ -45,7 +45,7 @@ export async function serveWithWorkers(io: Io, config: Config, log: Logger): Pro
       stop()
       throw error
     } finally {
-      await workers.ended
+      await workers.exited
       await metrics?.stop()
     }
   } finally {
@@ -60,7 +60,7 @@ async function startMetrics({ metrics: address }: Config, workers: Workers, log:
     return await startMetricsListener(address, await combinedMetrics(workers.list), logMetricsFailure(log))
   } catch (error) {
     workers.stop('SIGTERM')
-    await workers.ended
+    await workers.exited
     throw listenError(address, 'ADIT_METRICS', error)
   }
 }

@@ -30,13 +30,13 @@ export interface Workers {
   /** Sends the signal to every worker; those that end are not replaced. */
   stop(signal: NodeJS.Signals): void
   /** Resolves when all have ended after `stop`. */
-  ended: Promise<void>
+  exited: Promise<void>
 }
 
 /** One of the `count` positions, empty between the end of a worker and the start of the next. */
 interface Slot {
   worker?: Worker | undefined
-  /** Of the worker and of the one that replaces it. */
+  /** The sockets of the worker and of the one that replaces it. */
   sockets?: PortSockets | undefined
 }
 
@@ -96,7 +96,7 @@ export async function startWorkers(
     const listeningSince = performance.now()
     for (;;) {
       const worker: Worker = slot.worker
-      const exit = await exitOf(worker)
+      const exit = await waitForExit(worker)
       if (slot.worker !== worker) continue
       slot.worker = undefined
       return { ...exit, ranMs: performance.now() - listeningSince }
@@ -147,7 +147,9 @@ export async function startWorkers(
       slots.forEach(closeSockets)
       killAll(signal)
     },
-    ended: Promise.all(supervised).then(async () => void (await Promise.all(runningWorkers().map(exitOf)))),
+    exited: Promise.all(supervised).then(
+      async () => void (await Promise.all(runningWorkers().map(waitForExit))),
+    ),
   }
 }
 
@@ -181,7 +183,7 @@ interface Exit {
   signal: NodeJS.Signals | null
 }
 
-function exitOf({ process: child }: Worker): Promise<Exit> {
+function waitForExit({ process: child }: Worker): Promise<Exit> {
   const describe = () => ({ worker: child.pid, code: child.exitCode, signal: child.signalCode })
   if (child.exitCode !== null || child.signalCode !== null) return Promise.resolve(describe())
   return new Promise((resolve) => child.once('exit', () => resolve(describe())))
@@ -190,7 +192,7 @@ function exitOf({ process: child }: Worker): Promise<Exit> {
 async function stopReplaced(worker: Worker): Promise<void> {
   const timer = setTimeout(() => worker.process.kill('SIGKILL'), STOP_TIMEOUT_MS)
   sendTo(worker, { kind: 'adit:replaced' })
-  await exitOf(worker)
+  await waitForExit(worker)
   clearTimeout(timer)
 }
 
