@@ -11,7 +11,7 @@ import { errorMessage, StartupError } from './lib/startup-error.ts'
 import { unknownSettings } from './server/config/environment.ts'
 import { version } from './server/config/server.ts'
 import { ConfigError } from './server/config/setting.ts'
-import { faultOf } from './server/domain/fault.ts'
+import { toFault } from './server/domain/fault.ts'
 
 const EXIT = { done: 0, failed: 1, usage: 2, notAuthenticated: 4 } as const
 /** They report unknown variables themselves; `adit completion` reads no configuration. */
@@ -124,7 +124,7 @@ function reportError(error: unknown, io: Io): number {
     io.fail('unauthorized', error.message)
     return EXIT.notAuthenticated
   }
-  const fault = faultOf(error)
+  const fault = toFault(error)
   // Unlike a response, a terminal may show the cause: the user runs the program.
   io.fail(fault.code, fault.cause ? errorMessage(fault.cause) : fault.message)
   const isWrongInput = fault.code === 'invalid_request' && fault.details.length > 0

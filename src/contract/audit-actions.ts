@@ -108,5 +108,5 @@ export const isRepeatable = (action: AuditAction): boolean => {
 }
 
 /** Null for an action of a newer version. */
-export const targetKindOf = (action: string): TargetKind | null =>
+export const targetKind = (action: string): TargetKind | null =>
   Object.hasOwn(auditActions, action) ? auditActions[action as AuditAction].target : null

@@ -171,7 +171,7 @@ export async function startServer(
   await listener.allListening
   primary?.announceListening(listener.address.port)
   if (metricsAddress) {
-    const registry = await createRegistry(metricsOf(node, openStreams))
+    const registry = await createRegistry(nodeMetrics(node, openStreams))
     if (primary) primary.offerMetrics(() => registry.getMetricsAsJSON())
     else
       metrics = await orStop(metricsAddress, 'ADIT_METRICS', () =>
@@ -253,7 +253,7 @@ async function startNode(config: Config, opened: Services, log: Logger, { sendMa
 }
 
 /** What the metrics of this node read. */
-const metricsOf = ({ services, directory, follower }: Node, openStreams: () => number) =>
+const nodeMetrics = ({ services, directory, follower }: Node, openStreams: () => number) =>
   serverMetrics({
     version,
     instruments: services.instruments,
@@ -299,7 +299,7 @@ function createApiServer(options: ApiServerOptions) {
   })
   const responseCache = new ResponseCache({
     operations,
-    hashOf: directory.hashOf,
+    hashOf: directory.hashCredential,
     isStopping,
     client,
     trustsProxies,

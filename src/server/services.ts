@@ -10,7 +10,7 @@ import { writeAudit } from './domain/audit/entries.ts'
 import { databaseEntry } from './domain/audit/operator-actions.ts'
 import type { Services } from './domain/context.ts'
 import { createIds } from './domain/ids.ts'
-import { dailyMaxOf } from './domain/usage/reports.ts'
+import { dailyMaximum } from './domain/usage/reports.ts'
 import { operatorActor } from './operator.ts'
 import { StorageFault } from './store/engine/storage-fault.ts'
 import { openStore, type Store, type Target } from './store/engine/store.ts'
@@ -61,7 +61,7 @@ function servicesOn(store: Store, config: Config): Services {
   const { tunnelDomain, limits, usersCreateWorkspaces } = config
   const clock = Date.now
   const random = (bytes: number) => randomBytes(bytes)
-  const edgeDayMax = dailyMaxOf(limits.usageLinkGbps)
+  const edgeDayMax = dailyMaximum(limits.usageLinkGbps)
   const instruments = new ServerInstruments()
   const { usageMerge, propagationWait } = instruments
   const propagation = createPropagation(store)

@@ -9,7 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { createControlPlane, startMeter, startVerifier } from '../../src/edge-sdk/index.ts'
 import { UsageQuotas } from '../../src/edge-sdk/usage/quotas.ts'
 import { createEdge } from '../../src/server/domain/tunnels/edges.ts'
-import { readQuotasOf, setQuotas } from '../../src/server/domain/workspaces/quotas.ts'
+import { readQuotasBySlug, setQuotas } from '../../src/server/domain/workspaces/quotas.ts'
 import { addNode, operator, serve, type TestServer } from '../support/api/server.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
 import { engines } from '../support/databases/create.ts'
@@ -71,7 +71,7 @@ for (const engine of engines)
     const lastAt = Math.max(...edges.map((edge) => edge.lastAt))
     t.diagnostic(`stopped ${Math.round(lastAt - reachedAt)} ms after the limit`)
 
-    const used = async () => (await readQuotasOf(server.services, 'acme')).quotas[0]?.used
+    const used = async () => (await readQuotasBySlug(server.services, 'acme')).quotas[0]?.used
     await until('everything is counted', async () => (await used()) === BigInt(stopped))
     assert.equal(carried(), stopped)
     await setQuotas(server.services, operator, 'acme', { bytes: 100 * limit })

@@ -1,6 +1,6 @@
 import { isOverlap, overlaps } from '../../lib/credentials/rotation.ts'
 import { findWorkspaceOfLastKey } from '../../server/domain/accounts/last-access.ts'
-import { expiryOf } from '../../server/domain/keys/expiry.ts'
+import { readExpiry } from '../../server/domain/keys/expiry.ts'
 import { createKey } from '../../server/domain/keys/lifecycle.ts'
 import { listAllKeys, revokeAsOperator, rotateAsOperator } from '../../server/domain/keys/operator.ts'
 import { getBySlug } from '../../server/domain/workspaces/manage.ts'
@@ -31,7 +31,7 @@ const adviceFor = ({ expiresAt }: { expiresAt: string | null }) =>
   `${expiresAt === null ? '' : `It expires at ${expiresAt}. `}Store it in your secret manager; it is not shown again.`
 
 function parseExpires(text: string): string {
-  const at = expiryOf(text, Date.now())
+  const at = readExpiry(text, Date.now())
   if (at !== undefined && at <= Date.now()) throw new UsageError(`--expires ${text} is in the past.`)
   if (at !== undefined) return new Date(at).toISOString()
   throw new UsageError(

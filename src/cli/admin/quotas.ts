@@ -3,7 +3,7 @@ import { type QuotaKind, quotaKinds, quotaTitles } from '../../server/domain/quo
 import {
   type QuotaSetting,
   type QuotaSettings,
-  readQuotasOf,
+  readQuotasBySlug,
   setQuotas,
 } from '../../server/domain/workspaces/quotas.ts'
 import { formatBytes } from '../bytes.ts'
@@ -20,7 +20,7 @@ export async function quota(
   const settings = readSettings(limits)
   const { renewsAt, quotas } = await withServices(async (services, actor) => {
     if (Object.keys(settings).length > 0) await setQuotas(services, actor, slug, settings)
-    return readQuotasOf(services, slug)
+    return readQuotasBySlug(services, slug)
   })
   const amount = (kind: QuotaKind, value: bigint | number) =>
     kind === 'bytes' ? formatBytes(value) : wholeNumber.format(value)

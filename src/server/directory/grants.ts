@@ -23,9 +23,9 @@ export function createGrants(serverSecret: string): Grants {
 
   function findKey(edgeId: string, grant: string, now: number): string | undefined {
     const [keyId = '', expiry = '', signature = ''] = grant.split('.')
-    const given = Buffer.from(signature, 'base64url')
+    const signatureBytes = Buffer.from(signature, 'base64url')
     const expected = sign(edgeId, keyId, expiry)
-    const isSigned = given.length === expected.length && timingSafeEqual(given, expected)
+    const isSigned = signatureBytes.length === expected.length && timingSafeEqual(signatureBytes, expected)
     return isSigned && Number.parseInt(expiry, 36) > now ? keyId : undefined
   }
 

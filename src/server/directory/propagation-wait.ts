@@ -10,7 +10,7 @@ const DRIFT_MS = 50
 /** Timers are not exact enough for shorter pauses. Without one, a query is itself a pause. */
 const PAUSE_MIN_MS = 2
 const PAUSE_MAX_MS = 40
-/** Of a pause between queries, as shares of the oldest wait. */
+/** Limits of a pause between queries, as shares of the oldest wait. */
 const PAUSE_SHARES = { min: 0.1, max: 0.5 }
 const CLEANUP_TIMEOUT_MS = 500
 
@@ -49,7 +49,7 @@ export function createPropagationWait(store: Store): PropagationWait {
         for (const waiter of included) settle(waiter, nodes)
       }
       const [oldest] = waiters
-      if (oldest) await sleep(pauseMs(performance.now() - oldest.committedAt, shareOf(oldest, nodes)))
+      if (oldest) await sleep(pauseMs(performance.now() - oldest.committedAt, propagatedShare(oldest, nodes)))
     }
     isPolling = false
   }
@@ -91,7 +91,7 @@ export const hasReached = (node: AcknowledgedPosition, position: Position): bool
   isSamePosition(node, position) || (node.isInLog && node.sequence > position.sequence)
 
 /** The share of the nodes that have applied the change. */
-function shareOf({ position }: Waiter, nodes: readonly AcknowledgedPosition[] = []): number {
+function propagatedShare({ position }: Waiter, nodes: readonly AcknowledgedPosition[] = []): number {
   let [reached, all] = [0, 0]
   for (const node of nodes) {
     all += node.count

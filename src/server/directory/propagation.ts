@@ -8,7 +8,7 @@ import { encodeAnnouncement } from './announcement.ts'
 import { createPropagationWait, type PropagationWait, resultWithin } from './propagation-wait.ts'
 
 /** How long entries are kept. A node or edge that was disconnected for longer drops its whole cache. */
-export const CHANGES_KEPT_MS = DAY_MS
+export const CHANGE_RETENTION_MS = DAY_MS
 const CHECKSUM_BYTES = 8
 /**
  * A change waits so long for an announcement before it, whose nodes may have failed. Nodes poll as often, so

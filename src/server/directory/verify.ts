@@ -57,14 +57,14 @@ export interface Directory {
   verifyEdge(secret: string): MaybePromise<ValidEdge | InvalidCredential>
   getWorkspace(id: string): MaybePromise<WorkspaceRow>
   /** Identifies a credential in the cache. */
-  hashOf(secret: string): string
+  hashCredential(secret: string): string
   /** A valid key from the cache, recorded as used; undefined on a miss. */
   cachedKey(hash: string): ValidKey | undefined
   cachedEdge(hash: string): ValidEdge | undefined
   cachedWorkspace(id: string): WorkspaceRow | undefined
   /**
-   * Of API keys and edge credentials. `cachedKey` and `cachedEdge` do not count: their callers may turn to
-   * `verifyKey` and `verifyEdge` afterwards.
+   * Counts of verdicts on API keys and edge credentials. `cachedKey` and `cachedEdge` do not count: their
+   * callers may turn to `verifyKey` and `verifyEdge` afterwards.
    */
   readonly keyVerdicts: VerdictCounts
   readonly edgeVerdicts: VerdictCounts
@@ -91,7 +91,7 @@ const invalid: { [R in InvalidCredential['reason']]: InvalidCredential } = {
 /** A verdict on a well-formed credential. */
 type CountedVerdict = ValidKey | ValidEdge | InvalidCredential
 
-const nameOf = (verdict: CountedVerdict) =>
+const verdictName = (verdict: CountedVerdict) =>
   verdict.valid
     ? 'valid'
     : (verdict.reason as Exclude<InvalidCredential['reason'], 'malformed' | 'other_kind'>)
@@ -196,12 +196,12 @@ export function createDirectory(options: DirectoryOptions): Directory {
   /** Only a read of the database takes a promise. */
   function count<V extends CountedVerdict>(counts: VerdictCounts, result: MaybePromise<V>): MaybePromise<V> {
     if (!(result instanceof Promise)) {
-      counts.hit[nameOf(result)] += 1
+      counts.hit[verdictName(result)] += 1
       return result
     }
     return result.then(
       (verdict) => {
-        counts.miss[nameOf(verdict)] += 1
+        counts.miss[verdictName(verdict)] += 1
         return verdict
       },
       (error) => {
@@ -211,7 +211,7 @@ export function createDirectory(options: DirectoryOptions): Directory {
     )
   }
 
-  /** Of a credential that can be in neither the cache nor the database. */
+  /** The verdict on a credential that can be in neither the cache nor the database. */
   function rejectFormat(counts: VerdictCounts, isOtherKind: boolean): InvalidCredential {
     const reason = isOtherKind ? 'other_kind' : 'malformed'
     counts.none[reason] += 1
@@ -259,7 +259,7 @@ export function createDirectory(options: DirectoryOptions): Directory {
         (row) => workspaces.set(id, row),
       ),
     // The format is not checked: only well-formed secrets are in the cache.
-    hashOf: hashSecret,
+    hashCredential: hashSecret,
     cachedKey: (hash) => recordUse(cachedKey(hash)),
     cachedEdge: (hash) => cached(edges, hash),
     cachedWorkspace: (id) => cached(workspaces, id),

@@ -45,7 +45,7 @@ export function requireNotArchived(
 }
 
 export interface AuthorizedWorkspace extends WorkspaceRules {
-  /** Of the user who acts; undefined for other actors. */
+  /** The role of the user who acts; undefined for other actors. */
   role?: Role | undefined
 }
 

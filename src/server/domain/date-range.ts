@@ -1,6 +1,6 @@
 // Ranges of UTC days.
 import { DAY_MS, startOfDay } from '../../lib/time.ts'
-import { isoOf } from './timestamps.ts'
+import { toIso } from './timestamps.ts'
 
 /** Start times of the last `days` days, including today, oldest first. */
 export function lastDays(days: number, now: number): number[] {
@@ -8,15 +8,15 @@ export function lastDays(days: number, now: number): number[] {
   return Array.from({ length: days }, (_, index) => today - (days - 1 - index) * DAY_MS)
 }
 
-const DAYS_KEPT_MAX = 1_000
+const CACHED_DAYS_MAX = 1_000
 const isoByDay = new Map<number, string>()
 
 /** Kept in memory: formatting the days of a year takes as long as reading their usage. */
 export function isoOfDay(day: number): string {
   const known = isoByDay.get(day)
   if (known !== undefined) return known
-  if (isoByDay.size >= DAYS_KEPT_MAX) isoByDay.clear()
-  const iso = isoOf(day)
+  if (isoByDay.size >= CACHED_DAYS_MAX) isoByDay.clear()
+  const iso = toIso(day)
   isoByDay.set(day, iso)
   return iso
 }

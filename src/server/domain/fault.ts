@@ -41,7 +41,7 @@ export const invalid = (path: string, message: string) =>
 
 /** A fault with the reason, for those who look after the server. */
 export function readinessFault(error: unknown): Fault {
-  const fault = faultOf(error)
+  const fault = toFault(error)
   if (fault.code !== 'unavailable' || fault === error || toStorageFault(error)) return fault
   const isLost = error instanceof DatabaseUnreachable || isConnectionLost(error)
   const message = isLost ? 'The database cannot be reached.' : 'The database does not respond in time.'
@@ -49,7 +49,7 @@ export function readinessFault(error: unknown): Fault {
 }
 
 /** Maps any error to a fault: a failing database is `unavailable`, an unexpected error `internal`. */
-export function faultOf(error: unknown): Fault {
+export function toFault(error: unknown): Fault {
   if (error instanceof Fault) return error
   const storage = toStorageFault(error)
   if (storage)

@@ -5,7 +5,7 @@ import { setImmediate } from 'node:timers/promises'
 export const SLICE_ROWS = 500
 
 /** `rows` has one row more than the limit if there is a next page. */
-export function pageOf<T extends { id: string }>(
+export function toPage<T extends { id: string }>(
   rows: T[],
   limit: number,
 ): { page: T[]; next: string | null } {
@@ -36,7 +36,7 @@ export async function filteredPage<T extends { id: string }>({
     const size = examined === 0 ? limit + 1 : SLICE_ROWS
     const rows = await read({ after, limit: size })
     found.push(...(await filter(rows)))
-    if (found.length > limit || rows.length < size) return pageOf(found, limit)
+    if (found.length > limit || rows.length < size) return toPage(found, limit)
     examined += rows.length
     after = rows.at(-1)?.id
     // SQLite reads synchronously: other requests are handled between two slices.
@@ -46,7 +46,7 @@ export async function filteredPage<T extends { id: string }>({
 }
 
 /** Iterates over a whole list with one slice in memory. `read` returns at most `SLICE_ROWS` rows. */
-export async function* slicesOf<T>(read: (last: T | undefined) => Promise<T[]>): AsyncGenerator<T[]> {
+export async function* readSlices<T>(read: (last: T | undefined) => Promise<T[]>): AsyncGenerator<T[]> {
   let last: T | undefined
   for (;;) {
     const rows = await read(last)

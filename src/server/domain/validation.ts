@@ -6,7 +6,7 @@ import { forbiddenCharacter } from '../../contract/text.ts'
 import { Fault, type FaultDetail } from './fault.ts'
 
 const DETAILS_MAX = 20
-/** Of an unknown member, in the message. */
+/** The message shows this much of the name of an unknown member. */
 const NAME_CHARS_MAX = 50
 
 export type Checker<T> = (value: unknown) => asserts value is T
@@ -16,7 +16,7 @@ export function checker<S extends TSchema>(schema: S, path: string): Checker<Sta
   const check = lazyCheck(schema)
   return (value) => {
     if (check(value)) return
-    const details = [...errorsOf(schema, value, path).take(DETAILS_MAX)]
+    const details = [...listErrors(schema, value, path).take(DETAILS_MAX)]
     const message = details.map((detail) => `${detail.path} ${detail.message}`).join('; ')
     throw new Fault('invalid_request', { message, details })
   }
@@ -54,21 +54,21 @@ const itemChecks = new WeakMap<TSchema, (value: unknown) => boolean>()
  * Lazy: only the reported errors are computed. The library's own list is eager, and would take
  * seconds for millions of items. The items of a list that is too long are not checked.
  */
-function* errorsOf(schema: TSchema, value: unknown, path: string): Generator<FaultDetail, undefined> {
+function* listErrors(schema: TSchema, value: unknown, path: string): Generator<FaultDetail, undefined> {
   const { type, items, maxItems = Number.POSITIVE_INFINITY, properties, required = [] } = schema as Schema
   const { patternProperties = {} } = schema as Schema
   if (type === 'array' && items && Array.isArray(value)) {
     if (value.length > maxItems) yield { path, message: `must not have more than ${maxItems} items` }
-    else yield* errorsOfItems(items, value, path)
+    else yield* listItemErrors(items, value, path)
   } else if (type === 'object' && properties && isObject(value)) {
     const missing = required.filter((name) => value[name] === undefined)
     if (missing.length > 0) yield { path, message: `must have required properties ${missing.join(', ')}` }
     if ((schema as Schema).additionalProperties === false) yield* unknownMembers(properties, value, path)
     for (const [name, property] of Object.entries(properties))
-      if (value[name] !== undefined) yield* errorsOf(property, value[name], `${path}/${name}`)
+      if (value[name] !== undefined) yield* listErrors(property, value[name], `${path}/${name}`)
     for (const [pattern, property] of Object.entries(patternProperties))
       for (const name of Object.keys(value).filter((each) => new RegExp(pattern, 'u').test(each)))
-        yield* errorsOf(property, value[name], `${path}/${name}`)
+        yield* listErrors(property, value[name], `${path}/${name}`)
   } else
     for (const { instancePath, keyword, message } of Errors(schema, value))
       yield { path: path + instancePath, message: explain(schema as Schema, keyword, message, value) }
@@ -85,11 +85,11 @@ function* unknownMembers(
       yield { path: `${path}/${name.slice(0, NAME_CHARS_MAX)}`, message: `is unknown; expected ${expected}` }
 }
 
-function* errorsOfItems(items: TSchema, list: unknown[], path: string): Generator<FaultDetail, undefined> {
+function* listItemErrors(items: TSchema, list: unknown[], path: string): Generator<FaultDetail, undefined> {
   const check = itemChecks.get(items) ?? lazyCheck(items)
   itemChecks.set(items, check)
   for (const [index, item] of list.entries())
-    if (!check(item)) yield* errorsOf(items, item, `${path}/${index}`)
+    if (!check(item)) yield* listErrors(items, item, `${path}/${index}`)
 }
 
 const isObject = (value: unknown): value is Record<string, unknown> =>

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { AuditAction } from '../../../src/contract/audit-actions.ts'
 import { createResetLink, setDisabled } from '../../../src/server/domain/accounts/users.ts'
-import { rowOf } from '../../../src/server/domain/audit/entries.ts'
+import { createAuditRow } from '../../../src/server/domain/audit/entries.ts'
 import { insertAudit } from '../../../src/server/store/audit/entries.ts'
 import { codeOf } from '../../support/accounts/authenticator.ts'
 import { startHostileProvider } from '../../support/accounts/hostile-provider.ts'
@@ -277,7 +277,7 @@ for (const engine of engines) {
     const { services, workspace, key } = server
     const ann = await addMember(server, 'Ann', 'owner')
     const entryOf = (action: AuditAction) =>
-      rowOf(services, {
+      createAuditRow(services, {
         workspaceId: workspace.id,
         actor: { kind: 'key', id: key.id },
         action,

@@ -6,7 +6,7 @@ import type { Operation } from '../../../src/contract/operation.ts'
 import { variants } from '../../../src/contract/variants.ts'
 import { DAY_MS } from '../../../src/lib/time.ts'
 import { createKey } from '../../../src/server/domain/keys/lifecycle.ts'
-import { type Policy, policyOf } from '../../../src/server/domain/workspaces/policy.ts'
+import { type Policy, readPolicy } from '../../../src/server/domain/workspaces/policy.ts'
 import { codeOf } from '../../support/accounts/authenticator.ts'
 import { allOperations, callOperation, isRole } from '../../support/accounts/dashboard-operations.ts'
 import { addMember, PASSWORD, type TestBrowser } from '../../support/accounts/users.ts'
@@ -206,7 +206,7 @@ test('users cannot create workspaces by default', async (t) => {
 
 test('an empty column of the policy restricts nothing', () => {
   const columns = { key_days_max: null, keys_read_only_at: null, key_creator_role: null }
-  assert.deepEqual(policyOf({ ...columns, two_factor_required_at: null }), OPEN)
+  assert.deepEqual(readPolicy({ ...columns, two_factor_required_at: null }), OPEN)
 })
 
 async function newestDetails(browser: TestBrowser, action: string) {

@@ -7,7 +7,7 @@ import { startChangeFollower } from '../../../src/server/directory/change-follow
 import { startLastUsedTracker } from '../../../src/server/directory/last-used.ts'
 import { createDirectory } from '../../../src/server/directory/verify.ts'
 import type { Services } from '../../../src/server/domain/context.ts'
-import { expiryOf } from '../../../src/server/domain/keys/expiry.ts'
+import { readExpiry } from '../../../src/server/domain/keys/expiry.ts'
 import { createKey } from '../../../src/server/domain/keys/lifecycle.ts'
 import { createWorkspace } from '../../../src/server/domain/workspaces/manage.ts'
 import { addEdge, openTestServices, operator, serve, type TestServer } from '../../support/api/server.ts'
@@ -98,10 +98,10 @@ test('an expiry is in the future, at most ten years away, and rounded up to a se
 
 test('the expiry of a command is a lifetime, the end of a day or a time, and exists', () => {
   const now = Date.UTC(2026, 10, 15, 12)
-  assert.equal(expiryOf('90d', now), now + 90 * DAY_MS)
-  assert.equal(expiryOf('12h', now), now + DAY_MS / 2)
-  assert.equal(expiryOf('2028-02-29', now), Date.UTC(2028, 2, 1))
-  assert.equal(expiryOf('2028-02-29T10:00:00Z', now), Date.UTC(2028, 1, 29, 10))
+  assert.equal(readExpiry('90d', now), now + 90 * DAY_MS)
+  assert.equal(readExpiry('12h', now), now + DAY_MS / 2)
+  assert.equal(readExpiry('2028-02-29', now), Date.UTC(2028, 2, 1))
+  assert.equal(readExpiry('2028-02-29T10:00:00Z', now), Date.UTC(2028, 1, 29, 10))
   for (const text of ['2027-02-29', '2027-02-30T10:00:00Z', '2027-01-31T24:00:00Z', '2027-13-01', '0d', '90'])
-    assert.equal(expiryOf(text, now), undefined, text)
+    assert.equal(readExpiry(text, now), undefined, text)
 })

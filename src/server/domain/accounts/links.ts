@@ -21,7 +21,7 @@ import { writeAudit, writeUserAudit } from '../audit/entries.ts'
 import type { Services, UserActor } from '../context.ts'
 import { memberInEvent, recordEvent } from '../events/record.ts'
 import { Fault, invalid } from '../fault.ts'
-import { isoOf } from '../timestamps.ts'
+import { toIso } from '../timestamps.ts'
 import { requireGoodPassword } from './passwords.ts'
 
 const LINK_MS = DAY_MS
@@ -89,8 +89,8 @@ export async function createLink(db: Tx, services: Services, input: NewLink): Pr
     role: row.role,
     secret,
     invitedBy: inviterOf(row),
-    createdAt: isoOf(now),
-    expiresAt: isoOf(row.expires_at),
+    createdAt: toIso(now),
+    expiresAt: toIso(row.expires_at),
   }
 }
 

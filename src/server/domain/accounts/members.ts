@@ -23,7 +23,7 @@ import { writeAudit } from '../audit/entries.ts'
 import type { MemberContext, Services } from '../context.ts'
 import { eventActor, memberInEvent, recordEvent, recordInvitation } from '../events/record.ts'
 import { Fault } from '../fault.ts'
-import { isoOf } from '../timestamps.ts'
+import { toIso } from '../timestamps.ts'
 import { requireTwoFactor } from '../two-factor.ts'
 import { requireInvitationAllowed } from './link-limits.ts'
 import { type CreatedLink, createLink, inviterOf } from './links.ts'
@@ -65,8 +65,8 @@ export async function listMembersAndInvitations(ctx: MemberContext) {
               email: row.email,
               role: row.role as Role,
               invitedBy: inviterOf(row),
-              createdAt: isoOf(row.created_at),
-              expiresAt: isoOf(row.expires_at),
+              createdAt: toIso(row.created_at),
+              expiresAt: toIso(row.expires_at),
             },
           ],
     ),
@@ -80,7 +80,7 @@ const describeMember = (ctx: MemberContext, member: MemberRow, members: MemberRo
   name: member.name,
   email: member.email,
   role: member.role,
-  joinedAt: isoOf(member.joinedAt),
+  joinedAt: toIso(member.joinedAt),
   isYou: member.id === ctx.actor.id,
   isLastOwner: member.role === 'owner' && !members.some((one) => one.id !== member.id && isActiveOwner(one)),
 })

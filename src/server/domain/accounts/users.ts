@@ -30,8 +30,8 @@ import { writeAudit, writeUserAudit } from '../audit/entries.ts'
 import type { Actor, Services, UserActor } from '../context.ts'
 import { recordInvitation } from '../events/record.ts'
 import { Fault } from '../fault.ts'
-import { SLICE_ROWS, slicesOf } from '../pagination.ts'
-import { isoOf, isoOrNull } from '../timestamps.ts'
+import { readSlices, SLICE_ROWS } from '../pagination.ts'
+import { isoOrNull, toIso } from '../timestamps.ts'
 import { lacksTwoFactor } from '../two-factor.ts'
 import { type Checker, checker } from '../validation.ts'
 import { describeArchive, isRestorable } from '../workspaces/archive.ts'
@@ -133,8 +133,8 @@ export async function readSessions(services: Services, actor: UserActor) {
     sessions: rows.map((row) => ({
       id: row.id,
       isThis: row.id === actor.session?.id,
-      createdAt: isoOf(row.created_at),
-      expiresAt: isoOf(sessionEnd(row)),
+      createdAt: toIso(row.created_at),
+      expiresAt: toIso(sessionEnd(row)),
       from: row.ip_address ?? '',
       agent: row.user_agent ?? '',
     })),
@@ -263,7 +263,7 @@ export const hasAnyUser = (services: Services): Promise<boolean> => hasUsers(ser
 /** Yields slices of users with their memberships. */
 export async function* listAllUsers(services: Services) {
   const { db } = services.store
-  const slices = slicesOf<UserRow>((last) => listUsers(db, { after: last?.email, limit: SLICE_ROWS }))
+  const slices = readSlices<UserRow>((last) => listUsers(db, { after: last?.email, limit: SLICE_ROWS }))
   for await (const users of slices) {
     const memberships = await listMembershipsAmong(
       db,
@@ -274,7 +274,7 @@ export async function* listAllUsers(services: Services) {
       id: user.id,
       name: user.name,
       email: user.email,
-      createdAt: isoOf(user.created_at),
+      createdAt: toIso(user.created_at),
       disabledAt: isoOrNull(user.disabled_at),
       workspaces: (byUser.get(user.id) ?? []).map(({ slug, role }) => ({ slug, role })),
     }))

@@ -8,7 +8,7 @@ export type { Changes }
 
 const TEXT_CHARS_MAX = 300
 const ITEMS_MAX = 50
-const CUT = '…'
+const ELLIPSIS = '…'
 
 /** The fields of `after` that differ from `before`; all of them without `before`. */
 export function changesBetween<T extends Record<string, ChangeValue>>(
@@ -58,10 +58,11 @@ export const withoutAddresses = (changes: Changes): Changes =>
 const isAddress = (value: ChangeValue) => typeof value === 'string' && isIP(value) !== 0
 
 function boundValue(value: ChangeValue): ChangeValue {
-  if (typeof value === 'string') return cut(value)
+  if (typeof value === 'string') return truncate(value)
   if (value === null || typeof value !== 'object') return value
-  const items = value.slice(0, ITEMS_MAX).map(cut)
-  return items.length < value.length ? [...items, CUT] : items
+  const items = value.slice(0, ITEMS_MAX).map(truncate)
+  return items.length < value.length ? [...items, ELLIPSIS] : items
 }
 
-const cut = (text: string) => (text.length <= TEXT_CHARS_MAX ? text : text.slice(0, TEXT_CHARS_MAX) + CUT)
+const truncate = (text: string) =>
+  text.length <= TEXT_CHARS_MAX ? text : text.slice(0, TEXT_CHARS_MAX) + ELLIPSIS

@@ -22,7 +22,7 @@ import type { Tx } from '../../store/engine/store.ts'
 import type { Actor, Context, Services } from '../context.ts'
 import { firstIdSince } from '../ids.ts'
 import { filteredPage } from '../pagination.ts'
-import { isoOf, parseTimestamp } from '../timestamps.ts'
+import { toIso, parseTimestamp } from '../timestamps.ts'
 import { type Changes, mergeChanges, parseChanges, serializeChanges, withoutAddresses } from './changes.ts'
 
 /** Sign-in method, reason of a failure, or circumstance. Never contains user input. */
@@ -48,7 +48,7 @@ interface Entry {
 }
 
 export const writeAudit = (db: Tx, services: Services, entry: Entry): Promise<void> =>
-  insertRows(db, services, entry.action, [rowOf(services, entry)])
+  insertRows(db, services, entry.action, [createAuditRow(services, entry)])
 
 /** Repetitions of some actions within a minute share an entry, so that one caller cannot flood the log. */
 async function insertRows(db: Tx, services: Services, action: AuditAction, rows: AuditRow[]): Promise<void> {
@@ -64,7 +64,7 @@ async function mergeRepetition(db: Tx, services: Services, row: AuditRow): Promi
   return updateRepeated(db, last, { count: (last.count ?? 1) + 1, changes: serializeChanges(changes) })
 }
 
-export const rowOf = (
+export const createAuditRow = (
   services: Pick<Services, 'ids' | 'clock'>,
   { workspaceId, actor, action, target, detail, changes }: Entry,
 ): AuditRow => ({
@@ -119,7 +119,7 @@ async function userRows(db: Tx, services: Services, { user, ...entry }: UserEntr
   const workspaces = await listMemberWorkspaceIds(db, user.id)
   const target = { id: user.id, name: user.name }
   return (workspaces.length > 0 ? workspaces : [null]).map((workspaceId) =>
-    rowOf(services, { workspaceId, ...entry, target }),
+    createAuditRow(services, { workspaceId, ...entry, target }),
   )
 }
 
@@ -147,14 +147,14 @@ export async function readAudit(
   const { page, next } = await filteredPage({ limit, cursor, read, filter: (rows) => rows.filter(matches) })
   const entries = page.map((row) => {
     const entry = describeEntry(row)
-    if (role !== 'member' || isAddressOf(row, actor)) return entry
+    if (role !== 'member' || isOwnAddress(row, actor)) return entry
     return { ...entry, address: null, changes: withoutAddresses(entry.changes) }
   })
   return { entries, next }
 }
 
 /** The address of the user, or of an unauthenticated request about the user's account. */
-const isAddressOf = (row: AuditRow, { id }: Actor) =>
+const isOwnAddress = (row: AuditRow, { id }: Actor) =>
   row.actor_id === id || (row.actor_kind === 'anonymous' && row.target_id === id)
 
 /** `read` returns also entries that do not match, or that the role may not see. */
@@ -195,11 +195,11 @@ type NamedRow = AuditRow & { actor_label: string | null; target_label: string | 
 
 export const describeEntry = (row: NamedRow) => ({
   id: row.id,
-  at: isoOf(row.at),
+  at: toIso(row.at),
   actor: { kind: row.actor_kind, id: row.actor_id, name: row.actor_name ?? row.actor_label },
   action: row.action,
   target: {
-    kind: targetKindOf(row.action),
+    kind: targetKind(row.action),
     id: row.target_id,
     name: row.target_name ?? row.target_label,
   },

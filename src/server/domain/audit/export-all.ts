@@ -13,7 +13,7 @@ import type { Tx } from '../../store/engine/store.ts'
 import type { Actor, Services } from '../context.ts'
 import { Fault } from '../fault.ts'
 import { SLICE_ROWS } from '../pagination.ts'
-import { isoOf } from '../timestamps.ts'
+import { toIso } from '../timestamps.ts'
 import { describeEntry, writeAudit } from './entries.ts'
 
 /** Export positions start at the current time in microseconds. */
@@ -132,7 +132,7 @@ const aheadFault = (since: number) =>
 const deletedFault = (since: number) =>
   new Fault('conflict', {
     message:
-      `Entries after the cursor ${since} (of ${isoOf(Math.floor(since / MICROSECONDS_PER_MS))}) were deleted ` +
+      `Entries after the cursor ${since} (of ${toIso(Math.floor(since / MICROSECONDS_PER_MS))}) were deleted ` +
       'by retention (ADIT_AUDIT_RETENTION_DAYS) before they were exported. Continue with the entries that are ' +
       'left with --skip-deleted.',
   })

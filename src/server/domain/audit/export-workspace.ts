@@ -4,7 +4,7 @@ import { printableJson } from '../../../contract/text.ts'
 import { toCsv } from '../../../lib/csv.ts'
 import { reauthorize } from '../actors.ts'
 import type { MemberContext } from '../context.ts'
-import { SLICE_ROWS, slicesOf } from '../pagination.ts'
+import { readSlices, SLICE_ROWS } from '../pagination.ts'
 import { type AuditFilter, describeEntry, filteredEntries, parseFilter, writeAudit } from './entries.ts'
 
 type Format = 'csv' | 'ndjson'
@@ -20,7 +20,7 @@ export function exportWorkspaceAudit(ctx: MemberContext, input: Input) {
   return {
     type: types[format],
     name: `adit-audit.${format}`,
-    chunks: textsOf(ctx, input, parseFilter(filter, '/body')),
+    chunks: exportTexts(ctx, input, parseFilter(filter, '/body')),
     authorize: () => ctx.store.transaction((db) => reauthorize(db, ctx, { lockWorkspace: false })),
   }
 }
@@ -28,7 +28,7 @@ export function exportWorkspaceAudit(ctx: MemberContext, input: Input) {
 const recordExport = (ctx: MemberContext, input: Input) =>
   ctx.store.transaction(async (db) => {
     await reauthorize(db, ctx)
-    const given = Object.entries(input).flatMap(([name, value]) =>
+    const parameters = Object.entries(input).flatMap(([name, value]) =>
       value === undefined ? [] : [[name, [null, value]] as const],
     )
     await writeAudit(db, ctx, {
@@ -36,11 +36,11 @@ const recordExport = (ctx: MemberContext, input: Input) =>
       actor: ctx.actor,
       action: 'audit.exported',
       target: { id: 'audit', name: 'audit log' },
-      changes: Object.fromEntries(given),
+      changes: Object.fromEntries(parameters),
     })
   })
 
-async function* textsOf(
+async function* exportTexts(
   ctx: MemberContext,
   input: Input,
   filter: ReturnType<typeof parseFilter>,
@@ -49,7 +49,7 @@ async function* textsOf(
   await recordExport(ctx, input)
   if (format === 'csv') yield toCsv([columns.map(([name]) => name)])
   const { read, matches } = filteredEntries(ctx, filter)
-  const slices = slicesOf<Awaited<ReturnType<typeof read>>[number]>((last) =>
+  const slices = readSlices<Awaited<ReturnType<typeof read>>[number]>((last) =>
     read({ after: last?.id, limit: SLICE_ROWS }),
   )
   for await (const rows of slices) {

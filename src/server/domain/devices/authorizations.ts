@@ -19,9 +19,9 @@ import { writeAudit } from '../audit/entries.ts'
 import type { Context, Services, UserActor } from '../context.ts'
 import { Fault } from '../fault.ts'
 import { parseExpiry } from '../keys/expiry.ts'
-import { isoOf, isoOrNull } from '../timestamps.ts'
+import { isoOrNull, toIso } from '../timestamps.ts'
 import { usesTwoFactor } from '../two-factor.ts'
-import { expiryByPolicy, policyOf, requireMayCreateKey } from '../workspaces/policy.ts'
+import { expiryByPolicy, readPolicy, requireMayCreateKey } from '../workspaces/policy.ts'
 import { createUserCode, formatUserCode, parseUserCode } from './user-code.ts'
 
 const LIFETIME_MS = 10 * MINUTE_MS
@@ -99,7 +99,7 @@ async function workspacesToChoose({ store: { db } }: Services, userId: string) {
   const memberships = await listMemberships(db, userId)
   const hasTwoFactor = await usesTwoFactor(db, userId)
   return memberships.flatMap(({ slug, name, role, archived_at: archivedAt, ...row }) => {
-    const { keyCreators, keyDaysMax, twoFactorRequired } = policyOf(row)
+    const { keyCreators, keyDaysMax, twoFactorRequired } = readPolicy(row)
     const isAllowed =
       archivedAt === null && isAtLeast(role, keyCreators) && (hasTwoFactor || !twoFactorRequired)
     return isAllowed ? [{ slug, name, keyDaysMax }] : []
@@ -110,8 +110,8 @@ const describeDevice = (row: DeviceRow) => ({
   code: formatUserCode(row.user_code),
   deviceName: row.device_name,
   address: row.address,
-  requestedAt: isoOf(row.created_at),
-  expiresAt: isoOf(row.expires_at),
+  requestedAt: toIso(row.created_at),
+  expiresAt: toIso(row.expires_at),
   state: row.state,
   reason: row.failure,
 })
@@ -159,7 +159,7 @@ export const denyDevice = (services: Services, actor: UserActor, code: string) =
     await requireSession(db, services, actor)
     const denied = { state: 'denied', user_id: actor.id } as const
     await updateDevice(db, row.hash, denied)
-    // Of no workspace: the request was for none yet.
+    // The entry belongs to no workspace: the user has chosen none yet.
     await writeAudit(db, services, {
       workspaceId: null,
       actor,

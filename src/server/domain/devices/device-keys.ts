@@ -13,7 +13,7 @@ import type { Services, UserActor } from '../context.ts'
 import { decrypt, deriveEncryptionKey, encrypt } from '../encryption.ts'
 import { Fault } from '../fault.ts'
 import { addKey, newKey } from '../keys/lifecycle.ts'
-import { isoOf } from '../timestamps.ts'
+import { toIso } from '../timestamps.ts'
 import { isUnexpired } from './authorizations.ts'
 import { formatUserCode } from './user-code.ts'
 
@@ -47,13 +47,13 @@ const NO_LONGER_VALID = 'The approval is no longer valid.'
 export async function pollDevice(services: Services, poll: Poll): Promise<PollResult> {
   if (!isSecret('device', poll.deviceCode)) return UNKNOWN
   const row = await findDevice(services.store.db, hashSecret(poll.deviceCode))
-  const result = row ? resultOf(row, services, poll) : UNKNOWN
+  const result = row ? pollResult(row, services, poll) : UNKNOWN
   if (result !== 'approved') return result
   return services.store.transaction((db) => consumeApproval(db, services, poll))
 }
 
 /** `approved` if the key has to be created. */
-function resultOf(row: DeviceRow, services: Services, poll: Poll): PollResult | 'approved' {
+function pollResult(row: DeviceRow, services: Services, poll: Poll): PollResult | 'approved' {
   switch (row.state) {
     case 'consumed':
       return repeatResponse(row, services, poll)
@@ -68,7 +68,7 @@ function resultOf(row: DeviceRow, services: Services, poll: Poll): PollResult | 
 }
 
 /** The device code is the encryption key, so only the device can read the stored response. */
-const encryptionKeyOf = ({ deviceCode }: Poll) => deriveEncryptionKey('device authorization', deviceCode)
+const responseKey = ({ deviceCode }: Poll) => deriveEncryptionKey('device authorization', deviceCode)
 
 function repeatResponse(
   { consumed_at: consumedAt, encrypted_response: encrypted }: DeviceRow,
@@ -76,26 +76,26 @@ function repeatResponse(
   poll: Poll,
 ): PollResult {
   if (consumedAt === null || encrypted === null || clock() >= consumedAt + REPEAT_MS) return UNKNOWN
-  return { state: 'granted', key: decrypt<GrantedKey>(encryptionKeyOf(poll), encrypted) }
+  return { state: 'granted', key: decrypt<GrantedKey>(responseKey(poll), encrypted) }
 }
 
-/** Of several concurrent polls one creates the key; the others return the same response. */
+/** If several polls arrive at once, one creates the key; the others return the same response. */
 async function consumeApproval(db: Tx, services: Services, poll: Poll): Promise<PollResult> {
   const row = await lockDevice(db, { hash: hashSecret(poll.deviceCode) })
   if (!row) return UNKNOWN
-  const result = resultOf(row, services, poll)
+  const result = pollResult(row, services, poll)
   if (result !== 'approved') return result
   try {
     const key = await createApprovedKey(db, services, row, poll.address)
     await updateDevice(db, row.hash, {
       state: 'consumed',
       consumed_at: services.clock(),
-      encrypted_response: encrypt(encryptionKeyOf(poll), key, services.random),
+      encrypted_response: encrypt(responseKey(poll), key, services.random),
     })
     return { state: 'granted', key }
   } catch (error) {
     if (!(error instanceof Fault)) throw error
-    const reason = `${NO_LONGER_VALID} ${reasonOf(error)}`
+    const reason = `${NO_LONGER_VALID} ${failureReason(error)}`
     await recordFailure(db, services, row, { reason, address: poll.address })
     return { state: 'failed', reason }
   }
@@ -136,14 +136,14 @@ async function createApprovedKey(
   const actor: UserActor = { kind: 'user', id: user.id, name: user.name, address, session }
   const ctx = { ...services, workspaceId, actor }
   const workspace = await reauthorize(db, ctx)
-  const expiry = row.key_expires_at === null ? undefined : isoOf(row.key_expires_at)
+  const expiry = row.key_expires_at === null ? undefined : toIso(row.key_expires_at)
   const created = newKey(ctx, workspace, { label: row.device_name, expiresAt: expiry })
   const { id, token, label, expiresAt } = await addKey(db, ctx, workspace, created)
   const { slug } = await getWorkspace(db, workspaceId)
   return { id, token, label, expiresAt, workspace: slug, approvedBy: user.name }
 }
 
-function reasonOf({ code, message }: Fault): string {
+function failureReason({ code, message }: Fault): string {
   switch (code) {
     case 'unauthorized':
       return 'The session of the user who approved it has ended.'

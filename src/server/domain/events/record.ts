@@ -7,7 +7,7 @@ import type { Tx } from '../../store/engine/store.ts'
 import { type EventReceiver, insertDeliveries, listReceivers } from '../../store/webhooks/events.ts'
 import type { Changes } from '../audit/changes.ts'
 import type { Actor, Services } from '../context.ts'
-import { isoOf } from '../timestamps.ts'
+import { toIso } from '../timestamps.ts'
 
 type Invitation = EventData<'member.invited'>['invitation']
 
@@ -62,7 +62,7 @@ interface Occurrence {
 
 /** The body of a delivery, with the fields that the contract declares and no others. */
 export const serializeEvent = (type: EventType, { data, workspace, at }: Occurrence): string =>
-  JSON.stringify({ type, timestamp: isoOf(at), workspace, data: pickDeclared(definitions[type].data, data) })
+  JSON.stringify({ type, timestamp: toIso(at), workspace, data: pickDeclared(definitions[type].data, data) })
 
 /** What a schema declares of a value. An object without declared properties may have any. */
 function pickDeclared(

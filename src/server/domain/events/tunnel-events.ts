@@ -6,7 +6,7 @@ import type { Tx } from '../../store/engine/store.ts'
 import { countTunnelEvents } from '../../store/tunnels/edge-workspaces.ts'
 import type { ClosedTunnel } from '../../store/tunnels/rows.ts'
 import { type EventReceiver, listReceivers } from '../../store/webhooks/events.ts'
-import { isoOf } from '../timestamps.ts'
+import { toIso } from '../timestamps.ts'
 import { type EventServices, insertEvents, type WorkspaceEvent } from './record.ts'
 
 /** Twenty times as many as if all clients of a workspace at an edge connected again. */
@@ -46,7 +46,7 @@ const wantsTunnels = ({ events }: EventReceiver) => events === null || events.in
 
 type TunnelEvent = ReturnType<typeof tunnelEvent>
 
-/** Of the events of an edge and workspace beyond the limit, there is one that says so. */
+/** One event says that further events of an edge and workspace are beyond the limit. */
 async function limit(tx: Tx, recorded: readonly TunnelEvent[]): Promise<WorkspaceEvent[]> {
   const groups = Map.groupBy(recorded, ({ workspaceId, data }) => `${data.tunnel.edgeId} ${workspaceId}`)
   const counts = await countTunnelEvents(
@@ -66,7 +66,7 @@ async function limit(tx: Tx, recorded: readonly TunnelEvent[]): Promise<Workspac
     const [first] = group
     if (left < 0 || !first) return []
     const { workspaceId, data } = first
-    const until = isoOf(hour + HOUR_MS)
+    const until = toIso(hour + HOUR_MS)
     const limited = {
       workspaceId,
       type: 'tunnel.limited' as const,
@@ -88,7 +88,7 @@ const tunnelEvent = (type: 'tunnel.opened' | 'tunnel.closed', row: ClosedTunnel)
       keyId: row.key_id,
       edgeId: row.edge_id,
       clientAddress: row.client_address,
-      openedAt: isoOf(row.opened_at),
+      openedAt: toIso(row.opened_at),
     },
   },
 })

@@ -4,16 +4,16 @@ import { findKeyByHash, findKeyById, type KeyRow } from '../../store/keys/rows.t
 import { findEdgeByHash, getEdge } from '../../store/tunnels/edges.ts'
 import { getWorkspace } from '../../store/workspaces.ts'
 import type { Services } from '../context.ts'
-import { isoOf, isoOrNull } from '../timestamps.ts'
+import { isoOrNull, toIso } from '../timestamps.ts'
 import { describeLifecycle } from './lifecycle.ts'
-import { describeWorkspaceOf } from './operator.ts'
+import { describeKeyWorkspace } from './operator.ts'
 import { findSuccessor } from './rotation.ts'
 
 export type FoundSecret =
   | ({ kind: 'key'; successor: { id: string; lastFour: string } | null } & ReturnType<
       typeof describeLifecycle
     > &
-      ReturnType<typeof describeWorkspaceOf>)
+      ReturnType<typeof describeKeyWorkspace>)
   | {
       kind: 'edge'
       id: string
@@ -37,7 +37,7 @@ export async function findSecret(
     return {
       kind: 'key',
       ...describeLifecycle(row),
-      ...describeWorkspaceOf(await getWorkspace(db, row.workspace_id)),
+      ...describeKeyWorkspace(await getWorkspace(db, row.workspace_id)),
       successor: successor ? { id: successor.id, lastFour: successor.last_four } : null,
     }
   }
@@ -46,5 +46,5 @@ export async function findSecret(
   if (!found) return 'unknown'
   const { id, name, created_at, revoked_at } = await getEdge(db, found.id)
   const state = revoked_at === null ? 'active' : 'revoked'
-  return { kind: 'edge', id, name, createdAt: isoOf(created_at), revokedAt: isoOrNull(revoked_at), state }
+  return { kind: 'edge', id, name, createdAt: toIso(created_at), revokedAt: isoOrNull(revoked_at), state }
 }

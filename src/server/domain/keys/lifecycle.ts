@@ -24,10 +24,10 @@ import type { Actor, Context } from '../context.ts'
 import { decrypt, deriveEncryptionKey, encrypt } from '../encryption.ts'
 import { eventActor, recordEvent } from '../events/record.ts'
 import { Fault } from '../fault.ts'
-import { pageOf, SLICE_ROWS, slicesOf } from '../pagination.ts'
+import { readSlices, SLICE_ROWS, toPage } from '../pagination.ts'
 import { alertQuotas, type QuotaUse } from '../quotas/alerts.ts'
-import { quotasOf } from '../quotas/limits.ts'
-import { isoOf, isoOrNull } from '../timestamps.ts'
+import { effectiveQuotas } from '../quotas/limits.ts'
+import { isoOrNull, toIso } from '../timestamps.ts'
 import { type Checker, checker } from '../validation.ts'
 import {
   expiryByPolicy,
@@ -98,7 +98,7 @@ export function newKey(
     id: ctx.ids('tok'),
     token: createSecret('key', ctx.random),
     label,
-    createdAt: isoOf(now),
+    createdAt: toIso(now),
     expiresAt: isoOrNull(expiryByPolicy(workspace, ctx.actor, { createdAt: now, expiresAt: requested })),
   }
 }
@@ -159,7 +159,7 @@ export async function addKey(
 export const keyInEvent = (row: Pick<KeyRow, 'id' | 'label' | 'created_at' | 'expires_at'>) => ({
   id: row.id,
   label: row.label,
-  createdAt: isoOf(row.created_at),
+  createdAt: toIso(row.created_at),
   expiresAt: isoOrNull(row.expires_at),
 })
 
@@ -169,7 +169,7 @@ async function requireBelowQuota(
   { workspaceId, limits }: Context,
   workspace: WorkspaceRules,
 ): Promise<QuotaUse> {
-  const { keys } = quotasOf(limits.quotas, workspace)
+  const { keys } = effectiveQuotas(limits.quotas, workspace)
   const active = await countActiveKeys(db, workspaceId, keys)
   if (active < keys) return { workspaceId, kind: 'keys', used: active + 1, limit: keys }
   const message =
@@ -200,7 +200,7 @@ export async function listPage(ctx: Context, { limit, cursor }: KeyPage) {
     after: cursor,
     limit: (limit ?? KEYS_PER_PAGE_MAX) + 1,
   })
-  const { page, next } = pageOf(rows, limit ?? KEYS_PER_PAGE_MAX)
+  const { page, next } = toPage(rows, limit ?? KEYS_PER_PAGE_MAX)
   const tokens = page.map(describeKey)
   if (next === null) return { tokens }
   if (limit !== undefined) return { tokens, next: { limit: String(limit), cursor: next } }
@@ -213,12 +213,12 @@ async function* tokensAfter(ctx: Context, id: string) {
 }
 
 export const keySlices = (db: Db, workspaceId: string, after?: string) =>
-  slicesOf<KeyRow>((last) => listKeys(db, workspaceId, { after: last?.id ?? after, limit: SLICE_ROWS }))
+  readSlices<KeyRow>((last) => listKeys(db, workspaceId, { after: last?.id ?? after, limit: SLICE_ROWS }))
 
 const describeKey = (row: KeyRow) => ({
   id: row.id,
   label: row.label,
-  createdAt: isoOf(row.created_at),
+  createdAt: toIso(row.created_at),
   lastUsedAt: isoOrNull(row.last_used_at),
   // An expired key is shown as revoked at its expiry.
   revokedAt: isoOrNull(rowState(row) === 'expired' ? row.expires_at : row.revoked_at),

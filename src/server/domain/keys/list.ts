@@ -18,7 +18,7 @@ export async function listForMembers(
   { state, search = '', limit = 50, cursor }: KeyPage & KeyFilter,
 ) {
   const { db } = ctx.store
-  const hasText = matcherOf(search.trim())
+  const hasText = createMatcher(search.trim())
   const matches = (row: KeyRow) => (state === undefined || rowState(row) === state) && hasText(row)
   const active = new ActiveLineages(ctx)
   const { page, next } = await filteredPage({
@@ -36,7 +36,7 @@ export async function listForMembers(
     row,
     predecessors: rowState(row) === 'active' ? active.olderThan(row).filter(matches) : [],
   }))
-  const creatorOf = await creators(
+  const findCreator = await creators(
     ctx,
     items.flatMap(({ row, predecessors }) => [row, ...predecessors]),
   )
@@ -44,7 +44,7 @@ export async function listForMembers(
     const [successor] = active.newerThan(row)
     return {
       ...describeLifecycle(row),
-      createdBy: creatorOf(row),
+      createdBy: findCreator(row),
       successor: successor ? { id: successor.id, lastFour: successor.last_four } : null,
     }
   }
@@ -55,8 +55,10 @@ export async function listForMembers(
   return { keys, next }
 }
 
-/** By part of the label, the last four characters, or the beginning of the id. Empty text matches all. */
-function matcherOf(text: string): (row: KeyRow) => boolean {
+/**
+ * Matches part of the label, the last four characters, or the beginning of the id. Empty text matches all.
+ */
+function createMatcher(text: string): (row: KeyRow) => boolean {
   if (text === '') return () => true
   const lower = text.toLowerCase()
   return ({ id, label, last_four }) =>

@@ -9,7 +9,7 @@ import { describeLifecycle, keySlices, noSuchKey, revoke } from './lifecycle.ts'
 import { rotate } from './rotation.ts'
 
 /** Keys of an archived workspace are rejected, whatever their state. */
-export const describeWorkspaceOf = ({ slug, archived_at }: WorkspaceRow) => ({
+export const describeKeyWorkspace = ({ slug, archived_at }: WorkspaceRow) => ({
   workspace: slug,
   workspaceArchivedAt: isoOrNull(archived_at),
 })
@@ -21,16 +21,16 @@ export async function* listAllKeys(services: Services, slug?: string) {
   for await (const slice of workspaces)
     for (const workspace of slice)
       for await (const rows of keySlices(db, workspace.id))
-        yield rows.map((row) => ({ ...describeLifecycle(row), ...describeWorkspaceOf(workspace) }))
+        yield rows.map((row) => ({ ...describeLifecycle(row), ...describeKeyWorkspace(workspace) }))
 }
 
 export const revokeAsOperator = async (services: Services, actor: Actor, id: string) =>
-  revoke(await contextOf(services, actor, id), id)
+  revoke(await keyContext(services, actor, id), id)
 
 export const rotateAsOperator = async (services: Services, actor: Actor, id: string, overlap: Overlap) =>
-  rotate(await contextOf(services, actor, id), id, overlap)
+  rotate(await keyContext(services, actor, id), id, overlap)
 
-async function contextOf(services: Services, actor: Actor, id: string): Promise<Context> {
+async function keyContext(services: Services, actor: Actor, id: string): Promise<Context> {
   const key = await findKeyById(services.store.db, id)
   if (!key) throw noSuchKey(id)
   return { ...services, actor, workspaceId: key.workspace_id }

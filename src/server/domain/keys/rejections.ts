@@ -6,7 +6,7 @@ import { addRejections, findKeysByHash, type RejectedKey } from '../../store/not
 import type { Services } from '../context.ts'
 import { createAlert } from '../notices/alerts.ts'
 
-/** In an hour, at all nodes together. */
+/** Attempts in an hour, at all nodes together. */
 const MANY_ATTEMPTS = 100
 /** Keys and hours between two flushes; uses of further keys are not counted. */
 const COUNTS_MAX = 1_000
@@ -26,7 +26,7 @@ export class KeyRejections {
     this.#clock = clock
   }
 
-  /** By the hash of the key. */
+  /** Counts one attempt with the key of this hash. */
   record(hash: string): void {
     this.#add({ hash, hour: startOfHour(this.#clock()), attempts: 1 })
   }
@@ -38,7 +38,7 @@ export class KeyRejections {
     else if (this.#counts.size < COUNTS_MAX) this.#counts.set(id, count)
   }
 
-  /** Adds them to those of other nodes. What could not be written is kept for the next time. */
+  /** Adds the counts to those of other nodes. Counts that cannot be written stay for the next flush. */
   async flush(services: Services): Promise<void> {
     const counts = [...this.#counts.values()]
     if (counts.length === 0) return

@@ -13,7 +13,7 @@ import { writeAudit } from '../audit/entries.ts'
 import type { Context } from '../context.ts'
 import { eventActor, recordEvent } from '../events/record.ts'
 import { Fault } from '../fault.ts'
-import { isoOf, isoOrNull } from '../timestamps.ts'
+import { isoOrNull, toIso } from '../timestamps.ts'
 import { keyDaysMaxFor } from '../workspaces/policy.ts'
 import { addKey, keyInEvent, newKey, noActiveKey, noSuchKey, revokeActive } from './lifecycle.ts'
 
@@ -31,7 +31,7 @@ export async function rotate(ctx: Context, id: string, overlap: Overlap) {
     // Before the successor is added: a key that is revoked does not count against the limit.
     const { change, predecessor } = await retire(db, ctx, old, overlap)
     await addKey(db, ctx, workspace, successor, {
-      lineage_id: lineageOf(old),
+      lineage_id: lineageId(old),
       generation: old.generation + 1,
     })
     const before = { expiresAt: isoOrNull(old.expires_at) }
@@ -56,11 +56,11 @@ export async function rotate(ctx: Context, id: string, overlap: Overlap) {
 /** The list shows the active keys of a lineage together. */
 const LINEAGE_KEYS_MAX = 5
 
-const lineageOf = ({ lineage_id, id }: KeyRow) => lineage_id ?? id
+const lineageId = ({ lineage_id, id }: KeyRow) => lineage_id ?? id
 
 /** Only the newest active key of a lineage can be rotated, so that no second successor is forgotten. */
 async function requireMayRotate(db: Tx, old: KeyRow, overlap: Overlap): Promise<void> {
-  const active = await listActiveOfLineages(db, old.workspace_id, [lineageOf(old)])
+  const active = await listActiveOfLineages(db, old.workspace_id, [lineageId(old)])
   const [newest] = active
   if (newest && newest.id !== old.id)
     throw new Fault('conflict', {
@@ -84,14 +84,14 @@ export async function findSuccessor(db: Db, key: KeyRow): Promise<KeyRow | undef
 }
 
 /** 0 without an expiry. A key that was rotated has the expiry of its overlap. */
-const lifetimeOf = ({ lifetime, created_at, expires_at }: KeyRow): number =>
+const originalLifetime = ({ lifetime, created_at, expires_at }: KeyRow): number =>
   lifetime ?? (expires_at === null ? 0 : expires_at - created_at)
 
 /** As long from now as the key was created for, and at most as long as is allowed now. */
 function successorExpiry(old: KeyRow, daysMax: number, now: number): string | undefined {
-  const lifetime = lifetimeOf(old)
+  const lifetime = originalLifetime(old)
   if (lifetime === 0) return undefined
-  return isoOf(now + Math.min(lifetime, daysMax * DAY_MS))
+  return toIso(now + Math.min(lifetime, daysMax * DAY_MS))
 }
 
 interface Retired {
@@ -103,7 +103,7 @@ interface Retired {
 async function retire(db: Tx, ctx: Context, old: KeyRow, overlap: Overlap): Promise<Retired> {
   const { id, hash, expires_at, now } = old
   const name = { workspaceId: ctx.workspaceId, id }
-  await updateKey(db, name, { lineage_id: lineageOf(old), lifetime: lifetimeOf(old) })
+  await updateKey(db, name, { lineage_id: lineageId(old), lifetime: originalLifetime(old) })
   if (overlap === 'none') {
     const change = await revokeActive(db, ctx, id)
     if (!change) throw noSuchKey(id)
@@ -114,6 +114,6 @@ async function retire(db: Tx, ctx: Context, old: KeyRow, overlap: Overlap): Prom
   await updateKey(db, name, { expires_at: expiresAt })
   return {
     change: { kind: 'key-expiry', subjectId: id, hash, expiresAt },
-    predecessor: { id, state: 'active', expiresAt: isoOf(expiresAt) },
+    predecessor: { id, state: 'active', expiresAt: toIso(expiresAt) },
   }
 }

@@ -2,11 +2,11 @@
 
 import type { Target } from '../../store/engine/store.ts'
 import { BackupError, type BackupOptions, backUpSqlite, insertEntry } from '../../store/maintenance/backup.ts'
-import { rowOf } from '../audit/entries.ts'
+import { createAuditRow } from '../audit/entries.ts'
 import { databaseEntry } from '../audit/operator-actions.ts'
 import type { Actor } from '../context.ts'
 import type { Ids } from '../ids.ts'
-import { isoOf } from '../timestamps.ts'
+import { toIso } from '../timestamps.ts'
 
 export { BackupError }
 
@@ -25,14 +25,14 @@ export async function backUp(database: Target, file: string, options: Options) {
         '(see docs/operations/backup.md).',
     )
   const onStart = () => record(database.path, file, options)
-  const made = await backUpSqlite(database.path, file, { ...options, onStart })
-  return { ...made, asOf: isoOf(made.asOf) }
+  const result = await backUpSqlite(database.path, file, { ...options, onStart })
+  return { ...result, asOf: toIso(result.asOf) }
 }
 
 function record(path: string, file: string, { actor, onAuditFailed, ...services }: Options) {
   const entry = databaseEntry(actor, 'database.backed-up', { file: [null, file] })
   try {
-    insertEntry(path, rowOf(services, entry))
+    insertEntry(path, createAuditRow(services, entry))
   } catch (error) {
     onAuditFailed(error as Error)
   }

@@ -86,12 +86,12 @@ export function startMaintenance(services: Services, options: MaintenanceOptions
   }
 
   // A run of the job may take long, and must not delay alerts.
-  const ended = Promise.all([pollUntilStopped(() => runAlerts(alertRun, options)), pollUntilStopped(runJob)])
+  const loops = Promise.all([pollUntilStopped(() => runAlerts(alertRun, options)), pollUntilStopped(runJob)])
   return {
     async stop() {
       stopping.abort()
       // A database that does not respond must not delay the shutdown.
-      await Promise.race([ended, delay(STOP_TIMEOUT_MS, undefined, { ref: false })])
+      await Promise.race([loops, delay(STOP_TIMEOUT_MS, undefined, { ref: false })])
     },
   }
 }

@@ -3,7 +3,7 @@
 import { PORT_RENEWAL_MS, portRetentionMs } from '../../../lib/net/tcp-ports.ts'
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../../lib/time.ts'
 import type { Limits } from '../../config/server.ts'
-import { CHANGES_KEPT_MS } from '../../directory/propagation.ts'
+import { CHANGE_RETENTION_MS } from '../../directory/propagation.ts'
 import { countChangesBefore, deleteChangesBefore } from '../../store/changes/log.ts'
 import {
   countExpired,
@@ -29,19 +29,19 @@ import { countOldUsage, deleteOldUsage, USAGE_TABLES } from '../usage/retention.
 import { RESTORABLE_MS } from '../workspaces/archive.ts'
 
 /** A device that still polls is told that its code has expired, and not that it is unknown. */
-const DEVICES_KEPT_MS = HOUR_MS
+const DEVICE_RETENTION_MS = HOUR_MS
 
 /** Longer than a month and than the earliest notice precedes its event, so that none is created twice. */
-const NOTICES_KEPT_MS = 40 * DAY_MS
+const NOTICE_RETENTION_MS = 40 * DAY_MS
 
 /** Longer than deliveries are repeated, so these were sent, or their endpoint is disabled or deleted. */
-const DELIVERIES_KEPT_MS = 30 * DAY_MS
+const DELIVERY_RETENTION_MS = 30 * DAY_MS
 
 /** Tunnels of an edge that is gone do not count. They are kept for some time, because it may come back. */
-const ABANDONED_KEPT_MS = 10 * MINUTE_MS
+const ABANDONED_RETENTION_MS = 10 * MINUTE_MS
 
 /** The earlier of two clocks: one that is ahead must not delete what is still needed. */
-const nowOf = ({ clock }: Services, { now }: Pick<MaintenanceState, 'now'>) => Math.min(clock(), now)
+const earlierNow = ({ clock }: Services, { now }: Pick<MaintenanceState, 'now'>) => Math.min(clock(), now)
 
 /**
  * Per table: rows before this time (or id) are deleted. Links stay for the time in which the limits on
@@ -54,12 +54,12 @@ function expiryLimits(now: number, { auditRetentionDays }: Limits) {
     ['links', now - LINK_WINDOW_MS],
     ['used_codes', now - USED_CODES_MS],
     ['idempotent_responses', now - IDEMPOTENCY_MS],
-    ['device_authorizations', now - DEVICES_KEPT_MS],
-    ['notices', now - NOTICES_KEPT_MS],
-    ['notice_mails', now - NOTICES_KEPT_MS],
-    ['operator_alerts', now - NOTICES_KEPT_MS],
+    ['device_authorizations', now - DEVICE_RETENTION_MS],
+    ['notices', now - NOTICE_RETENTION_MS],
+    ['notice_mails', now - NOTICE_RETENTION_MS],
+    ['operator_alerts', now - NOTICE_RETENTION_MS],
     ['key_rejections', now - DAY_MS],
-    ['webhook_deliveries', now - DELIVERIES_KEPT_MS],
+    ['webhook_deliveries', now - DELIVERY_RETENTION_MS],
     ['tunnel_names', now],
   ]
   if (auditRetentionDays !== undefined)
@@ -78,7 +78,7 @@ export const retentionTables = (limits: Limits): string[] => [
 
 /** Deletes everything that is past its retention. Returns false if the run was stopped before the end. */
 export async function deletePastRetention(run: Run): Promise<boolean> {
-  const now = nowOf(run.services, run.state)
+  const now = earlierNow(run.services, run.state)
   if (!(await renewNames(run, now))) return false
   if (!(await renewPortsInUse(run, now))) return false
   if (!(await runInBatches(run, (db, size) => deletePreviousSecrets(db, now, size)))) return false
@@ -95,7 +95,7 @@ export async function deletePastRetention(run: Run): Promise<boolean> {
   )
     return false
   if (!(await deleteAbandonedTunnels(run))) return false
-  const changesBefore = now - CHANGES_KEPT_MS
+  const changesBefore = now - CHANGE_RETENTION_MS
   if (!(await deleteInBatches(run, 'change_log', (db, size) => deleteChangesBefore(db, changesBefore, size))))
     return false
   return deleteOldUsage(run, now)
@@ -107,7 +107,7 @@ async function deleteAbandonedTunnels(run: Run): Promise<boolean> {
   do {
     deleted = 0
     const isComplete = await deleteInBatches(run, 'open_tunnels', async (db, size) => {
-      const abandoned = await deleteAbandoned(db, ABANDONED_KEPT_MS, size)
+      const abandoned = await deleteAbandoned(db, ABANDONED_RETENTION_MS, size)
       await recordTunnels(db, run.services, { closed: abandoned.closed })
       deleted = abandoned.deleted
       return deleted
@@ -147,12 +147,12 @@ export async function previewRetention(
   state: MaintenanceState,
 ): Promise<Record<string, Expired>> {
   const { db } = services.store
-  const now = nowOf(services, state)
+  const now = earlierNow(services, state)
   const expired: Record<string, Expired> = {}
   for (const [table, before] of expiryLimits(now, services.limits))
     expired[table] = await countExpired(db, table, before)
   expired.tcp_ports = await countExpired(db, 'tcp_ports', portLimit(services, now))
-  expired.open_tunnels = await countAbandoned(db, ABANDONED_KEPT_MS)
-  expired.change_log = await countChangesBefore(db, now - CHANGES_KEPT_MS)
+  expired.open_tunnels = await countAbandoned(db, ABANDONED_RETENTION_MS)
+  expired.change_log = await countChangesBefore(db, now - CHANGE_RETENTION_MS)
   return { ...expired, ...(await countOldUsage(db, now, state.usageFloor)) }
 }

@@ -6,7 +6,7 @@ import type { Tx } from '../../store/engine/store.ts'
 import { insertMails, insertNotices, listNoticed, type NoticeId } from '../../store/notices/key-notices.ts'
 import type { Services } from '../context.ts'
 import { recordEvent, type WorkspaceEvent } from '../events/record.ts'
-import { recipientsOf } from './recipients.ts'
+import { listRecipients } from './recipients.ts'
 
 type AlertKind = 'quota' | 'edge-silent' | 'key-rejected' | 'webhook-disabled'
 
@@ -28,30 +28,30 @@ export type AlertDetail = Pick<Alert, 'title' | 'text'>
 export const createAlert = (db: Tx, services: Services, alert: Alert): Promise<void> =>
   createAlerts(db, services, [alert])
 
-/** Those that do not exist yet. */
+/** Creates the alerts that do not exist yet. */
 export async function createAlerts(db: Tx, services: Services, alerts: readonly Alert[]): Promise<void> {
   if (alerts.length === 0) return
-  const ids = alerts.map(noticeIdOf)
-  const noticed = new Set((await listNoticed(db, ids)).map(textOf))
+  const ids = alerts.map(toNoticeId)
+  const noticed = new Set((await listNoticed(db, ids)).map(noticeKey))
   for (const [index, alert] of alerts.entries())
-    if (!noticed.has(textOf(ids[index] as NoticeId))) await insertAlert(db, services, alert)
+    if (!noticed.has(noticeKey(ids[index] as NoticeId))) await insertAlert(db, services, alert)
 }
 
-const noticeIdOf = ({ kind, subjectId, dedupKey }: Alert): NoticeId => ({
+const toNoticeId = ({ kind, subjectId, dedupKey }: Alert): NoticeId => ({
   kind,
   subject_id: subjectId,
   dedup_key: dedupKey,
 })
 
-const textOf = ({ kind, subject_id, dedup_key }: NoticeId) => [kind, subject_id, dedup_key].join(' ')
+const noticeKey = ({ kind, subject_id, dedup_key }: NoticeId) => [kind, subject_id, dedup_key].join(' ')
 
 async function insertAlert(db: Tx, services: Services, alert: Alert): Promise<void> {
   const { workspaceId, title, text, event } = alert
-  const recipients = services.hasMail ? await recipientsOf(db, services, workspaceId) : []
+  const recipients = services.hasMail ? await listRecipients(db, services, workspaceId) : []
   const digest_id = recipients.length > 0 ? services.ids('dig') : null
   const common = { workspace_id: workspaceId, created_at: services.clock() }
   const detail = JSON.stringify({ title, text } satisfies AlertDetail)
-  const inserted = await insertNotices(db, [{ ...common, ...noticeIdOf(alert), digest_id, detail }])
+  const inserted = await insertNotices(db, [{ ...common, ...toNoticeId(alert), digest_id, detail }])
   // Another node has created it meanwhile.
   if (inserted.size === 0) return
   if (digest_id !== null)

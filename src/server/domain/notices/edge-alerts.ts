@@ -10,7 +10,7 @@ import {
   type SilentEdge,
 } from '../../store/notices/alerts.ts'
 import type { Run } from '../deletion-batches.ts'
-import { isoOf } from '../timestamps.ts'
+import { toIso } from '../timestamps.ts'
 import { type Alert, createAlert } from './alerts.ts'
 
 const SILENT_MS = 5 * MINUTE_MS
@@ -63,12 +63,12 @@ async function alertEdge(run: EdgeAlertRun, edge: SilentEdge, withMail: boolean)
     if (!(await run.proceed())) return false
     const isSilent = await store.transaction(async (db) => {
       if (!(await isStillSilent(db, edge))) return false
-      await createAlert(db, services, alertOf(edge, workspaceId, tunnels))
+      await createAlert(db, services, describeAlert(edge, workspaceId, tunnels))
       return true
     })
     if (!isSilent) return false
   }
-  const detail = operatorAlertOf(edge, [...open.values()])
+  const detail = describeOperatorAlert(edge, [...open.values()])
   return store.transaction(
     async (db) =>
       (await isStillSilent(db, edge)) &&
@@ -84,20 +84,23 @@ async function alertEdge(run: EdgeAlertRun, edge: SilentEdge, withMail: boolean)
   )
 }
 
-function operatorAlertOf({ id, name, lastSyncAt }: SilentEdge, open: readonly number[]): OperatorAlertDetail {
+function describeOperatorAlert(
+  { id, name, lastSyncAt }: SilentEdge,
+  open: readonly number[],
+): OperatorAlertDetail {
   const tunnels = open.reduce((sum, count) => sum + count, 0)
   return {
     subject: `Edge ${name} of Adit does not report`,
     text:
-      `The edge "${name}" (${id}) has not reported since ${isoOf(lastSyncAt)}.\n` +
+      `The edge "${name}" (${id}) has not reported since ${toIso(lastSyncAt)}.\n` +
       `Open tunnels then: ${tunnels}, of workspaces: ${open.length}. Check that it runs, and that it reaches ` +
       'the control plane.\n\nIf it was stopped for good, revoke it: ' +
       `adit admin edge revoke ${id}\n`,
   }
 }
 
-function alertOf({ id, name, lastSyncAt }: SilentEdge, workspaceId: string, tunnels: number): Alert {
-  const lastReportAt = isoOf(lastSyncAt)
+function describeAlert({ id, name, lastSyncAt }: SilentEdge, workspaceId: string, tunnels: number): Alert {
+  const lastReportAt = toIso(lastSyncAt)
   return {
     kind: 'edge-silent',
     workspaceId,

@@ -13,8 +13,8 @@ import {
 import type { Services } from '../context.ts'
 import { pauseAfter, type Run } from '../deletion-batches.ts'
 import { recordEvents } from '../events/record.ts'
-import { isoOf } from '../timestamps.ts'
-import { recipientsOf } from './recipients.ts'
+import { toIso } from '../timestamps.ts'
+import { listRecipients } from './recipients.ts'
 
 const KIND = 'key-expiry'
 /** The nearest first. */
@@ -29,7 +29,7 @@ const SLICE_ROWS = 200
  * Undefined if no notice is due. A key that was created for less than twice the time gets none: its creator
  * knows.
  */
-function thresholdOf({ createdAt, expiresAt }: Pick<ExpiringKey, 'createdAt' | 'expiresAt'>, now: number) {
+function dueThreshold({ createdAt, expiresAt }: Pick<ExpiringKey, 'createdAt' | 'expiresAt'>, now: number) {
   const next = THRESHOLDS.find(({ ms }) => expiresAt - now <= ms)
   return next && expiresAt - createdAt >= 2 * next.ms ? next.threshold : undefined
 }
@@ -48,7 +48,7 @@ export async function createNotices(run: Run, { withMail }: { withMail: boolean 
       limit: SLICE_ROWS,
     })
     for (const { threshold } of THRESHOLDS) {
-      const due = keys.filter((key) => thresholdOf(key, now) === threshold)
+      const due = keys.filter((key) => dueThreshold(key, now) === threshold)
       await noticeKeys(services, { threshold, keys: due, withMail })
     }
     if (keys.length < SLICE_ROWS) return true
@@ -73,7 +73,7 @@ async function noticeKeys(services: Services, { threshold, keys, withMail }: Due
   )
   for (const [workspaceId, ofWorkspace] of byWorkspace)
     await services.store.transaction(async (db) => {
-      const recipients = withMail ? await recipientsOf(db, services, workspaceId) : []
+      const recipients = withMail ? await listRecipients(db, services, workspaceId) : []
       const common = { workspace_id: workspaceId, created_at: services.clock() }
       const digestId = recipients.length > 0 ? services.ids('dig') : null
       const notice = { ...common, kind: KIND, dedup_key: threshold, digest_id: digestId }
@@ -100,6 +100,6 @@ async function noticeKeys(services: Services, { threshold, keys, withMail }: Due
 const keyInEvent = ({ id, label, createdAt, expiresAt }: ExpiringKey) => ({
   id,
   label,
-  createdAt: isoOf(createdAt),
-  expiresAt: isoOf(expiresAt),
+  createdAt: toIso(createdAt),
+  expiresAt: toIso(expiresAt),
 })

@@ -20,7 +20,7 @@ import {
 } from '../../store/notices/mail-queue.ts'
 import type { Services } from '../context.ts'
 import type { Run } from '../deletion-batches.ts'
-import { isoOf } from '../timestamps.ts'
+import { toIso } from '../timestamps.ts'
 import type { AlertDetail } from './alerts.ts'
 import type { OperatorAlertDetail } from './edge-alerts.ts'
 
@@ -114,7 +114,7 @@ const dueMail = <Q extends MailQueue>(queue: Q, mail: Queues[Q], compose: DueMai
 })
 
 const noticeMail = (services: Services, mail: NoticeMailRow, address: string): DueMail =>
-  dueMail('notice_mails', mail, () => emailOf(services, mail, address))
+  dueMail('notice_mails', mail, () => composeNotice(services, mail, address))
 
 const operatorMail = (alert: OperatorAlertRow, to: string): DueMail =>
   dueMail('operator_alerts', alert, async () => {
@@ -149,7 +149,7 @@ You get this email because you are an owner or admin of the workspace.
 }
 
 /** Undefined if there is nothing left to say, or nobody to say it to. */
-async function emailOf(
+async function composeNotice(
   { store: { db } }: Services,
   mail: NoticeMailRow,
   address: string,
@@ -162,7 +162,7 @@ async function emailOf(
   if (keys.length === 0) return undefined
   const lines = keys.slice(0, KEYS_LISTED_MAX).map(({ label, lastFour, expiresAt }) => {
     const name = [withoutLinks(label), `adit_…${lastFour}`].filter(Boolean).join(', ')
-    return `- ${name}: ${isoOf(expiresAt).slice(0, 16).replace('T', ' ')} UTC`
+    return `- ${name}: ${toIso(expiresAt).slice(0, 16).replace('T', ' ')} UTC`
   })
   if (keys.length > KEYS_LISTED_MAX) lines.push('- and more, which the dashboard lists')
   return {

@@ -13,7 +13,7 @@ const DIGESTS_PER_DAY = 10
 const RECIPIENTS_MAX = 100
 
 /** Owners and admins; none if the workspace was sent enough today. Locks it, so that the limit holds. */
-export async function recipientsOf(db: Tx, { clock }: Services, workspaceId: string): Promise<string[]> {
+export async function listRecipients(db: Tx, { clock }: Services, workspaceId: string): Promise<string[]> {
   await lockWorkspace(db, workspaceId)
   if ((await countDigests(db, workspaceId, clock() - DAY_MS)) >= DIGESTS_PER_DAY) return []
   return (await listMembers(db, workspaceId))

@@ -2,8 +2,8 @@
 import type { Tx } from '../../store/engine/store.ts'
 import type { Services } from '../context.ts'
 import { type Alert, createAlerts } from '../notices/alerts.ts'
-import { isoOf } from '../timestamps.ts'
-import { monthOf, type QuotaKind, quotaTitles, thresholdOf } from './limits.ts'
+import { toIso } from '../timestamps.ts'
+import { monthRange, type QuotaKind, quotaTitles, reachedThreshold } from './limits.ts'
 
 const effects: Record<QuotaKind, string> = {
   bytes: 'Edges reject its traffic and new tunnels with 429.',
@@ -24,16 +24,16 @@ export const alertQuotas = (db: Tx, services: Services, uses: readonly QuotaUse[
   createAlerts(
     db,
     services,
-    uses.flatMap((use) => alertOf(use, services.clock()) ?? []),
+    uses.flatMap((use) => describeAlert(use, services.clock()) ?? []),
   )
 
 /** Undefined below all thresholds. */
-function alertOf({ workspaceId, kind, used, limit }: QuotaUse, now: number): Alert | undefined {
-  const percent = thresholdOf(used, limit)
+function describeAlert({ workspaceId, kind, used, limit }: QuotaUse, now: number): Alert | undefined {
+  const percent = reachedThreshold(used, limit)
   if (percent === 0 || limit === null) return undefined
-  const { from, until } = monthOf(now)
-  const month = isoOf(from).slice(0, 7)
-  const renewsAt = kind === 'bytes' || kind === 'requests' ? isoOf(until) : null
+  const { from, until } = monthRange(now)
+  const month = toIso(from).slice(0, 7)
+  const renewsAt = kind === 'bytes' || kind === 'requests' ? toIso(until) : null
   const quota = `its quota of ${limit.toLocaleString('en-US')} ${quotaTitles[kind]}`
   const renewal = renewsAt === null ? '' : ` It renews on ${renewsAt.slice(0, 10)} at 00:00 UTC.`
   return {

@@ -32,15 +32,15 @@ export const UNLIMITED = -1
 type QuotaColumns = Pick<WorkspaceRow, `quota_${QuotaKind}`>
 
 /** The limit by a column and the default; null: no limit. */
-export const limitOf = (column: number | null, fallback: number | null): number | null =>
+export const effectiveLimit = (column: number | null, fallback: number | null): number | null =>
   column === UNLIMITED ? null : (column ?? fallback)
 
 /** The quotas in force. */
-export function quotasOf(defaults: Quotas, row: QuotaColumns): Quotas {
+export function effectiveQuotas(defaults: Quotas, row: QuotaColumns): Quotas {
   return {
-    bytes: limitOf(row.quota_bytes, defaults.bytes),
-    requests: limitOf(row.quota_requests, defaults.requests),
-    tunnels: limitOf(row.quota_tunnels, defaults.tunnels),
+    bytes: effectiveLimit(row.quota_bytes, defaults.bytes),
+    requests: effectiveLimit(row.quota_requests, defaults.requests),
+    tunnels: effectiveLimit(row.quota_tunnels, defaults.tunnels),
     keys: row.quota_keys ?? defaults.keys,
   }
 }
@@ -55,17 +55,17 @@ interface MonthUsage {
 }
 
 /** The highest threshold in percent that is reached; 0 below all of them. */
-export function thresholdOf(used: bigint | number, limit: number | null): 0 | 80 | 100 {
+export function reachedThreshold(used: bigint | number, limit: number | null): 0 | 80 | 100 {
   if (limit === null) return 0
   if (BigInt(used) >= BigInt(limit)) return 100
   return BigInt(used) * 100n >= BigInt(limit) * BigInt(NEAR_PERCENT) ? NEAR_PERCENT : 0
 }
 
 /** The level of the month's usage: null below 80 % of both quotas. */
-export function levelOf(usage: MonthUsage, quotas: Quotas): WorkspaceRow['usage_level'] {
+export function usageLevel(usage: MonthUsage, quotas: Quotas): WorkspaceRow['usage_level'] {
   const highest = Math.max(
-    thresholdOf(usage.bytes, quotas.bytes),
-    thresholdOf(usage.requests, quotas.requests),
+    reachedThreshold(usage.bytes, quotas.bytes),
+    reachedThreshold(usage.requests, quotas.requests),
   )
   if (highest === 0) return null
   return highest === 100 ? 'reached' : 'near'
@@ -85,7 +85,7 @@ export const isQuotaReached = (quota: UsageQuota | undefined, now: number): bool
   isReached(quota?.level, Date.parse(quota?.until ?? ''), now)
 
 /** The month of a time, and when the next one begins. */
-export const monthOf = (now: number) => ({ from: startOfMonth(now), until: startOfMonth(now, 1) })
+export const monthRange = (now: number) => ({ from: startOfMonth(now), until: startOfMonth(now, 1) })
 
 /**
  * An edge that has carried this share of a quota since its last report reports within 5 seconds, however long
@@ -96,15 +96,15 @@ const REPORT_SHARE = 200
 
 /** What edges have to know. Undefined if the traffic of the workspace is not limited. */
 export function describeForEdges(defaults: Quotas, row: WorkspaceRow): UsageQuota | undefined {
-  const quotas = quotasOf(defaults, row)
+  const quotas = effectiveQuotas(defaults, row)
   if (!hasUsageQuota(quotas)) return row.quota_revision === 0 ? undefined : { revision: row.quota_revision }
   const { usage_level, usage_level_until } = row
-  const shareOf = (limit: number) => Math.max(1, Math.floor(limit / REPORT_SHARE))
+  const reportShare = (limit: number) => Math.max(1, Math.floor(limit / REPORT_SHARE))
   return {
     revision: row.quota_revision,
     ...(usage_level !== null &&
       usage_level_until !== null && { level: usage_level, until: new Date(usage_level_until).toISOString() }),
-    ...(quotas.bytes !== null && { reportBytes: shareOf(quotas.bytes) }),
-    ...(quotas.requests !== null && { reportRequests: shareOf(quotas.requests) }),
+    ...(quotas.bytes !== null && { reportBytes: reportShare(quotas.bytes) }),
+    ...(quotas.requests !== null && { reportRequests: reportShare(quotas.requests) }),
   }
 }

@@ -6,11 +6,11 @@ import { startOfDay } from '../../../lib/time.ts'
 import type { ChangeFollower } from '../../directory/change-follower.ts'
 import { type ApproximateUsage, estimateUsage, listQuotas } from '../../store/quotas.ts'
 import type { Quotas, Services } from '../context.ts'
-import { hasUsageQuota, monthOf, NEAR_PERCENT, quotasOf } from './limits.ts'
+import { effectiveQuotas, hasUsageQuota, monthRange, NEAR_PERCENT } from './limits.ts'
 
 const WORKSPACES_MAX = 200_000
 /** Late reports change days before today, whose sum is read this often. */
-const BASE_KEPT_MS = 60_000
+const BASE_TTL_MS = 60_000
 /** Floating point sums are at most this far off. */
 const TOLERANCE = 1e-9
 const NEAR = NEAR_PERCENT / 100
@@ -21,7 +21,7 @@ interface Watched {
   quotas: Quotas | undefined
   level: string | null
   levelUntil: number | null
-  /** Those that the last computed level was based on. */
+  /** The thresholds that the last computed level was based on. */
   thresholds: string
   /** Usage of this month before today. */
   base?: ApproximateUsage & { day: number; readAt: number }
@@ -32,7 +32,7 @@ interface Estimates {
   changed: string[]
   /** Workspaces without an estimate, because a read failed or their quotas have changed meanwhile. */
   missing: string[]
-  /** Of a part of the reads. */
+  /** The error of a part of the reads. */
   failure?: unknown
 }
 
@@ -65,7 +65,7 @@ export function createUsageEstimator(
     loading = new Set(uncached)
     for (const row of await listQuotas(store.db, uncached)) {
       if (!loading.has(row.id)) continue
-      const quotas = quotasOf(limits.quotas, row)
+      const quotas = effectiveQuotas(limits.quotas, row)
       watched.set(row.id, {
         quotas: hasUsageQuota(quotas) ? quotas : undefined,
         level: row.usage_level,
@@ -77,7 +77,7 @@ export function createUsageEstimator(
   }
 
   async function sumMonth(ids: readonly string[], now: number, onFailure: (error: unknown) => void) {
-    const { from, until } = monthOf(now)
+    const { from, until } = monthRange(now)
     const day = startOfDay(now)
     const readAt = performance.now()
     const read = (chosen: readonly string[], from: number, until: number) =>
@@ -88,7 +88,7 @@ export function createUsageEstimator(
       )
     const stale = ids.filter((id) => {
       const base = watched.get(id)?.base
-      return base?.day !== day || readAt - base.readAt > BASE_KEPT_MS
+      return base?.day !== day || readAt - base.readAt > BASE_TTL_MS
     })
     const bases = stale.length > 0 ? await read(stale, from, day) : []
     for (const [id, sums] of bases) {
@@ -120,7 +120,7 @@ export function createUsageEstimator(
           missing.push(id)
           continue
         }
-        const { isChanged, thresholds } = detectChange(entry, sums, monthOf(now).until)
+        const { isChanged, thresholds } = detectChange(entry, sums, monthRange(now).until)
         if (!isChanged) continue
         estimated.set(id, { entry, thresholds })
         estimates.changed.push(id)
@@ -133,17 +133,17 @@ export function createUsageEstimator(
       if (found) found.entry.thresholds = found.thresholds
     },
     /** The next estimate reads the whole month of the workspace. */
-    readAgain(id: string): void {
+    invalidate(id: string): void {
       delete watched.get(id)?.base
     },
     stop: unsubscribe,
   }
 }
 
-const thresholdsOf = (shares: readonly number[]) =>
+const nameThresholds = (shares: readonly number[]) =>
   shares.map((share) => (share >= 1 ? 'reached' : share >= NEAR ? 'near' : ''))
 
-const NONE_CROSSED = thresholdsOf([0, 0]).join()
+const NONE_CROSSED = nameThresholds([0, 0]).join()
 
 /** Whether the level has to be computed exactly, or there may be an alert about one of the quotas. */
 function detectChange(
@@ -155,12 +155,12 @@ function detectChange(
     quotas?.bytes ? usage.bytes / quotas.bytes : 0,
     quotas?.requests ? usage.requests / quotas.requests : 0,
   ]
-  const crossed = thresholdsOf(shares)
+  const crossed = nameThresholds(shares)
   const estimatedLevel = (['reached', 'near'] as const).find((each) => crossed.includes(each)) ?? null
   const currentLevel = levelUntil === until ? level : null
   const thresholds = crossed.join()
-  const isAround = (share: number) => shares.some((each) => Math.abs(each - share) <= TOLERANCE)
+  const isNear = (share: number) => shares.some((each) => Math.abs(each - share) <= TOLERANCE)
   const isChanged =
-    estimatedLevel !== currentLevel || thresholds !== last.thresholds || isAround(NEAR) || isAround(1)
+    estimatedLevel !== currentLevel || thresholds !== last.thresholds || isNear(NEAR) || isNear(1)
   return { isChanged, thresholds }
 }

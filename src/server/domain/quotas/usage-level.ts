@@ -7,7 +7,7 @@ import { readMonth, updateQuotas } from '../../store/quotas.ts'
 import { lockWorkspace, type WorkspaceRules } from '../../store/workspaces.ts'
 import type { Services } from '../context.ts'
 import { alertQuotas, type QuotaUse } from './alerts.ts'
-import { hasUsageQuota, levelOf, monthOf, quotasOf } from './limits.ts'
+import { effectiveQuotas, hasUsageQuota, monthRange, usageLevel } from './limits.ts'
 
 type LevelColumns = Pick<WorkspaceRules, 'usage_level' | 'usage_level_until'>
 
@@ -23,11 +23,11 @@ export async function computeLevel(
   services: Services,
   workspace: Omit<WorkspaceRules, 'usage_level'>,
 ): Promise<ComputedLevel> {
-  const quotas = quotasOf(services.limits.quotas, workspace)
-  const { from, until } = monthOf(services.clock())
+  const quotas = effectiveQuotas(services.limits.quotas, workspace)
+  const { from, until } = monthRange(services.clock())
   if (!hasUsageQuota(quotas)) return { columns: { usage_level: null, usage_level_until: null }, uses: [] }
   const usage = await readMonth(db, { workspaceId: workspace.id, from, until })
-  const level = levelOf(usage, quotas)
+  const level = usageLevel(usage, quotas)
   return {
     columns: { usage_level: level, usage_level_until: level === null ? null : until },
     uses: (['bytes', 'requests'] as const).map((kind) => ({

@@ -6,7 +6,7 @@ import { createOutageReporter, type OutageEvents } from '../../../lib/outage.ts'
 import type { ChangeFollower } from '../../directory/change-follower.ts'
 import { listReached } from '../../store/quotas.ts'
 import type { Services } from '../context.ts'
-import { monthOf } from './limits.ts'
+import { monthRange } from './limits.ts'
 import { createUsageEstimator } from './usage-estimator.ts'
 import { updateLevel } from './usage-level.ts'
 
@@ -95,10 +95,10 @@ export function startQuotaWatch(services: Services, options: QuotaWatchOptions):
   async function checkReached(): Promise<void> {
     try {
       const now = services.clock()
-      const { until: monthEnd } = monthOf(now)
+      const { until: monthEnd } = monthRange(now)
       const ids = await listReached(services.store.db, { now, monthEnd, after, limit: REACHED_MAX })
       after = ids.length < REACHED_MAX ? '' : (ids.at(-1) ?? '')
-      for (const id of ids) estimator.readAgain(id)
+      for (const id of ids) estimator.invalidate(id)
       add(ids)
     } catch {
       // The database does not respond: the next time.

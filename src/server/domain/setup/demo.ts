@@ -39,27 +39,27 @@ export async function fillWithUsage(
   const isDistributed = await services.store.usageShards.isDistributed()
   for (let start = 0; start < window.length; start += DAYS_PER_REPORT) {
     const part = window.slice(start, start + DAYS_PER_REPORT)
-    const figures = part.map((day) => generateDay(day, (start + part.indexOf(day)) / window.length, now))
+    const demoDays = part.map((day) => generateDay(day, (start + part.indexOf(day)) / window.length, now))
     const isOpen = ({ day }: { day: number }) => day >= startOfDay(now) - DAYS_BACK_MAX * DAY_MS
-    await services.commitUsage(reportOf(workspaceId, figures.filter(isOpen)))
-    const closed = figures.filter((figure) => !isOpen(figure))
+    await services.commitUsage(createReport(workspaceId, demoDays.filter(isOpen)))
+    const closed = demoDays.filter((day) => !isOpen(day))
     await services.store.transaction((db) =>
       insertDays(
         { db, isDistributed },
-        closed.map(({ open, ...figure }) => ({ workspaceId, ...figure, peakTunnels: open })),
+        closed.map(({ open, ...totals }) => ({ workspaceId, ...totals, peakTunnels: open })),
       ),
     )
     onProgress(start + part.length)
   }
 }
 
-type Figures = ReturnType<typeof generateDay>
+type DemoDay = ReturnType<typeof generateDay>
 
-const reportOf = (workspaceId: string, figures: readonly Figures[]) => ({
+const createReport = (workspaceId: string, days: readonly DemoDay[]) => ({
   edgeId: DEMO_EDGE,
   epoch: DEMO_EPOCH,
-  counters: figures.map(({ open: _open, busiest: _busiest, ...counter }) => ({ workspaceId, ...counter })),
-  tunnels: figures.map(({ busiest, open }) => ({ workspaceId, minute: busiest, open })),
+  counters: days.map(({ open: _open, busiest: _busiest, ...counter }) => ({ workspaceId, ...counter })),
+  tunnels: days.map(({ busiest, open }) => ({ workspaceId, minute: busiest, open })),
 })
 
 function generateDay(day: number, progress: number, now: number) {

@@ -11,18 +11,18 @@ import { type NameId, nameKey, trimNames, upsertNames } from '../../store/tunnel
 import { countTunnels, deleteRows, type ReportedRow } from '../../store/tunnels/rows.ts'
 import type { Services } from '../context.ts'
 import { recordTunnels } from '../events/tunnel-events.ts'
-import { isReached, limitOf, QUOTA_REACHED } from '../quotas/limits.ts'
+import { effectiveLimit, isReached, QUOTA_REACHED } from '../quotas/limits.ts'
 import { checkQuota, type LimitedTunnel, type TunnelQuotas } from './quota.ts'
-import { type ParsedTunnel, rowOf } from './reported.ts'
+import { createTunnelRow, type ParsedTunnel } from './reported.ts'
 import { lockPorts } from './tcp-ports.ts'
 
 /** Names that a workspace has used or reserved. */
 export const NAMES_MAX = 1_000
 /** Names are kept for a day after their last use. While a tunnel is open, they are renewed every hour. */
 export const NAME_RENEWAL_MS = HOUR_MS
-const NAME_KEPT_MS = DAY_MS + 2 * NAME_RENEWAL_MS
+const NAME_RETENTION_MS = DAY_MS + 2 * NAME_RENEWAL_MS
 
-export const nameExpiry = (now: number) => now + NAME_KEPT_MS
+export const nameExpiry = (now: number) => now + NAME_RETENTION_MS
 
 /** An edge that claims or reports tunnels. */
 export interface ReportingEdge {
@@ -47,11 +47,11 @@ interface RejectedTunnel {
 
 interface Admission {
   rows: ReportedRow[]
-  /** Of TCP tunnels, by tunnel id. */
+  /** Ports of TCP tunnels, by tunnel id. */
   ports: Map<string, number>
   /** By tunnel id. */
   rejected: Map<string, RejectedTunnel>
-  /** Of the admitted tunnels, once for each name. */
+  /** The names of the admitted tunnels, once each. */
   names: { workspace: string; name: string; access: AccessRules | null }[]
   /**
    * Tunnels of the client of a claim, which has moved here: at other edges, or closed by a user at any edge.
@@ -90,7 +90,7 @@ export async function admit(tx: Tx, services: Services, request: AdmissionReques
       continue
     }
     if (port !== undefined) ports.set(tunnel.id, port)
-    rows.push(rowOf(services, request, { ...candidate, port }))
+    rows.push(createTunnelRow(services, request, { ...candidate, port }))
     names.set(key, { workspace: tunnel.workspace, name: tunnel.name, access: rules.get(key) ?? null })
   }
   return { rows, ports, rejected, names: [...names.values()], moved, quotas }
@@ -130,7 +130,7 @@ async function checkKeys(
     // A tunnel that is open stays open: its edge rejects the traffic.
     if (isClaim && isReached(key.usage_level, key.usage_level_until ?? 0, clock()))
       return reject('limit_reached', QUOTA_REACHED)
-    const quota = limitOf(key.quota_tunnels, limits.quotas.tunnels)
+    const quota = effectiveLimit(key.quota_tunnels, limits.quotas.tunnels)
     return { parsed, workspace_id: key.workspace_id, name, quota }
   })
 }

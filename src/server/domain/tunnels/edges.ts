@@ -17,7 +17,7 @@ import { countByEdge } from '../../store/tunnels/lists.ts'
 import { writeAudit } from '../audit/entries.ts'
 import type { Actor, Context, Services } from '../context.ts'
 import { Fault } from '../fault.ts'
-import { isoOf, isoOrNull } from '../timestamps.ts'
+import { isoOrNull, toIso } from '../timestamps.ts'
 import { type Checker, checker } from '../validation.ts'
 
 const LIST_MAX = 1_000
@@ -42,7 +42,7 @@ export async function createEdge(services: Services, actor: Actor, name: string)
     await insertEdge(db, { id, name, hash: hashSecret(token), created_at: now, revoked_at: null })
     await writeAudit(db, services, { workspaceId: null, actor, action: 'edge.created', target: { id, name } })
   })
-  return { id, name, token, createdAt: isoOf(now) }
+  return { id, name, token, createdAt: toIso(now) }
 }
 
 /** For the operator, with the load that each edge has reported. */
@@ -51,7 +51,7 @@ export async function listAll({ store }: Services) {
   return rows.map((row) => ({
     id: row.id,
     name: row.name,
-    createdAt: isoOf(row.created_at),
+    createdAt: toIso(row.created_at),
     revokedAt: isoOrNull(row.revoked_at),
     ...describeReport(row),
     tunnels: row.tunnels ?? 0,

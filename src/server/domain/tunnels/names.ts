@@ -70,11 +70,11 @@ async function describeName(ctx: Context, row: NameRow): Promise<NameView> {
 export async function reserve(ctx: Context, name: string): Promise<NameView> {
   const row = await ctx.store.transaction(async (db) => {
     await reauthorize(db, ctx)
-    const stored = await findName(db, idOf(ctx, name))
+    const stored = await findName(db, nameId(ctx, name))
     if (stored?.expires_at === null) return stored
     await makeRoom(db, ctx, stored)
     await audit(db, ctx, 'name.reserved', name)
-    return reserveName(db, { ...idOf(ctx, name), now: ctx.clock() })
+    return reserveName(db, { ...nameId(ctx, name), now: ctx.clock() })
   })
   return describeName(ctx, row)
 }
@@ -83,13 +83,13 @@ export async function reserve(ctx: Context, name: string): Promise<NameView> {
 export async function release(ctx: Context, name: string) {
   await ctx.store.transaction(async (db) => {
     await reauthorize(db, ctx)
-    const stored = await findName(db, idOf(ctx, name))
+    const stored = await findName(db, nameId(ctx, name))
     if (stored?.expires_at !== null) throw new Fault('not_found')
     if (stored.access_rules !== null)
       throw new Fault('conflict', {
         message: `The name "${name}" has access rules. Remove them before you release it.`,
       })
-    await releaseName(db, idOf(ctx, name), nameExpiry(ctx.clock()))
+    await releaseName(db, nameId(ctx, name), nameExpiry(ctx.clock()))
     await audit(db, ctx, 'name.released', name)
   })
   return { name, released: true as const }
@@ -115,16 +115,16 @@ export async function setAccess(
   const hash = password && (await enqueue(() => hashPassword(password, ctx.random)))
   const { row, changes } = await ctx.store.transaction(async (db) => {
     await reauthorize(db, ctx)
-    const stored = await findName(db, idOf(ctx, name))
+    const stored = await findName(db, nameId(ctx, name))
     const before = parseRules(stored?.access_rules ?? null)
-    const rules = rulesOf(basicAuth?.user, hash ?? before?.basicAuth?.hash, networks)
+    const rules = createRules(basicAuth?.user, hash ?? before?.basicAuth?.hash, networks)
     if (!rules && !stored) throw new Fault('not_found')
     // Nothing to remove: without rules, the name need not be reserved.
     if (!rules && stored && !before) return { row: stored, changes: [] }
     await makeRoom(db, ctx, stored)
     await lockSessionsOfName(db, ctx.workspaceId, name)
     const row = await reserveName(db, {
-      ...idOf(ctx, name),
+      ...nameId(ctx, name),
       now: ctx.clock(),
       accessRules: rules && JSON.stringify(rules),
     })
@@ -153,14 +153,18 @@ function canonicalNetwork(text: string, index: number): string {
   return network
 }
 
-function rulesOf(user: string | undefined, hash: string | undefined, allowIp: string[]): AccessRules | null {
+function createRules(
+  user: string | undefined,
+  hash: string | undefined,
+  allowIp: string[],
+): AccessRules | null {
   if (user === undefined) return allowIp.length === 0 ? null : { basicAuth: null, allowIp }
   if (hash === undefined)
     throw invalid('/body/basicAuth/password', 'is required, because the name has no password yet')
   return { basicAuth: { user, hash }, allowIp }
 }
 
-const idOf = ({ workspaceId }: Context, name: string) => ({ workspace_id: workspaceId, name })
+const nameId = ({ workspaceId }: Context, name: string) => ({ workspace_id: workspaceId, name })
 
 /**
  * Checks the limits for a name that is going to be reserved; undefined if the workspace does not have it yet.

@@ -11,8 +11,8 @@ import { reauthorize } from '../actors.ts'
 import { writeAudit } from '../audit/entries.ts'
 import type { Context, Services } from '../context.ts'
 import { Fault } from '../fault.ts'
-import { SLICE_ROWS, slicesOf } from '../pagination.ts'
-import { isoOf, isoOrNull } from '../timestamps.ts'
+import { readSlices, SLICE_ROWS } from '../pagination.ts'
+import { isoOrNull, toIso } from '../timestamps.ts'
 import { parseClientAccess } from './reported.ts'
 
 const LIST_MAX = 1_000
@@ -32,7 +32,7 @@ const describeTunnel = (row: DescribedTunnel) => ({
   edge: { id: row.edge_id, name: row.edgeName },
   client: { address: row.client_address, version: row.client_version },
   access: parseClientAccess(row.client_access),
-  openedAt: isoOf(row.opened_at),
+  openedAt: toIso(row.opened_at),
   requests: row.requests,
   bytesIn: row.bytes_in,
   bytesOut: row.bytes_out,
@@ -43,7 +43,7 @@ const describeTunnel = (row: DescribedTunnel) => ({
 /** For the operator: the tunnels of all workspaces, in slices. */
 export async function* listAllOpen({ store }: Services) {
   const read = (after: ListPosition | undefined) => listAllTunnels(store.db, { after, limit: SLICE_ROWS })
-  for await (const rows of slicesOf<DescribedTunnel>(read))
+  for await (const rows of readSlices<DescribedTunnel>(read))
     yield rows.map((row) => ({ workspace: row.slug, ...describeTunnel(row) }))
 }
 

@@ -13,10 +13,10 @@ import { writeAudit } from '../audit/entries.ts'
 import type { Actor, Services } from '../context.ts'
 import { Fault } from '../fault.ts'
 import type { OperatorAlertDetail } from '../notices/edge-alerts.ts'
-import { SLICE_ROWS, slicesOf } from '../pagination.ts'
-import { isoOf } from '../timestamps.ts'
+import { readSlices, SLICE_ROWS } from '../pagination.ts'
+import { toIso } from '../timestamps.ts'
 
-/** Of the range; the operator is told once a month while more is assigned. */
+/** While a larger share of the range is assigned, the operator is told once a month. */
 const SCARCE = 0.8
 
 export interface PortUse {
@@ -24,7 +24,7 @@ export interface PortUse {
   total: number
 }
 
-/** Of the range; undefined if there are no TCP tunnels. */
+/** How many ports of the range are assigned; undefined if there are no TCP tunnels. */
 export async function readPortUse({ store, limits }: Services): Promise<PortUse | undefined> {
   const { range } = limits.tcpPorts
   return range && { assigned: await countPorts(store.db, range), total: range.last - range.first + 1 }
@@ -34,13 +34,13 @@ export async function readPortUse({ store, limits }: Services): Promise<PortUse 
 export async function* listAllPorts({ store, limits }: Services) {
   const read = (last: ListedPort | undefined) =>
     listPorts(store.db, { after: last?.port ?? 0, limit: SLICE_ROWS })
-  for await (const rows of slicesOf<ListedPort>(read))
+  for await (const rows of readSlices<ListedPort>(read))
     yield rows.map(({ port, slug, name, isOpen, isReserved, last_used_at }) => ({
       port,
       workspace: slug,
       name,
       state: isOpen ? ('open' as const) : isReserved ? ('reserved' as const) : ('unused' as const),
-      expiresAt: isOpen || isReserved ? null : isoOf(last_used_at + portRetentionMs(limits.tcpPorts)),
+      expiresAt: isOpen || isReserved ? null : toIso(last_used_at + portRetentionMs(limits.tcpPorts)),
     }))
 }
 
@@ -81,7 +81,7 @@ export async function alertScarcePorts(
   const id = {
     kind: 'tcp-ports',
     subject_id: `${first}-${last}`,
-    dedup_key: isoOf(clock()).slice(0, 'yyyy-mm'.length),
+    dedup_key: toIso(clock()).slice(0, 'yyyy-mm'.length),
   }
   if (await findOperatorAlert(store.db, id)) return
   const alert = { ...id, created_at: clock(), attempts: 0, due_at: withMail ? 0 : null }

@@ -5,7 +5,7 @@ import { countOpenTunnels } from '../../store/quotas.ts'
 import { lockWorkspaces } from '../../store/workspaces.ts'
 import type { Services } from '../context.ts'
 import { alertQuotas } from '../quotas/alerts.ts'
-import { thresholdOf } from '../quotas/limits.ts'
+import { reachedThreshold } from '../quotas/limits.ts'
 import type { ParsedTunnel } from './reported.ts'
 
 export interface LimitedTunnel {
@@ -52,7 +52,7 @@ export async function checkQuota<T extends LimitedTunnel>(
     return false
   })
   const quotas = new Map(withQuota.map(({ workspace_id, quota }) => [workspace_id, quota as number]))
-  for (const [id, quota] of quotas) if (thresholdOf(open.get(id) ?? 0, quota) === 0) quotas.delete(id)
+  for (const [id, quota] of quotas) if (reachedThreshold(open.get(id) ?? 0, quota) === 0) quotas.delete(id)
   return { admitted, quotas }
 }
 

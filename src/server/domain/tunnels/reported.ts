@@ -12,7 +12,7 @@ export interface ParsedTunnel {
   /** It is not open yet: its claim has no response. */
   isClaiming: boolean
   openedAt: number
-  /** Of the URL. */
+  /** The port in the URL. */
   port: number | undefined
   requests: number
   bytesIn: number
@@ -34,7 +34,7 @@ export function parseTunnel(tunnel: ClaimedTunnel & Partial<Usage>, path: string
     tunnel: { ...claimed, clientAddress, ...(access && { access: canonicalAccess(access, path) }) },
     isClaiming,
     openedAt: parseTimestamp(tunnel.openedAt, () => `${path}/openedAt`),
-    port: portOf(tunnel.url),
+    port: parsePort(tunnel.url),
     requests,
     bytesIn,
     bytesOut,
@@ -74,7 +74,7 @@ export const restoreAdmitted = (parsed: ParsedTunnel, stored: StoredTunnel): Par
   },
 })
 
-export function rowOf(
+export function createTunnelRow(
   { tunnelDomain }: Pick<Services, 'tunnelDomain'>,
   { edgeId, sequence }: { edgeId: string; sequence: number },
   { parsed, workspace_id, port }: { parsed: ParsedTunnel; workspace_id: string; port?: number | undefined },
@@ -105,7 +105,7 @@ export function rowOf(
 const PORT = /:(\d+)\/?$/
 const PORT_MAX = 65_535
 
-function portOf(url: string): number | undefined {
+function parsePort(url: string): number | undefined {
   const port = Number(PORT.exec(url)?.[1])
   return port >= 1 && port <= PORT_MAX ? port : undefined
 }

@@ -31,7 +31,7 @@ import { admit, parseRules, type ReportingEdge } from './admission.ts'
 import { enterSession, isLive, LEASE_MS } from './edge-sessions.ts'
 import { closedBy } from './open.ts'
 import { alertTunnels } from './quota.ts'
-import { type ParsedTunnel, parseTunnel, restoreAdmitted, rowOf } from './reported.ts'
+import { createTunnelRow, type ParsedTunnel, parseTunnel, restoreAdmitted } from './reported.ts'
 
 /** What the response tells the edge to do. */
 type Instructions = Pick<SyncResult, 'close' | 'grantRequired' | 'names'>
@@ -46,7 +46,7 @@ interface ParsedSync extends Pick<SyncRequest, 'snapshot'> {
 
 const NOTHING: Instructions = { close: [], grantRequired: [], names: [] }
 
-const resultOf = (state: Partial<SyncResult>): SyncResult => ({
+const createResult = (state: Partial<SyncResult>): SyncResult => ({
   resync: false,
   replaced: false,
   nextSyncInS: SYNC_INTERVAL_S,
@@ -66,7 +66,7 @@ export async function syncTunnels(
   if (reported.size === 0 && closed.size === 0 && session.previous > 0) {
     const renewed = await renewSession(store, edgeId, session, LEASE_MS)
     if (renewed)
-      return resultOf(renewed.hasInstructions ? await store.transaction((tx) => instruct(tx, sync)) : {})
+      return createResult(renewed.hasInstructions ? await store.transaction((tx) => instruct(tx, sync)) : {})
   }
   return store.transaction((tx) => applySync(tx, services, sync))
 }
@@ -77,20 +77,20 @@ async function applySync(tx: Tx, services: Services, sync: ParsedSync): Promise<
   const renewed = previous > 0 && (await renewLockedSession(tx, edgeId, session, LEASE_MS))
   if (renewed) {
     const added = await applyChanges(tx, services, sync)
-    return resultOf(renewed.hasInstructions ? merge(added, await instruct(tx, sync)) : added)
+    return createResult(renewed.hasInstructions ? merge(added, await instruct(tx, sync)) : added)
   }
   const stored = await enterSession(tx, services, edgeId, session.session)
-  if (!stored) return resultOf({ replaced: true })
+  if (!stored) return createResult({ replaced: true })
   // A repeated or delayed sync: a later one had everything that this one has.
-  if (sequence <= stored.sequence) return resultOf({})
-  if (previous > stored.sequence || (previous > 0 && !isLive(stored))) return resultOf({ resync: true })
+  if (sequence <= stored.sequence) return createResult({})
+  if (previous > stored.sequence || (previous > 0 && !isLive(stored))) return createResult({ resync: true })
   await updateSession(tx, edgeId, session, LEASE_MS)
   const replaced =
     previous === 0 && !snapshot
       ? await endOtherTunnels(tx, edgeId, { ids: sync.reported, sequence, previous })
       : []
   const added = await applyChanges(tx, services, sync, replaced)
-  return resultOf(merge(added, await instruct(tx, sync)))
+  return createResult(merge(added, await instruct(tx, sync)))
 }
 
 const merge = (a: Instructions, b: Instructions): Instructions => ({
@@ -132,13 +132,13 @@ async function applyChanges(
   })
   const updated = stored.map((tunnel) => {
     const parsed = restoreAdmitted(reported.get(tunnel.id) as ParsedTunnel, tunnel)
-    return rowOf(services, { edgeId, sequence }, { parsed, workspace_id: tunnel.workspace_id })
+    return createTunnelRow(services, { edgeId, sequence }, { parsed, workspace_id: tunnel.workspace_id })
   })
-  const ended = [...replaced]
-  if (closed.size > 0) ended.push(...(await endTunnels(tx, edgeId, { ids: [...closed], previous })))
+  const closedTunnels = [...replaced]
+  if (closed.size > 0) closedTunnels.push(...(await endTunnels(tx, edgeId, { ids: [...closed], previous })))
   if (opened.length + updated.length > 0) await writeTunnels(tx, [...opened, ...updated])
-  if (snapshot?.isLast) ended.push(...(await endUnreported(tx, edgeId, snapshot.first)))
-  await recordTunnels(tx, services, { closed: ended, opened })
+  if (snapshot?.isLast) closedTunnels.push(...(await endUnreported(tx, edgeId, snapshot.first)))
+  await recordTunnels(tx, services, { closed: closedTunnels, opened })
   await alertTunnels(tx, services, quotas)
   const close = [...rejected].map(([id, { reason, message }]) => ({ id, reason, message }))
   return { close, grantRequired: ungranted.map(({ tunnel }) => tunnel.id), names }
@@ -163,15 +163,15 @@ async function instruct(tx: Tx, { edgeId, session }: ParsedSync): Promise<Instru
       tx,
       ended.map(({ id }) => ({ edge_id: edgeId, id })),
     )
-  await setInstructed(tx, edgeId, idsOf(open), null)
-  await setInstructed(tx, edgeId, idsOf(pending), sequence)
+  await setInstructed(tx, edgeId, tunnelIds(open), null)
+  await setInstructed(tx, edgeId, tunnelIds(pending), sequence)
   const { close = [], rules = [] } = Object.groupBy(pending, ({ close_reason }) =>
     close_reason === null ? 'rules' : 'close',
   )
-  return { ...NOTHING, close: close.map(closeInstruction), names: await rulesOfNames(tx, rules) }
+  return { ...NOTHING, close: close.map(closeInstruction), names: await readNameRules(tx, rules) }
 }
 
-async function rulesOfNames(tx: Tx, tunnels: readonly InstructedTunnel[]): Promise<Instructions['names']> {
+async function readNameRules(tx: Tx, tunnels: readonly InstructedTunnel[]): Promise<Instructions['names']> {
   const names = new Map(
     tunnels.map(({ workspace_id, name }) => [nameKey({ workspace_id, name }), { workspace_id, name }]),
   )
@@ -190,7 +190,7 @@ const isConfirmed = ({ close_reason, instruction_sequence: sequence }: Instructe
   sequence > 0 &&
   sequence <= previous
 
-const idsOf = (tunnels: readonly InstructedTunnel[]) => tunnels.map(({ id }) => id)
+const tunnelIds = (tunnels: readonly InstructedTunnel[]) => tunnels.map(({ id }) => id)
 
 function closeInstruction({ id, resume_hash, close_reason, close_requested_by }: InstructedTunnel) {
   if (close_reason === 'moved')

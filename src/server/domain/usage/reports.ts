@@ -22,7 +22,7 @@ const BYTES_PER_EVENT = 100n
  * Maximum usage per day of an edge with that bandwidth. At 100 Gbit/s, over 8,000 edges can report the
  * maximum for one workspace before 63 bits overflow.
  */
-export function dailyMaxOf(gbps: number): Totals {
+export function dailyMaximum(gbps: number): Totals {
   const bytes = BigInt(gbps) * BYTES_PER_GBPS
   const events = bytes / BYTES_PER_EVENT
   return { requests: events, bytesIn: bytes, bytesOut: bytes, events }
@@ -39,9 +39,9 @@ export async function ingestReport(
   services: Services,
   findWorkspaceIds: FindWorkspaceIds,
   edgeId: string,
-  given: UsageReport,
+  request: UsageReport,
 ): Promise<Receipt> {
-  const { epoch, counters = [], tunnels = [] } = given
+  const { epoch, counters = [], tunnels = [] } = request
   if (counters.length + tunnels.length > REPORT_ITEMS_MAX)
     throw invalid('/body', `must not have more than ${REPORT_ITEMS_MAX} items`)
   // Parse everything before merging anything: a malformed report is rejected as a whole.

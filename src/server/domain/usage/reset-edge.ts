@@ -7,7 +7,7 @@ import { getEdge } from '../../store/tunnels/edges.ts'
 import { listReportedDays, type ReportedDay, resetDay } from '../../store/usage/reset.ts'
 import { writeAudit } from '../audit/entries.ts'
 import type { Actor, Services } from '../context.ts'
-import { SLICE_ROWS, slicesOf } from '../pagination.ts'
+import { readSlices, SLICE_ROWS } from '../pagination.ts'
 import { DAYS_BACK_MAX } from './reports.ts'
 
 interface ReportedWorkspace {
@@ -28,7 +28,7 @@ async function* listReported({ store, clock }: Services, edgeId: string): AsyncG
   const range = { from: today - DAYS_BACK_MAX * DAY_MS, until: today + 2 * DAY_MS }
   const read = (after: ListedWorkspace | undefined) =>
     listEdgeWorkspaces(store.db, edgeId, { after: after?.id, limit: SLICE_ROWS })
-  for await (const workspaces of slicesOf<ListedWorkspace>(read))
+  for await (const workspaces of readSlices<ListedWorkspace>(read))
     for (const workspace of workspaces) {
       const days = await listReportedDays(store.db, { workspaceId: workspace.id, edgeId, ...range })
       if (days.length > 0) yield { workspace, days }

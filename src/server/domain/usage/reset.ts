@@ -6,7 +6,7 @@ import { writeAudit } from '../audit/entries.ts'
 import type { Actor, Services } from '../context.ts'
 import { lastDays } from '../date-range.ts'
 import { Fault, invalid } from '../fault.ts'
-import { isoOrNull, timeOf } from '../timestamps.ts'
+import { isoOrNull, parseTime } from '../timestamps.ts'
 import { getBySlug } from '../workspaces/manage.ts'
 
 /** The days that reports can still change, and today. */
@@ -18,7 +18,7 @@ export async function showDays(services: Services, slug: string) {
   const { id } = await getBySlug(services, slug)
   const window = lastDays(DAYS_SHOWN, services.clock())
   const rows = await readDays(services.store.db, id, window[0] as number, window.at(-1) as number)
-  return rows.map(({ day, ...figures }) => ({ day: dateOf(day), ...figures })).reverse()
+  return rows.map(({ day, ...totals }) => ({ day: formatDay(day), ...totals })).reverse()
 }
 
 /** Counters of a day by edge and epoch, largest first. */
@@ -71,10 +71,10 @@ const noUsage = (date: string, edge: string | undefined) =>
     message: `No usage on ${date}${edge === undefined ? '' : ` from the edge ${edge}`}.`,
   })
 
-const dateOf = (day: number) => new Date(day).toISOString().slice(0, 10)
+const formatDay = (day: number) => new Date(day).toISOString().slice(0, 10)
 
 function parseDay(date: string): number {
-  const day = /^\d{4}-\d{2}-\d{2}$/.test(date) ? timeOf(date) : undefined
-  if (day === undefined) throw invalid('--day', `must be a UTC day such as ${dateOf(0)}`)
+  const day = /^\d{4}-\d{2}-\d{2}$/.test(date) ? parseTime(date) : undefined
+  if (day === undefined) throw invalid('--day', `must be a UTC day such as ${formatDay(0)}`)
   return day
 }

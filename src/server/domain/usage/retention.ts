@@ -18,7 +18,7 @@ import { BATCH_MAX, deleteInBatches, type Run } from '../deletion-batches.ts'
 import { DAYS_BACK_MAX } from './reports.ts'
 
 /** The margin covers nodes whose clock is behind: what they accept is still merged. */
-const DAYS_KEPT = DAYS_BACK_MAX + 5
+const RETENTION_DAYS = DAYS_BACK_MAX + 5
 /**
  * From raising the floor until counters are deleted: longer than a transaction that read the old floor can
  * last. `insertMissing` runs 7 statements from that read to the commit, of at most 8 s each, with 6 pauses of
@@ -30,7 +30,7 @@ const WORKSPACES_PER_BATCH = 100
 export const USAGE_TABLES = ['usage_counters', 'usage_hours']
 
 /** Usage of days before this one is deleted. */
-const oldestDay = (now: number) => startOfDay(now) - DAYS_KEPT * DAY_MS
+const oldestDay = (now: number) => startOfDay(now) - RETENTION_DAYS * DAY_MS
 
 /** Returns false if the run was stopped before the end. */
 export async function deleteOldUsage(run: Run, now: number): Promise<boolean> {

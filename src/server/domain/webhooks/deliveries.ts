@@ -16,7 +16,7 @@ import { getWorkspace } from '../../store/workspaces.ts'
 import type { MemberContext } from '../context.ts'
 import { eventActor, serializeEvent } from '../events/record.ts'
 import { Fault } from '../fault.ts'
-import { isoOf, isoOrNull } from '../timestamps.ts'
+import { isoOrNull, toIso } from '../timestamps.ts'
 import { audit, withEndpoint } from './endpoints.ts'
 
 /** Owners cannot add to a longer queue. */
@@ -54,7 +54,7 @@ const describe = (row: ListedDelivery, { next_position }: EndpointRow) => ({
   position: row.position,
   eventId: row.event_id,
   type: row.type,
-  createdAt: isoOf(row.created_at),
+  createdAt: toIso(row.created_at),
   state:
     row.delivered_at !== null
       ? ('delivered' as const)

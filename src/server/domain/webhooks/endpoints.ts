@@ -21,7 +21,7 @@ import { type Changes, changesBetween } from '../audit/changes.ts'
 import { writeAudit } from '../audit/entries.ts'
 import type { MemberContext } from '../context.ts'
 import { Fault, invalid } from '../fault.ts'
-import { isoOf, isoOrNull } from '../timestamps.ts'
+import { isoOrNull, toIso } from '../timestamps.ts'
 import type { WebhookSecrets } from './secrets.ts'
 import { redactUrl } from './url.ts'
 
@@ -42,7 +42,7 @@ const describeEndpoint = (row: EndpointRow) => ({
   url: row.url,
   description: row.description,
   events: parseEvents(row.events),
-  createdAt: isoOf(row.created_at),
+  createdAt: toIso(row.created_at),
   disabledAt: isoOrNull(row.disabled_at),
   disabledReason: row.disabled_reason,
   pending: row.last_position - row.next_position + 1,

@@ -10,7 +10,7 @@ import { writeAudit } from '../audit/entries.ts'
 import type { Actor, MemberContext, Services } from '../context.ts'
 import { recordUpdate } from '../events/record.ts'
 import { Fault, invalid } from '../fault.ts'
-import { isoOf } from '../timestamps.ts'
+import { toIso } from '../timestamps.ts'
 import { getBySlug } from './manage.ts'
 
 export const RESTORABLE_MS = RESTORABLE_DAYS * DAY_MS
@@ -18,8 +18,8 @@ export const RESTORABLE_MS = RESTORABLE_DAYS * DAY_MS
 export const isRestorable = (archivedAt: number, now: number): boolean => now <= archivedAt + RESTORABLE_MS
 
 const describe = (archivedAt: number) => ({
-  archivedAt: isoOf(archivedAt),
-  restorableUntil: isoOf(archivedAt + RESTORABLE_MS),
+  archivedAt: toIso(archivedAt),
+  restorableUntil: toIso(archivedAt + RESTORABLE_MS),
 })
 
 export const describeArchive = (archivedAt: number | null) =>

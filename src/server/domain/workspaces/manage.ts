@@ -17,11 +17,11 @@ import { writeAudit } from '../audit/entries.ts'
 import type { Actor, Context, Services } from '../context.ts'
 import { recordUpdate } from '../events/record.ts'
 import { Fault } from '../fault.ts'
-import { SLICE_ROWS, slicesOf } from '../pagination.ts'
+import { readSlices, SLICE_ROWS } from '../pagination.ts'
 import { describeForEdges, NO_QUOTA_OVERRIDES } from '../quotas/limits.ts'
-import { isoOf, isoOrNull } from '../timestamps.ts'
+import { isoOrNull, toIso } from '../timestamps.ts'
 import { type Checker, checker } from '../validation.ts'
-import { type Policy, policyOf } from './policy.ts'
+import { type Policy, readPolicy } from './policy.ts'
 
 const checkSlug: Checker<string> = checker(Slug, 'slug')
 const checkName: Checker<string> = checker(WorkspaceName, 'name')
@@ -30,7 +30,7 @@ export async function readWorkspace(
   ctx: Context,
 ): Promise<ReturnType<typeof describeWorkspace> & { policy: Policy }> {
   const row = await getWorkspace(ctx.store.db, ctx.workspaceId)
-  return { ...describeWorkspace(ctx, row), policy: policyOf(row) }
+  return { ...describeWorkspace(ctx, row), policy: readPolicy(row) }
 }
 
 export const describeWorkspace = (services: Services, row: WorkspaceRow) => ({
@@ -39,20 +39,20 @@ export const describeWorkspace = (services: Services, row: WorkspaceRow) => ({
   provisioned: row.provisioned_at !== null,
   tunnelBase: `${row.slug}.${services.tunnelDomain}`,
   exampleUrl: `my-app.${row.slug}.${services.tunnelDomain}`,
-  createdAt: isoOf(row.created_at),
+  createdAt: toIso(row.created_at),
 })
 
 /** With what edges need. Caches the view of each row object, for callers on the request path. */
 export function workspaceDescriber(
   services: Services,
-  topicOf: (workspaceId: string) => string,
+  getTopic: (workspaceId: string) => string,
 ): (row: WorkspaceRow) => WorkspaceView {
   const views = new WeakMap<WorkspaceRow, WorkspaceView>()
   return (row) => {
     const cached = views.get(row)
     if (cached) return cached
     const quota = describeForEdges(services.limits.quotas, row)
-    const view = { ...describeWorkspace(services, row), topic: topicOf(row.id), ...(quota && { quota }) }
+    const view = { ...describeWorkspace(services, row), topic: getTopic(row.id), ...(quota && { quota }) }
     views.set(row, view)
     return view
   }
@@ -111,7 +111,7 @@ export async function addWorkspace(
 }
 
 export const workspaceSlices = (db: Db) =>
-  slicesOf<WorkspaceRow>((last) => listWorkspaces(db, { after: last?.slug, limit: SLICE_ROWS }))
+  readSlices<WorkspaceRow>((last) => listWorkspaces(db, { after: last?.slug, limit: SLICE_ROWS }))
 
 /** For the operator, in slices. */
 export async function* listAll(services: Services) {

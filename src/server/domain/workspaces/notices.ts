@@ -4,8 +4,8 @@ import { DAY_MS } from '../../../lib/time.ts'
 import { listNoticedKeys, listRejected, listSilent } from '../../store/notices/key-notices.ts'
 import { listDisabledByServer } from '../../store/webhooks/endpoints.ts'
 import type { Context } from '../context.ts'
-import { thresholdOf } from '../quotas/limits.ts'
-import { isoOf } from '../timestamps.ts'
+import { reachedThreshold } from '../quotas/limits.ts'
+import { toIso } from '../timestamps.ts'
 import { redactUrl } from '../webhooks/url.ts'
 import { readQuotas } from './quotas.ts'
 
@@ -21,7 +21,7 @@ export async function listNotices(ctx: Context) {
   const webhooks = await listDisabledByServer(store.db, workspaceId)
   const { quotas, renewsAt } = await readQuotas(ctx)
   const used = quotas.flatMap(({ kind, used, limit }) => {
-    const percent = thresholdOf(used, limit)
+    const percent = reachedThreshold(used, limit)
     return percent === 0 || limit === null ? [] : { kind, percent, limit, renewsAt }
   })
   return {
@@ -29,16 +29,16 @@ export async function listNotices(ctx: Context) {
       ...used.map((quota) => ({ kind: 'quota' as const, quota })),
       ...silent.map(({ id, name, lastSyncAt }) => ({
         kind: 'edge-silent' as const,
-        edge: { id, name, lastReportAt: isoOf(lastSyncAt) },
+        edge: { id, name, lastReportAt: toIso(lastSyncAt) },
       })),
       ...webhooks.map(({ id, url, disabledAt }) => ({
         kind: 'webhook-disabled' as const,
-        webhook: { id, url: redactUrl(url), disabledAt: isoOf(disabledAt) },
+        webhook: { id, url: redactUrl(url), disabledAt: toIso(disabledAt) },
       })),
       ...rejected.map((key) => ({ kind: 'key-rejected' as const, key: { ...key, expiresAt: null } })),
       ...expiring.map(({ expiresAt, ...key }) => ({
         kind: 'key-expiry' as const,
-        key: { ...key, expiresAt: isoOf(expiresAt) },
+        key: { ...key, expiresAt: toIso(expiresAt) },
       })),
     ].slice(0, LISTED_MAX),
   }

@@ -11,7 +11,7 @@ import { Fault } from '../fault.ts'
 
 export type Policy = Static<typeof PolicySchema>
 
-export const policyOf = (row: PolicyColumns): Policy => ({
+export const readPolicy = (row: PolicyColumns): Policy => ({
   keyDaysMax: row.key_days_max,
   keysManageKeys: row.keys_read_only_at === null,
   keyCreators: row.key_creator_role ?? 'admin',
@@ -23,7 +23,7 @@ const EXPIRY_TOLERANCE_MS = DAY_MS
 
 /** The longest life of a key in days; null if it is unlimited, or if the operator overrides the policy. */
 export const keyDaysMaxFor = (workspace: WorkspaceRules, actor: Actor): number | null =>
-  actor.kind === 'operator' && actor.force ? null : policyOf(workspace).keyDaysMax
+  actor.kind === 'operator' && actor.force ? null : readPolicy(workspace).keyDaysMax
 
 const latestExpiry = (keyDaysMax: number, createdAt: number): number =>
   Math.floor((createdAt + keyDaysMax * DAY_MS) / SECOND_MS) * SECOND_MS
@@ -62,13 +62,13 @@ export function expiryByPolicy(
 
 /** Whether the key lives longer than the policy allows: an operator has overridden it. */
 export function overridesPolicy(workspace: WorkspaceRules, { createdAt, expiresAt }: KeyLifetime): boolean {
-  const { keyDaysMax } = policyOf(workspace)
+  const { keyDaysMax } = readPolicy(workspace)
   if (keyDaysMax === null) return false
   return expiresAt === null || expiresAt > latestExpiry(keyDaysMax, createdAt)
 }
 
 export function requireMayCreateKey(workspace: AuthorizedWorkspace, actor: Actor): void {
-  const { keysManageKeys, keyCreators } = policyOf(workspace)
+  const { keysManageKeys, keyCreators } = readPolicy(workspace)
   requireNotArchived(workspace, actor)
   if (actor.kind === 'key' && !keysManageKeys) throw managedByUsers('create')
   if (actor.kind === 'user' && keyCreators === 'owner' && workspace.role !== 'owner')
@@ -79,7 +79,7 @@ export function requireMayCreateKey(workspace: AuthorizedWorkspace, actor: Actor
 
 /** A key may always revoke itself, so that anyone who finds a leaked key can revoke it. */
 export function requireMayRevokeKey(workspace: WorkspaceRules, actor: Actor, id: string): void {
-  if (actor.kind === 'key' && actor.id !== id && !policyOf(workspace).keysManageKeys)
+  if (actor.kind === 'key' && actor.id !== id && !readPolicy(workspace).keysManageKeys)
     throw managedByUsers('revoke')
 }
 

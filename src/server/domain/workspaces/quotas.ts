@@ -8,9 +8,9 @@ import { changesBetween } from '../audit/changes.ts'
 import { writeAudit } from '../audit/entries.ts'
 import type { Actor, Context, Services } from '../context.ts'
 import { invalid } from '../fault.ts'
-import { monthOf, type QuotaKind, quotaKinds, quotasOf, UNLIMITED } from '../quotas/limits.ts'
+import { effectiveQuotas, monthRange, type QuotaKind, quotaKinds, UNLIMITED } from '../quotas/limits.ts'
 import { computeLevel } from '../quotas/usage-level.ts'
-import { isoOf } from '../timestamps.ts'
+import { toIso } from '../timestamps.ts'
 import { getBySlug } from './manage.ts'
 
 const KEYS_MAX = 1_000_000
@@ -24,8 +24,8 @@ export async function readQuotas({
   workspaceId,
 }: Services & Pick<Context, 'workspaceId'>) {
   const row = await getWorkspace(store.db, workspaceId)
-  const quotas = quotasOf(limits.quotas, row)
-  const { from, until } = monthOf(clock())
+  const quotas = effectiveQuotas(limits.quotas, row)
+  const { from, until } = monthRange(clock())
   const usage = await runOnShard(store.usageShards, workspaceId, () =>
     readMonth(store.db, { workspaceId, from, until }),
   )
@@ -34,7 +34,7 @@ export async function readQuotas({
   const keys = await countActiveKeys(store.db, workspaceId, KEYS_MAX)
   const used: Record<QuotaKind, bigint> = { ...usage, tunnels: BigInt(tunnels), keys: BigInt(keys) }
   return {
-    renewsAt: isoOf(until),
+    renewsAt: toIso(until),
     quotas: quotaKinds.map((kind) => ({
       kind,
       limit: quotas[kind],
@@ -44,7 +44,7 @@ export async function readQuotas({
   }
 }
 
-export const readQuotasOf = async (services: Services, slug: string) =>
+export const readQuotasBySlug = async (services: Services, slug: string) =>
   readQuotas({ ...services, workspaceId: (await getBySlug(services, slug)).id })
 
 /** Null: no limit. `default`: that of the configuration. */
@@ -52,10 +52,10 @@ export type QuotaSetting = number | 'default' | null
 
 export type QuotaSettings = Partial<Record<QuotaKind, QuotaSetting>>
 
-const columnOf = (setting: QuotaSetting): number | null =>
+const toColumn = (setting: QuotaSetting): number | null =>
   setting === 'default' ? null : (setting ?? UNLIMITED)
 
-const settingOf = (column: number | null): QuotaSetting =>
+const toSetting = (column: number | null): QuotaSetting =>
   column === null ? 'default' : column === UNLIMITED ? null : column
 
 function checkSettings({ tunnels, keys }: QuotaSettings): void {
@@ -77,16 +77,16 @@ export async function setQuotas(
   const { id, name } = await getBySlug(services, slug)
   const position = await services.store.transaction(async (db) => {
     const before = await lockWorkspace(db, id)
-    const given = quotaKinds.filter((kind) => settings[kind] !== undefined)
-    const shown = (row: typeof before) =>
-      Object.fromEntries(given.map((kind) => [kind, settingOf(row[`quota_${kind}`]) ?? 'none']))
+    const kinds = quotaKinds.filter((kind) => settings[kind] !== undefined)
+    const readSettings = (row: typeof before) =>
+      Object.fromEntries(kinds.map((kind) => [kind, toSetting(row[`quota_${kind}`]) ?? 'none']))
     const after = { ...before }
-    for (const kind of given) after[`quota_${kind}`] = columnOf(settings[kind] as QuotaSetting)
-    const changes = changesBetween(shown(before), shown(after))
+    for (const kind of kinds) after[`quota_${kind}`] = toColumn(settings[kind] as QuotaSetting)
+    const changes = changesBetween(readSettings(before), readSettings(after))
     if (Object.keys(changes).length === 0) return undefined
     await updateQuotas(db, {
       id,
-      ...Object.fromEntries(given.map((kind) => [`quota_${kind}`, after[`quota_${kind}`]])),
+      ...Object.fromEntries(kinds.map((kind) => [`quota_${kind}`, after[`quota_${kind}`]])),
       // Nodes check it again when they apply the change (domain/quotas/watch.ts).
       ...(await computeLevel(db, services, after)).columns,
       quota_revision: before.quota_revision + 1,

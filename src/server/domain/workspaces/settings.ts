@@ -11,7 +11,7 @@ import { recordUpdate } from '../events/record.ts'
 import { Fault } from '../fault.ts'
 import { usesTwoFactor } from '../two-factor.ts'
 import { addWorkspace } from './manage.ts'
-import { type Policy, policyOf } from './policy.ts'
+import { type Policy, readPolicy } from './policy.ts'
 
 /** Also archived ones count, so that archiving does not make room for others. */
 const CREATED_MAX = 10
@@ -30,13 +30,13 @@ const PUNYCODE = 'xn--'
 export async function createAsUser(
   services: Services,
   actor: UserActor,
-  given: { slug: string; name: string },
+  workspace: { slug: string; name: string },
 ) {
   if (!services.usersCreateWorkspaces)
     throw new Fault('forbidden', { message: 'Only the operator of this server creates workspaces.' })
-  if (OPERATOR_SLUGS.has(given.slug) || given.slug.startsWith(PUNYCODE))
+  if (OPERATOR_SLUGS.has(workspace.slug) || workspace.slug.startsWith(PUNYCODE))
     throw new Fault('conflict', {
-      message: `Only the operator of this server creates a workspace "${given.slug}". Choose another slug.`,
+      message: `Only the operator of this server creates a workspace "${workspace.slug}". Choose another slug.`,
     })
   return services.store.transaction(async (db) => {
     await requireSession(db, services, actor)
@@ -46,7 +46,7 @@ export async function createAsUser(
       throw new Fault('conflict', {
         message: `You have created ${CREATED_MAX} workspaces, which is the limit. Ask the operator for more.`,
       })
-    const { id, slug, name } = await addWorkspace(db, services, actor, { ...given, provisioned: true })
+    const { id, slug, name } = await addWorkspace(db, services, actor, { ...workspace, provisioned: true })
     await insertMember(db, {
       workspace_id: id,
       user_id: actor.id,
@@ -79,12 +79,12 @@ export async function rename(ctx: MemberContext, name: string): Promise<{ name: 
 }
 
 /** Nodes read the policy in each writing transaction, so nothing has to be propagated. */
-export async function changePolicy(ctx: MemberContext, given: Partial<Policy>): Promise<Policy> {
+export async function changePolicy(ctx: MemberContext, changedRules: Partial<Policy>): Promise<Policy> {
   const { workspaceId, actor } = ctx
   return ctx.store.transaction(async (db) => {
     const workspace = await reauthorize(db, ctx)
-    const before = policyOf(workspace)
-    const policy = { ...before, ...given }
+    const before = readPolicy(workspace)
+    const policy = { ...before, ...changedRules }
     const changes = changesBetween({ ...before }, { ...policy })
     if (Object.keys(changes).length === 0) return policy
     if (policy.twoFactorRequired && !before.twoFactorRequired && !(await usesTwoFactor(db, actor.id)))
@@ -93,7 +93,7 @@ export async function changePolicy(ctx: MemberContext, given: Partial<Policy>): 
           'Set up two-factor authentication for your own account first. Otherwise you would lose access to ' +
           'this workspace.',
       })
-    await setPolicy(db, workspaceId, columnsOf(policy, ctx.clock()))
+    await setPolicy(db, workspaceId, toColumns(policy, ctx.clock()))
     await writeAudit(db, ctx, {
       workspaceId,
       actor,
@@ -106,7 +106,7 @@ export async function changePolicy(ctx: MemberContext, given: Partial<Policy>): 
   })
 }
 
-const columnsOf = (policy: Policy, now: number) => ({
+const toColumns = (policy: Policy, now: number) => ({
   key_days_max: policy.keyDaysMax,
   keys_read_only_at: policy.keysManageKeys ? null : now,
   key_creator_role: policy.keyCreators === 'owner' ? ('owner' as const) : null,

@@ -1,7 +1,7 @@
 // Waits for a database that is unreachable, for requests whose failure ends something that is open.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { MaybePromise } from '../../directory/verify.ts'
-import { faultOf } from '../../domain/fault.ts'
+import { toFault } from '../../domain/fault.ts'
 
 const CHECK_INTERVAL_MS = 200
 const WAITING_MAX = 1_000
@@ -34,7 +34,7 @@ export function createDatabaseWait({ isUpToDate, closing }: DatabaseWaitOptions)
       try {
         return await attempt()
       } catch (error) {
-        if (faultOf(error).code !== 'unavailable' || waiting >= WAITING_MAX) throw error
+        if (toFault(error).code !== 'unavailable' || waiting >= WAITING_MAX) throw error
         waiting += 1
         const isAvailable = await untilUpToDate(mayWait).finally(() => {
           waiting -= 1

@@ -140,7 +140,7 @@ function verification(options: CacheableOperationsOptions): RenderedResponse {
       if (!requestBody.startsWith(BODY_START) || !requestBody.endsWith(BODY_END)) return undefined
       // Whatever it contains: if its hash is in the cache, it is a key, which needs no escaping in JSON.
       const secret = requestBody.slice(BODY_START.length, -BODY_END.length)
-      const key = directory.cachedKey(directory.hashOf(secret))
+      const key = directory.cachedKey(directory.hashCredential(secret))
       const row = key && directory.cachedWorkspace(key.workspaceId)
       if (!row || !edgeWorkspaces.isKnown(edgeId, row)) return undefined
       if (key.expiresAt !== null) return describe(key, row)

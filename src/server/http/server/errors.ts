@@ -1,7 +1,7 @@
 // Faults → error responses. The public body is built here and only here; the cause goes to the log.
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { faults } from '../../../contract/faults.ts'
-import { Fault, faultOf, invalid } from '../../domain/fault.ts'
+import { Fault, invalid, toFault } from '../../domain/fault.ts'
 
 export function errorBody(fault: Fault): object {
   switch (fault.code) {
@@ -54,7 +54,7 @@ function acceptsBearer({ routeOptions }: FastifyRequest): boolean {
 function translate(error: unknown): Fault {
   if (error instanceof Fault) return error
   const { code, statusCode = 500 } = error as Partial<FastifyError>
-  if (statusCode < 400 || statusCode >= 500) return faultOf(error)
+  if (statusCode < 400 || statusCode >= 500) return toFault(error)
   return frameworkFaults[code ?? ''] ?? invalid('', 'is not a valid request')
 }
 

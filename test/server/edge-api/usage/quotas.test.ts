@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createControlPlane } from '../../../../src/edge-sdk/index.ts'
 import { createKey } from '../../../../src/server/domain/keys/lifecycle.ts'
-import { readQuotasOf, setQuotas } from '../../../../src/server/domain/workspaces/quotas.ts'
+import { readQuotasBySlug, setQuotas } from '../../../../src/server/domain/workspaces/quotas.ts'
 import { addEdge, addNode, operator, serve, type TestServer } from '../../../support/api/server.ts'
 import { atEnd, type Test } from '../../../support/cleanup.ts'
 import { engines } from '../../../support/databases/create.ts'
@@ -95,7 +95,7 @@ for (const engine of engines) {
       counters: [counter(0, { day: earlier, requests: 500 }), counter(5_000, { requests: 9 })],
     })
     await until('80 %', async () => (await levelAt(edge, server)) === 'near')
-    const { quotas } = await readQuotasOf(server.services, 'acme')
+    const { quotas } = await readQuotasBySlug(server.services, 'acme')
     assert.deepEqual(quotas.slice(0, 2), [
       { kind: 'bytes', limit: null, used: 5_000n, isDefault: true },
       { kind: 'requests', limit: 10, used: 9n, isDefault: true },

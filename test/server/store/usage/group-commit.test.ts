@@ -1,7 +1,7 @@
 // Group commit of reports, with a merge function that the test controls.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { faultOf } from '../../../../src/server/domain/fault.ts'
+import { toFault } from '../../../../src/server/domain/fault.ts'
 import { type UsageShards, undistributed } from '../../../../src/server/store/engine/postgres/usage-shards.ts'
 import type { Store } from '../../../../src/server/store/engine/store.ts'
 import { noUsage, type ParsedReport } from '../../../../src/server/store/engine/usage-report.ts'
@@ -70,7 +70,7 @@ test('two merges can run at a time, and the next free one takes all that wait', 
 test('a group is limited in items, and so is the queue: more is 503', async () => {
   const { commit, groups, next } = controlledMerge()
   const all = [commit(reportOf('first')), ...Array.from({ length: 20 }, () => commit(reportOf('x', 5_000)))]
-  const full = await commit(reportOf('y', 5_000)).catch(faultOf)
+  const full = await commit(reportOf('y', 5_000)).catch(toFault)
   assert.equal((full as { code: string }).code, 'unavailable')
   for (let index = 0; index < 21; index++) (await next()).end.resolve()
   await Promise.all(all)
