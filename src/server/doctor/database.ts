@@ -90,7 +90,7 @@ export async function checkSchema({ db }: Store, schema?: Schema): Promise<Findi
   if (incompatibility) return problem(incompatibility.reason, incompatibility.remedy)
   if (version > known)
     return warning(
-      `The database has schema version ${version}, this adit only knows version ${known}.`,
+      `The database has schema version ${version}, but this adit supports versions up to ${known}.`,
       'Update this node: another one already runs a newer version.',
     )
   if (version === 0)

@@ -47,8 +47,8 @@ async function checkGroup({ paths, use, ownedLike }: PrivateFiles): Promise<Find
       findings.push(
         problem(
           `${path} (${use}) belongs to user ${stats.uid}, but ${owner.path} to user ${owner.stats.uid}.`,
-          `Run: chown ${owner.stats.uid}:${owner.stats.gid} ${path}. Run the commands of operators as the ` +
-            'user of the server.',
+          `Run: chown ${owner.stats.uid}:${owner.stats.gid} ${path}. Run admin commands as the ` +
+            'user that runs the server.',
         ),
       )
   return findings

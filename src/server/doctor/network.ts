@@ -67,7 +67,9 @@ function mailFailure(error: unknown): string {
   const text = errorMessage(error).replace(/\.?\s*$/, '')
   const [, reason] = /^[0-9A-F]+:error:[0-9A-F]+:SSL routines:[^:]*:([^:]+):/.exec(text) ?? []
   if (reason === undefined) return text
-  return reason === 'wrong version number' ? 'the server does not start TLS at once' : `TLS failed: ${reason}`
+  return reason === 'wrong version number'
+    ? 'the server does not use TLS from the start'
+    : `TLS failed: ${reason}`
 }
 
 function mailRemedy({ message, code }: Error & { code?: string }): string {
@@ -75,8 +77,8 @@ function mailRemedy({ message, code }: Error & { code?: string }): string {
     return 'Check user and password in ADIT_SMTP_URL. Special characters in them must be percent-encoded.'
   if (code === 'ETLS' || /certificate|\b(TLS|SSL)\b/i.test(message))
     return (
-      'Check the certificate of the mail server, and whether it is for the host in ADIT_SMTP_URL. With smtps:// ' +
-      'TLS starts at once (port 465), with smtp:// after STARTTLS.'
+      'Check the certificate of the mail server, and whether it is for the host in ADIT_SMTP_URL. smtps:// ' +
+      'uses TLS from the start (port 465), smtp:// after STARTTLS.'
     )
   return 'Check host and port in ADIT_SMTP_URL, whether the mail server runs, and whether a firewall blocks it.'
 }
@@ -88,7 +90,7 @@ export async function checkOidc(sso: Partial<NonNullable<Config['sso']>> | undef
   const { checkProvider } = await import('../auth/oidc.ts')
   try {
     await checkProvider(sso.issuer)
-    return ok(`${sso.issuer} has discovery document and signing keys`)
+    return ok(`${sso.issuer} has a discovery document and signing keys`)
   } catch (error) {
     return problem(
       `Single sign-on with ${sso.issuer} fails: ${failureReason(error)}.`,

@@ -31,7 +31,7 @@ export async function checkClock(store: Store, clock: () => number): Promise<Fin
     : ' Times of sessions, links and reports are wrong by that.'
   return (isProblem ? problem : warning)(
     `The clock of this machine is ${described}.${effect}`,
-    'Synchronize the clocks of both machines by NTP: `timedatectl status` shows whether they are.',
+    'Synchronize the clocks of both machines with NTP: `timedatectl status` shows whether they are.',
   )
 }
 
@@ -80,7 +80,7 @@ function nodeFindings({ id, host, pid, lease, behind, lastHeartbeatAt }: NodeSta
       ? [
           warning(
             `The clock of ${name} is at least ${(aheadMs / 1000).toFixed(1)} s ahead of the database.`,
-            'Synchronize the clock of that machine by NTP.',
+            'Synchronize the clock of that machine with NTP.',
           ),
         ]
       : []),

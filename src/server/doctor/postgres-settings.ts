@@ -37,7 +37,7 @@ export function postgresFindings(facts: PostgresFacts, workers: number): Finding
   add(
     facts.encoding !== null && facts.encoding !== 'UTF8',
     problem(
-      `The encoding of the database is ${facts.encoding}: names and labels that it lacks characters for fail.`,
+      `The encoding of the database is ${facts.encoding}: names and labels with other characters fail.`,
       'Create a database with encoding UTF8 and restore a dump into it.',
     ),
   )

@@ -101,9 +101,9 @@ test('mail: a closed port, a server that refuses or is none, and an untrusted ce
   const withTls = await checkMail({ url: `smtps://127.0.0.1:${plain.port}`, from: 'adit@example.com' })
   assert.equal(
     withTls.message,
-    `Mail cannot be sent through 127.0.0.1:${plain.port}: the server does not start TLS at once.`,
+    `Mail cannot be sent through 127.0.0.1:${plain.port}: the server does not use TLS from the start.`,
   )
-  assert.match(withTls.remedy ?? '', /With smtps:\/\/ TLS starts at once/)
+  assert.match(withTls.remedy ?? '', /smtps:\/\/ uses TLS from the start/)
 
   const files = makeCertificate(t, 'DNS:mail.example.com')
   if (!files) return t.diagnostic('openssl is not installed')
