@@ -104,7 +104,7 @@ export async function startWorkers(
   }
 
   async function restartAll(): Promise<void> {
-    log.info({ workers: count }, 'restarting the workers, one after the other')
+    log.info({ workers: count }, 'restarting the workers one at a time')
     for (const slot of slots) {
       const previous = slot.worker
       if (!previous || stopping.signal.aborted) continue
@@ -173,7 +173,7 @@ function listening(worker: Worker): Promise<number> {
     if (isMessage(message) && message.kind === 'adit:listening') resolve(message.port)
   })
   worker.once('error', reject)
-  worker.once('exit', () => reject(new Error('The worker ended before it listened.')))
+  worker.once('exit', () => reject(new Error('The worker exited before it listened.')))
   return promise.finally(() => clearTimeout(timer))
 }
 
