@@ -128,7 +128,7 @@ for (const engine of engines)
 
     const prefix = 'ann@example.com: A workspace on Adit'
     assert.deepEqual(subjects(), [
-      `${prefix} gets many requests with a revoked or expired API key`,
+      `${prefix} has high traffic from an inactive API key`,
       `${prefix} has reached a quota`,
       `${prefix} has reached a quota`,
       'ann@example.com: API keys of a workspace on Adit expire soon',

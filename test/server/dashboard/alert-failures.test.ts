@@ -47,9 +47,9 @@ async function prepare(t: Test, engine: Engine) {
   }
 }
 
-const TO_OPERATOR = `${OPERATOR}: Edge fra-1 of Adit does not report`
-const TO_OWNER = 'Ann: A workspace on Adit has tunnels at an edge that does not report'
-const KEY_USED = 'Ann: A workspace on Adit gets many requests with a revoked or expired API key'
+const TO_OPERATOR = `${OPERATOR}: Adit edge fra-1 is not reporting`
+const TO_OWNER = 'Ann: A workspace on Adit has tunnels on an edge that is not reporting'
+const KEY_USED = 'Ann: A workspace on Adit has high traffic from an inactive API key'
 
 for (const engine of engines) {
   test(`${engine}: alerts about an edge are one transaction for each workspace, and continue after a stop`, async (t) => {

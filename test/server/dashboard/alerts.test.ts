@@ -106,8 +106,8 @@ for (const engine of engines)
         await silence(6)
         await runAll()
         assert.deepEqual(subjects().toSorted(), [
-          `${ann.email}: A workspace on Adit has tunnels at an edge that does not report`,
-          `${OPERATOR}: Edge fra-1 of Adit does not report`,
+          `${ann.email}: A workspace on Adit has tunnels on an edge that is not reporting`,
+          `${OPERATOR}: Adit edge fra-1 is not reporting`,
         ])
         assert.deepEqual([...nodes[0].silent, ...nodes[1].silent], ['fra-1'])
         assert.partialDeepStrictEqual(await notices(), [{ kind: 'edge-silent', edge: { name: 'fra-1' } }])
@@ -129,7 +129,7 @@ for (const engine of engines)
       nodes[0].rejections.record(hashSecret(key.token))
       await runAll()
       assert.deepEqual(subjects(), [
-        `${ann.email}: A workspace on Adit gets many requests with a revoked or expired API key`,
+        `${ann.email}: A workspace on Adit has high traffic from an inactive API key`,
       ])
       assert.partialDeepStrictEqual(await notices(), [{ kind: 'key-rejected', key: { id: key.id } }])
       assert.equal((await events()).at(-1), 'key.rejected')

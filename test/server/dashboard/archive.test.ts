@@ -97,7 +97,7 @@ for (const engine of engines) {
     const late = { ...ctx, actor: { kind: 'key' as const, id: server.key.id } }
     await assert.rejects(createKey(late), /workspace of this API key is archived/)
     await assert.rejects(revoke(late, server.key.id), /workspace of this API key is archived/)
-    await assert.rejects(archiveAsOperator(server.services, operator, 'acme'), /archived already/)
+    await assert.rejects(archiveAsOperator(server.services, operator, 'acme'), /already archived/)
     const memberships = async () => (await olga.get('/session')).json.workspaces
     assert.equal((await memberships())[0].archive.archivedAt, new Date(now).toISOString())
     const at = (time: number) => ({ ...server.services, clock: () => time })

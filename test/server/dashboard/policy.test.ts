@@ -185,7 +185,7 @@ for (const engine of engines)
     for (const slug of ['login', 'xn--pypal-4ve']) {
       const reserved = await create(slug)
       assert.equal(reserved.status, 409)
-      assert.match(reserved.json.message, /^Only the operator of this server creates a workspace "/)
+      assert.match(reserved.json.message, /^The slug ".*" is reserved for the operator of this server/)
     }
     const created = await Promise.all(Array.from({ length: 12 }, (_, index) => create(`new-${index}`)))
     assert.deepEqual(created.map(({ status }) => status).sort(), [...Array(10).fill(201), 409, 409])

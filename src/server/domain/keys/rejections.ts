@@ -70,10 +70,10 @@ function addAttempts(services: Services, key: RejectedKey, { hour, attempts }: C
       workspaceId,
       subjectId: id,
       dedupKey: String(MANY_ATTEMPTS),
-      title: 'gets many requests with a revoked or expired API key',
+      title: 'has high traffic from an inactive API key',
       text:
-        `The key ${id} was rejected ${total} times within an hour. Find the program that still uses it. If you ` +
-        'do not know of any, somebody else may have the key.',
+        `The key ${id} is revoked or expired, and was rejected ${total} times within an hour. Find the program ` +
+        'that still uses it. If there is none, someone else may have the key.',
       event: { workspaceId, type: 'key.rejected', data: { key: { id, label }, attempts: total } },
     })
   })

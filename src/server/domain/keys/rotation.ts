@@ -65,7 +65,7 @@ async function requireMayRotate(db: Tx, old: KeyRow, overlap: Overlap): Promise<
   if (newest && newest.id !== old.id)
     throw new Fault('conflict', {
       message:
-        `API key ${old.id} was rotated already: its successor is ${newest.id}. Rotate that one, or revoke it ` +
+        `API key ${old.id} was already rotated: its successor is ${newest.id}. Rotate that one, or revoke it ` +
         'first if its raw key was lost.',
     })
   if (overlap !== 'none' && active.length >= LINEAGE_KEYS_MAX)

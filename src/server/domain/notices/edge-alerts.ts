@@ -90,11 +90,11 @@ function describeOperatorAlert(
 ): OperatorAlertDetail {
   const tunnels = open.reduce((sum, count) => sum + count, 0)
   return {
-    subject: `Edge ${name} of Adit does not report`,
+    subject: `Adit edge ${name} is not reporting`,
     text:
       `The edge "${name}" (${id}) has not reported since ${toIso(lastSyncAt)}.\n` +
-      `Open tunnels then: ${tunnels}, of workspaces: ${open.length}. Check that it runs, and that it reaches ` +
-      'the control plane.\n\nIf it was stopped for good, revoke it: ' +
+      `Open tunnels at that time: ${tunnels}. Affected workspaces: ${open.length}. Check that the edge is ` +
+      'running and can reach the control plane.\n\nIf you have shut it down for good, revoke it: ' +
       `adit admin edge revoke ${id}\n`,
   }
 }
@@ -106,10 +106,10 @@ function describeAlert({ id, name, lastSyncAt }: SilentEdge, workspaceId: string
     workspaceId,
     subjectId: id,
     dedupKey: `${lastSyncAt} ${workspaceId}`,
-    title: 'has tunnels at an edge that does not report',
+    title: 'has tunnels on an edge that is not reporting',
     text:
-      `The edge "${name}" has not reported since ${lastReportAt}. ${tunnels} of its tunnels were open there. ` +
-      'Tunnel clients connect again when they reach it.',
+      `The edge "${name}" has not reported since ${lastReportAt}. Open tunnels of the workspace at that ` +
+      `time: ${tunnels}. Tunnel clients reconnect automatically once they can reach the edge.`,
     event: { workspaceId, type: 'edge.silent', data: { edge: { id, name }, lastReportAt, tunnels } },
   }
 }

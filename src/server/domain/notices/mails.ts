@@ -164,15 +164,14 @@ async function composeNotice(
     const name = [withoutLinks(label), `adit_…${lastFour}`].filter(Boolean).join(', ')
     return `- ${name}: ${toIso(expiresAt).slice(0, 16).replace('T', ' ')} UTC`
   })
-  if (keys.length > KEYS_LISTED_MAX) lines.push('- and more, which the dashboard lists')
+  if (keys.length > KEYS_LISTED_MAX) lines.push('- and more (see the dashboard)')
   return {
     id: `${mail.digest_id}.${mail.user_id}`,
     to: recipient.email,
     subject: 'API keys of a workspace on Adit expire soon',
     text: `Hello,
 
-API keys of a workspace on Adit expire soon. From then on requests with them are rejected, and their tunnels
-are closed.
+API keys of a workspace on Adit expire soon. After that, they stop working and their tunnels close.
 
 Workspace: ${withoutLinks(recipient.name)}
 

@@ -8,8 +8,8 @@ import { monthRange, type QuotaKind, quotaTitles, reachedThreshold } from './lim
 const effects: Record<QuotaKind, string> = {
   bytes: 'Edges reject its traffic and new tunnels with 429.',
   requests: 'Edges reject its traffic and new tunnels with 429.',
-  tunnels: 'Further tunnels are rejected until others are closed.',
-  keys: 'No further keys can be created until others are revoked.',
+  tunnels: 'New tunnels are rejected until others close.',
+  keys: 'No new keys can be created until others are revoked.',
 }
 
 export interface QuotaUse {

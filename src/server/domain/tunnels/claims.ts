@@ -36,7 +36,7 @@ export async function claimTunnel(
 const GRANT_REQUIRED: ClaimResult = {
   granted: false,
   reason: 'grant_required',
-  message: 'The edge has to verify the API key again. Try again.',
+  message: 'The edge must verify the API key again. Try again.',
 }
 
 type Changes = Awaited<ReturnType<typeof publishChange>>[]
@@ -52,7 +52,7 @@ async function decide(
   if (!session) return reject('replaced', 'Another process uses the credential of this edge.')
   if (!isLive(session))
     throw new Fault('unavailable', {
-      message: `This edge has not reported its tunnels for ${LEASE_MS / 1_000} seconds. It has to sync first.`,
+      message: `This edge has not reported its tunnels for ${LEASE_MS / 1_000} seconds. It must sync first.`,
       retryAfterS: RETRY_AFTER_S,
     })
   if (sequence <= session.sequence) return repeatClaim(tx, edgeId, tunnel)
@@ -97,10 +97,7 @@ async function store(tx: Tx, services: Services, row: ReportedRow, tunnel: Tunne
 async function repeatClaim(tx: Tx, edgeId: string, tunnel: TunnelClaim['tunnel']) {
   const [stored] = await findTunnels(tx, edgeId, [tunnel.id])
   if (!stored || !isSameTunnel(tunnel, stored))
-    return reject(
-      'outdated',
-      'The tunnel was closed before its claim arrived at the control plane. Try again.',
-    )
+    return reject('outdated', 'The tunnel was closed before its claim reached the control plane. Try again.')
   const [rules] = await readRules(tx, [stored])
   const port = stored.type === 'tcp' ? (await usePorts(tx, [stored])).get(nameKey(stored)) : undefined
   return { result: grant(parseRules(rules?.access_rules ?? null), port), changes: [] }

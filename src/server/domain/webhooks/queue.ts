@@ -203,8 +203,8 @@ const disable = (
       dedupKey: String(at),
       title: 'has a webhook that was disabled',
       text:
-        `${explanations[reason]} Its address is at ${withoutLinks(new URL(url).host)}. ` +
-        'Events are not recorded for it until an owner enables it again, under Webhooks.',
+        `${explanations[reason]} Its host is ${withoutLinks(new URL(url).host)}. ` +
+        'It misses all events until an owner enables it again, under Webhooks.',
     })
   })
 

@@ -59,7 +59,7 @@ async function archive(
   })
   // Also if it was archived before: the caller may be retrying an archiving whose response was lost.
   await awaitPropagation(services, change)
-  if (!change) throw new Fault('conflict', { message: `The workspace "${slug}" is archived already.` })
+  if (!change) throw new Fault('conflict', { message: `The workspace "${slug}" is already archived.` })
   return describe(at)
 }
 

@@ -33,10 +33,10 @@ export async function createAsUser(
   workspace: { slug: string; name: string },
 ) {
   if (!services.usersCreateWorkspaces)
-    throw new Fault('forbidden', { message: 'Only the operator of this server creates workspaces.' })
+    throw new Fault('forbidden', { message: 'Only the operator of this server can create workspaces.' })
   if (OPERATOR_SLUGS.has(workspace.slug) || workspace.slug.startsWith(PUNYCODE))
     throw new Fault('conflict', {
-      message: `Only the operator of this server creates a workspace "${workspace.slug}". Choose another slug.`,
+      message: `The slug "${workspace.slug}" is reserved for the operator of this server. Choose another one.`,
     })
   return services.store.transaction(async (db) => {
     await requireSession(db, services, actor)
