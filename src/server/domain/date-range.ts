@@ -12,7 +12,7 @@ const CACHED_DAYS_MAX = 1_000
 const isoByDay = new Map<number, string>()
 
 /** Kept in memory: formatting the days of a year takes as long as reading their usage. */
-export function isoOfDay(day: number): string {
+export function dayToIso(day: number): string {
   const known = isoByDay.get(day)
   if (known !== undefined) return known
   if (isoByDay.size >= CACHED_DAYS_MAX) isoByDay.clear()

@@ -72,8 +72,8 @@ export const estimateUsage = (
     const groups = await groupByShard(usageShards, byId.keys())
     const results = await Promise.allSettled(
       groups.map(async ({ shard, workspaceIds }) => {
-        const chosen = workspaceIds.map((id) => byId.get(id) as UsageRange)
-        const rows = await usageShards.run(shard, () => sumDays(db, isDistributed, chosen))
+        const shardRanges = workspaceIds.map((id) => byId.get(id) as UsageRange)
+        const rows = await usageShards.run(shard, () => sumDays(db, isDistributed, shardRanges))
         for (const id of workspaceIds) sums.set(id, { bytes: 0, requests: 0 })
         for (const { id, bytes, requests } of rows) sums.set(id, { bytes, requests })
       }),

@@ -515,7 +515,7 @@ const calls: [module: object, calls: Calls][] = [
         await keys.listKeys(db, ws, { ...page, after: 'k1', withRevoked: false })
       },
       listKeyLabels: (db) => keys.listKeyLabels(db, ws, ['k1', 'k2']),
-      listActiveOfLineages: (db) => keys.listActiveOfLineages(db, ws, ['k1', 'k2']),
+      listActiveOfLineages: (db) => keys.listActiveByLineage(db, ws, ['k1', 'k2']),
       countActiveKeys: (db) => keys.countActiveKeys(db, ws, 10),
       revokeKey: (db) => keys.revokeKey(db, { workspaceId: ws, id: 'k1' }, NOW),
       lockKey: async (db) => {
@@ -559,7 +559,7 @@ const calls: [module: object, calls: Calls][] = [
       lockSessionShared: (db) => edgeSessions.lockSessionShared(db, 'e1', 's'),
       replaceSession: (db) => edgeSessions.replaceSession(db, 'e1', 's', 1_000),
       updateSession: (db) => edgeSessions.updateSession(db, 'e1', sessionReport, 1_000),
-      lockSessionsOfName: (db) => edgeSessions.lockSessionsOfName(db, ws, 'n12'),
+      lockSessionsOfName: (db) => edgeSessions.lockSessionsByName(db, ws, 'n12'),
       endSession: (db) => edgeSessions.endSession(db, 'e1'),
       lockExpiredSessions: (db) => edgeSessions.lockExpiredSessions(db, ['e1', 'e2']),
     },
@@ -583,7 +583,7 @@ const calls: [module: object, calls: Calls][] = [
     {
       lockInstructed: (db) => instructions.lockInstructed(db, 'e11', 10),
       setInstructed: (db) => instructions.setInstructed(db, 'e1', ['t1'], 1),
-      instructOfName: (db) => instructions.instructOfName(db, ws, 'n12'),
+      instructOfName: (db) => instructions.instructByName(db, ws, 'n12'),
       requestClose: (db) => instructions.requestClose(db, ws, 't12', { at: NOW, by: 'x' }),
       markMoved: (db) => instructions.markMoved(db, openTunnel, NOW),
     },
@@ -690,7 +690,7 @@ const calls: [module: object, calls: Calls][] = [
       findDetail: (db) => notices.findDetail(db, 'd7'),
       listSilent: (db) => notices.listSilent(db, ws, 10),
       listRejected: (db) => notices.listRejected(db, ws, 100, 10),
-      listKeysOfDigest: (db) => notices.listKeysOfDigest(db, 'd7', 10),
+      listKeysOfDigest: (db) => notices.listDigestKeys(db, 'd7', 10),
       findRecipient: (db) => notices.findRecipient(db, noticeMail),
     },
   ],
@@ -903,7 +903,7 @@ for (const engine of engines) {
       return /api_keys_\w+/.exec(JSON.stringify(plan))?.[0]
     }
     const unrevoked = { ...page, withRevoked: false }
-    assert.equal(await indexOf(keys.listActiveOfLineages(store.db, 'w', ['k1'])), 'api_keys_lineages')
+    assert.equal(await indexOf(keys.listActiveByLineage(store.db, 'w', ['k1'])), 'api_keys_lineages')
     assert.equal(await indexOf(keys.listKeys(store.db, 'w', unrevoked)), 'api_keys_active')
     assert.equal(
       await indexOf(keys.listKeys(store.db, 'w', { ...unrevoked, after: 'k4' })),

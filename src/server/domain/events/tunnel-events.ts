@@ -61,10 +61,10 @@ async function limit(tx: Tx, recorded: readonly TunnelEvent[]): Promise<Workspac
   )
   return [...groups].flatMap(([key, group]): WorkspaceEvent[] => {
     const { events = 0, hour = 0 } = excess.get(key) ?? {}
-    const left = EVENTS_PER_HOUR_MAX - (events - group.length)
-    if (group.length <= left) return group
+    const remaining = EVENTS_PER_HOUR_MAX - (events - group.length)
+    if (group.length <= remaining) return group
     const [first] = group
-    if (left < 0 || !first) return []
+    if (remaining < 0 || !first) return []
     const { workspaceId, data } = first
     const until = toIso(hour + HOUR_MS)
     const limited = {
@@ -72,7 +72,7 @@ async function limit(tx: Tx, recorded: readonly TunnelEvent[]): Promise<Workspac
       type: 'tunnel.limited' as const,
       data: { edgeId: data.tunnel.edgeId, until },
     }
-    return [...group.slice(0, left), limited]
+    return [...group.slice(0, remaining), limited]
   })
 }
 

@@ -1,7 +1,7 @@
 // The list of API keys in the dashboard. Active keys of one lineage are listed together: below the newest
 // those that it replaces.
 import type { KeyState } from '../../../lib/credentials/key-state.ts'
-import { type KeyRow, listActiveOfLineages, listKeyLabels, listKeys } from '../../store/keys/rows.ts'
+import { type KeyRow, listActiveByLineage, listKeyLabels, listKeys } from '../../store/keys/rows.ts'
 import { rowState } from '../../store/keys/state.ts'
 import type { Context } from '../context.ts'
 import { filteredPage } from '../pagination.ts'
@@ -82,7 +82,7 @@ class ActiveLineages {
     if (unknown.length === 0) return
     for (const id of unknown) this.#keys.set(id, [])
     const { store, workspaceId } = this.#ctx
-    for (const key of await listActiveOfLineages(store.db, workspaceId, unknown))
+    for (const key of await listActiveByLineage(store.db, workspaceId, unknown))
       this.#keys.get(key.lineage_id as string)?.push(key)
   }
 

@@ -5,7 +5,7 @@ import { type Overlap, overlapHours } from '../../../lib/credentials/rotation.ts
 import { DAY_MS, HOUR_MS, SECOND_MS } from '../../../lib/time.ts'
 import { awaitPropagation, type KeyChange, publishChange } from '../../directory/propagation.ts'
 import type { Db, Tx } from '../../store/engine/store.ts'
-import { type KeyRow, listActiveOfLineages, lockKeyRow, updateKey } from '../../store/keys/rows.ts'
+import { type KeyRow, listActiveByLineage, lockKeyRow, updateKey } from '../../store/keys/rows.ts'
 import { rowState } from '../../store/keys/state.ts'
 import { reauthorize } from '../actors.ts'
 import { changesBetween } from '../audit/changes.ts'
@@ -60,7 +60,7 @@ const lineageId = ({ lineage_id, id }: KeyRow) => lineage_id ?? id
 
 /** Only the newest active key of a lineage can be rotated, so that no second successor is forgotten. */
 async function requireMayRotate(db: Tx, old: KeyRow, overlap: Overlap): Promise<void> {
-  const active = await listActiveOfLineages(db, old.workspace_id, [lineageId(old)])
+  const active = await listActiveByLineage(db, old.workspace_id, [lineageId(old)])
   const [newest] = active
   if (newest && newest.id !== old.id)
     throw new Fault('conflict', {
@@ -79,7 +79,7 @@ async function requireMayRotate(db: Tx, old: KeyRow, overlap: Overlap): Promise<
 /** The newest active key that replaces it, directly or indirectly. */
 export async function findSuccessor(db: Db, key: KeyRow): Promise<KeyRow | undefined> {
   if (key.lineage_id === null) return undefined
-  const [newest] = await listActiveOfLineages(db, key.workspace_id, [key.lineage_id])
+  const [newest] = await listActiveByLineage(db, key.workspace_id, [key.lineage_id])
   return newest && newest.generation > key.generation ? newest : undefined
 }
 

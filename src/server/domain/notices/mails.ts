@@ -8,7 +8,7 @@ import type { OperatorAlertRow } from '../../store/notices/alerts.ts'
 import {
   findDetail,
   findRecipient,
-  listKeysOfDigest,
+  listDigestKeys,
   type NoticeMailRow,
 } from '../../store/notices/key-notices.ts'
 import {
@@ -158,7 +158,7 @@ async function composeNotice(
   if (!recipient) return undefined
   const detail = await findDetail(db, mail.digest_id)
   if (detail !== undefined) return alertEmail(mail, recipient, JSON.parse(detail), address)
-  const keys = await listKeysOfDigest(db, mail.digest_id, KEYS_LISTED_MAX + 1)
+  const keys = await listDigestKeys(db, mail.digest_id, KEYS_LISTED_MAX + 1)
   if (keys.length === 0) return undefined
   const lines = keys.slice(0, KEYS_LISTED_MAX).map(({ label, lastFour, expiresAt }) => {
     const name = [withoutLinks(label), `adit_…${lastFour}`].filter(Boolean).join(', ')

@@ -16,7 +16,7 @@ const TOLERANCE = 1e-9
 const NEAR = NEAR_PERCENT / 100
 
 /** What is cached of a workspace. */
-interface Watched {
+interface WatchedWorkspace {
   /** Undefined: no quota of bytes or requests. */
   quotas: Quotas | undefined
   level: string | null
@@ -40,33 +40,33 @@ export function createUsageEstimator(
   { store, clock, limits }: Services,
   follower: Pick<ChangeFollower, 'subscribe'>,
 ) {
-  const watched = createLruCache<Watched>(WORKSPACES_MAX)
+  const workspaces = createLruCache<WatchedWorkspace>(WORKSPACES_MAX)
   /** Workspaces whose quotas are being read, and have not changed since the read began. */
   let loading = new Set<string>()
   /** The thresholds by the last estimate of those that have changed. */
-  const estimated = new Map<string, { entry: Watched; thresholds: string }>()
+  const newThresholds = new Map<string, { entry: WatchedWorkspace; thresholds: string }>()
 
   const { unsubscribe } = follower.subscribe({
     onChange({ kind, subjectId }) {
       if (kind !== 'workspace-quota') return
-      watched.delete(subjectId)
+      workspaces.delete(subjectId)
       loading.delete(subjectId)
     },
     onReset() {
-      watched.clear()
+      workspaces.clear()
       loading.clear()
     },
   })
 
   /** Returns those whose quotas have changed during the read. */
   async function loadQuotas(ids: readonly string[]): Promise<string[]> {
-    const uncached = ids.filter((id) => watched.get(id) === undefined)
+    const uncached = ids.filter((id) => workspaces.get(id) === undefined)
     if (uncached.length === 0) return []
     loading = new Set(uncached)
     for (const row of await listQuotas(store.db, uncached)) {
       if (!loading.has(row.id)) continue
       const quotas = effectiveQuotas(limits.quotas, row)
-      watched.set(row.id, {
+      workspaces.set(row.id, {
         quotas: hasUsageQuota(quotas) ? quotas : undefined,
         level: row.usage_level,
         levelUntil: row.usage_level_until,
@@ -80,24 +80,24 @@ export function createUsageEstimator(
     const { from, until } = monthRange(now)
     const day = startOfDay(now)
     const readAt = performance.now()
-    const read = (chosen: readonly string[], from: number, until: number) =>
+    const read = (workspaceIds: readonly string[], from: number, until: number) =>
       estimateUsage(
         store,
-        chosen.map((workspaceId) => ({ workspaceId, from, until })),
+        workspaceIds.map((workspaceId) => ({ workspaceId, from, until })),
         onFailure,
       )
     const stale = ids.filter((id) => {
-      const base = watched.get(id)?.base
+      const base = workspaces.get(id)?.base
       return base?.day !== day || readAt - base.readAt > BASE_TTL_MS
     })
     const bases = stale.length > 0 ? await read(stale, from, day) : []
     for (const [id, sums] of bases) {
-      const entry = watched.get(id)
+      const entry = workspaces.get(id)
       if (entry) entry.base = { ...sums, day, readAt }
     }
     const usage = new Map<string, ApproximateUsage>()
     for (const [id, { bytes, requests }] of await read(ids, day, until)) {
-      const base = watched.get(id)?.base
+      const base = workspaces.get(id)?.base
       if (base) usage.set(id, { bytes: base.bytes + bytes, requests: base.requests + requests })
     }
     return usage
@@ -106,35 +106,37 @@ export function createUsageEstimator(
   return {
     async estimate(ids: readonly string[]): Promise<Estimates> {
       const missing = await loadQuotas(ids)
-      const limited = ids.filter((id) => watched.get(id)?.quotas !== undefined || watched.get(id)?.level)
+      const limited = ids.filter(
+        (id) => workspaces.get(id)?.quotas !== undefined || workspaces.get(id)?.level,
+      )
       const estimates: Estimates = { changed: [], missing }
-      estimated.clear()
+      newThresholds.clear()
       if (limited.length === 0) return estimates
       const now = clock()
       const usage = await sumMonth(limited, now, (error) => {
         estimates.failure = error
       })
       for (const id of limited) {
-        const [entry, sums] = [watched.get(id), usage.get(id)]
+        const [entry, sums] = [workspaces.get(id), usage.get(id)]
         if (!entry || !sums) {
           missing.push(id)
           continue
         }
         const { isChanged, thresholds } = detectChange(entry, sums, monthRange(now).until)
         if (!isChanged) continue
-        estimated.set(id, { entry, thresholds })
+        newThresholds.set(id, { entry, thresholds })
         estimates.changed.push(id)
       }
       return estimates
     },
     /** The level of a workspace that has changed was computed, and alerts about it were created. */
     confirm(id: string): void {
-      const found = estimated.get(id)
+      const found = newThresholds.get(id)
       if (found) found.entry.thresholds = found.thresholds
     },
     /** The next estimate reads the whole month of the workspace. */
     invalidate(id: string): void {
-      delete watched.get(id)?.base
+      delete workspaces.get(id)?.base
     },
     stop: unsubscribe,
   }
@@ -147,7 +149,7 @@ const NONE_CROSSED = nameThresholds([0, 0]).join()
 
 /** Whether the level has to be computed exactly, or there may be an alert about one of the quotas. */
 function detectChange(
-  { quotas, level, levelUntil, ...last }: Watched,
+  { quotas, level, levelUntil, ...last }: WatchedWorkspace,
   usage: ApproximateUsage,
   until: number,
 ) {

@@ -51,9 +51,9 @@ export function startQuotaWatch(services: Services, options: QuotaWatchOptions):
     if (isStopped || timer || running || pendingIds.size === 0) return
     timer = setTimeout(() => {
       timer = undefined
-      const checked = pendingIds
+      const batch = pendingIds
       pendingIds = new Set()
-      let unchecked: readonly string[] = [...checked]
+      let unchecked: readonly string[] = [...batch]
       const check = run(unchecked, (ids) => {
         unchecked = ids
       })
@@ -68,26 +68,26 @@ export function startQuotaWatch(services: Services, options: QuotaWatchOptions):
   async function run(ids: readonly string[], onUnchecked: (ids: readonly string[]) => void): Promise<void> {
     const estimates = await estimator.estimate(ids)
     let { failure } = estimates
-    const failed = await updateLevels(estimates.changed, (error) => {
+    const failedIds = await updateLevels(estimates.changed, (error) => {
       failure = error
     })
-    onUnchecked([...estimates.missing, ...failed])
+    onUnchecked([...estimates.missing, ...failedIds])
     if (failure !== undefined) throw failure
   }
 
   /** Returns those that failed: one workspace must not block others. */
   async function updateLevels(ids: readonly string[], onError: (error: unknown) => void): Promise<string[]> {
-    const failed: string[] = []
+    const failedIds: string[] = []
     for (const id of ids) {
       try {
         await updateLevel(services, id)
         estimator.confirm(id)
       } catch (error) {
         onError(error)
-        failed.push(id)
+        failedIds.push(id)
       }
     }
-    return failed
+    return failedIds
   }
 
   /** The last workspace of the previous check. */

@@ -183,7 +183,7 @@ async function findOthers(
   const { moved = [], rest = [] } = Object.groupBy(found, ({ resume_hash }) =>
     resume_hash !== null && resumes.has(resume_hash) ? 'moved' : 'rest',
   )
-  const live = await deleteOfExpired(
+  const live = await deleteExpiredEdgeTunnels(
     tx,
     services,
     rest.filter(({ edge_id, close_reason }) => edge_id !== edgeId && close_reason !== 'ended'),
@@ -195,7 +195,7 @@ async function findOthers(
  * An edge whose lease has expired loses the name. Its session is locked first, so that it cannot renew the
  * lease at the same time. Returns the tunnels of the other edges.
  */
-async function deleteOfExpired(
+async function deleteExpiredEdgeTunnels(
   tx: Tx,
   services: Services,
   tunnels: readonly OtherTunnel[],

@@ -32,12 +32,12 @@ export async function createEdge(services: Services, actor: Actor, name: string)
   await services.store.transaction(async (db) => {
     // Names of revoked edges are free again, so there is no unique index that would reject a duplicate.
     await lockHead(db)
-    const taken = (await listEdges(db)).find((edge) => edge.name === name && edge.revoked_at === null)
-    if (taken)
+    const existing = (await listEdges(db)).find((edge) => edge.name === name && edge.revoked_at === null)
+    if (existing)
       throw new Fault('conflict', {
         message:
           `An edge named "${name}" already exists. Choose another name, ` +
-          `or revoke it first with \`adit admin edge revoke ${taken.id}\`.`,
+          `or revoke it first with \`adit admin edge revoke ${existing.id}\`.`,
       })
     await insertEdge(db, { id, name, hash: hashSecret(token), created_at: now, revoked_at: null })
     await writeAudit(db, services, { workspaceId: null, actor, action: 'edge.created', target: { id, name } })

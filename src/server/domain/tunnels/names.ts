@@ -12,8 +12,8 @@ import { hashPassword } from '../../../lib/credentials/password-hash.ts'
 import { parseNetwork } from '../../../lib/net/ip-network.ts'
 import { announce, publishChange } from '../../directory/propagation.ts'
 import type { Tx } from '../../store/engine/store.ts'
-import { lockSessionsOfName } from '../../store/tunnels/edge-sessions.ts'
-import { instructOfName } from '../../store/tunnels/instructions.ts'
+import { lockSessionsByName } from '../../store/tunnels/edge-sessions.ts'
+import { instructByName } from '../../store/tunnels/instructions.ts'
 import { listOpenNames } from '../../store/tunnels/lists.ts'
 import {
   countReserved,
@@ -122,7 +122,7 @@ export async function setAccess(
     // Nothing to remove: without rules, the name need not be reserved.
     if (!rules && stored && !before) return { row: stored, changes: [] }
     await makeRoom(db, ctx, stored)
-    await lockSessionsOfName(db, ctx.workspaceId, name)
+    await lockSessionsByName(db, ctx.workspaceId, name)
     const row = await reserveName(db, {
       ...nameId(ctx, name),
       now: ctx.clock(),
@@ -130,7 +130,7 @@ export async function setAccess(
     })
     await audit(db, ctx, 'name.rules-changed', name, rulesChanged(before, rules, password !== undefined))
     const changes = []
-    for (const edgeId of await instructOfName(db, ctx.workspaceId, name))
+    for (const edgeId of await instructByName(db, ctx.workspaceId, name))
       changes.push(await publishChange(db, ctx, { kind: 'tunnels', subjectId: edgeId }))
     return { row, changes }
   })

@@ -82,7 +82,7 @@ async function insertOpenPort(tx: Tx, candidate: PortCandidate, { first, last }:
   const { port } = candidate.parsed
   if (port === undefined) return NOT_REPORTED
   if (port < first || port > last) return portOutOfRange(port)
-  return (await insertPort(tx, port, candidate)) ? port : portOfAnother(port)
+  return (await insertPort(tx, port, candidate)) ? port : portTaken(port)
 }
 
 /** Distinct ports. A partial Fisher-Yates shuffle, so that nobody can predict a port. */
@@ -130,7 +130,7 @@ const portOutOfRange = (port: number) =>
   )
 
 /** Does not say whose: that may be another workspace. */
-const portOfAnother = (port: number) =>
+const portTaken = (port: number) =>
   reject(
     'no_port',
     `The tunnel is open at port ${port}, which belongs to another name. Start the tunnel client again to ` +

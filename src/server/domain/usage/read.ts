@@ -5,7 +5,7 @@ import { USAGE_DAYS } from '../../../contract/limits.ts'
 import { runOnShard } from '../../store/engine/postgres/usage-shards.ts'
 import { type DayUsage, readUsage as readStored } from '../../store/usage/read.ts'
 import type { Context } from '../context.ts'
-import { isoOfDay, lastDays } from '../date-range.ts'
+import { dayToIso, lastDays } from '../date-range.ts'
 import { isoOrNull } from '../timestamps.ts'
 
 const noUsage: Omit<DayUsage, 'day'> = { requests: 0n, bytesIn: 0n, bytesOut: 0n, events: 0n, peakTunnels: 0 }
@@ -27,7 +27,7 @@ export async function readUsage(ctx: Context, days: number = USAGE_DAYS.default)
     total.peakTunnels = Math.max(total.peakTunnels, peakTunnels)
     const bytes = bytesIn + bytesOut
     return {
-      day: isoOfDay(day),
+      day: dayToIso(day),
       requests,
       bytesIn,
       bytesOut,

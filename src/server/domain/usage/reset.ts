@@ -53,8 +53,8 @@ export async function resetUsage(
   const removed = await services.store.transaction(async (db) => {
     const removed = await resetDay({ db, isDistributed }, { workspaceId, day }, edge)
     if (!removed) throw noUsage(date, edge)
-    const named = edge === undefined ? undefined : (await listEdges(db)).find(({ id }) => id === edge)
-    const name = edge === undefined ? date : `${date} of edge ${named?.name ?? edge}`
+    const edgeRow = edge === undefined ? undefined : (await listEdges(db)).find(({ id }) => id === edge)
+    const name = edge === undefined ? date : `${date} of edge ${edgeRow?.name ?? edge}`
     await writeAudit(db, services, {
       workspaceId,
       actor,

@@ -62,7 +62,7 @@ export const listKeyLabels = (db: Db, workspaceId: string, ids: readonly string[
     .execute()
 
 /** The active keys of the lineages, newest first. A rotation limits how many a lineage has. */
-export const listActiveOfLineages = (
+export const listActiveByLineage = (
   db: Db,
   workspaceId: string,
   lineageIds: readonly string[],

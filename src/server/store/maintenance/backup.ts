@@ -122,7 +122,7 @@ async function copy(source: DatabaseSync, file: string, options: BackupOptions):
   }
 }
 
-async function copyPages(source: DatabaseSync, draft: string, written: number, options: BackupOptions) {
+async function copyPages(source: DatabaseSync, draft: string, descriptor: number, options: BackupOptions) {
   try {
     await backup(source, draft, {
       rate: PAGES_PER_STEP,
@@ -130,13 +130,13 @@ async function copyPages(source: DatabaseSync, draft: string, written: number, o
         // Throwing here aborts the copy.
         options.signal.throwIfAborted()
         // Sync in steps: one large sync at the end would delay the commits of a running server.
-        fdatasyncSync(written)
+        fdatasyncSync(descriptor)
         options.onProgress(Math.floor((100 * (totalPages - remainingPages)) / totalPages))
       },
     })
   } finally {
     // Not earlier: closing the file drops the POSIX locks that SQLite holds on it in this process.
-    closeSync(written)
+    closeSync(descriptor)
   }
 }
 

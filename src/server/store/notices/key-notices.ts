@@ -142,7 +142,7 @@ export const listNoticedKeys = (db: Db, workspaceId: string, limit: number) =>
     .execute()
 
 /** The same of a digest. */
-export const listKeysOfDigest = (db: Db, digestId: string, limit: number) =>
+export const listDigestKeys = (db: Db, digestId: string, limit: number) =>
   selectNoticedKeys(db)
     .where('notices.digest_id', '=', digestId)
     .orderBy('expiresAt')

@@ -167,7 +167,7 @@ export async function endSession(tx: Tx, edgeId: string): Promise<void> {
  * Locks the sessions of the edges with open tunnels of this name, so that their syncs, which lock tunnels
  * several times, cannot deadlock with a transaction that locks all tunnels of the name.
  */
-export async function lockSessionsOfName(tx: Tx, workspaceId: string, name: string): Promise<void> {
+export async function lockSessionsByName(tx: Tx, workspaceId: string, name: string): Promise<void> {
   const sessions = tx
     .selectFrom('edge_sessions')
     .select('edge_id')

@@ -57,7 +57,7 @@ export async function setInstructed(
 /**
  * The rules of the name have changed. Returns the edges of its open tunnels, whose next sync will have them.
  */
-export async function instructOfName(tx: Tx, workspaceId: string, name: string): Promise<string[]> {
+export async function instructByName(tx: Tx, workspaceId: string, name: string): Promise<string[]> {
   const open = tx
     .selectFrom('open_tunnels')
     .select(['edge_id', 'id'])

@@ -75,8 +75,8 @@ export async function commitReports(
     try {
       return await store.transaction(async (db) => {
         const cache = checksDays ? undefined : store.counterCache
-        const left = cache?.merge(reports, uncheckedMaximum(edgeMax)) ?? reports
-        return mergeInTransaction({ db, isDistributed }, left, {
+        const uncachedReports = cache?.merge(reports, uncheckedMaximum(edgeMax)) ?? reports
+        return mergeInTransaction({ db, isDistributed }, uncachedReports, {
           edgeMax,
           checksDays,
           insertsDirectly: store.engine === 'sqlite',

@@ -111,11 +111,11 @@ export async function resetDay(tx: UsageTx, day: Day, edgeId?: string): Promise<
   if (!sums) return undefined
   await deleteCounters(tx, counters)
   await deleteHours(tx, hours)
-  const left = subtractHours(totals, hours)
-  await writeHours(tx, left.filter(isOpen))
+  const remainingHours = subtractHours(totals, hours)
+  await writeHours(tx, remainingHours.filter(isOpen))
   await deleteHours(
     tx,
-    left.filter((hour) => !isOpen(hour)),
+    remainingHours.filter((hour) => !isOpen(hour)),
   )
   const minutes = countMinutes(hours)
   const rest = await readRest(db, day)

@@ -77,12 +77,12 @@ function connect(path: string, busyTimeoutMs: number): DatabaseSync {
   }
 }
 
-function setAndAssert(database: DatabaseSync, pragma: string, wanted: string | number): void {
-  database.exec(`pragma ${pragma} = ${wanted}`)
-  const [got] = Object.values(database.prepare(`pragma ${pragma}`).get() ?? {})
-  if (got !== wanted)
+function setAndAssert(database: DatabaseSync, pragma: string, expected: string | number): void {
+  database.exec(`pragma ${pragma} = ${expected}`)
+  const [actual] = Object.values(database.prepare(`pragma ${pragma}`).get() ?? {})
+  if (actual !== expected)
     throw new Error(
-      `SQLite did not apply ${pragma} = ${wanted} (it is ${got}). ` +
+      `SQLite did not apply ${pragma} = ${expected} (it is ${actual}). ` +
         'The database must be a file on a local disk.',
     )
 }
