@@ -515,7 +515,7 @@ const calls: [module: object, calls: Calls][] = [
         await keys.listKeys(db, ws, { ...page, after: 'k1', withRevoked: false })
       },
       listKeyLabels: (db) => keys.listKeyLabels(db, ws, ['k1', 'k2']),
-      listActiveOfLineages: (db) => keys.listActiveByLineage(db, ws, ['k1', 'k2']),
+      listActiveByLineage: (db) => keys.listActiveByLineage(db, ws, ['k1', 'k2']),
       countActiveKeys: (db) => keys.countActiveKeys(db, ws, 10),
       revokeKey: (db) => keys.revokeKey(db, { workspaceId: ws, id: 'k1' }, NOW),
       lockKey: async (db) => {
@@ -559,7 +559,7 @@ const calls: [module: object, calls: Calls][] = [
       lockSessionShared: (db) => edgeSessions.lockSessionShared(db, 'e1', 's'),
       replaceSession: (db) => edgeSessions.replaceSession(db, 'e1', 's', 1_000),
       updateSession: (db) => edgeSessions.updateSession(db, 'e1', sessionReport, 1_000),
-      lockSessionsOfName: (db) => edgeSessions.lockSessionsByName(db, ws, 'n12'),
+      lockSessionsByName: (db) => edgeSessions.lockSessionsByName(db, ws, 'n12'),
       endSession: (db) => edgeSessions.endSession(db, 'e1'),
       lockExpiredSessions: (db) => edgeSessions.lockExpiredSessions(db, ['e1', 'e2']),
     },
@@ -583,7 +583,7 @@ const calls: [module: object, calls: Calls][] = [
     {
       lockInstructed: (db) => instructions.lockInstructed(db, 'e11', 10),
       setInstructed: (db) => instructions.setInstructed(db, 'e1', ['t1'], 1),
-      instructOfName: (db) => instructions.instructByName(db, ws, 'n12'),
+      instructByName: (db) => instructions.instructByName(db, ws, 'n12'),
       requestClose: (db) => instructions.requestClose(db, ws, 't12', { at: NOW, by: 'x' }),
       markMoved: (db) => instructions.markMoved(db, openTunnel, NOW),
     },
@@ -690,7 +690,7 @@ const calls: [module: object, calls: Calls][] = [
       findDetail: (db) => notices.findDetail(db, 'd7'),
       listSilent: (db) => notices.listSilent(db, ws, 10),
       listRejected: (db) => notices.listRejected(db, ws, 100, 10),
-      listKeysOfDigest: (db) => notices.listDigestKeys(db, 'd7', 10),
+      listDigestKeys: (db) => notices.listDigestKeys(db, 'd7', 10),
       findRecipient: (db) => notices.findRecipient(db, noticeMail),
     },
   ],
@@ -839,7 +839,7 @@ const names = (module: object) =>
  * Exported functions without a query; `renewSession` has the one of `renewLockedSession`, and `useStore`
  * calls `claimDue`.
  */
-const PURE = ['claimDue', 'follows', 'isSamePosition', 'keyOf', 'renewSession', 'selectDeliveries']
+const PURE = ['claimDue', 'follows', 'isSamePosition', 'nameKey', 'renewSession', 'selectDeliveries']
 
 test('every function of these modules is called by the test below', () => {
   for (const [module, called] of calls)

@@ -4,7 +4,7 @@
 import {
   type AuditAction,
   isRepeatable,
-  targetKindOf,
+  targetKind,
   visibleActions,
 } from '../../../contract/audit-actions.ts'
 import { MINUTE_MS } from '../../../lib/time.ts'
@@ -22,7 +22,7 @@ import type { Tx } from '../../store/engine/store.ts'
 import type { Actor, Context, Services } from '../context.ts'
 import { firstIdSince } from '../ids.ts'
 import { filteredPage } from '../pagination.ts'
-import { toIso, parseTimestamp } from '../timestamps.ts'
+import { parseTimestamp, toIso } from '../timestamps.ts'
 import { type Changes, mergeChanges, parseChanges, serializeChanges, withoutAddresses } from './changes.ts'
 
 /** Sign-in method, reason of a failure, or circumstance. Never contains user input. */

@@ -12,7 +12,7 @@ type Columns = Readonly<Record<string, 'text' | 'bigint'>>
 
 /** On SQLite. Always the same number of rows, so that few different statements are prepared and cached. */
 const SQLITE_BATCH_ROWS = 100
-/** PostgreSQL allows no more parameters in a statement. */
+/** A statement on PostgreSQL has at most this many. */
 const PARAMETERS_MAX = 65_535
 /** Joins values: neither a number nor an encoded hour contains it. */
 const SEPARATOR = ','

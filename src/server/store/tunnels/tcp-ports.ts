@@ -9,7 +9,7 @@ import { type NameId, nameColumns, nameKey } from './names.ts'
 
 type PortRow = Selectable<Tables['tcp_ports']>
 
-/** The ports of these names, by `keyOf`. Locks them, and sets the time of their last use. */
+/** The ports of these names, by `nameKey`. Locks them, and sets the time of their last use. */
 export async function usePorts(tx: Tx, names: readonly NameId[]): Promise<Map<string, number>> {
   const input = names.map(({ workspace_id, name }) => [workspace_id, name])
   const isInInput = '(workspace_id, name) in (select workspace_id, name from input)'
