@@ -2,7 +2,7 @@
 import type { TObject, TSchema } from 'typebox'
 import { type EventType, eventBody, events, eventTypes } from './events.ts'
 import { type FaultCode, faults } from './faults.ts'
-import { type Access, FORM_TYPE, faultsOf, type Operation } from './operation.ts'
+import { type Access, FORM_TYPE, listFaults, type Operation } from './operation.ts'
 
 type Json = { [member: string]: unknown }
 
@@ -131,7 +131,7 @@ export function describe({ prefix, operations, document: api }: DescribedApi, ba
           ...(cacheable && { ETag: header('ETag') }),
           ...(response.paged && { Link: header('Link') }),
           ...(operation.access === 'key' && limits()),
-          ...(response.asHeaders && headersOf(response.schema)),
+          ...(response.asHeaders && responseHeaders(response.schema)),
         },
         ...(response.stream && { content: streamContent(response.example) }),
         ...(response.file && {
@@ -143,7 +143,7 @@ export function describe({ prefix, operations, document: api }: DescribedApi, ba
       },
       ...(cacheable && { 304: { $ref: '#/components/responses/not_modified' } }),
     }
-    for (const code of faultsOf(operation)) {
+    for (const code of listFaults(operation)) {
       usedFaults.add(code)
       responses[faults[code].status] = { $ref: `#/components/responses/${code}` }
     }
@@ -154,7 +154,7 @@ export function describe({ prefix, operations, document: api }: DescribedApi, ba
         operationId: operation.id,
         summary: operation.summary,
         description: operation.description,
-        tags: [groupOf(operation)],
+        tags: [operationGroup(operation)],
         ...(withoutCredential.has(operation.access) && { security: [] }),
         ...(allParameters.length > 0 && { parameters: allParameters }),
         ...(operation.body && {
@@ -262,7 +262,7 @@ const webhookRequest = (type: EventType, summary: string, content: Json): Json =
 const streamContent = (example: unknown) => ({ 'text/event-stream': { schema: { type: 'string' }, example } })
 
 /** Response headers of an operation whose result is sent as headers. */
-const headersOf = (schema: TSchema) =>
+const responseHeaders = (schema: TSchema) =>
   Object.fromEntries(
     Object.entries((schema as TObject).properties).map(([name, property]) => {
       const { description, pattern, maxLength } = property as Json
@@ -270,7 +270,7 @@ const headersOf = (schema: TSchema) =>
     }),
   )
 
-const groupOf = (operation: Operation) => operation.id.split('.')[0] as string
+const operationGroup = (operation: Operation) => operation.id.split('.')[0] as string
 
 /** `idempotency-key` → `Idempotency-Key`. */
 const headerName = (name: string) => name.replace(/(^|-)[a-z]/g, (start) => start.toUpperCase())

@@ -47,7 +47,7 @@ interface OperationDefinition {
   /** Maximum body size, if larger than the server's default. */
   readonly bodyBytesMax?: number
   readonly response: ResponseDefinition
-  /** Errors specific to this operation; see `faultsOf` for those that apply to all. */
+  /** Errors specific to this operation; see `listFaults` for those that apply to all. */
   readonly faults: readonly FaultCode[]
   /** The MCP tool that calls this operation. */
   readonly tool?: Tool
@@ -130,7 +130,7 @@ export const isLimitedWrite = ({ method, access, endsAccess }: Operation): boole
   method !== 'GET' && (access === 'user' || roles.some((role) => role === access)) && !endsAccess
 
 /** All errors of an operation: those of any request, of its access check, and its own. */
-export function faultsOf(operation: Operation): FaultCode[] {
+export function listFaults(operation: Operation): FaultCode[] {
   const anyRequest: FaultCode[] = ['invalid_request', 'internal']
   const byAccess: Record<Access, FaultCode[]> = {
     anyone: [],

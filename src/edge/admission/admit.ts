@@ -39,7 +39,10 @@ import type { TcpTunnels } from '../tcp/tunnels.ts'
 import type { Grant, NameClaims } from './name-claims.ts'
 import { isTunnelName, randomName } from './names.ts'
 
-/** Of a workspace. Each is a transaction of the control plane, and takes a place in `RecentNames`. */
+/**
+ * How often a workspace may open tunnels. Each opening is a transaction of the control plane, and takes a
+ * place in `RecentNames`.
+ */
 const OPENINGS = { burst: 1_000, refillMs: 100 }
 const WORKSPACES_MAX = 10_000
 

@@ -32,9 +32,9 @@ export function createClientAddresses({
   const onIgnoredProxy = once(options.onIgnoredProxy)
   const isTrusted = createNetworkMatcher(trustedProxies)
 
-  /** Of connections, because each carries many requests and a lookup is slow. */
+  /** Kept by connection, because each carries many requests and a lookup is slow. */
   const peers = new WeakMap<Socket, Peer>()
-  const peerOf = (socket: Socket): Peer => {
+  const findPeer = (socket: Socket): Peer => {
     const known = peers.get(socket)
     if (known) return known
     const address = normalizeAddress(socket.remoteAddress ?? '')
@@ -46,11 +46,11 @@ export function createClientAddresses({
 
   return {
     ofPeer(socket) {
-      const peer = peerOf(socket)
+      const peer = findPeer(socket)
       return peer.isTrusted ? undefined : peer.address
     },
     ofRequest({ headers, socket }) {
-      const peer = peerOf(socket)
+      const peer = findPeer(socket)
       const forwarded = headers['x-forwarded-for']
       if (peer.address === undefined || (forwarded === undefined && !peer.isTrusted)) return peer.address
       if (forwarded === undefined) {
@@ -61,10 +61,10 @@ export function createClientAddresses({
       return forwardedClient(peer.address, forwarded, isTrusted)
     },
     isOfProxy({ headers, socket }) {
-      return peerOf(socket).isTrusted && headers['x-forwarded-for'] === undefined
+      return findPeer(socket).isTrusted && headers['x-forwarded-for'] === undefined
     },
     forwardedFor({ headers, socket }) {
-      const { address, isTrusted } = peerOf(socket)
+      const { address, isTrusted } = findPeer(socket)
       if (address === undefined) return 'unknown'
       const forwarded = headers['x-forwarded-for']
       return forwarded !== undefined && isTrusted ? `${forwarded}, ${address}` : address

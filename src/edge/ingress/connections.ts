@@ -98,7 +98,7 @@ export class IngressConnection extends HttpConnection<Rejection> {
   declare protected readonly queue: WaitingRequest[]
   readonly #onRequest: IngressConnectionsOptions['onRequest']
   #releaseClientSlot: (() => void) | undefined
-  /** Of all connections, and the part of this one. */
+  /** Memory that waiting input of all connections takes, and the part of this one. */
   readonly #waiting: { memory: number }
   #waitingMemory = 0
 

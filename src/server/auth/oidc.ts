@@ -86,7 +86,7 @@ export function createOidcClient(settings: OidcSettings) {
       requireOwn(claims, settings.clientId, clock())
       requireAccessTokenHash(tokens.id_token as string, claims, tokens.access_token)
       const profile = await findProfile(provider, claims, tokens.access_token)
-      return { issuer, ...identityOf(claims, profile) }
+      return { issuer, ...toIdentity(claims, profile) }
     },
   }
 }
@@ -174,7 +174,7 @@ async function findProfile(
   return openid.fetchUserInfo(provider, accessToken, claims.sub).catch(rethrow)
 }
 
-function identityOf({ sub }: Claims, profile: Record<string, unknown>): Omit<VerifiedIdentity, 'issuer'> {
+function toIdentity({ sub }: Claims, profile: Record<string, unknown>): Omit<VerifiedIdentity, 'issuer'> {
   if (!SUBJECT.test(sub)) throw new OidcError('the ID token has no usable subject')
   const { email, email_verified, name } = profile
   // Validated before lowercasing: some non-ASCII characters lowercase to ASCII letters.

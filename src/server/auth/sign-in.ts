@@ -8,7 +8,7 @@ import {
   type SignIn,
   WRONG_CREDENTIALS,
 } from '../domain/accounts/sign-ins.ts'
-import { credentialsOf, findByEmail, passwordOf } from '../domain/accounts/users.ts'
+import { findByEmail, findCredentials, findPasswordHash } from '../domain/accounts/users.ts'
 import type { Services } from '../domain/context.ts'
 import { Fault } from '../domain/fault.ts'
 import {
@@ -143,7 +143,7 @@ export function createAuth({ services, secret, https, onProblem }: AuthSettings)
 
     async signIn(browser: Browser, given: string, password: string): Promise<SignedIn> {
       const email = given.toLowerCase()
-      const account = await credentialsOf(services, email)
+      const account = await findCredentials(services, email)
       const signedIn =
         (await isPassword(account?.passwordHash, password)) &&
         account &&
@@ -167,7 +167,7 @@ export function createAuth({ services, secret, https, onProblem }: AuthSettings)
 
     /** Returns the hash that the password was verified against. */
     async requirePassword(userId: string, password: string): Promise<string> {
-      const hash = await passwordOf(services, userId)
+      const hash = await findPasswordHash(services, userId)
       if (hash !== undefined && (await passwords.verify({ hash, password }))) return hash
       throw new Fault('forbidden', { message: 'Incorrect password.' })
     },

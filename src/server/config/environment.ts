@@ -38,7 +38,7 @@ export function profilesPath(environment: NodeJS.ProcessEnv = process.env): stri
   return join(XDG_CONFIG_HOME || join(HOME || homedir(), '.config'), 'adit', 'profiles.json')
 }
 
-/** Of an edge without a control plane, in the working directory. */
+/** What an edge without a control plane reads in its working directory. */
 export const TOKENS_FILE = 'tokens.json'
 
 /** The first descriptor after those of the standard streams and of the channel to the primary. */

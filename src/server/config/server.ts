@@ -234,7 +234,7 @@ const readLimits = (read: Read<typeof settings>) =>
     writesPerHour: read('ADIT_WRITES_PER_HOUR'),
     keysInMemory: read('ADIT_KEYS_IN_MEMORY'),
     usageLinkGbps: read('ADIT_USAGE_LINK_GBPS'),
-    /** Of workspaces that have none of their own; null: no limit. */
+    /** Apply to workspaces that have none of their own; null: no limit. */
     quotas: Object.freeze({
       bytes: read('ADIT_BYTES_PER_MONTH'),
       requests: read('ADIT_REQUESTS_PER_MONTH'),

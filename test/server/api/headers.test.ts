@@ -1,7 +1,7 @@
 // Headers of every response.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { traceIdOf } from '../../../src/server/http/server/trace-context.ts'
+import { readTraceId } from '../../../src/server/http/server/trace-context.ts'
 import { serve } from '../../support/api/server.ts'
 
 const engine = 'sqlite'
@@ -141,7 +141,7 @@ test('a trace id is taken from a valid traceparent only', () => {
     `00-${traceId}-${parent}-00`,
     `cc-${traceId}-${parent}-01-more`,
   ])
-    assert.equal(traceIdOf(valid), traceId, valid)
+    assert.equal(readTraceId(valid), traceId, valid)
   for (const invalid of [
     undefined,
     '',
@@ -155,5 +155,5 @@ test('a trace id is taken from a valid traceparent only', () => {
     `00-${traceId}"}-${parent}-01`,
     [`00-${traceId}-${parent}-01`],
   ])
-    assert.equal(traceIdOf(invalid), undefined, String(invalid))
+    assert.equal(readTraceId(invalid), undefined, String(invalid))
 })

@@ -92,7 +92,7 @@ test('an edge that is revoked while it connects gets no stream', async (t) => {
   const events = keyChanges(follower, {
     id: 'edge_1',
     isStillValid: async () => false,
-    workspaceOf: async () => ({ topic: 'acme' }),
+    describeWorkspace: async () => ({ topic: 'acme' }),
     after: undefined,
     closing,
   })

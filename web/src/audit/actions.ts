@@ -15,7 +15,7 @@ interface EntryText {
 
 interface Sentence {
   entry: Entry
-  /** Of the target. */
+  /** The name of the target. */
   name: string
   isSelf: boolean
   text: (verb: string, object?: string) => EntryText

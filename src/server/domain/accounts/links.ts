@@ -55,7 +55,7 @@ interface NewLink {
 }
 
 /** Only a link of a user has the id of its creator; a user may be called "operator root". */
-export const inviterOf = ({ created_by, creator_id }: LinkRow): Inviter =>
+export const describeInviter = ({ created_by, creator_id }: LinkRow): Inviter =>
   creator_id === null
     ? { kind: 'operator', name: created_by.replace(/^operator /, '') }
     : { kind: 'user', name: created_by }
@@ -88,7 +88,7 @@ export async function createLink(db: Tx, services: Services, input: NewLink): Pr
     email: row.email,
     role: row.role,
     secret,
-    invitedBy: inviterOf(row),
+    invitedBy: describeInviter(row),
     createdAt: toIso(now),
     expiresAt: toIso(row.expires_at),
   }
@@ -115,7 +115,7 @@ export async function readLink(services: Services, secret: string, currentUser: 
     email: row.email,
     workspace: workspace && { slug: workspace.slug, name: workspace.name },
     role: row.role,
-    step: stepOf(row, user, currentUser),
+    step: nextStep(row, user, currentUser),
     isNew: row.purpose === 'join' && !user,
   }
 }
@@ -123,7 +123,7 @@ export async function readLink(services: Services, secret: string, currentUser: 
 /**
  * Resets and new accounts choose a password; signed-in users accept; others with an account sign in first.
  */
-function stepOf(
+function nextStep(
   row: LinkRow,
   user: UserRow | undefined,
   currentUser: CurrentUser | undefined,
@@ -201,12 +201,12 @@ async function setPasswordByLink(
   // Ends sessions and challenges that were created with the old password.
   await deleteSessions(db, user.id)
   await deleteChallenges(db, user.id)
-  const actor = actorOf(user, ipAddress)
+  const actor = linkActor(user, ipAddress)
   await writeUserAudit(db, services, { actor, action: 'user.password-reset', user })
 }
 
 /** A user who is authenticated by a link, without a session. */
-const actorOf = ({ id, name }: UserRow, ipAddress: string): UserActor => ({
+const linkActor = ({ id, name }: UserRow, ipAddress: string): UserActor => ({
   kind: 'user',
   id,
   name,
@@ -247,7 +247,7 @@ async function addInvitedMember(
   if (row.role === 'owner') await endSetUpLinks(db, workspaceId, services.clock())
   await writeAudit(db, services, {
     workspaceId,
-    actor: actorOf(user, ipAddress),
+    actor: linkActor(user, ipAddress),
     action: 'user.joined',
     target: { id: user.id, name: user.name },
     changes: { role: [null, row.role] },

@@ -26,7 +26,7 @@ import { Fault } from '../fault.ts'
 import { toIso } from '../timestamps.ts'
 import { requireTwoFactor } from '../two-factor.ts'
 import { requireInvitationAllowed } from './link-limits.ts'
-import { type CreatedLink, createLink, inviterOf } from './links.ts'
+import { type CreatedLink, createLink, describeInviter } from './links.ts'
 
 /** Members plus open invitations of a workspace, because they are listed without pages. */
 const MEMBERS_MAX = 1_000
@@ -41,7 +41,7 @@ export async function requireMembership(services: Services, slug: string, userId
   return found
 }
 
-export const membershipsOf = (services: Services, userId: string) =>
+export const listUserMemberships = (services: Services, userId: string) =>
   listMemberships(services.store.db, userId)
 
 const order: Role[] = ['owner', 'admin', 'member']
@@ -64,7 +64,7 @@ export async function listMembersAndInvitations(ctx: MemberContext) {
               id: row.id,
               email: row.email,
               role: row.role as Role,
-              invitedBy: inviterOf(row),
+              invitedBy: describeInviter(row),
               createdAt: toIso(row.created_at),
               expiresAt: toIso(row.expires_at),
             },

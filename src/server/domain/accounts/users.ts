@@ -38,7 +38,7 @@ import { describeArchive, isRestorable } from '../workspaces/archive.ts'
 import { getBySlug } from '../workspaces/manage.ts'
 import { isResetAllowed } from './link-limits.ts'
 import { type CreatedLink, createLink } from './links.ts'
-import { membershipsOf } from './members.ts'
+import { listUserMemberships } from './members.ts'
 import { requireSamePassword } from './sign-ins.ts'
 
 const checkEmail: Checker<string> = checker(Email, 'email')
@@ -51,7 +51,7 @@ export async function findEnabledUser(services: Services, id: string): Promise<U
 
 export async function describeSelf(services: Services, user: UserRow) {
   const [memberships, withPassword] = await Promise.all([
-    membershipsOf(services, user.id),
+    listUserMemberships(services, user.id),
     hasPassword(services.store.db, user.id),
   ])
   return {
@@ -91,11 +91,11 @@ export const updateOwnAccount = <T>(
   })
 
 /** The password hash of a user; undefined if the user has none. */
-export const passwordOf = (services: Services, userId: string): Promise<string | undefined> =>
+export const findPasswordHash = (services: Services, userId: string): Promise<string | undefined> =>
   findPassword(services.store.db, userId)
 
 /** User id and password hash of an address; undefined if there are none. */
-export async function credentialsOf(services: Services, email: string) {
+export async function findCredentials(services: Services, email: string) {
   const { userId, passwordHash } = (await findPasswordByEmail(services.store.db, email.toLowerCase())) ?? {}
   return userId && passwordHash ? { userId, passwordHash } : undefined
 }

@@ -16,7 +16,7 @@ interface SubscribedEdge {
   id: string
   isStillValid: () => Promise<boolean>
   /** What names the workspace to edges that have verified one of its keys, and nothing to others. */
-  workspaceOf: (workspaceId: string) => Promise<Pick<WorkspaceView, 'topic' | 'quota'>>
+  describeWorkspace: (workspaceId: string) => Promise<Pick<WorkspaceView, 'topic' | 'quota'>>
   /** Its last event id, if it resumes. */
   after: Position | undefined
   /** Aborted to end the stream; if it was replaced, the edge gets the reason. */
@@ -54,11 +54,11 @@ export async function* keyChanges(follower: ChangeFollower, edge: SubscribedEdge
    * Edges are notified of keys, quotas, archived workspaces and their own tunnels. Any other change just
    * advances the position. No ids and slugs: this edge may never have seen the key or workspace.
    */
-  async function dataOf({ kind, subjectId, hash, expiresAt }: Change): Promise<string> {
+  async function renderData({ kind, subjectId, hash, expiresAt }: Change): Promise<string> {
     if (kind === 'workspace-archived' || kind === 'workspace-restored')
-      return dataEvent(kind, { topic: (await edge.workspaceOf(subjectId)).topic })
+      return dataEvent(kind, { topic: (await edge.describeWorkspace(subjectId)).topic })
     if (kind === 'workspace-quota') {
-      const { topic, quota } = await edge.workspaceOf(subjectId)
+      const { topic, quota } = await edge.describeWorkspace(subjectId)
       return quota ? dataEvent('quota-changed', { topic, quota }) : '\n'
     }
     if (kind === 'key') return dataEvent('revoked', { hash })
@@ -68,7 +68,7 @@ export async function* keyChanges(follower: ChangeFollower, edge: SubscribedEdge
     }
     return kind === 'tunnels' && subjectId === edge.id ? TUNNELS_CHANGED : '\n'
   }
-  const eventOf = async (change: Change) => `id: ${idOf(change)}\n${await dataOf(change)}`
+  const renderEvent = async (change: Change) => `id: ${toEventId(change)}\n${await renderData(change)}`
 
   try {
     closing.addEventListener('abort', end)
@@ -77,20 +77,20 @@ export async function* keyChanges(follower: ChangeFollower, edge: SubscribedEdge
     if (!(await edge.isStillValid())) return
     const missed = after === undefined ? undefined : await follower.backlog(after, position)
     if (missed) {
-      for (const change of missed) yield await eventOf(change)
+      for (const change of missed) yield await renderEvent(change)
     } else {
       if (after !== undefined) yield 'event: reset\ndata: {}\n\n'
       // A node that lags behind may still report such a key as valid. No id: they precede the position.
-      for (const change of await follower.latest(position)) yield await dataOf(change)
+      for (const change of await follower.latest(position)) yield await renderData(change)
     }
     // An id without data sets the position of the edge, and is not an event: the edge is up to date.
-    yield `id: ${idOf(position)}\n\n`
+    yield `id: ${toEventId(position)}\n\n`
 
     while (!ended) {
       const change = pending.shift()
       if (change) {
         if (change.kind === 'edge' && change.subjectId === edge.id) return
-        yield await eventOf(change)
+        yield await renderEvent(change)
         continue
       }
       const { promise, resolve } = Promise.withResolvers<void>()
@@ -108,7 +108,7 @@ export async function* keyChanges(follower: ChangeFollower, edge: SubscribedEdge
   }
 }
 
-const idOf = ({ sequence, checksum }: Position) => `${sequence}-${checksum}`
+const toEventId = ({ sequence, checksum }: Position) => `${sequence}-${checksum}`
 
 export function parseEventId(id: string): Position {
   const [sequence, checksum = ''] = id.split('-')

@@ -111,7 +111,7 @@ export function registerEdgeApi(
       streams.open(actor.id, (closing) =>
         keyChanges(follower, {
           id: actor.id,
-          workspaceOf: async (id) => describeWorkspace(await directory.getWorkspace(id)),
+          describeWorkspace: async (id) => describeWorkspace(await directory.getWorkspace(id)),
           isStillValid: async () => (await directory.verifyEdge(credential)).valid,
           after: after === undefined ? undefined : parseEventId(after),
           closing,

@@ -107,7 +107,7 @@ function restrictProxy(content: JsonObject, workspace: WorkspaceView): FrpRespon
     return rejected(`The name of the proxy must begin with "${slug}.". Set user = "${slug}" in frpc.toml.`)
   if (!HOST_PROXY_TYPES.includes(type as string))
     return rejected(`Unsupported proxy type. Use one with host names: ${HOST_PROXY_TYPES.join(', ')}.`)
-  const hosts = hostsOf(content, workspace)
+  const hosts = parseHosts(content, workspace)
   if (typeof hosts === 'string') return rejected(hosts)
   return {
     ...ALLOWED,
@@ -123,7 +123,7 @@ function restrictProxy(content: JsonObject, workspace: WorkspaceView): FrpRespon
 }
 
 /** The full host names of a proxy, or why it cannot have them. */
-function hostsOf(
+function parseHosts(
   { subdomain = '', custom_domains: customDomains }: JsonObject,
   { slug, tunnelBase }: WorkspaceView,
 ): string[] | string {

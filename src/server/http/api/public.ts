@@ -68,7 +68,7 @@ export function registerPublicApi(server: FastifyInstance, options: PublicOption
       }),
     'tokens.revoke': (ctx, { id }) => keys.revoke(ctx, id),
     'usage.read': (ctx, { days }) => readUsage(ctx, days),
-    // Of the running variant only.
+    // It describes the running variant only.
     'description.read': createOpenApiDocument(api, baseUrl),
   }
 

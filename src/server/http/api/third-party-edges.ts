@@ -52,7 +52,7 @@ export function registerThirdPartyEdges(
   const checkSshLogin: Checker<Type.Static<typeof SshLogin>> = checker(SshLogin, '/body')
   const waitForDatabase = createDatabaseWait({ isUpToDate: follower.isUpToDate, closing })
   /** The workspace of a valid key that the edge of the request has presented. */
-  const workspaceOf = async ({ caller }: FastifyRequest, id: string) =>
+  const describeVerified = async ({ caller }: FastifyRequest, id: string) =>
     describeWorkspace(await edgeWorkspaces.getVerified((caller as EdgeCaller).actor.id, id))
 
   /** Runs before the body is read, and again afterwards: the edge may have been revoked meanwhile. */
@@ -91,7 +91,7 @@ export function registerThirdPartyEdges(
         handleFrp(op, content, {
           clock,
           verifyKey: directory.verifyKey,
-          describeWorkspace: (id) => workspaceOf(request, id),
+          describeWorkspace: (id) => describeVerified(request, id),
         }),
       )
     },
@@ -107,7 +107,7 @@ export function registerThirdPartyEdges(
       checkSshLogin(request.body)
       const { password, user } = request.body as Type.Static<typeof SshLogin>
       const { workspaceId } = await authenticateKey(request, password)
-      const { slug, provisioned, quota } = await workspaceOf(request, workspaceId)
+      const { slug, provisioned, quota } = await describeVerified(request, workspaceId)
       if (!provisioned)
         throw new Fault('forbidden', { message: `The workspace "${slug}" is not provisioned yet.` })
       if (isQuotaReached(quota, clock())) throw new Fault('forbidden', { message: QUOTA_REACHED })

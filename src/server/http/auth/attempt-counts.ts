@@ -5,7 +5,7 @@ import { BoundedMap } from '../../../lib/bounded-map.ts'
 export const WINDOW_MS = 15 * 60 * 1000
 const DELAY_MIN_MS = 5_000
 const DELAY_MAX_MS = 60_000
-/** Of each kind. Beyond it, the name that was counted longest ago is evicted. */
+/** Each kind has so many. Beyond it, the name that was counted longest ago is evicted. */
 const NAMES_MAX = 100_000
 
 /** A flood of names of one kind does not affect the other kinds. */

@@ -19,7 +19,7 @@ export function createKnownBrowsers({ secret, https }: { secret: string; https: 
   const key = createHmac('sha256', secret).update('adit known browser').digest()
   const { set, read } = createCookie('known_browser', { https, maxAgeS: MAX_AGE_S })
 
-  const macOf = (nonce: string, { userId, passwordHash }: Account) =>
+  const computeMac = (nonce: string, { userId, passwordHash }: Account) =>
     createHmac('sha256', key)
       .update(JSON.stringify([nonce, userId, passwordHash]))
       .digest()
@@ -38,7 +38,7 @@ export function createKnownBrowsers({ secret, https }: { secret: string; https: 
     find(cookie: string, account: Account): string | undefined {
       const matches = (entry: string) => {
         const [nonce = '', mac = ''] = entry.split('.')
-        return timingSafeEqual(Buffer.from(mac, 'base64url'), macOf(nonce, account))
+        return timingSafeEqual(Buffer.from(mac, 'base64url'), computeMac(nonce, account))
       }
       return entriesIn(cookie).find(matches)?.split('.', 1)[0]
     },
@@ -46,7 +46,7 @@ export function createKnownBrowsers({ secret, https }: { secret: string; https: 
     /** The cookie to set: an entry for the account, and those that the browser has. */
     cookieFor(cookie: string, account: Account): string {
       const nonce = randomBytes(16).toString('base64url')
-      const entry = `${nonce}.${macOf(nonce, account).toString('base64url')}`
+      const entry = `${nonce}.${computeMac(nonce, account).toString('base64url')}`
       return set([entry, ...entriesIn(cookie)].slice(0, ACCOUNTS_MAX).join('~'))
     },
   }

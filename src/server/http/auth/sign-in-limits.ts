@@ -3,7 +3,7 @@
 import { ipPrefix } from '../../../lib/net/ip-address.ts'
 import type { Browser } from '../../auth/cookies.ts'
 import type { SignedIn } from '../../auth/sign-in.ts'
-import { credentialsOf, passwordOf } from '../../domain/accounts/users.ts'
+import { findCredentials, findPasswordHash } from '../../domain/accounts/users.ts'
 import type { Services } from '../../domain/context.ts'
 import type { Account, KnownBrowsers } from './known-browser.ts'
 import type { Limits } from './login-throttle.ts'
@@ -13,15 +13,15 @@ const NO_ACCOUNT: Account = { userId: '', passwordHash: '' }
 export type SignInLimits = ReturnType<typeof createSignInLimits>
 
 export function createSignInLimits(services: Services, known: KnownBrowsers) {
-  async function accountOf(userId: string): Promise<Account | undefined> {
-    const passwordHash = await passwordOf(services, userId)
+  async function findAccount(userId: string): Promise<Account | undefined> {
+    const passwordHash = await findPasswordHash(services, userId)
     return passwordHash === undefined ? undefined : { userId, passwordHash }
   }
 
   /** The id of the browser, if it has signed in to the account before. */
   async function findKnown({ cookie }: Browser, email: string): Promise<string | undefined> {
     if (!known.hasEntries(cookie)) return undefined
-    const account = await credentialsOf(services, email)
+    const account = await findCredentials(services, email)
     // The same work for an unknown address, so that the response time does not reveal accounts.
     const found = known.find(cookie, account ?? NO_ACCOUNT)
     return account && found
@@ -48,7 +48,7 @@ export function createSignInLimits(services: Services, known: KnownBrowsers) {
 
     /** Adds the cookie that makes this a known browser, if the user is signed in. */
     async markKnown(browser: Browser, signedIn: SignedIn): Promise<SignedIn> {
-      const account = signedIn.userId === undefined ? undefined : await accountOf(signedIn.userId)
+      const account = signedIn.userId === undefined ? undefined : await findAccount(signedIn.userId)
       if (!account || known.find(browser.cookie, account)) return signedIn
       return { ...signedIn, cookies: [...signedIn.cookies, known.cookieFor(browser.cookie, account)] }
     },

@@ -64,8 +64,8 @@ export function streamList(serialize: Serialize, first: object, more: AsyncItera
   const text = serialize(first)
   const slices = more[Symbol.asyncIterator]()
   const itemsAt = text.indexOf('[') + 1
-  const itemsOf = (slice: object) => serialize(slice).slice(itemsAt, -']}'.length)
-  return toStream(textsOf([text.slice(0, -']}'.length)], slices, itemsOf), slices)
+  const serializeItems = (slice: object) => serialize(slice).slice(itemsAt, -']}'.length)
+  return toStream(textsOf([text.slice(0, -']}'.length)], slices, serializeItems), slices)
 }
 
 /** The chunks of a file of any length. */
@@ -100,13 +100,13 @@ function toStream(texts: AsyncIterable<string>, slices: AsyncIterator<unknown>):
 async function* textsOf(
   opening: string[],
   slices: AsyncIterator<object>,
-  itemsOf: (slice: object) => string,
+  serializeItems: (slice: object) => string,
 ): AsyncGenerator<string> {
   yield opening.pop() as string
   for (;;) {
     const items = await serially(async () => {
       const { done, value } = await slices.next()
-      return done ? undefined : itemsOf(value)
+      return done ? undefined : serializeItems(value)
     })
     if (items === undefined) break
     yield `,${items}`

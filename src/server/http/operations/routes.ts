@@ -16,7 +16,7 @@ import type { MaybePromise } from '../../directory/verify.ts'
 import { Fault } from '../../domain/fault.ts'
 import { checker } from '../../domain/validation.ts'
 import { basePath } from '../server/paths.ts'
-import { etagMatches, etagOf } from './etag.ts'
+import { createEtag, etagMatches } from './etag.ts'
 import { streamFile, streamList } from './long-lists.ts'
 import { readQuery } from './query.ts'
 import { type Serialize, serializerFor } from './serialize.ts'
@@ -138,7 +138,7 @@ export function registerOperations<C extends Callers, A extends ServedApi>(
           // Without an ETag, which would need the whole body before the first slice is sent.
           if (result.more) return sendList(reply, serialize, result, result.more)
           const body = serialize(result)
-          const etag = method === 'GET' ? etagOf(body) : undefined
+          const etag = method === 'GET' ? createEtag(body) : undefined
           if (etag) reply.header('etag', etag)
           return etag && etagMatches(request.headers['if-none-match'], etag)
             ? sendNotModified(reply, body)

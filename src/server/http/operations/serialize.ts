@@ -17,7 +17,7 @@ export function serializerFor(schema: TSchema): Serialize {
   }
 }
 
-/** Of several shapes, uses the one whose constants match. The library would validate against each of them. */
+/** Uses the shape whose constants match. The library would validate against each of them. */
 function byConstants(shapes: Shape[]): Serialize {
   const variants = shapes.map((shape) => ({
     constants: Object.entries(shape.properties ?? {}).flatMap(([name, property]) =>

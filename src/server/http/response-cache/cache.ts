@@ -8,7 +8,7 @@ import type { Context } from '../../domain/context.ts'
 import { bearerToken } from '../auth/authenticator.ts'
 import { logAccess } from '../server/access-log.ts'
 import { requestIds } from '../server/request-id.ts'
-import { traceIdOf } from '../server/trace-context.ts'
+import { readTraceId } from '../server/trace-context.ts'
 import type {
   CacheableOperation,
   RenderedResponse,
@@ -16,7 +16,7 @@ import type {
   Validator,
 } from './cacheable-operations.ts'
 import { createEligibility, type EligibilityOptions } from './eligibility.ts'
-import { type CachedHead, headOf, setHead } from './response-head.ts'
+import { type CachedHead, setHead, toCachedHead } from './response-head.ts'
 
 const BYTES_MAX = 32 * 1024 * 1024
 /** A larger body would evict too many others. */
@@ -66,7 +66,7 @@ interface Exchange {
   readonly startedAt: number
   readonly clientIp: string
   readonly verified: VerifiedHeader
-  /** Of the secret in the Authorization header. */
+  /** The hash of the secret in the Authorization header. */
   readonly hash: string
 }
 
@@ -111,7 +111,7 @@ export class ResponseCache {
   ): boolean {
     const startedAt = performance.now()
     const { method, url = '', headers } = request
-    const cacheable = this.#byRoute.get(`${method} ${pathOf(url)}`)
+    const cacheable = this.#byRoute.get(`${method} ${withoutQuery(url)}`)
     // The prebuilt head says `Connection: keep-alive`.
     if (!cacheable?.hasOrdinaryHeaders(headers) || !response.shouldKeepAlive) return false
     const clientIp = this.#clientIp(request)
@@ -144,7 +144,7 @@ export class ResponseCache {
     route.onSend = (request, reply, payload, done) => {
       if (reply.statusCode === 200 && typeof payload === 'string' && !reply.hasHeader('connection')) {
         if ('createValidator' in cacheable) this.#store(cacheable, request, reply, payload)
-        else if (!this.#heads.has(cacheable.id)) this.#heads.set(cacheable.id, headOf(reply))
+        else if (!this.#heads.has(cacheable.id)) this.#heads.set(cacheable.id, toCachedHead(reply))
       }
       done(null, payload)
     }
@@ -156,7 +156,7 @@ export class ResponseCache {
     const bytes = Buffer.byteLength(body)
     if (bytes > BODY_BYTES_MAX) return
     this.#responses.set(cacheKey((caller as Context).workspaceId, url), {
-      head: headOf(reply),
+      head: toCachedHead(reply),
       body: bytes < BUFFER_BYTES_MIN ? body : Buffer.from(body),
       bytes,
       isFresh,
@@ -217,7 +217,7 @@ export class ResponseCache {
     head.durations?.observe(200, ms)
     logAccess(this.#log, {
       requestId,
-      traceId: traceIdOf(headers.traceparent),
+      traceId: readTraceId(headers.traceparent),
       method,
       route: head.route,
       status: 200,
@@ -228,7 +228,7 @@ export class ResponseCache {
   }
 }
 
-function pathOf(url: string): string {
+function withoutQuery(url: string): string {
   const queryAt = url.indexOf('?')
   return queryAt === -1 ? url : url.slice(0, queryAt)
 }

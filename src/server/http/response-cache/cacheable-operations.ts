@@ -111,7 +111,7 @@ function verification(options: CacheableOperationsOptions): RenderedResponse {
   /** Responses differ only by the id of the key, unless it expires. Before it, all are the same. */
   let start = ''
   const ends = new WeakMap<WorkspaceRow, string>()
-  function endOf(key: ValidKey, row: WorkspaceRow): string {
+  function renderEnd(key: ValidKey, row: WorkspaceRow): string {
     const known = ends.get(row)
     if (known !== undefined) return known
     const text = describe({ ...key, keyId: KEY_ID }, row)
@@ -144,7 +144,7 @@ function verification(options: CacheableOperationsOptions): RenderedResponse {
       const row = key && directory.cachedWorkspace(key.workspaceId)
       if (!row || !edgeWorkspaces.isKnown(edgeId, row)) return undefined
       if (key.expiresAt !== null) return describe(key, row)
-      const end = endOf(key, row)
+      const end = renderEnd(key, row)
       return start + key.keyId + end
     },
   }

@@ -15,7 +15,7 @@ export interface CachedHead {
 }
 
 /** Validates the headers, as `writeHead` does, because `setHead` does not. */
-export function headOf(reply: FastifyReply): CachedHead {
+export function toCachedHead(reply: FastifyReply): CachedHead {
   const { 'x-request-id': _requestId, 'content-length': _length, ...headers } = reply.getHeaders()
   const { url, config } = reply.request.routeOptions
   const { keepAliveTimeout } = reply.server.server

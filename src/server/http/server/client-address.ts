@@ -17,23 +17,23 @@ export interface ClientReader {
 /** The networks have the form of `parseNetwork`. */
 export function createClientReader(trustedProxies: readonly string[]): ClientReader {
   const isTrusted = trustedProxies.length > 0 ? createNetworkMatcher(trustedProxies) : undefined
-  const peerOf = ({ socket: { remoteAddress } }: { socket: Socket }) =>
+  const findPeer = ({ socket: { remoteAddress } }: { socket: Socket }) =>
     remoteAddress === undefined ? undefined : normalizeAddress(remoteAddress)
   return {
     address(request) {
-      const peer = peerOf(request)
+      const peer = findPeer(request)
       if (!isTrusted || peer === undefined) return peer
       return forwardedClient(peer, request.headers['x-forwarded-for'], isTrusted)
     },
     scheme(request) {
-      const peer = peerOf(request)
+      const peer = findPeer(request)
       const forwarded = String(request.headers['x-forwarded-proto'] ?? '')
       const scheme = forwarded.split(',').at(-1)?.trim().toLowerCase()
       if (peer !== undefined && isTrusted?.(peer) && (scheme === 'http' || scheme === 'https')) return scheme
       return (request.socket as Partial<TLSSocket>).encrypted ? 'https' : 'http'
     },
     peer(socket) {
-      const peer = peerOf({ socket })
+      const peer = findPeer({ socket })
       return peer !== undefined && isTrusted?.(peer) ? undefined : peer
     },
   }

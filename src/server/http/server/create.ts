@@ -15,7 +15,7 @@ import { createGuardedServer } from './guarded-server.ts'
 import { acceptsPage, decodeAscii } from './paths.ts'
 import { requestIds } from './request-id.ts'
 import { attachDurations } from './request-metrics.ts'
-import { traceIdOf } from './trace-context.ts'
+import { readTraceId } from './trace-context.ts'
 
 const BODY_BYTES_MAX = 16 * 1024
 const LOGGED_PATH_MAX = 100
@@ -57,7 +57,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
     // While draining, requests on open connections are served.
     return503OnClosing: false,
     genReqId: requestIds(),
-    rewriteUrl: (request) => pathOf(request.url ?? '/'),
+    rewriteUrl: (request) => originForm(request.url ?? '/'),
     // The connection guard handles these.
     clientErrorHandler: () => {},
     frameworkErrors: (error, request, reply) => {
@@ -127,7 +127,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
     ;(route === undefined ? durations.unmatched : config.durations)?.observe(status, ms)
     logAccess(log, {
       requestId: request.id,
-      traceId: traceIdOf(request.headers.traceparent),
+      traceId: readTraceId(request.headers.traceparent),
       method: request.method,
       route,
       path: route ? undefined : decodeAscii(request.url.split('?', 1)[0] as string).slice(0, LOGGED_PATH_MAX),
@@ -143,7 +143,8 @@ export function createServer(options: ServerOptions): FastifyInstance {
 }
 
 /** The path of a request target in absolute form, which HTTP requires servers to accept. */
-const pathOf = (url: string) => (url.startsWith('/') ? url : url.replace(/^https?:\/\/[^/?]*/i, '') || '/')
+const originForm = (url: string) =>
+  url.startsWith('/') ? url : url.replace(/^https?:\/\/[^/?]*/i, '') || '/'
 
 /** HTTP/1.1 requires exactly one. With two, a proxy in front may have used the other one. */
 function requireOneHost({ raw, headers: { host } }: FastifyRequest): void {

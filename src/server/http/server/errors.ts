@@ -25,7 +25,7 @@ export function sendFault(error: unknown, request: FastifyRequest, reply: Fastif
   if (fault.code === 'unauthorized' && acceptsBearer(request))
     reply.header('www-authenticate', request.routeOptions.config.challenge?.() ?? 'Bearer')
   if (fault.retryAfterS !== undefined) reply.header('retry-after', fault.retryAfterS)
-  // Of a file whose first chunk failed.
+  // Set for a file whose first chunk failed.
   reply.removeHeader('content-disposition')
   return reply
     .code(faults[fault.code].status)

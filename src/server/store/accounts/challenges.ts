@@ -9,7 +9,7 @@ interface Challenge {
 }
 
 /** `hash` is that of the token in the cookie. */
-const idOf = (hash: string) => `code_${hash}`
+const challengeId = (hash: string) => `code_${hash}`
 
 export async function insertChallenge(
   db: Tx,
@@ -17,7 +17,7 @@ export async function insertChallenge(
 ): Promise<void> {
   await db
     .insertInto('verifications')
-    .values({ id: idOf(hash), value: userId, expires_at: expiresAt })
+    .values({ id: challengeId(hash), value: userId, expires_at: expiresAt })
     .execute()
 }
 
@@ -25,7 +25,7 @@ export const findChallenge = (db: Db, hash: string, now: number): Promise<Challe
   db
     .selectFrom('verifications')
     .select(['value as userId', 'failed_codes as failedCodes'])
-    .where('id', '=', idOf(hash))
+    .where('id', '=', challengeId(hash))
     .where('expires_at', '>', now)
     .executeTakeFirst()
 
@@ -33,12 +33,12 @@ export async function countFailedCode(db: Tx, hash: string): Promise<void> {
   await db
     .updateTable('verifications')
     .set((row) => ({ failed_codes: row('failed_codes', '+', 1) }))
-    .where('id', '=', idOf(hash))
+    .where('id', '=', challengeId(hash))
     .execute()
 }
 
 export async function deleteChallenge(db: Tx, hash: string): Promise<void> {
-  await db.deleteFrom('verifications').where('id', '=', idOf(hash)).execute()
+  await db.deleteFrom('verifications').where('id', '=', challengeId(hash)).execute()
 }
 
 /** Deletes all challenges of a user. */
