@@ -1,5 +1,5 @@
 // The registry of all APIs: prefix, operations and OpenAPI document of each. Routes, metrics, documents,
-// clients and the tests of all operations iterate it; a list of operations that is not here is not served.
+// clients and the tests of all operations iterate it; operations that are not listed here are not served.
 import { dashboardOperations } from './dashboard/index.ts'
 import { deviceOperations } from './device.ts'
 import { edgeOperations } from './edge/operations.ts'
@@ -9,7 +9,7 @@ import { opsOperations } from './ops.ts'
 import { type Variant, variants } from './variants.ts'
 
 export interface Api {
-  /** In metrics. The variants of the public API share it, because a server runs one of them. */
+  /** The label in metrics. The variants of the public API share it, because a server runs one of them. */
   readonly name: string
   readonly prefix: string
   readonly operations: readonly Operation[]

@@ -14,14 +14,14 @@ import { CLOSE, sendError, sendRawError } from './responses.ts'
 const WAITING_BYTES_MAX = 256 * 1024
 /** Memory of the waiting requests of all connections. A connection that would exceed it is closed. */
 const WAITING_MEMORY_MAX = 64 * 1024 * 1024
-/** Headers take several times their size as objects of V8. */
+/** Parsed headers take several times their size on the heap. */
 const HEADER_MEMORY_FACTOR = 4
 /** What Node buffers of a body that nobody reads. */
 const BODY_BUFFER_BYTES = 64 * 1024
 /** Minimum upload rate of a body, until the response begins. */
 const BODY_BYTES_MIN = 1_024
 const BODY_INTERVAL_MS = 30_000
-/** For a client that neither sends the rest of its request nor reads its response. */
+/** Closes idle connections, and those of clients that stop sending or reading. */
 const STALL_TIMEOUT_MS = 60_000
 
 type Rejection = readonly [status: number, message: string]
@@ -58,7 +58,7 @@ export function guardConnections(
     peer: (socket) => addresses.ofPeer(socket),
     onLimited: onConnectionsLimited,
     connect: (socket, release) => new IngressConnection(socket, release, waiting, onRequest),
-    // At once: many requests with thousands of headers could wait for their turn.
+    // Checked before it is queued: otherwise requests with thousands of headers would pile up.
     check(request) {
       const error = headersError(request)
       return error === undefined ? undefined : [431, error]

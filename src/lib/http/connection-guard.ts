@@ -1,5 +1,5 @@
-// What an HTTP server does with its connections below the handling of requests: limits their number, queues
-// their requests, and rejects bytes that never become a request.
+// Protects an HTTP server at the level of connections: limits their number, queues pipelined requests, and
+// rejects bytes that never become a request.
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
@@ -12,11 +12,11 @@ interface ConnectionGuardOptions<Rejection, C extends HttpConnection<Rejection>>
   /** The client's address, for its limit of connections; undefined if unknown. */
   peer(socket: Socket): string | undefined
   readonly onLimited: ConnectionLimitOptions['onReached']
-  /** `release` frees the slot of the client, to be called once. */
+  /** `release` frees the client's slot. Call it once. */
   connect(socket: Socket, release: () => void): C
   /** Rejects a request before it is queued. */
   check?(request: IncomingMessage): Rejection | undefined
-  /** For a Transfer-Encoding that breaks this rule. */
+  /** The rejection of a Transfer-Encoding that breaks the rule. */
   rejectFraming(rule: string): Rejection
   readonly rejections: Record<ClientError | 'connect', Rejection>
   onClientError?(code: string | undefined, socket: Socket): void
@@ -24,9 +24,15 @@ interface ConnectionGuardOptions<Rejection, C extends HttpConnection<Rejection>>
 
 interface ConnectionGuard<C> {
   readonly connections: ReadonlyMap<Duplex, C>
-  /** Counts a connection to another port. Undefined if it was closed, because of a limit. */
+  /**
+   * Counts a connection to another port, and returns a function that ends the counting. Undefined if a limit
+   * was reached; then the connection is closed.
+   */
   admit(socket: Socket): (() => void) | undefined
-  /** For Node's `shouldUpgradeCallback`: Node discards what it has read after a request for an upgrade. */
+  /**
+   * For Node's `shouldUpgradeCallback`. Treats a request for an upgrade as any other and closes the
+   * connection after it, because Node discards what it has read beyond it.
+   */
   ignoreUpgrade(request: IncomingMessage): false
 }
 

@@ -1,6 +1,6 @@
 // A connection to an HTTP server. Its requests are handled one at a time and in order, each gets at most one
 // response, and a rejection is sent after the responses to the requests before it. Then the connection is
-// closed so that the client can read the last response.
+// closed gracefully, so that the client can read the last response.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import { GracefulClose, type GracefulCloseOptions } from '../net/graceful-close.ts'
@@ -12,12 +12,12 @@ const PIPELINED_REQUESTS_MAX = 32
 export interface QueuedRequest {
   readonly request?: IncomingMessage
   readonly response?: ServerResponse
-  /** Instead of `handle`. Nothing is handled after it. */
+  /** Runs instead of `handle`. Nothing is handled after it. */
   run?(): void
 }
 
 interface HttpConnectionOptions extends GracefulCloseOptions {
-  /** For requests in progress when the connection is rejected. */
+  /** How long requests in progress may take after the connection is rejected. */
   readonly earlierRequestsTimeoutMs?: number
 }
 
@@ -28,7 +28,7 @@ export abstract class HttpConnection<Rejection> {
   readonly #options: HttpConnectionOptions
   readonly #gracefulClose: GracefulClose
   #latest: IncomingMessage | undefined
-  /** The connection closes after the response to it, and nothing that follows it is interpreted. */
+  /** The last request that gets a response. What follows it is ignored. */
   #last: IncomingMessage | undefined
   #isRejected = false
 
@@ -46,15 +46,15 @@ export abstract class HttpConnection<Rejection> {
   /** Returns true if the response is complete and written already. */
   protected abstract handle(request: IncomingMessage, response: ServerResponse): boolean
 
-  /** On the socket, which it closes gracefully. */
+  /** Writes the rejection to the socket, and closes it gracefully. */
   protected abstract sendRejection(rejection: Rejection): void
 
-  /** As the response to a request in progress. Returns false to use `sendRejection` instead. */
+  /** Sends the rejection as the response to a request. Returns false to use `sendRejection` instead. */
   protected respondWith(_response: ServerResponse, _rejection: Rejection): boolean {
     return false
   }
 
-  /** Whether the connection has to be closed, because this one waits too. */
+  /** Whether queuing the request exceeds a limit. Then the connection is destroyed. */
   protected exceedsLimit(_waiting: QueuedRequest): boolean {
     return false
   }
@@ -116,12 +116,12 @@ export abstract class HttpConnection<Rejection> {
     this.#gracefulClose.start()
   }
 
-  /** Whatever the HTTP parser still finds is ignored. */
+  /** Ignores what the HTTP parser finds from now on. */
   protected stop(): void {
     this.#isRejected = true
   }
 
-  /** Also forgets the requests, because they would stay in memory as long as the socket is used. */
+  /** Drops references to requests, because the socket may outlive them. */
   protected forget(): void {
     this.queue.length = 0
     this.#latest = undefined

@@ -15,15 +15,15 @@ interface ListenerOptions {
   readonly port: number
   /** The keep-alive delay of accepted connections, like the option of the server. */
   readonly keepAliveInitialDelay?: number
-  /** In a worker: those of its primary. If there are none, the cluster module provides one. */
+  /** In a worker: the sockets that its primary has bound; empty if the cluster module passes connections. */
   readonly inheritedSockets?: readonly Socket[]
-  /** Accepting a connection failed, for example because there are too many open files. */
+  /** Accepting failed, for example because of too many open files, or a further socket could not listen. */
   readonly onError?: (error: Error) => void
 }
 
 export interface Listener {
   readonly address: AddressInfo
-  /** Resolves when all sockets listen, or have failed to: one is enough. */
+  /** Resolves when every further socket listens or has failed to. The first one listens already. */
   readonly allListening: Promise<unknown>
   /** The number of open connections. */
   connectionCount(): number
@@ -118,7 +118,7 @@ export async function probe(address: ListenOptions): Promise<AddressInfo> {
   return found
 }
 
-/** A server whose connections are those of the given one, with the options of an HTTP server. */
+/** A further listener, which passes its connections to `server`. */
 function createOther(server: Server, keepAliveInitialDelay?: number): Server {
   const options = {
     allowHalfOpen: true,

@@ -39,7 +39,7 @@ const DISCOVERY_MS = 60 * 60 * 1000
 const SUBJECT = /^[\x20-\x7e]{1,255}$/
 /** Tolerated clock skew between the provider and this server. */
 const CLOCK_TOLERANCE_S = 60
-/** Tokens are verified right after they are issued. */
+/** Maximum age of an ID token, which is used right after it is issued. */
 const TOKEN_AGE_MAX_S = 10 * 60
 
 export function createOidcClient(settings: OidcSettings) {
@@ -102,7 +102,7 @@ async function discover({ issuer, clientId, clientSecret }: Client): Promise<ope
     .discovery(new URL(url), clientId, metadata, authentication(clientSecret), options)
     .catch(rethrow)
   const server = provider.serverMetadata()
-  // Given the URL of the document, the library does not compare the issuer, which may end in a slash.
+  // The library does not compare the issuer if it gets the URL of the document. A trailing slash is allowed.
   if (server.issuer.replace(/\/$/, '') !== issuer)
     throw new OidcError(`${url} names another issuer; set ADIT_OIDC_ISSUER to the one it names`)
   for (const name of ['authorization_endpoint', 'token_endpoint', 'jwks_uri'] as const)
@@ -122,7 +122,7 @@ export async function checkProvider(issuer: string): Promise<void> {
   if (!Array.isArray(keys)) throw new OidcError(`${url} has no signing keys`)
 }
 
-/** By the method that the provider supports; the default is Basic. */
+/** Uses a method that the provider supports; the default is Basic. */
 function authentication(clientSecret: string): openid.ClientAuth {
   const methods = {
     basic: openid.ClientSecretBasic(clientSecret),
@@ -135,7 +135,7 @@ function authentication(clientSecret: string): openid.ClientAuth {
   }
 }
 
-/** A `TypeError` means that the provider cannot be reached. */
+/** `fetch` throws a `TypeError` if the provider cannot be reached. */
 function rethrow(error: Error): never {
   if (error instanceof TypeError) throw error
   const { message, cause } = error

@@ -1,5 +1,5 @@
-// Sessions of browsers. The cookie has a random token, the database its hash, with a key that is not there: a
-// row that somebody else inserts is no session.
+// Sessions of browsers. The cookie holds a random token, and the database an HMAC of it. The HMAC's key is
+// not in the database, so that a row which somebody inserts there is no session.
 import { DAY_MS, MINUTE_MS } from '../../lib/time.ts'
 import { SESSION_MS_MAX, sessionEnd } from '../domain/actors.ts'
 import type { Services } from '../domain/context.ts'
@@ -13,7 +13,7 @@ export interface SessionIds {
   sessionId: string
 }
 
-/** A session ends that long after its last use. */
+/** Sessions expire this long after their last use. */
 const IDLE_TIMEOUT_MS = DAY_MS
 /** Minimum interval between updates of a session in use. */
 const TOUCH_INTERVAL_MS = 5 * MINUTE_MS
@@ -42,7 +42,7 @@ export function createSessions(services: Services, secret: string, https: boolea
       return cookie.set(token)
     },
 
-    /** The session of the browser's cookie; undefined if it is not signed in. */
+    /** The session of the browser's cookie; undefined if the browser is not signed in. */
     async read(browser: Browser): Promise<WithCookies<SessionIds> | undefined> {
       const token = cookie.readToken(browser.cookie)
       const row = token && (await findSession(services.store.db, hash(token)))

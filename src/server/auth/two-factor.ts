@@ -1,5 +1,5 @@
 // Two-factor authentication: TOTP codes, and recovery codes that work once. Callers lock the user, so that of
-// two requests with the same code one is accepted, and no wrong code is not counted.
+// two requests with the same code one is accepted, and every wrong code at sign-in is counted.
 import { base62 } from '../../lib/credentials/secret.ts'
 import { MINUTE_MS } from '../../lib/time.ts'
 import { consumeCode } from '../domain/accounts/sign-ins.ts'
@@ -16,7 +16,7 @@ import type { UserRow } from '../store/accounts/users.ts'
 import type { Tx } from '../store/engine/store.ts'
 import { describeTotp, isTotpFormat, TOTP_SECRET_BYTES, verifyTotp } from './totp.ts'
 
-/** After that many wrong codes in a row, none is accepted for a while. */
+/** After this many wrong codes in a row, no code is accepted for `LOCK_MS`. */
 const FAILED_CODES_MAX = 10
 const LOCK_MS = 15 * MINUTE_MS
 const RECOVERY_CODES = 10
@@ -29,9 +29,9 @@ export function createTwoFactor(
   onProblem: (message: string) => void,
 ) {
   const { random, clock } = services
-  /** With a key of its own, the secret of one user cannot be stored as that of another. */
+  /** One key per user, so that a secret copied to another user's row cannot be decrypted. */
   const keyFor = (userId: string) => deriveEncryptionKey(`two-factor secret of ${userId}`, serverSecret)
-  /** With a key, because a code is short enough to be found by trying. */
+  /** Keyed, because codes are short enough to be found by brute force. */
   const hashRecoveryCode = deriveKeyedHash('recovery codes', serverSecret)
 
   function createRecoveryCode(): string {
@@ -55,7 +55,7 @@ export function createTwoFactor(
     verifyTotp(readSecret(row), code, clock()) && consumeCode(db, services, row.user_id, code)
 
   async function useRecoveryCode(db: Tx, row: TwoFactorRow, code: string): Promise<boolean> {
-    // The hashes depend on ADIT_SECRET, too.
+    // Logs it if ADIT_SECRET has changed; otherwise every code would just look wrong.
     readSecret(row)
     const hashes: string[] = JSON.parse(row.recovery_codes)
     const others = hashes.filter((hash) => hash !== hashRecoveryCode(code))
@@ -65,7 +65,7 @@ export function createTwoFactor(
   }
 
   return {
-    /** Creates a secret and recovery codes, which replace those that were not confirmed. */
+    /** Creates a secret and recovery codes. They replace a setup that was not confirmed. */
     async begin(db: Tx, { id, email }: UserRow) {
       const bytes = Buffer.from(random(TOTP_SECRET_BYTES))
       const recoveryCodes = Array.from({ length: RECOVERY_CODES }, createRecoveryCode)
@@ -79,7 +79,7 @@ export function createTwoFactor(
       return { ...describeTotp(bytes, email), recoveryCodes }
     },
 
-    /** Whether it is a code of the authenticator app. */
+    /** Verifies a code of the authenticator app, and uses it up. */
     async confirm(db: Tx, userId: string, code: string): Promise<boolean> {
       const row = await findTwoFactor(db, userId)
       return row !== undefined && useTotp(db, row, code)
@@ -102,6 +102,6 @@ export function createTwoFactor(
   }
 }
 
-/** An end that is further away was set by a clock that was ahead, and does not count. */
+/** Ignores a lock that ends further away than `LOCK_MS`: a clock that was ahead has set it. */
 const isLocked = ({ locked_until }: TwoFactorRow, now: number): boolean =>
   locked_until !== null && now < locked_until && locked_until <= now + LOCK_MS

@@ -10,7 +10,7 @@ export interface Port {
 
 export interface PortSockets {
   readonly fds: readonly number[]
-  /** Without effect on a worker that has inherited the sockets. */
+  /** Closes the primary's copies; a worker keeps those that it has inherited. */
   close(): void
 }
 
@@ -19,7 +19,7 @@ export interface PortSockets {
  * workers. Rejects if another program listens on the port.
  */
 export async function reservePort(host: string, requested: number): Promise<Port | undefined> {
-  // Node before 26.4 does not have the class.
+  // The class needs Node 26.4.
   if (!net.BoundSocket) return undefined
   const { address } = await probe({ host, port: requested })
   const bind = (port: number) => new net.BoundSocket({ host: address, port, reusePort: true })

@@ -7,13 +7,13 @@ import { workerEnvironment } from '../config/environment.ts'
 import { isMessage, sendTo } from './messages.ts'
 import type { Port, PortSockets } from './port.ts'
 
-/** A worker that does not listen by then is killed; during a restart the previous one keeps serving. */
+/** A worker that does not listen after this time is killed; in a restart the previous one keeps serving. */
 const START_TIMEOUT_MS = 90_000
 /** After its stop delay, a worker has 20 s to complete requests. One that still runs by then is killed. */
 const STOP_TIMEOUT_MS = 40_000
 const BACKOFF_MIN_MS = 100
 const BACKOFF_MAX_MS = 30_000
-/** The backoff starts again after a worker that has run for so long. */
+/** A worker that has run this long resets the backoff. */
 const STABLE_MS = 30_000
 
 interface WorkersConfig {
@@ -25,7 +25,7 @@ export interface Workers {
   readonly port: number
   /** The listening workers. */
   list(): Worker[]
-  /** Starts another worker for each, and stops the previous one when it listens. */
+  /** Replaces the workers one at a time: starts a new one, and stops the previous one when that listens. */
   restart(): Promise<void>
   /** Sends the signal to every worker; those that end are not replaced. */
   stop(signal: NodeJS.Signals): void
@@ -81,7 +81,7 @@ export async function startWorkers(
     while (!stopping.signal.aborted) {
       const { ranMs, ...reason } = await runWorker(slot).catch((error) => ({ err: error, ranMs: 0 }))
       if (stopping.signal.aborted) return
-      // Nobody accepts the connections of these sockets; the other workers get those that follow.
+      // Nobody accepts connections on these sockets. Without them, the other workers get all new ones.
       closeSockets(slot)
       if (ranMs > STABLE_MS) backoffMs = BACKOFF_MIN_MS
       log.error({ ...reason, retryMs: backoffMs }, 'worker exited; restarting')

@@ -13,7 +13,7 @@ const SHARE_OF_FREE = 1 / 4
 
 /** A connection whose buffers count. */
 export interface BufferUser {
-  /** The bytes that it is accounted for. */
+  /** The bytes that are accounted to it. */
   readonly bufferedBytes: number
   /** The position in the set of its budget. */
   bufferPosition: number
@@ -22,7 +22,7 @@ export interface BufferUser {
   /** Accounts for what its buffers hold now. */
   update(): void
   transferRate(now: number): number
-  /** Its bytes are not accounted for when this returns. */
+  /** Releases all of its bytes before it returns. */
   evict(): void
 }
 
@@ -70,7 +70,9 @@ export class SharedBufferBudget {
     })
   }
 
-  /** Takes from the budget with the most bytes, until another one has more or the target is reached. */
+  /**
+   * Repeatedly takes from the budget with the most bytes, at most half of it, until the target is reached.
+   */
   #evict(): void {
     this.#update()
     if (this.#bytes <= this.#bytesMax) return
@@ -112,7 +114,7 @@ export class BufferBudget implements MemoryPressure {
     return this.#bytes > Math.min(this.#bytesMax / 2, this.#shared?.share ?? Number.POSITIVE_INFINITY)
   }
 
-  /** Accounts for a change of the bytes of a user, which has them already. */
+  /** Call it after `user.bufferedBytes` has changed by `bytes`. */
   change(user: BufferUser, bytes: number): void {
     if (user.bufferedBytes === 0) this.#users.delete(user)
     else if (user.bufferedBytes === bytes) this.#users.add(user)
@@ -130,7 +132,7 @@ export class BufferBudget implements MemoryPressure {
     })
   }
 
-  /** Users report when their buffers fill, and not when they drain. */
+  /** Measures all users again: they report when their buffers fill, but not when they drain. */
   update(): void {
     clearTimeout(this.#refresh)
     this.#refresh = undefined

@@ -24,7 +24,7 @@ export type EventServices = Pick<Services, 'ids' | 'clock'>
 export const recordEvent = (tx: Tx, services: EventServices, event: WorkspaceEvent): Promise<void> =>
   recordEvents(tx, services, [event])
 
-/** Events of any workspaces. */
+/** The events may belong to different workspaces. */
 export async function recordEvents(
   tx: Tx,
   services: EventServices,
@@ -35,7 +35,7 @@ export async function recordEvents(
   await insertEvents(tx, services, receivers, events)
 }
 
-/** For those of the receivers that want them. */
+/** Queues each event for the receivers that want it. */
 export async function insertEvents(
   tx: Tx,
   services: EventServices,

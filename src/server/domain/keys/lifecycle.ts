@@ -1,4 +1,5 @@
-// API keys: create, list, revoke. The raw key is in the response to its creation and nowhere else.
+// API keys: create, list, revoke. The raw key is only in the response to its creation, which is stored
+// encrypted for a while if the request has an Idempotency-Key.
 
 import { Label } from '../../../contract/fields.ts'
 import { KEYS_PER_PAGE_MAX } from '../../../contract/limits.ts'
@@ -85,7 +86,7 @@ export const createKey = (
       : replayFirst(decrypt<CreatedKey>(encryptionKey, stored), label)
   })
 
-/** Also for a repeated request, whose first response contains a raw key: so it checks the policy. */
+/** Also called for a repeated request, so that the policy is checked before the raw key is returned again. */
 export function newKey(
   ctx: Context,
   workspace: AuthorizedWorkspace,
@@ -103,7 +104,7 @@ export function newKey(
   }
 }
 
-/** The place of a key that continues no lineage. */
+/** For a key that continues no lineage. */
 const NO_LINEAGE = { lineage_id: null, generation: 0 }
 
 function creatorColumns(actor: Actor): Pick<KeyRow, 'created_by_kind' | 'created_by'> {
@@ -155,7 +156,7 @@ export async function addKey(
   return created
 }
 
-/** As events describe it. */
+/** The key as it appears in events. */
 export const keyInEvent = (row: Pick<KeyRow, 'id' | 'label' | 'created_at' | 'expires_at'>) => ({
   id: row.id,
   label: row.label,
@@ -163,7 +164,7 @@ export const keyInEvent = (row: Pick<KeyRow, 'id' | 'label' | 'created_at' | 'ex
   expiresAt: isoOrNull(row.expires_at),
 })
 
-/** Returns what is used with one more. */
+/** Returns the number of keys including the new one. */
 async function requireBelowQuota(
   db: Tx,
   { workspaceId, limits }: Context,
@@ -224,7 +225,7 @@ const describeKey = (row: KeyRow) => ({
   revokedAt: isoOrNull(rowState(row) === 'expired' ? row.expires_at : row.revoked_at),
 })
 
-/** With what the public API does not have. */
+/** Adds the fields that only the dashboard and commands show. */
 export const describeLifecycle = (row: KeyRow) => ({
   ...describeKey(row),
   state: rowState(row),

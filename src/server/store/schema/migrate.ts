@@ -12,8 +12,8 @@ export interface Schema {
   /** The version of a migration is its position in this list, from 1. Append only. */
   migrations: readonly Migration[]
   /**
-   * The lowest schema version a program must know to run on the latest schema. A migration that drops what
-   * older programs use raises it to the first version whose program no longer uses it.
+   * The lowest schema version a program must know to run on the latest schema. A migration that drops
+   * something raises it to the first version whose code had stopped using that.
    */
   minCompatibleVersion: number
 }
@@ -44,7 +44,7 @@ export interface MigrateOptions {
   /** How long to retry while the database is unavailable. */
   timeoutMs: number
   onRetry: (error: unknown) => void
-  /** Runs in the transaction of the migration, except for that of an empty database. */
+  /** Runs in the transaction of the migration. Not called when an empty database gets its schema. */
   onUpgrade: (db: Tx, versions: { from: number; to: number }) => Promise<void>
 }
 
@@ -115,7 +115,7 @@ interface SchemaState {
   incompatibility: IncompatibleSchema | undefined
 }
 
-/** Changes nothing, and waits for no migration that is under way. */
+/** Only reads, and does not wait for a migration in progress. */
 export async function readSchemaState(db: Db, schema = currentSchema): Promise<SchemaState> {
   const known = schema.migrations.length
   const row = await readVersion(db).catch((error) => {
@@ -131,7 +131,7 @@ export async function readSchemaState(db: Db, schema = currentSchema): Promise<S
 
 type VersionRow = Selectable<Tables['schema_version']>
 
-/** Databases from before the first release have versions and a column of their own. */
+/** Databases from before the first release have another numbering, and lack this column. */
 export const findUnreleased = (row: object): IncompatibleSchema | undefined =>
   'min_compatible_version' in row
     ? undefined

@@ -1,12 +1,12 @@
-// Group commit of usage reports: those that arrive during a commit are merged together by the next
-// transaction. So a burst of small reports costs few commits, and few connections.
+// Group commit of usage reports: those that arrive during a commit are merged in the next transaction, so
+// that a burst of small reports costs few commits and few connections.
 import { isUnavailable, Overloaded } from '../engine/errors.ts'
 import type { RejectedCounter } from '../engine/usage-limits.ts'
 import type { ParsedReport } from '../engine/usage-report.ts'
 
-/** Items of one transaction; a single report may have as many. */
+/** Maximum items of a transaction, and of a single report. */
 const GROUP_ITEMS_MAX = 5_000
-/** Items that wait, in total: some seconds of work. Beyond, reports are rejected with 503. */
+/** Items that wait, in total: some seconds of work. Above this, reports are rejected with 503. */
 const QUEUE_ITEMS_MAX = 100_000
 
 type Commit = (reports: readonly ParsedReport[]) => Promise<RejectedCounter[][]>
@@ -22,7 +22,7 @@ interface QueuedReport {
 export type CommitUsage = (report: ParsedReport) => Promise<RejectedCounter[]>
 
 interface GroupCommitOptions {
-  /** Groups that are committed at a time. */
+  /** Maximum number of concurrent commits. */
   concurrency?: number
   /** Runs a commit when it may start; rejects if it may not, or with the error of the commit. */
   admit?: (start: () => Promise<void>) => Promise<void>
