@@ -34,11 +34,16 @@ export async function reservePort(host: string, requested: number): Promise<Port
 }
 
 function bindSockets(bind: () => net.BoundSocket): PortSockets {
-  const sockets = Array.from({ length: SOCKETS }, bind)
-  return {
-    fds: sockets.map((socket) => socket.fd()),
-    close() {
-      for (const socket of sockets) socket.close()
-    },
+  const sockets: net.BoundSocket[] = []
+  const close = () => {
+    for (const socket of sockets) socket.close()
   }
+  try {
+    while (sockets.length < SOCKETS) sockets.push(bind())
+  } catch (error) {
+    // Otherwise each attempt to start a worker would leave descriptors open.
+    close()
+    throw error
+  }
+  return { fds: sockets.map((socket) => socket.fd()), close }
 }

@@ -93,9 +93,9 @@ export async function startWorkers(
   /** Resolves when the worker of the slot, or one that a restart has put there, has ended. */
   async function runWorker(slot: Slot) {
     slot.worker ??= await start(slot)
-    const listeningSince = performance.now()
     for (;;) {
       const worker: Worker = slot.worker
+      const listeningSince = performance.now()
       const exit = await waitForExit(worker)
       if (slot.worker !== worker) continue
       slot.worker = undefined
@@ -121,7 +121,9 @@ export async function startWorkers(
   async function restartWhileRequested(): Promise<void> {
     while (isRestartRequested) {
       isRestartRequested = false
-      await restartAll()
+      await restartAll().catch((error) =>
+        log.error({ err: error }, 'restart stopped: the new worker did not start'),
+      )
     }
   }
 
@@ -132,11 +134,9 @@ export async function startWorkers(
     list: () => slots.flatMap(({ worker }) => worker ?? []),
     restart() {
       isRestartRequested = true
-      restarting ??= restartWhileRequested()
-        .catch((error) => log.error({ err: error }, 'restart stopped: the new worker did not start'))
-        .finally(() => {
-          restarting = undefined
-        })
+      restarting ??= restartWhileRequested().finally(() => {
+        restarting = undefined
+      })
       return restarting
     },
     stop(signal) {
