@@ -16,7 +16,7 @@ import { withCertificateAdvice } from './certificate-advice.ts'
 import { type EdgeInput, findEdge } from './edge-address.ts'
 import { openTarget, type TargetInput } from './target.ts'
 
-/** Edges add this to messages, for callers that do not retry by themselves. */
+/** Edges add this to messages, for callers that do not retry automatically. */
 const RETRY_ADVICE = / Retry (shortly|later)\.$/
 
 interface TunnelInput extends EdgeInput, TargetInput, AccessInput {

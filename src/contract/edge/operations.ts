@@ -75,7 +75,7 @@ export const verifyKey = operation({
   summary: 'Verify an API key',
   description:
     'Returns whether an API key is valid, and its workspace. An invalid key is a 200 response with `valid: ' +
-    'false`, not an error. Verification updates `lastUsedAt` of the key. From then on this edge may report ' +
+    'false`, not an error. Verification updates `lastUsedAt` of the key. After it, this edge may report ' +
     'usage of the workspace.',
   body: Type.Object(
     {

@@ -100,7 +100,7 @@ export const claimTunnel = operation({
     '`granted: false`. The name of a TCP tunnel has a port, which the response assigns; `url` need not have ' +
     'one yet. 503 if the edge has not synced for 30 seconds: sync first.\n\n' +
     'The claim holds while the edge syncs, until it reports the tunnel as closed. `sequence` is that of the ' +
-    'next sync. From then on the tunnel is part of syncs: as changed, or as closed if the claim was rejected ' +
+    'next sync. After that, the tunnel is part of syncs: as changed, or as closed if the claim was rejected ' +
     'or had no response. A claim that arrives after such a sync cannot bring the tunnel back.',
   body: Type.Object(
     {

@@ -1,5 +1,5 @@
 // Claims the names of tunnels at the control plane, and reports what is open. Each sync renews a lease, so
-// that the tunnels of an edge that is gone disappear by themselves. The response says what to close, and
+// that the tunnels of an edge that is gone disappear without a request. The response says what to close, and
 // which access rules have changed.
 import { randomBytes } from 'node:crypto'
 import type { AccessRules, ClaimedTunnel, ClaimResult, SyncResult } from '../api.ts'

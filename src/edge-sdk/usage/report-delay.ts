@@ -2,7 +2,7 @@
 
 /** A faulty control plane cannot delay reports for longer. */
 const RETRY_AFTER_MAX_S = 300
-/** Jitter: edges that were cut off together must not report at the same time from then on. */
+/** Jitter: edges that were cut off together must not keep reporting at the same time. */
 const JITTER = 0.1
 
 /** `retryAfterS` is of a report that was rejected. */

@@ -26,7 +26,7 @@ export function InvalidLink() {
     <AuthLayout title="This link is invalid, expired or already used">
       <Text size="sm">
         Links work once and expire after 24 hours. If you have already used this one, sign in. Otherwise ask
-        the person who invited you, or your server admin, for a new link.
+        the member who invited you, or your server admin, for a new one.
       </Text>
       <Button component={Link} href="/sign-in">
         Go to sign-in
