@@ -1,7 +1,8 @@
 // Nodes without HTTP: real change followers, each with its own control connection. A message sets their
 // number.
-import { type ChangeFollower, startChangeFollower } from '../../src/server/directory/change-follower.ts'
+
 import { openStore, type Store } from '../../src/server/store/engine/store.ts'
+import { type ChangeFollower, startChangeFollower } from '../../src/server/verification/change-follower.ts'
 
 const { url } = JSON.parse(process.argv[2] as string) as { url: string }
 const running: { store: Store; follower: ChangeFollower }[] = []

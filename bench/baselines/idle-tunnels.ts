@@ -1,7 +1,7 @@
 // Tunnel clients in one process, which carry no requests. A message sets their number.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { LocalServer } from '../../src/tunnel/local-server.ts'
-import { runTunnel } from '../../src/tunnel/run.ts'
+import { LocalServer } from '../../src/tunnel-client/local-server.ts'
+import { runTunnel } from '../../src/tunnel-client/run.ts'
 
 const { edge, keys } = JSON.parse(process.argv[2] as string) as { edge: string; keys: string[] }
 /** A thousand at once would keep the edge busy for seconds, and time out. */

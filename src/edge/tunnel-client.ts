@@ -3,8 +3,8 @@ import type { SyncResult } from '../edge-sdk/index.ts'
 import { KEEP_ALIVE, type Opened, type TunnelClosure, type TunnelEvent } from '../tunnel-protocol/protocol.ts'
 import { type Connection, type MemoryPressure, Session, type YamuxStream } from '../yamux/index.ts'
 import { EventWriter } from './event-writer.ts'
+import { ConnectionPool } from './local-server/connection-pool.ts'
 import { quotaUsedUp } from './rejections.ts'
-import { ConnectionPool } from './upstream/connection-pool.ts'
 
 /** How far the windows of all clients may grow: responses that are read slowly must not fill the memory. */
 const totalGrowth = { bytesLeft: 256 * 1024 * 1024 }

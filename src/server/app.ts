@@ -1,4 +1,5 @@
-// The composition root: services → directory → HTTP. Only this file and services.ts construct parts.
+// The composition root: services → credential verifier → HTTP. Only this file and services.ts construct
+// parts.
 import { findPackageJSON } from 'node:module'
 import { hostname } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -16,12 +17,6 @@ import { errorMessage } from '../lib/startup-error.ts'
 import { type Auth, type AuthSettings, createAuth } from './auth/sign-in.ts'
 import type { SsoSettings } from './auth/sso.ts'
 import { type Config, version } from './config/server.ts'
-import { startChangeFollower } from './directory/change-follower.ts'
-import { createEdgeWorkspaces } from './directory/edge-workspaces.ts'
-import { createGrants } from './directory/grants.ts'
-import { startLastUsedTracker } from './directory/last-used.ts'
-import { createTopics } from './directory/topics.ts'
-import { createDirectory } from './directory/verify.ts'
 import { loadCommonPasswords } from './domain/accounts/passwords.ts'
 import type { Services } from './domain/context.ts'
 import { KeyRejections } from './domain/keys/rejections.ts'
@@ -37,9 +32,9 @@ import { registerEdgeApi } from './http/api/edge.ts'
 import { registerMcp } from './http/api/mcp.ts'
 import { registerPublicApi } from './http/api/public.ts'
 import { registerThirdPartyEdges } from './http/api/third-party-edges.ts'
-import { countersHandler, createCounters, type NodeCounters, remoteCounters } from './http/auth/counters.ts'
-import { createKnownBrowsers } from './http/auth/known-browser.ts'
-import { createRateLimit } from './http/auth/rate-limit.ts'
+import { countersHandler, createCounters, type NodeCounters, remoteCounters } from './http/limits/counters.ts'
+import { createKnownBrowsers } from './http/limits/known-browser.ts'
+import { createRateLimit } from './http/limits/rate-limit.ts'
 import { registerApiDocs } from './http/pages/api-docs.ts'
 import { registerDashboard } from './http/pages/dashboard-spa.ts'
 import { registerHealth } from './http/pages/health.ts'
@@ -50,6 +45,12 @@ import { createServer } from './http/server/create.ts'
 import { drain } from './http/server/drain.ts'
 import { createMail, type SendMail } from './mail.ts'
 import { sessionSecret } from './session-secret.ts'
+import { startChangeFollower } from './verification/change-follower.ts'
+import { createEdgeWorkspaces } from './verification/edge-workspaces.ts'
+import { createGrants } from './verification/grants.ts'
+import { startLastUsedTracker } from './verification/last-used.ts'
+import { createTopics } from './verification/topics.ts'
+import { createCredentialVerifier } from './verification/verify.ts'
 import { startWebhookDelivery } from './webhooks/delivery.ts'
 import { createTargets } from './webhooks/targets.ts'
 import type { Primary } from './workers/worker.ts'
@@ -217,7 +218,7 @@ async function startNode(config: Config, opened: Services, log: Logger, { sendMa
     log.warn({ err: error }, 'failed to flush lastUsedAt; will retry'),
   )
   const rejections = new KeyRejections(clock)
-  const directory = createDirectory({
+  const verifier = createCredentialVerifier({
     store,
     follower,
     lastUsed,
@@ -227,7 +228,7 @@ async function startNode(config: Config, opened: Services, log: Logger, { sendMa
   const edgeWorkspaces = createEdgeWorkspaces({
     store,
     follower,
-    directory,
+    verifier,
     pairsMax: Math.ceil(config.limits.keysInMemory / 10),
   })
   const maintenance = startMaintenance(services, {
@@ -249,16 +250,16 @@ async function startNode(config: Config, opened: Services, log: Logger, { sendMa
       onFailure: (error) => log.warn({ reason: errorMessage(error) }, 'failed to send a notice; will retry'),
     },
   })
-  return { services, follower, lastUsed, directory, edgeWorkspaces, maintenance, quotaWatch }
+  return { services, follower, lastUsed, verifier, edgeWorkspaces, maintenance, quotaWatch }
 }
 
 /** What the metrics of this node read. */
-const nodeMetrics = ({ services, directory, follower }: Node, openStreams: () => number) =>
+const nodeMetrics = ({ services, verifier, follower }: Node, openStreams: () => number) =>
   serverMetrics({
     version,
     instruments: services.instruments,
-    keyVerdicts: directory.keyVerdicts,
-    edgeVerdicts: directory.edgeVerdicts,
+    keyVerdicts: verifier.keyVerdicts,
+    edgeVerdicts: verifier.edgeVerdicts,
     follower,
     openStreams,
     poolUse: services.store.poolUse,
@@ -282,7 +283,7 @@ interface ApiServerOptions {
 /** The HTTP server with the APIs for keys and edges. */
 function createApiServer(options: ApiServerOptions) {
   const { config, secret, node, counters, log, isStopping, isReady, closing, address } = options
-  const { services, directory, edgeWorkspaces, follower } = node
+  const { services, verifier, edgeWorkspaces, follower } = node
   const { variant, baseUrl, trustedProxies } = config
   const { requestsPerMinute } = config.limits
   const rateLimit = requestsPerMinute ? createRateLimit(requestsPerMinute, counters) : undefined
@@ -291,7 +292,7 @@ function createApiServer(options: ApiServerOptions) {
   const describeWorkspace = workspaceDescriber(services, createTopics(secret))
   const grants = createGrants(secret)
   const operations = cacheableOperations({
-    directory,
+    verifier,
     edgeWorkspaces,
     describeWorkspace,
     hasDataVersion: services.store.dataVersion !== undefined,
@@ -299,7 +300,7 @@ function createApiServer(options: ApiServerOptions) {
   })
   const responseCache = new ResponseCache({
     operations,
-    hashOf: directory.hashCredential,
+    hashOf: verifier.hashCredential,
     isStopping,
     client,
     trustsProxies,
@@ -312,7 +313,7 @@ function createApiServer(options: ApiServerOptions) {
   registerPublicApi(server, {
     services,
     counters,
-    directory,
+    verifier,
     variant,
     baseUrl,
     rateLimit,
@@ -320,7 +321,7 @@ function createApiServer(options: ApiServerOptions) {
   })
   const { openStreams } = registerEdgeApi(server, {
     services,
-    directory,
+    verifier,
     edgeWorkspaces,
     grants,
     follower,
@@ -330,14 +331,14 @@ function createApiServer(options: ApiServerOptions) {
   })
   registerThirdPartyEdges(server, {
     clock: services.clock,
-    directory,
+    verifier,
     edgeWorkspaces,
     follower,
     closing,
     describeWorkspace,
   })
   registerMcp(server, {
-    directory,
+    verifier,
     rateLimit,
     variant,
     version,

@@ -5,7 +5,6 @@ import type { Logger } from 'pino'
 import { ServerInstruments } from '../lib/metrics/server-instruments.ts'
 import { errorMessage, StartupError } from '../lib/startup-error.ts'
 import type { Config } from './config/server.ts'
-import { createPropagation } from './directory/propagation.ts'
 import { writeAudit } from './domain/audit/entries.ts'
 import { databaseEntry } from './domain/audit/operator-actions.ts'
 import type { Services } from './domain/context.ts'
@@ -16,8 +15,9 @@ import { StorageFault } from './store/engine/storage-fault.ts'
 import { openStore, type Store, type Target } from './store/engine/store.ts'
 import type { WorkerBus } from './store/engine/worker-bus.ts'
 import { IncompatibleSchema, migrate } from './store/schema/migrate.ts'
-import { commitReports } from './store/usage/read.ts'
+import { commitReports } from './store/usage/commit.ts'
 import { createShardQueues } from './store/usage/shard-queues.ts'
+import { createPropagation } from './verification/propagation.ts'
 
 const WARN_INTERVAL_MS = 5_000
 

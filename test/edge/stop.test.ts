@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { DRAIN_MS } from '../../src/tunnel/run.ts'
+import { DRAIN_MS } from '../../src/tunnel-client/run.ts'
 import { startStandaloneEdge } from '../support/edges/standalone-edge.ts'
 import { openSocket, openTunnel } from '../support/edges/tunnels.ts'
 

@@ -3,13 +3,13 @@
 // crashes, which loses acknowledgments. The history is checked like that of real nodes.
 
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type ChangeFollower, startChangeFollower } from '../../src/server/directory/change-follower.ts'
-import { createDirectory, type Directory } from '../../src/server/directory/verify.ts'
 import type { Context, Services } from '../../src/server/domain/context.ts'
 import { type CreatedKey, createKey, revoke } from '../../src/server/domain/keys/lifecycle.ts'
 import { createWorkspace } from '../../src/server/domain/workspaces/manage.ts'
-import { listNodes } from '../../src/server/store/changes/nodes.ts'
+import { listNodes } from '../../src/server/store/change-log/nodes.ts'
 import { openStore } from '../../src/server/store/engine/store.ts'
+import { type ChangeFollower, startChangeFollower } from '../../src/server/verification/change-follower.ts'
+import { type CredentialVerifier, createCredentialVerifier } from '../../src/server/verification/verify.ts'
 import { operator } from '../support/api/server.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
 import { type Cluster, createCluster } from '../support/databases/postgres.ts'
@@ -44,7 +44,7 @@ interface FollowersHistory {
 interface SimulatedNode {
   name: string
   follower: ChangeFollower
-  directory: Directory
+  verifier: CredentialVerifier
   /** Like SIGKILL: its row stays. */
   kill(): Promise<void>
 }
@@ -142,8 +142,8 @@ async function startNode(services: Services, relay: Relay): Promise<SimulatedNod
   const identity = { id: name, host: 'simulated', pid: process.pid, version: '0' }
   const follower = await startChangeFollower(store, clock, identity, { onFailure() {}, onRecovery() {} })
   const lastUsed = { record() {}, stop: async () => ({ lost: 0 }) }
-  const directory = createDirectory({ store, follower, lastUsed, keysMax: 1_000 })
-  return { name, follower, directory, kill: () => own.close() }
+  const verifier = createCredentialVerifier({ store, follower, lastUsed, keysMax: 1_000 })
+  return { name, follower, verifier, kill: () => own.close() }
 }
 
 /** Without a checkpoint, as in a power failure. Counts the rows that have an older position afterwards. */
@@ -193,9 +193,9 @@ async function runLifecycle(
   await Promise.all(nodes.map(probe))
 }
 
-async function verify({ name, directory }: SimulatedNode, key: CreatedKey, { attempts }: FollowersHistory) {
+async function verify({ name, verifier }: SimulatedNode, key: CreatedKey, { attempts }: FollowersHistory) {
   const startMs = performance.now()
-  const result = await Promise.resolve(directory.verifyKey(key.token)).catch(() => undefined)
+  const result = await Promise.resolve(verifier.verifyKey(key.token)).catch(() => undefined)
   const response = result && responseOf({ valid: result.valid })
   attempts.push({
     kind: 'keys.verify',

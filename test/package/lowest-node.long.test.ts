@@ -14,7 +14,7 @@ const FILES = [
   'test/server/http/wire.test.ts',
   'test/edge/end-to-end.test.ts',
   'test/edge/ingress/connections.test.ts',
-  'test/tunnel/runs.test.ts',
+  'test/tunnel-client/runs.test.ts',
 ]
 
 /** The path of the program; undefined without a registry. */

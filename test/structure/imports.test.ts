@@ -16,12 +16,12 @@ const rules: Record<string, { parts: string[]; packages?: string[] }> = {
   mcp: { parts: ['client', 'contract'], packages: ['@modelcontextprotocol/server', 'typebox'] },
   'edge-sdk': { parts: ['contract', 'lib'], packages: ['typebox'] },
   'tunnel-protocol': { parts: ['lib', 'yamux'] },
-  tunnel: { parts: ['lib', 'tunnel-protocol', 'yamux'] },
+  'tunnel-client': { parts: ['lib', 'tunnel-protocol', 'yamux'] },
   edge: { parts: ['edge-sdk', 'lib', 'tunnel-protocol', 'yamux'] },
   'server/store': { parts: ['lib'], packages: ['kysely', 'pg'] },
-  'server/directory': { parts: ['lib', 'server/store'] },
+  'server/verification': { parts: ['lib', 'server/store'] },
   'server/domain': {
-    parts: ['contract', 'lib', 'server/config', 'server/directory', 'server/store'],
+    parts: ['contract', 'lib', 'server/config', 'server/verification', 'server/store'],
     packages: ['typebox', '@zxcvbn-ts/language-common'],
   },
   'server/auth': {
@@ -30,7 +30,7 @@ const rules: Record<string, { parts: string[]; packages?: string[] }> = {
   },
   'server/mail': { parts: [], packages: ['nodemailer'] },
   'server/http': {
-    parts: ['contract', 'lib', 'mcp', 'server/auth', 'server/directory', 'server/domain', 'server/mail'],
+    parts: ['contract', 'lib', 'mcp', 'server/auth', 'server/verification', 'server/domain', 'server/mail'],
     packages: ['fastify', 'fast-json-stringify', '@fastify/static', 'pino', 'typebox'],
   },
   'server/webhooks': { parts: ['lib', 'server/domain'], packages: ['standardwebhooks'] },
@@ -39,7 +39,14 @@ const rules: Record<string, { parts: string[]; packages?: string[] }> = {
   'server/session-secret': { parts: ['lib', 'server/config'] },
   'server/operator': { parts: [] },
   'server/services': {
-    parts: ['lib', 'server/config', 'server/directory', 'server/domain', 'server/operator', 'server/store'],
+    parts: [
+      'lib',
+      'server/config',
+      'server/verification',
+      'server/domain',
+      'server/operator',
+      'server/store',
+    ],
     packages: ['pino'],
   },
   'server/doctor': {
@@ -47,7 +54,7 @@ const rules: Record<string, { parts: string[]; packages?: string[] }> = {
       'lib',
       'server/auth',
       'server/config',
-      'server/directory',
+      'server/verification',
       'server/mail',
       'server/services',
       'server/session-secret',
@@ -59,7 +66,7 @@ const rules: Record<string, { parts: string[]; packages?: string[] }> = {
       'lib',
       'server/auth',
       'server/config',
-      'server/directory',
+      'server/verification',
       'server/domain',
       'server/http',
       'server/mail',
@@ -75,7 +82,7 @@ const rules: Record<string, { parts: string[]; packages?: string[] }> = {
       'contract',
       'lib',
       'server/config',
-      'server/directory',
+      'server/verification',
       'server/doctor',
       'server/domain',
       'server/operator',
@@ -97,7 +104,7 @@ const rules: Record<string, { parts: string[]; packages?: string[] }> = {
       'server/services',
       'server/session-secret',
       'server/workers',
-      'tunnel',
+      'tunnel-client',
       'tunnel-protocol',
     ],
     packages: ['pino'],
@@ -125,7 +132,7 @@ const subjects: Record<string, string[]> = {
   'server/store': [
     'engine',
     'schema',
-    'changes',
+    'change-log',
     'workspaces',
     'keys',
     'accounts',
@@ -206,7 +213,7 @@ test('only the configuration reads the environment, and only HTTP servers and cl
   for (const file of globSync('**/*.ts', { cwd: source })) {
     const text = readFileSync(join(source, file), 'utf8')
     if (!file.startsWith('server/config/')) assert.doesNotMatch(text, /process\.env/, file)
-    if (!/^(server\/(http|webhooks)|lib\/(metrics|http)|edge|tunnel|tunnel-protocol)\//.test(file))
+    if (!/^(server\/(http|webhooks)|lib\/(metrics|http)|edge|tunnel-client|tunnel-protocol)\//.test(file))
       assert.doesNotMatch(text, /node:http/, file)
   }
 })

@@ -1,8 +1,8 @@
 // `adit tunnel` and `adit tunnel tcp`: expose a local server, or the files of a folder, through an edge until
 // they are stopped.
 import { version } from '../../server/config/server.ts'
-import { TunnelRejected } from '../../tunnel/connect.ts'
-import { DRAIN_MS, runTunnel } from '../../tunnel/run.ts'
+import { TunnelRejected } from '../../tunnel-client/connect.ts'
+import { DRAIN_MS, runTunnel } from '../../tunnel-client/run.ts'
 import type { Opened, ProxiedConnection, ProxiedRequest, TunnelType } from '../../tunnel-protocol/protocol.ts'
 import { type ApiAccess, keyRejected } from '../api.ts'
 import { formatBytes } from '../bytes.ts'

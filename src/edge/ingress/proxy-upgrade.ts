@@ -3,9 +3,9 @@ import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { connectStreams } from '../../tunnel-protocol/connect-streams.ts'
 import type { YamuxStream } from '../../yamux/index.ts'
+import { type RequestHead, type UpstreamHandler, UpstreamRequest } from '../local-server/request.ts'
+import type { ResponseHead } from '../local-server/response-head.ts'
 import type { TunnelClient } from '../tunnel-client.ts'
-import { type RequestHead, type UpstreamHandler, UpstreamRequest } from '../upstream/request.ts'
-import type { ResponseHead } from '../upstream/response-head.ts'
 import { formatHeaders } from './headers.ts'
 import {
   type ProxyOptions,

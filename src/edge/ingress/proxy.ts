@@ -3,10 +3,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { freeAfterWrite } from '../../tunnel-protocol/free-memory.ts'
 import { compact, type YamuxStream } from '../../yamux/index.ts'
+import type { UpstreamConnection } from '../local-server/connection.ts'
+import { type RequestHead, type UpstreamHandler, UpstreamRequest } from '../local-server/request.ts'
+import type { ResponseHead } from '../local-server/response-head.ts'
 import type { TunnelClient } from '../tunnel-client.ts'
-import type { UpstreamConnection } from '../upstream/connection.ts'
-import { type RequestHead, type UpstreamHandler, UpstreamRequest } from '../upstream/request.ts'
-import type { ResponseHead } from '../upstream/response-head.ts'
 import { endToEnd, forwardedTrailers, headBytes, headerPairs, isProxyHeader } from './headers.ts'
 
 export const RESPONSE_TIMEOUT_MS = 120_000

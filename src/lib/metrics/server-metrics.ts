@@ -46,7 +46,7 @@ export const serverMetrics = (sources: ServerSources): MetricDefinition[] => [
     'Time from the head of a request to the end of its response, without streams of events.',
     () => sources.instruments.requests.read(),
   ),
-  ...directoryMetrics(sources),
+  ...verifierMetrics(sources),
   ...usageMetrics(sources),
   gauge('adit_change_streams_open', 'Change streams that edges keep open.', sources.openStreams),
   ...poolMetrics(sources),
@@ -54,7 +54,7 @@ export const serverMetrics = (sources: ServerSources): MetricDefinition[] => [
   ...portMetrics(sources),
 ]
 
-const directoryMetrics = ({ instruments, keyVerdicts, edgeVerdicts, follower }: ServerSources) => [
+const verifierMetrics = ({ instruments, keyVerdicts, edgeVerdicts, follower }: ServerSources) => [
   counter('adit_verifications_total', 'Credentials verified, by verdict and cache.', () => [
     ...withLabel('kind', 'key', keyVerdicts.read()),
     ...withLabel('kind', 'edge', edgeVerdicts.read()),

@@ -1,5 +1,5 @@
 // Signs users in with a password and, if they have set it up, a two-factor code. Limits of attempts are in
-// http/auth.
+// http/limits.
 import { hashSecret } from '../../lib/credentials/secret.ts'
 import { MINUTE_MS } from '../../lib/time.ts'
 import {

@@ -1,8 +1,9 @@
 // Checks the nodes that are registered in the database, and the clock of this machine against the database.
-import { listNodes } from '../directory/nodes.ts'
+
 import { readDatabaseClock } from '../store/engine/clock.ts'
 import type { Store } from '../store/engine/store.ts'
 import { readSchemaState } from '../store/schema/migrate.ts'
+import { listNodes } from '../verification/nodes.ts'
 import { type Finding, ok, problem, skipped, warning } from './check.ts'
 
 const CLOCK_SAMPLES = 3

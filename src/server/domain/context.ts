@@ -2,9 +2,9 @@
 
 import type { ServerInstruments } from '../../lib/metrics/server-instruments.ts'
 import type { Limits } from '../config/server.ts'
-import type { PropagationServices } from '../directory/propagation.ts'
 import type { Role } from '../store/accounts/members.ts'
 import type { CommitUsage } from '../store/usage/group-commit.ts'
+import type { PropagationServices } from '../verification/propagation.ts'
 import type { Ids } from './ids.ts'
 
 /** Time, randomness and the cost of passwords are injected, so that tests can control them. */

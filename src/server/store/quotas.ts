@@ -5,7 +5,7 @@ import { groupByShard, withCurrentShards } from './engine/postgres/usage-shards.
 import type { Db, Store, Tx } from './engine/store.ts'
 import { openTunnels } from './tunnels/lists.ts'
 import type { TunnelRow } from './tunnels/rows.ts'
-import { readDays } from './usage/read.ts'
+import { readDays } from './usage/commit.ts'
 import { quotaColumns, type WorkspaceRow } from './workspaces.ts'
 
 type QuotaRow = Pick<WorkspaceRow, 'id' | (typeof quotaColumns)[number]>

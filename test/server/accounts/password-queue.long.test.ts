@@ -1,7 +1,7 @@
 // Password hashing is slow by design; one network must not delay others.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createPasswordQueue } from '../../../src/server/http/auth/password-queue.ts'
+import { createPasswordQueue } from '../../../src/server/http/limits/password-queue.ts'
 import { addMember, openBrowser, PASSWORD } from '../../support/accounts/users.ts'
 import { serve } from '../../support/api/server.ts'
 

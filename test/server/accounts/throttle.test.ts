@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Fault } from '../../../src/server/domain/fault.ts'
-import { createCounters } from '../../../src/server/http/auth/counters.ts'
-import { createLoginThrottle, type Limits } from '../../../src/server/http/auth/login-throttle.ts'
-import { perAccount, perMail, perNetwork } from '../../../src/server/http/auth/sign-in-limits.ts'
+import { createCounters } from '../../../src/server/http/limits/counters.ts'
+import { createLoginThrottle, type Limits } from '../../../src/server/http/limits/login-throttle.ts'
+import { perAccount, perMail, perNetwork } from '../../../src/server/http/limits/sign-in-limits.ts'
 import { addMember, openBrowser, PASSWORD, signIn } from '../../support/accounts/users.ts'
 import { serve } from '../../support/api/server.ts'
 

@@ -1,10 +1,10 @@
 // The stream of revocations: cursors, resets and ends.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { startChangeFollower } from '../../../src/server/directory/change-follower.ts'
 import { createKey, revoke } from '../../../src/server/domain/keys/lifecycle.ts'
 import { keyChanges } from '../../../src/server/http/api/change-events.ts'
-import { deleteChangesBefore, readHead } from '../../../src/server/store/changes/log.ts'
+import { deleteChangesBefore, readHead } from '../../../src/server/store/change-log/entries.ts'
+import { startChangeFollower } from '../../../src/server/verification/change-follower.ts'
 import { addEdge, openTestServices, operator, serve, type TestServer } from '../../support/api/server.ts'
 import { atEnd } from '../../support/cleanup.ts'
 import { createMigratedDatabase, engines } from '../../support/databases/create.ts'

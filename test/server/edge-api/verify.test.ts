@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createSecret } from '../../../src/lib/credentials/secret.ts'
-import { createTopics } from '../../../src/server/directory/topics.ts'
+import { createTopics } from '../../../src/server/verification/topics.ts'
 import { addEdge, serve } from '../../support/api/server.ts'
 import { engines } from '../../support/databases/create.ts'
 import { SECRET } from '../../support/databases/migrated-databases.ts'

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createKey } from '../../../src/server/domain/keys/lifecycle.ts'
-import { createBuckets } from '../../../src/server/http/auth/write-limits.ts'
+import { createBuckets } from '../../../src/server/http/limits/write-limits.ts'
 import { addMember } from '../../support/accounts/users.ts'
 import { addWorkspace, operator, serve, type TestServer } from '../../support/api/server.ts'
 import { engines } from '../../support/databases/create.ts'

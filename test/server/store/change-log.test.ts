@@ -1,7 +1,7 @@
 // The change log: concurrent changes are one sequence, in which each entry names the one before it.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { appendChange, readChanges, readHead } from '../../../src/server/store/changes/log.ts'
+import { appendChange, readChanges, readHead } from '../../../src/server/store/change-log/entries.ts'
 import { openTestServices } from '../../support/api/server.ts'
 import { atEnd } from '../../support/cleanup.ts'
 import { engines } from '../../support/databases/create.ts'

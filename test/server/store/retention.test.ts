@@ -11,7 +11,7 @@ import { type Deleted, runNow, startMaintenance } from '../../../src/server/doma
 import type { Tables } from '../../../src/server/store/engine/tables.ts'
 import { deleteExpired } from '../../../src/server/store/maintenance/retention.ts'
 import { acquireLease, updateLease } from '../../../src/server/store/maintenance/state.ts'
-import { readDays } from '../../../src/server/store/usage/read.ts'
+import { readDays } from '../../../src/server/store/usage/commit.ts'
 import { openTestServices } from '../../support/api/server.ts'
 import { mergeReport } from '../../support/api/usage.ts'
 import { atEnd, type Test } from '../../support/cleanup.ts'

@@ -1,7 +1,7 @@
 // Usage reports, as edges send them.
 import type { Store } from '../../../src/server/store/engine/store.ts'
 import type { ParsedReport } from '../../../src/server/store/engine/usage-report.ts'
-import { commitReports } from '../../../src/server/store/usage/read.ts'
+import { commitReports } from '../../../src/server/store/usage/commit.ts'
 import { createShardQueues } from '../../../src/server/store/usage/shard-queues.ts'
 
 /** A counter of the default workspace, with zeros for what is not given. */

@@ -1,7 +1,7 @@
 // An edge without a control plane, and a tunnel client whose bytes the test controls.
 import { once } from 'node:events'
 import { join } from 'node:path'
-import { connect } from '../../../src/tunnel/connect.ts'
+import { connect } from '../../../src/tunnel-client/connect.ts'
 import type { Opened, TunnelRequest } from '../../../src/tunnel-protocol/protocol.ts'
 import { Session, type YamuxStream } from '../../../src/yamux/index.ts'
 import type { Test } from '../cleanup.ts'

@@ -1,4 +1,4 @@
-import { listNodes } from '../../../server/directory/nodes.ts'
+import { listNodes } from '../../../server/verification/nodes.ts'
 import type { Io } from '../../io.ts'
 import { green, yellow } from '../../style.ts'
 import { withServices } from '../with-services.ts'

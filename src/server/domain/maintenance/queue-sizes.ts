@@ -1,6 +1,7 @@
 // What metrics read from the database: the sizes of queues, and the use of ports.
-import { resultWithin } from '../../directory/propagation-wait.ts'
+
 import { type QueueSizes, readQueueSizes } from '../../store/maintenance/queue-sizes.ts'
+import { resultWithin } from '../../verification/propagation-wait.ts'
 import type { Services } from '../context.ts'
 import { readPortUse } from '../tunnels/operator-ports.ts'
 

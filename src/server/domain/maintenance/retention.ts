@@ -3,8 +3,7 @@
 import { PORT_RENEWAL_MS, portRetentionMs } from '../../../lib/net/tcp-ports.ts'
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../../lib/time.ts'
 import type { Limits } from '../../config/server.ts'
-import { CHANGE_RETENTION_MS } from '../../directory/propagation.ts'
-import { countChangesBefore, deleteChangesBefore } from '../../store/changes/log.ts'
+import { countChangesBefore, deleteChangesBefore } from '../../store/change-log/entries.ts'
 import {
   countExpired,
   deleteExpired,
@@ -16,6 +15,7 @@ import { countAbandoned, deleteAbandoned } from '../../store/tunnels/abandoned.t
 import { renewNamesInUse } from '../../store/tunnels/names.ts'
 import { renewPorts } from '../../store/tunnels/tcp-ports.ts'
 import { deletePreviousSecrets } from '../../store/webhooks/endpoints.ts'
+import { CHANGE_RETENTION_MS } from '../../verification/propagation.ts'
 import { LINK_WINDOW_MS } from '../accounts/link-limits.ts'
 import { USED_CODES_MS } from '../accounts/sign-ins.ts'
 import { deleteAuditBefore } from '../audit/export-all.ts'

@@ -3,8 +3,8 @@
 
 import { createLruCache } from '../../../lib/lru-cache.ts'
 import { startOfDay } from '../../../lib/time.ts'
-import type { ChangeFollower } from '../../directory/change-follower.ts'
 import { type ApproximateUsage, estimateUsage, listQuotas } from '../../store/quotas.ts'
+import type { ChangeFollower } from '../../verification/change-follower.ts'
 import type { Quotas, Services } from '../context.ts'
 import { effectiveQuotas, hasUsageQuota, monthRange, NEAR_PERCENT } from './limits.ts'
 

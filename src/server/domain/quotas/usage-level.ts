@@ -1,10 +1,11 @@
 // The level of a workspace's usage in this month: whether it is near a quota of bytes or requests, or has
 // reached it. It is stored with the workspace, so that each node knows it, and edges get it with each
 // verification and by the stream of changes.
-import { announce, publishChange } from '../../directory/propagation.ts'
+
 import type { Tx } from '../../store/engine/store.ts'
 import { readMonth, updateQuotas } from '../../store/quotas.ts'
 import { lockWorkspace, type WorkspaceRules } from '../../store/workspaces.ts'
+import { announce, publishChange } from '../../verification/propagation.ts'
 import type { Services } from '../context.ts'
 import { alertQuotas, type QuotaUse } from './alerts.ts'
 import { effectiveQuotas, hasUsageQuota, monthRange, usageLevel } from './limits.ts'

@@ -3,8 +3,8 @@
 // to have changed, it is computed exactly and stored (usage-level.ts). The same happens after a change of
 // quotas, because a command that sets them may not know the defaults and the mail server of the nodes.
 import { createOutageReporter, type OutageEvents } from '../../../lib/outage.ts'
-import type { ChangeFollower } from '../../directory/change-follower.ts'
 import { listReached } from '../../store/quotas.ts'
+import type { ChangeFollower } from '../../verification/change-follower.ts'
 import type { Services } from '../context.ts'
 import { monthRange } from './limits.ts'
 import { createUsageEstimator } from './usage-estimator.ts'

@@ -1,8 +1,7 @@
 // Edges, the servers that carry tunnels: create, list, revoke. Each has its own credential.
 import { EdgeName } from '../../../contract/fields.ts'
 import { createSecret, hashSecret } from '../../../lib/credentials/secret.ts'
-import { awaitPropagation, publishChange } from '../../directory/propagation.ts'
-import { lockHead } from '../../store/changes/log.ts'
+import { lockHead } from '../../store/change-log/entries.ts'
 import { endSession } from '../../store/tunnels/edge-sessions.ts'
 import {
   findActiveEdge,
@@ -14,6 +13,7 @@ import {
   revokeEdge,
 } from '../../store/tunnels/edges.ts'
 import { countByEdge } from '../../store/tunnels/lists.ts'
+import { awaitPropagation, publishChange } from '../../verification/propagation.ts'
 import { writeAudit } from '../audit/entries.ts'
 import type { Actor, Context, Services } from '../context.ts'
 import { Fault } from '../fault.ts'

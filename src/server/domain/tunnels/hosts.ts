@@ -1,9 +1,9 @@
 // Host names of tunnels: which ones belong to this deployment.
 
-import type { EdgeWorkspaces } from '../../directory/edge-workspaces.ts'
-import type { Directory } from '../../directory/verify.ts'
 import { findName } from '../../store/tunnels/names.ts'
 import { findWorkspaceBySlug } from '../../store/workspaces.ts'
+import type { EdgeWorkspaces } from '../../verification/edge-workspaces.ts'
+import type { CredentialVerifier } from '../../verification/verify.ts'
 import type { Services } from '../context.ts'
 
 type HostResult = { found: true; workspace: string | null } | { found: false }
@@ -17,7 +17,7 @@ const UNKNOWN: HostResult = { found: false }
  */
 export async function findHost(
   { tunnelDomain, store, clock }: Pick<Services, 'tunnelDomain' | 'store' | 'clock'>,
-  { findIds, getWorkspace }: Pick<EdgeWorkspaces, 'findIds'> & Pick<Directory, 'getWorkspace'>,
+  { findIds, getWorkspace }: Pick<EdgeWorkspaces, 'findIds'> & Pick<CredentialVerifier, 'getWorkspace'>,
   { edgeId, host }: { edgeId: string; host: string },
 ): Promise<HostResult> {
   if (host === tunnelDomain) return { found: true, workspace: null }

@@ -10,7 +10,6 @@ import {
 } from '../../../lib/credentials/basic-auth.ts'
 import { hashPassword } from '../../../lib/credentials/password-hash.ts'
 import { parseNetwork } from '../../../lib/net/ip-network.ts'
-import { announce, publishChange } from '../../directory/propagation.ts'
 import type { Tx } from '../../store/engine/store.ts'
 import { lockSessionsByName } from '../../store/tunnels/edge-sessions.ts'
 import { instructByName } from '../../store/tunnels/instructions.ts'
@@ -25,6 +24,7 @@ import {
   trimNames,
 } from '../../store/tunnels/names.ts'
 import { getWorkspace } from '../../store/workspaces.ts'
+import { announce, publishChange } from '../../verification/propagation.ts'
 import { reauthorize } from '../actors.ts'
 import { type Changes, changesBetween } from '../audit/changes.ts'
 import { writeAudit } from '../audit/entries.ts'

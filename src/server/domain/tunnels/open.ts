@@ -1,5 +1,5 @@
 // Lists and closes open tunnels, for the dashboard and the operator.
-import { announce, publishChange } from '../../directory/propagation.ts'
+
 import { requestClose } from '../../store/tunnels/instructions.ts'
 import {
   type DescribedTunnel,
@@ -7,6 +7,7 @@ import {
   listAllTunnels,
   listTunnels,
 } from '../../store/tunnels/lists.ts'
+import { announce, publishChange } from '../../verification/propagation.ts'
 import { reauthorize } from '../actors.ts'
 import { writeAudit } from '../audit/entries.ts'
 import type { Context, Services } from '../context.ts'

@@ -3,7 +3,7 @@
 
 import { USAGE_DAYS } from '../../../contract/limits.ts'
 import { runOnShard } from '../../store/engine/postgres/usage-shards.ts'
-import { type DayUsage, readUsage as readStored } from '../../store/usage/read.ts'
+import { type DayUsage, readUsage as readStored } from '../../store/usage/commit.ts'
 import type { Context } from '../context.ts'
 import { dayToIso, lastDays } from '../date-range.ts'
 import { isoOrNull } from '../timestamps.ts'

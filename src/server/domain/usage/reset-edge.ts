@@ -1,10 +1,10 @@
 // For the operator: all usage that one edge has reported, and its removal after its credential was stolen.
 
 import { DAY_MS, startOfDay } from '../../../lib/time.ts'
-import { awaitPropagation, publishChange } from '../../directory/propagation.ts'
 import { type ListedWorkspace, listEdgeWorkspaces } from '../../store/tunnels/edge-workspaces.ts'
 import { getEdge } from '../../store/tunnels/edges.ts'
 import { listReportedDays, type ReportedDay, resetDay } from '../../store/usage/reset.ts'
+import { awaitPropagation, publishChange } from '../../verification/propagation.ts'
 import { writeAudit } from '../audit/entries.ts'
 import type { Actor, Services } from '../context.ts'
 import { readSlices, SLICE_ROWS } from '../pagination.ts'

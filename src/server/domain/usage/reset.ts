@@ -1,6 +1,6 @@
 // For the operator: shows a day's usage by edge and epoch, and resets it after wrong reports.
 import { listEdges } from '../../store/tunnels/edges.ts'
-import { readDays } from '../../store/usage/read.ts'
+import { readDays } from '../../store/usage/commit.ts'
 import { listCounters, resetDay } from '../../store/usage/reset.ts'
 import { writeAudit } from '../audit/entries.ts'
 import type { Actor, Services } from '../context.ts'

@@ -2,9 +2,9 @@
 // cannot use them. All data is kept. The operator can restore them for some time.
 import { RESTORABLE_DAYS } from '../../../lib/credentials/archive.ts'
 import { DAY_MS } from '../../../lib/time.ts'
-import { awaitPropagation, publishChange } from '../../directory/propagation.ts'
 import type { Tx } from '../../store/engine/store.ts'
 import { lockWorkspace, setArchived, type WorkspaceRow } from '../../store/workspaces.ts'
+import { awaitPropagation, publishChange } from '../../verification/propagation.ts'
 import { reauthorize } from '../actors.ts'
 import { writeAudit } from '../audit/entries.ts'
 import type { Actor, MemberContext, Services } from '../context.ts'

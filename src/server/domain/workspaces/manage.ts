@@ -2,7 +2,6 @@
 
 import type { UsageQuota } from '../../../contract/edge/quotas.ts'
 import { Slug, WorkspaceName } from '../../../contract/fields.ts'
-import { awaitPropagation, publishChange } from '../../directory/propagation.ts'
 import type { Db, Tx } from '../../store/engine/store.ts'
 import {
   findWorkspaceBySlug,
@@ -12,6 +11,7 @@ import {
   provisionWorkspace,
   type WorkspaceRow,
 } from '../../store/workspaces.ts'
+import { awaitPropagation, publishChange } from '../../verification/propagation.ts'
 import { changesBetween } from '../audit/changes.ts'
 import { writeAudit } from '../audit/entries.ts'
 import type { Actor, Context, Services } from '../context.ts'

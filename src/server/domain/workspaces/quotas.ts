@@ -1,9 +1,10 @@
 // Shows the quotas of a workspace, and sets them for the operator.
-import { awaitPropagation, publishChange } from '../../directory/propagation.ts'
+
 import { runOnShard } from '../../store/engine/postgres/usage-shards.ts'
 import { countActiveKeys } from '../../store/keys/rows.ts'
 import { countOpenTunnels, readMonth, updateQuotas } from '../../store/quotas.ts'
 import { getWorkspace, lockWorkspace } from '../../store/workspaces.ts'
+import { awaitPropagation, publishChange } from '../../verification/propagation.ts'
 import { changesBetween } from '../audit/changes.ts'
 import { writeAudit } from '../audit/entries.ts'
 import type { Actor, Context, Services } from '../context.ts'

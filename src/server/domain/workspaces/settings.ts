@@ -1,8 +1,9 @@
 // Creating a workspace, and the settings that its owners change: name and policy.
-import { awaitPropagation, publishChange } from '../../directory/propagation.ts'
+
 import { insertMember } from '../../store/accounts/members.ts'
 import { lockUser } from '../../store/accounts/users.ts'
 import { countWorkspacesCreatedBy, renameWorkspace, setPolicy } from '../../store/workspaces.ts'
+import { awaitPropagation, publishChange } from '../../verification/propagation.ts'
 import { reauthorize, requireSession } from '../actors.ts'
 import { changesBetween } from '../audit/changes.ts'
 import { writeAudit } from '../audit/entries.ts'

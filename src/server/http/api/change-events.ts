@@ -1,6 +1,7 @@
 // The stream of revocations and other changes to an edge, as server-sent events.
-import type { Change, ChangeFollower, Position } from '../../directory/change-follower.ts'
+
 import type { WorkspaceView } from '../../domain/workspaces/manage.ts'
+import type { Change, ChangeFollower, Position } from '../../verification/change-follower.ts'
 import { StreamReplaced } from './change-streams.ts'
 
 /** Sent when idle, so that the edge can detect a lost connection. */

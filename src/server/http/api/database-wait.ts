@@ -1,7 +1,7 @@
 // Waits for a database that is unreachable, for requests whose failure ends something that is open.
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { MaybePromise } from '../../directory/verify.ts'
 import { toFault } from '../../domain/fault.ts'
+import type { MaybePromise } from '../../verification/verify.ts'
 
 const CHECK_INTERVAL_MS = 200
 const WAITING_MAX = 1_000

@@ -4,16 +4,6 @@ import type { FastifyInstance } from 'fastify'
 import type { Static } from 'typebox'
 import { apis } from '../../../contract/apis.ts'
 import type { verifyKey } from '../../../contract/edge/operations.ts'
-import type { ChangeFollower } from '../../directory/change-follower.ts'
-import type { EdgeWorkspaces } from '../../directory/edge-workspaces.ts'
-import type { Grants } from '../../directory/grants.ts'
-import {
-  type Directory,
-  type InvalidCredential,
-  type MaybePromise,
-  thenMaybe,
-  type ValidKey,
-} from '../../directory/verify.ts'
 import type { Services } from '../../domain/context.ts'
 import { Fault } from '../../domain/fault.ts'
 import { isQuotaReached, QUOTA_REACHED } from '../../domain/quotas/limits.ts'
@@ -22,6 +12,16 @@ import { findHost } from '../../domain/tunnels/hosts.ts'
 import { syncTunnels } from '../../domain/tunnels/sync.ts'
 import { ingestReport } from '../../domain/usage/reports.ts'
 import type { WorkspaceRow, WorkspaceView } from '../../domain/workspaces/manage.ts'
+import type { ChangeFollower } from '../../verification/change-follower.ts'
+import type { EdgeWorkspaces } from '../../verification/edge-workspaces.ts'
+import type { Grants } from '../../verification/grants.ts'
+import {
+  type CredentialVerifier,
+  type InvalidCredential,
+  type MaybePromise,
+  thenMaybe,
+  type ValidKey,
+} from '../../verification/verify.ts'
 import { bearerToken, createAuthenticator, edgeMessages, keyMessages } from '../auth/authenticator.ts'
 import { type Handlers, registerOperations } from '../operations/routes.ts'
 import { keyChanges, parseEventId } from './change-events.ts'
@@ -31,7 +31,7 @@ import { describeValidKey } from './valid-key.ts'
 
 interface EdgeOptions {
   services: Services
-  directory: Directory
+  verifier: CredentialVerifier
   edgeWorkspaces: EdgeWorkspaces
   grants: Grants
   follower: ChangeFollower
@@ -68,10 +68,10 @@ export function registerEdgeApi(
   server: FastifyInstance,
   options: EdgeOptions,
 ): { openStreams: () => number } {
-  const { services, directory, edgeWorkspaces, grants, follower, closing, baseUrl } = options
+  const { services, verifier, edgeWorkspaces, grants, follower, closing, baseUrl } = options
   const { describeWorkspace } = options
-  const authenticateEdge = createAuthenticator(directory.verifyEdge, edgeMessages)
-  const authenticateKey = createAuthenticator(directory.verifyKey, keyMessages)
+  const authenticateEdge = createAuthenticator(verifier.verifyEdge, edgeMessages)
+  const authenticateKey = createAuthenticator(verifier.verifyKey, keyMessages)
   const streams = new ChangeStreams({
     closing,
     onReplaced: (edge) => server.log.warn({ edge }, 'edge has too many change streams; closed its oldest'),
@@ -83,12 +83,12 @@ export function registerEdgeApi(
   ): MaybePromise<VerifyResult> =>
     result.valid
       ? thenMaybe(edgeWorkspaces.getVerified(edgeId, result.workspaceId), (row) => ({
-          ...describeValidKey(directory, result),
+          ...describeValidKey(verifier, result),
           ...(withGrant && { grant: issueGrant(edgeId, result.keyId) }),
           workspace: describeWorkspace(row),
         }))
       : { valid: false as const, reason: reasonsForEdges[result.reason] }
-  const workspaces = { findIds: edgeWorkspaces.findIds, getWorkspace: directory.getWorkspace }
+  const workspaces = { findIds: edgeWorkspaces.findIds, getWorkspace: verifier.getWorkspace }
   /** What the edge may open tunnels with. */
   const findGranted = ({ id }: EdgeCaller['actor'], given: readonly string[]) => ({
     id,
@@ -97,9 +97,7 @@ export function registerEdgeApi(
 
   const handlers: Handlers<Callers, (typeof apis.edge.operations)[number]> = {
     'keys.verify': ({ actor }, { key, grant: withGrant = false }) =>
-      thenMaybe(directory.verifyKey(key), (result) =>
-        describeResult(result, { edgeId: actor.id, withGrant }),
-      ),
+      thenMaybe(verifier.verifyKey(key), (result) => describeResult(result, { edgeId: actor.id, withGrant })),
     'requests.authorize': async ({ actor, authenticateClient }) => {
       const { keyId, workspaceId } = await authenticateClient()
       const { slug, quota } = describeWorkspace(await edgeWorkspaces.getVerified(actor.id, workspaceId))
@@ -111,8 +109,8 @@ export function registerEdgeApi(
       streams.open(actor.id, (closing) =>
         keyChanges(follower, {
           id: actor.id,
-          describeWorkspace: async (id) => describeWorkspace(await directory.getWorkspace(id)),
-          isStillValid: async () => (await directory.verifyEdge(credential)).valid,
+          describeWorkspace: async (id) => describeWorkspace(await verifier.getWorkspace(id)),
+          isStillValid: async () => (await verifier.verifyEdge(credential)).valid,
           after: after === undefined ? undefined : parseEventId(after),
           closing,
         }),

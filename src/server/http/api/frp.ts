@@ -2,9 +2,9 @@
 // continue.
 
 import { isDnsLabel } from '../../../lib/net/hostname.ts'
-import type { InvalidCredential, MaybePromise, ValidKey } from '../../directory/verify.ts'
 import { isQuotaReached, QUOTA_REACHED } from '../../domain/quotas/limits.ts'
 import type { WorkspaceView } from '../../domain/workspaces/manage.ts'
+import type { InvalidCredential, MaybePromise, ValidKey } from '../../verification/verify.ts'
 import { keyMessages } from '../auth/authenticator.ts'
 
 /** A decision: always with these three, and with HTTP 200. frps treats any other status as a failure. */
@@ -16,7 +16,7 @@ export interface FrpResponse {
   content?: object
 }
 
-interface FrpDirectory {
+interface FrpVerifier {
   clock: () => number
   verifyKey(secret: string): MaybePromise<ValidKey | InvalidCredential>
   describeWorkspace(id: string): Promise<WorkspaceView>
@@ -37,31 +37,31 @@ export const rejected = (reason: string): FrpResponse => ({
 type JsonObject = Record<string, unknown>
 type Decide = (workspace: WorkspaceView) => FrpResponse
 
-export async function handleFrp(op: unknown, input: unknown, directory: FrpDirectory): Promise<FrpResponse> {
+export async function handleFrp(op: unknown, input: unknown, verifier: FrpVerifier): Promise<FrpResponse> {
   const content = asObject(input)
   const withinQuota = (decide: Decide) => (workspace: WorkspaceView) =>
-    isQuotaReached(workspace.quota, directory.clock()) ? rejected(QUOTA_REACHED) : decide(workspace)
+    isQuotaReached(workspace.quota, verifier.clock()) ? rejected(QUOTA_REACHED) : decide(workspace)
   switch (op) {
     case 'Login':
       return authorize(
         content,
-        directory,
+        verifier,
         withinQuota((workspace) => restrictUser(content, workspace)),
       )
     case 'NewProxy':
       return authorize(
         asObject(content.user),
-        directory,
+        verifier,
         withinQuota((workspace) => restrictProxy(content, workspace)),
       )
     // Whatever the quota: frpc stays connected, and carries traffic again when it renews.
     case 'Ping':
-      return authorize(asObject(content.user), directory, () => ALLOWED)
+      return authorize(asObject(content.user), verifier, () => ALLOWED)
     case 'NewWorkConn':
     case 'NewUserConn':
       return authorize(
         asObject(content.user),
-        directory,
+        verifier,
         withinQuota(() => ALLOWED),
       )
     // A notification: frp ignores the response.
@@ -74,7 +74,7 @@ export async function handleFrp(op: unknown, input: unknown, directory: FrpDirec
 
 async function authorize(
   login: JsonObject,
-  { verifyKey, describeWorkspace }: FrpDirectory,
+  { verifyKey, describeWorkspace }: FrpVerifier,
   decide: Decide,
 ): Promise<FrpResponse> {
   const { token } = asObject(login.metas)

@@ -4,9 +4,9 @@ import { finished } from 'node:stream/promises'
 import { setImmediate } from 'node:timers/promises'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Variant } from '../../../contract/variants.ts'
-import type { Directory } from '../../directory/verify.ts'
+import type { CredentialVerifier } from '../../verification/verify.ts'
 import { bearerToken, createAuthenticator, keyMessages } from '../auth/authenticator.ts'
-import type { RateLimit } from '../auth/rate-limit.ts'
+import type { RateLimit } from '../limits/rate-limit.ts'
 import { checkOrigin, type McpOriginOptions, PREFLIGHT_HEADERS } from './mcp-origin.ts'
 import { McpSlots } from './mcp-slots.ts'
 import { challengeFor, registerOAuthMetadata } from './oauth-metadata.ts'
@@ -22,7 +22,7 @@ interface McpCaller {
 }
 
 interface McpOptions extends McpOriginOptions {
-  directory: Directory
+  verifier: CredentialVerifier
   rateLimit: RateLimit | undefined
   variant: Variant
   version: string
@@ -31,7 +31,7 @@ interface McpOptions extends McpOriginOptions {
 }
 
 export function registerMcp(server: FastifyInstance, options: McpOptions): void {
-  const authenticateKey = createAuthenticator(options.directory.verifyKey, keyMessages)
+  const authenticateKey = createAuthenticator(options.verifier.verifyKey, keyMessages)
   const handle = createHandler(server, options)
   const slots = new McpSlots()
   const config = { surface: 'mcp', challenge: () => challengeFor(options.address(), PATH) }

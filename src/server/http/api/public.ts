@@ -4,22 +4,22 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { type Api, apis } from '../../../contract/apis.ts'
 import type { Operation } from '../../../contract/operation.ts'
 import type { Variant } from '../../../contract/variants.ts'
-import {
-  type Directory,
-  type InvalidCredential,
-  type MaybePromise,
-  thenMaybe,
-  type ValidKey,
-} from '../../directory/verify.ts'
 import type { Context, Services } from '../../domain/context.ts'
 import { Fault } from '../../domain/fault.ts'
 import * as keys from '../../domain/keys/lifecycle.ts'
 import { readUsage } from '../../domain/usage/read.ts'
 import type { WorkspaceRow, WorkspaceView } from '../../domain/workspaces/manage.ts'
+import {
+  type CredentialVerifier,
+  type InvalidCredential,
+  type MaybePromise,
+  thenMaybe,
+  type ValidKey,
+} from '../../verification/verify.ts'
 import { bearerToken, createAuthenticator, keyMessages } from '../auth/authenticator.ts'
-import type { NodeCounters } from '../auth/counters.ts'
-import type { RateLimit } from '../auth/rate-limit.ts'
-import { createWriteLimits } from '../auth/write-limits.ts'
+import type { NodeCounters } from '../limits/counters.ts'
+import type { RateLimit } from '../limits/rate-limit.ts'
+import { createWriteLimits } from '../limits/write-limits.ts'
 import { LongLists } from '../operations/long-lists.ts'
 import { type Handlers, registerOperations } from '../operations/routes.ts'
 import { createOpenApiDocument } from './openapi-document.ts'
@@ -27,7 +27,7 @@ import { createOpenApiDocument } from './openapi-document.ts'
 interface PublicOptions {
   services: Services
   counters: NodeCounters
-  directory: Directory
+  verifier: CredentialVerifier
   variant: Variant
   /** Public URL of the server; undefined if it is not configured. */
   baseUrl: string | undefined
@@ -44,21 +44,21 @@ type Callers = { anyone: undefined; key: KeyContext }
 type PublicApi = (typeof apis)[`public${Variant}`]
 
 export function registerPublicApi(server: FastifyInstance, options: PublicOptions): void {
-  const { services, counters, directory, variant, baseUrl, rateLimit, describeWorkspace } = options
+  const { services, counters, verifier, variant, baseUrl, rateLimit, describeWorkspace } = options
   const api: PublicApi = apis[`public${variant}`]
-  const authenticateKey = createAuthenticator(directory.verifyKey, keyMessages)
+  const authenticateKey = createAuthenticator(verifier.verifyKey, keyMessages)
   const writes = createWriteLimits(services.limits.writesPerHour, counters)
   const longLists = new LongLists(
     'Too many long lists are being read at the same time. Try again shortly, or read pages with ?limit=1000.',
   )
 
   const handlers: Handlers<Callers, PublicApi['operations'][number]> = {
-    'workspace.read': ({ workspaceId }) => thenMaybe(directory.getWorkspace(workspaceId), describeWorkspace),
+    'workspace.read': ({ workspaceId }) => thenMaybe(verifier.getWorkspace(workspaceId), describeWorkspace),
     'tokens.list': async (ctx, page) => {
       const list = await keys.listPage(ctx, page)
       if (!list.more) return list
       // A key that is revoked while it reads gets no further slice.
-      const authorize = async () => requireValid(await directory.verifyKey(ctx.apiKey))
+      const authorize = async () => requireValid(await verifier.verifyKey(ctx.apiKey))
       return { ...list, more: longLists.open(ctx.workspaceId, list.more, authorize) }
     },
     'tokens.create': (ctx, { label, 'idempotency-key': idempotencyKey }) =>

@@ -5,13 +5,13 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import Type from 'typebox'
 import { apis } from '../../../contract/apis.ts'
 import { faults } from '../../../contract/faults.ts'
-import type { ChangeFollower } from '../../directory/change-follower.ts'
-import type { EdgeWorkspaces } from '../../directory/edge-workspaces.ts'
-import { type Directory, type MaybePromise, thenMaybe } from '../../directory/verify.ts'
 import { Fault } from '../../domain/fault.ts'
 import { isQuotaReached, QUOTA_REACHED } from '../../domain/quotas/limits.ts'
 import { type Checker, checker } from '../../domain/validation.ts'
 import type { WorkspaceRow, WorkspaceView } from '../../domain/workspaces/manage.ts'
+import type { ChangeFollower } from '../../verification/change-follower.ts'
+import type { EdgeWorkspaces } from '../../verification/edge-workspaces.ts'
+import { type CredentialVerifier, type MaybePromise, thenMaybe } from '../../verification/verify.ts'
 import { createAuthenticator, edgeMessages, keyMessages } from '../auth/authenticator.ts'
 import { errorBody, faultFor } from '../server/errors.ts'
 import { createDatabaseWait } from './database-wait.ts'
@@ -19,7 +19,7 @@ import { asObject, type FrpResponse, handleFrp, rejected } from './frp.ts'
 
 interface ThirdPartyEdgesOptions {
   clock: () => number
-  directory: Directory
+  verifier: CredentialVerifier
   edgeWorkspaces: EdgeWorkspaces
   follower: ChangeFollower
   /** Aborted when requests must not wait any longer. */
@@ -45,10 +45,10 @@ const SshLogin = Type.Object({
 
 export function registerThirdPartyEdges(
   server: FastifyInstance,
-  { clock, directory, edgeWorkspaces, follower, closing, describeWorkspace }: ThirdPartyEdgesOptions,
+  { clock, verifier, edgeWorkspaces, follower, closing, describeWorkspace }: ThirdPartyEdgesOptions,
 ): void {
-  const authenticateEdge = createAuthenticator(directory.verifyEdge, edgeMessages)
-  const authenticateKey = createAuthenticator(directory.verifyKey, keyMessages)
+  const authenticateEdge = createAuthenticator(verifier.verifyEdge, edgeMessages)
+  const authenticateKey = createAuthenticator(verifier.verifyKey, keyMessages)
   const checkSshLogin: Checker<Type.Static<typeof SshLogin>> = checker(SshLogin, '/body')
   const waitForDatabase = createDatabaseWait({ isUpToDate: follower.isUpToDate, closing })
   /** The workspace of a valid key that the edge of the request has presented. */
@@ -90,7 +90,7 @@ export function registerThirdPartyEdges(
       return attempt(request, reply, () =>
         handleFrp(op, content, {
           clock,
-          verifyKey: directory.verifyKey,
+          verifyKey: verifier.verifyKey,
           describeWorkspace: (id) => describeVerified(request, id),
         }),
       )

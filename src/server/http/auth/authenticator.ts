@@ -1,9 +1,9 @@
 // Authenticates requests by API key or edge credential, sent in a header.
 import type { IncomingHttpHeaders } from 'node:http'
 import type { FastifyRequest } from 'fastify'
-import { type InvalidCredential, type MaybePromise, thenMaybe } from '../../directory/verify.ts'
 import { inactiveKeyMessages } from '../../domain/actors.ts'
 import { Fault } from '../../domain/fault.ts'
+import { type InvalidCredential, type MaybePromise, thenMaybe } from '../../verification/verify.ts'
 
 const BEARER = /^bearer +([^ ]+) *$/i
 

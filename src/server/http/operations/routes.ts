@@ -12,9 +12,9 @@ import type {
   OutputOf,
   RejectionOf,
 } from '../../../contract/operation.ts'
-import type { MaybePromise } from '../../directory/verify.ts'
 import { Fault } from '../../domain/fault.ts'
 import { checker } from '../../domain/validation.ts'
+import type { MaybePromise } from '../../verification/verify.ts'
 import { basePath } from '../server/paths.ts'
 import { createEtag, etagMatches } from './etag.ts'
 import { streamFile, streamList } from './long-lists.ts'

@@ -4,10 +4,10 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { verifyKey } from '../../../contract/edge/operations.ts'
 import { startOfDay, startOfSecond } from '../../../lib/time.ts'
-import type { EdgeWorkspaces } from '../../directory/edge-workspaces.ts'
-import type { Directory, ValidKey } from '../../directory/verify.ts'
 import type { Context } from '../../domain/context.ts'
 import type { WorkspaceRow, WorkspaceView } from '../../domain/workspaces/manage.ts'
+import type { EdgeWorkspaces } from '../../verification/edge-workspaces.ts'
+import type { CredentialVerifier, ValidKey } from '../../verification/verify.ts'
 import { describeValidKey } from '../api/valid-key.ts'
 import { serializerFor } from '../operations/serialize.ts'
 
@@ -26,7 +26,7 @@ interface Cacheable {
 }
 
 export interface StoredResponse extends Cacheable {
-  /** Finds the caller in the directory's cache, by the hash of the secret; undefined is a miss. */
+  /** Finds the caller in the verifier's cache, by the hash of the secret; undefined is a miss. */
   authenticate(hash: string): { id: string; workspaceId: string } | undefined
   cacheKey(workspaceId: string, url: string): string
   /** Called before the operation reads anything. Undefined if a change could go unnoticed: do not store. */
@@ -40,7 +40,7 @@ export interface RenderedResponse extends Cacheable {
 }
 
 interface CacheableOperationsOptions {
-  readonly directory: Directory
+  readonly verifier: CredentialVerifier
   readonly edgeWorkspaces: Pick<EdgeWorkspaces, 'isKnown'>
   readonly describeWorkspace: (row: WorkspaceRow) => WorkspaceView
   /** Not on PostgreSQL, where every response to these would be a miss. */
@@ -50,22 +50,22 @@ interface CacheableOperationsOptions {
 }
 
 export function cacheableOperations(options: CacheableOperationsOptions): CacheableOperation[] {
-  const { directory, hasDataVersion, isRateLimited } = options
+  const { verifier, hasDataVersion, isRateLimited } = options
   const read = {
     hasOrdinaryHeaders: (headers: IncomingHttpHeaders) => headers['content-length'] === undefined,
     authenticate(hash: string) {
-      const key = directory.cachedKey(hash)
+      const key = verifier.cachedKey(hash)
       return key && { id: key.keyId, workspaceId: key.workspaceId }
     },
     countVerified() {
-      directory.keyVerdicts.hit.valid += 1
+      verifier.keyVerdicts.hit.valid += 1
     },
     cacheKey: (workspaceId: string, url: string) => `${workspaceId} ${url}`,
   }
   const readWorkspace: StoredResponse = {
     id: 'workspace.read',
     ...read,
-    createValidator: (ctx) => sameWorkspaceRow(directory, ctx),
+    createValidator: (ctx) => sameWorkspaceRow(verifier, ctx),
   }
   const readData: StoredResponse[] = [
     { id: 'tokens.list', ...read, createValidator: (ctx) => sameDataVersionAnd(startOfSecond, ctx) },
@@ -75,10 +75,10 @@ export function cacheableOperations(options: CacheableOperationsOptions): Cachea
   return [...(isRateLimited ? [] : reads), verification(options)]
 }
 
-/** The directory evicts the row of a workspace that changes, and caches another one. */
-function sameWorkspaceRow(directory: Directory, { workspaceId }: Context): Validator | undefined {
-  const row = directory.cachedWorkspace(workspaceId)
-  return row && (() => directory.cachedWorkspace(workspaceId) === row)
+/** The verifier evicts the row of a workspace that changes, and caches another one. */
+function sameWorkspaceRow(verifier: CredentialVerifier, { workspaceId }: Context): Validator | undefined {
+  const row = verifier.cachedWorkspace(workspaceId)
+  return row && (() => verifier.cachedWorkspace(workspaceId) === row)
 }
 
 /** Fresh until the next commit to the database. */
@@ -104,10 +104,10 @@ const KEY_ID = '{keyId}'
 
 /** Rendered for each request: a stored response for each key would take more memory than the keys. */
 function verification(options: CacheableOperationsOptions): RenderedResponse {
-  const { directory, edgeWorkspaces, describeWorkspace } = options
+  const { verifier, edgeWorkspaces, describeWorkspace } = options
   const serialize = serializerFor(verifyKey.response.schema)
   const describe = (key: ValidKey, row: WorkspaceRow) =>
-    serialize({ ...describeValidKey(directory, key), workspace: describeWorkspace(row) })
+    serialize({ ...describeValidKey(verifier, key), workspace: describeWorkspace(row) })
   /** Responses differ only by the id of the key, unless it expires. Before it, all are the same. */
   let start = ''
   const ends = new WeakMap<WorkspaceRow, string>()
@@ -129,19 +129,19 @@ function verification(options: CacheableOperationsOptions): RenderedResponse {
       Number(headers['content-length']) > 0 &&
       Number(headers['content-length']) <= VERIFY_BODY_BYTES_MAX,
     authenticate(hash) {
-      const edge = directory.cachedEdge(hash)
+      const edge = verifier.cachedEdge(hash)
       return edge && { id: edge.edgeId }
     },
     countVerified() {
-      directory.edgeVerdicts.hit.valid += 1
-      directory.keyVerdicts.hit.valid += 1
+      verifier.edgeVerdicts.hit.valid += 1
+      verifier.keyVerdicts.hit.valid += 1
     },
     render(requestBody, edgeId) {
       if (!requestBody.startsWith(BODY_START) || !requestBody.endsWith(BODY_END)) return undefined
       // Whatever it contains: if its hash is in the cache, it is a key, which needs no escaping in JSON.
       const secret = requestBody.slice(BODY_START.length, -BODY_END.length)
-      const key = directory.cachedKey(directory.hashCredential(secret))
-      const row = key && directory.cachedWorkspace(key.workspaceId)
+      const key = verifier.cachedKey(verifier.hashCredential(secret))
+      const row = key && verifier.cachedWorkspace(key.workspaceId)
       if (!row || !edgeWorkspaces.isKnown(edgeId, row)) return undefined
       if (key.expiresAt !== null) return describe(key, row)
       const end = renderEnd(key, row)

@@ -1,7 +1,7 @@
 // Hostile claims and syncs: every field has a limit, and what is stored is bounded.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { readLatest } from '../../../../src/server/store/changes/log.ts'
+import { readLatest } from '../../../../src/server/store/change-log/entries.ts'
 import { serve } from '../../../support/api/server.ts'
 import { engines } from '../../../support/databases/create.ts'
 import { addTunnelEdge, storedTunnels, tunnelOf } from '../../../support/edges/open-tunnels.ts'

@@ -2,7 +2,7 @@
 
 import { requireGoodPassword } from '../../../domain/accounts/passwords.ts'
 import * as accounts from '../../../domain/accounts/users.ts'
-import { perAccount } from '../../auth/sign-in-limits.ts'
+import { perAccount } from '../../limits/sign-in-limits.ts'
 import type { Confirmations } from './confirmation.ts'
 import { type Dependencies, DONE, type HandlerGroup } from './handlers.ts'
 

@@ -3,7 +3,7 @@ import { recordFailedConfirmation, requireSamePassword } from '../../../domain/a
 import { updateOwnAccount } from '../../../domain/accounts/users.ts'
 import { Fault } from '../../../domain/fault.ts'
 import type { UserCaller } from '../../auth/sessions.ts'
-import { perAccount } from '../../auth/sign-in-limits.ts'
+import { perAccount } from '../../limits/sign-in-limits.ts'
 import type { Dependencies } from './handlers.ts'
 
 type Proof = 'password' | 'code'

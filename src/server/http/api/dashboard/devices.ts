@@ -2,7 +2,7 @@
 import { approveDevice, denyDevice, readDevice } from '../../../domain/devices/authorizations.ts'
 import { Fault } from '../../../domain/fault.ts'
 import type { UserCaller } from '../../auth/sessions.ts'
-import { perUserCode } from '../../auth/sign-in-limits.ts'
+import { perUserCode } from '../../limits/sign-in-limits.ts'
 import type { Dependencies, HandlerGroup } from './handlers.ts'
 
 export function deviceHandlers({ services, throttle }: Dependencies): HandlerGroup<'devices'> {

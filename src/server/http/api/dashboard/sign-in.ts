@@ -3,7 +3,7 @@
 import { linkUrl } from '../../../domain/accounts/links.ts'
 import * as accounts from '../../../domain/accounts/users.ts'
 import { Fault } from '../../../domain/fault.ts'
-import { perMail, perNetwork, perSignedIn } from '../../auth/sign-in-limits.ts'
+import { perMail, perNetwork, perSignedIn } from '../../limits/sign-in-limits.ts'
 import { basePath } from '../../server/paths.ts'
 import { resetEmail } from './emails.ts'
 import type { Dependencies, HandlerGroup } from './handlers.ts'

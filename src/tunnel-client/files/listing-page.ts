@@ -34,7 +34,7 @@ function formatSize(bytes: bigint): string {
 
 function row({ name, isFolder, bytes, modifiedAt }: Entry): string {
   const slash = isFolder ? '/' : ''
-  // "./", because a name with a colon would be read as a scheme.
+  // ".//", because a name with a colon would be read as a scheme.
   const link = `<a href="./${encodeURIComponent(name)}${slash}">${escapeHtml(name)}${slash}</a>`
   const time = modifiedAt.toISOString().slice(0, 16).replace('T', ' ')
   return `<tr><td>${link}<td>${isFolder ? '' : formatSize(bytes)}<td>${time} UTC`

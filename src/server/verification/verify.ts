@@ -1,7 +1,8 @@
 // Verifies API keys and edge credentials from a cache on every node. No request that starts after a
 // revocation was acknowledged is accepted by any of them. This folder owns the protocol that guarantees it:
 //
-// 1. Change log (store/changes/log.ts): `publishChange` appends an entry in the transaction that revokes.
+// 1. Change log (store/change-log/entries.ts): `publishChange` appends an entry in the transaction that
+// revokes.
 //    Writers lock one row until they commit, so sequences become visible in order. Each entry has the
 //    checksum of the one before it, so that a log rolled back by a restore or a failover is recognized.
 // 2. Follower (change-follower.ts): each node reads the log, by polls and from notifications, evicts what
@@ -51,7 +52,7 @@ interface ValidEdge {
 }
 
 /** A cached verdict is returned without a promise. An invalid credential is a verdict, not an exception. */
-export interface Directory {
+export interface CredentialVerifier {
   /** A valid key counts as used. */
   verifyKey(secret: string): MaybePromise<ValidKey | InvalidCredential>
   verifyEdge(secret: string): MaybePromise<ValidEdge | InvalidCredential>
@@ -96,7 +97,7 @@ const verdictName = (verdict: CountedVerdict) =>
     ? 'valid'
     : (verdict.reason as Exclude<InvalidCredential['reason'], 'malformed' | 'other_kind'>)
 
-interface DirectoryOptions {
+interface VerifierOptions {
   store: Store
   follower: ChangeFollower
   lastUsed: LastUsedTracker
@@ -106,7 +107,7 @@ interface DirectoryOptions {
   keysMax: number
 }
 
-export function createDirectory(options: DirectoryOptions): Directory {
+export function createCredentialVerifier(options: VerifierOptions): CredentialVerifier {
   const { store, follower, lastUsed, onRejected, keysMax } = options
   const othersMax = Math.ceil(keysMax / 10)
   const keys = createLruCache<ValidKey>(keysMax)

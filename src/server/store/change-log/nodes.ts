@@ -3,7 +3,7 @@ import type { Selectable } from 'kysely'
 import { type Placeholders, statement, unflushedUpdate } from '../engine/statement.ts'
 import type { DatabaseConnection, Db, Tx } from '../engine/store.ts'
 import type { Tables } from '../engine/tables.ts'
-import type { Position } from './log.ts'
+import type { Position } from './entries.ts'
 
 type Columns = Selectable<Tables['nodes']>
 

@@ -1,6 +1,6 @@
 // Rate-limit counters of a node. One process counts for the whole node: the only one or, with several
 // workers, the primary, which they ask. Otherwise each worker would allow as much as the whole node.
-import type { MaybePromise } from '../../directory/verify.ts'
+import type { MaybePromise } from '../../verification/verify.ts'
 import { createAttemptCounts } from './attempt-counts.ts'
 import { createPollTimes } from './poll-times.ts'
 import { createRequestCounts } from './rate-limit.ts'

@@ -4,9 +4,10 @@
 // each further one increases the delay, up to 60 s. This allows about 1,500 guesses a day per account on each
 // node. A browser that has signed in before (known-browser.ts) has its own budget, which others cannot use
 // up.
-import { type MaybePromise, thenMaybe } from '../../directory/verify.ts'
+
 import { formatDuration } from '../../domain/duration.ts'
 import { Fault } from '../../domain/fault.ts'
+import { type MaybePromise, thenMaybe } from '../../verification/verify.ts'
 import type { Limits } from './attempt-counts.ts'
 import type { NodeCounters } from './counters.ts'
 

@@ -12,7 +12,7 @@ import {
 import type { WorkspaceRow } from '../store/workspaces.ts'
 import { createBatchedLookup } from './batched-lookup.ts'
 import type { ChangeFollower } from './change-follower.ts'
-import { type Directory, type MaybePromise, thenMaybe } from './verify.ts'
+import { type CredentialVerifier, type MaybePromise, thenMaybe } from './verify.ts'
 
 type Workspace = Pick<WorkspaceRow, 'id' | 'slug'>
 
@@ -28,13 +28,13 @@ export interface EdgeWorkspaces {
 interface EdgeWorkspacesOptions {
   store: Store
   follower: Pick<ChangeFollower, 'subscribe'>
-  directory: Pick<Directory, 'getWorkspace'>
+  verifier: Pick<CredentialVerifier, 'getWorkspace'>
   /** Pairs in memory. */
   pairsMax: number
 }
 
 export function createEdgeWorkspaces(options: EdgeWorkspacesOptions): EdgeWorkspaces {
-  const { store, follower, directory, pairsMax } = options
+  const { store, follower, verifier, pairsMax } = options
   /** Ids of workspaces, by edge and slug. */
   const known = createLruCache<string>(pairsMax)
   let resets = 0
@@ -74,7 +74,7 @@ export function createEdgeWorkspaces(options: EdgeWorkspacesOptions): EdgeWorksp
   return {
     isKnown,
     getVerified: (edgeId, workspaceId) =>
-      thenMaybe(directory.getWorkspace(workspaceId), (workspace) => {
+      thenMaybe(verifier.getWorkspace(workspaceId), (workspace) => {
         if (isKnown(edgeId, workspace)) return workspace
         const pair = formatPair({ edge_id: edgeId, workspace_id: workspaceId })
         const record = async () => {

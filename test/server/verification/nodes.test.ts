@@ -1,7 +1,7 @@
 // Three real nodes on one PostgreSQL, and how long a revocation waits for them.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { LEASE_MS } from '../../../src/server/directory/lease.ts'
+import { LEASE_MS } from '../../../src/server/verification/lease.ts'
 import { caller } from '../../support/api/server.ts'
 import type { Test } from '../../support/cleanup.ts'
 import { createDatabase } from '../../support/databases/create.ts'

@@ -1,7 +1,7 @@
 // Waits until a change is propagated: each node has acknowledged it, or its lease has expired. All waits of a
 // process share the queries, normally one at a time.
-import { isSamePosition, type Position } from '../store/changes/log.ts'
-import { type AcknowledgedPosition, deleteNodesBehind, readAcknowledged } from '../store/changes/nodes.ts'
+import { isSamePosition, type Position } from '../store/change-log/entries.ts'
+import { type AcknowledgedPosition, deleteNodesBehind, readAcknowledged } from '../store/change-log/nodes.ts'
 import type { Store } from '../store/engine/store.ts'
 import { LEASE_MS } from './lease.ts'
 

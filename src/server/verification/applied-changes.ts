@@ -1,5 +1,5 @@
 // What a node has applied of the change log: its position, and the listeners that follow it.
-import type { Change, Position } from '../store/changes/log.ts'
+import type { Change, Position } from '../store/change-log/entries.ts'
 
 /** Before the first entry of every change log. */
 const START: Position = { sequence: 0, checksum: '' }

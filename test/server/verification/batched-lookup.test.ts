@@ -1,7 +1,7 @@
 // Concurrent lookups are combined, and none is answered by a query that was sent before it.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createBatchedLookup } from '../../../src/server/directory/batched-lookup.ts'
+import { createBatchedLookup } from '../../../src/server/verification/batched-lookup.ts'
 
 interface Query extends PromiseWithResolvers<ReadonlyMap<string, number>> {
   names: string[]

@@ -2,7 +2,7 @@
 // other nodes after the commit, and waits until no node uses a cache that predates it.
 
 import { DAY_MS } from '../../lib/time.ts'
-import { appendChange, type Change, type LinkedChange, readHead } from '../store/changes/log.ts'
+import { appendChange, type Change, type LinkedChange, readHead } from '../store/change-log/entries.ts'
 import type { Store, Tx } from '../store/engine/store.ts'
 import { encodeAnnouncement } from './announcement.ts'
 import { createPropagationWait, type PropagationWait, resultWithin } from './propagation-wait.ts'

@@ -1,6 +1,6 @@
 // The content of a notification: the changes that were just committed. It saves each node a read. A node that
 // cannot use it, because it is too long or a change before it is missing, polls instead.
-import type { LinkedChange } from '../store/changes/log.ts'
+import type { LinkedChange } from '../store/change-log/entries.ts'
 
 /** PostgreSQL accepts 7,999 bytes. */
 const BYTES_MAX = 7_500

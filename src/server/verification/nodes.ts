@@ -1,7 +1,7 @@
 // Node registration: a row in the nodes table for each node that may use its cache. A revocation
 // waits for these rows.
-import { type Position, readHead } from '../store/changes/log.ts'
-import { acknowledge, deleteNode, insertNode, listNodes as listRows } from '../store/changes/nodes.ts'
+import { type Position, readHead } from '../store/change-log/entries.ts'
+import { acknowledge, deleteNode, insertNode, listNodes as listRows } from '../store/change-log/nodes.ts'
 import type { DatabaseConnection, Store } from '../store/engine/store.ts'
 import { LEASE_MS } from './lease.ts'
 

@@ -5,18 +5,18 @@ import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Kysely, KyselyPlugin } from 'kysely'
 import { createSecret, hashSecret } from '../../../src/lib/credentials/secret.ts'
-import { startChangeFollower } from '../../../src/server/directory/change-follower.ts'
-import { startLastUsedTracker } from '../../../src/server/directory/last-used.ts'
-import { awaitPropagation, publishChange } from '../../../src/server/directory/propagation.ts'
-import { createDirectory } from '../../../src/server/directory/verify.ts'
 import type { Services } from '../../../src/server/domain/context.ts'
 import { createKey, revoke } from '../../../src/server/domain/keys/lifecycle.ts'
 import { revoke as revokeEdge } from '../../../src/server/domain/tunnels/edges.ts'
 import { createWorkspace, provision } from '../../../src/server/domain/workspaces/manage.ts'
-import { listNodes } from '../../../src/server/store/changes/nodes.ts'
+import { listNodes } from '../../../src/server/store/change-log/nodes.ts'
 import type { DatabaseConnection, Db, Store } from '../../../src/server/store/engine/store.ts'
 import type { Tables } from '../../../src/server/store/engine/tables.ts'
 import { revokeKey } from '../../../src/server/store/keys/rows.ts'
+import { startChangeFollower } from '../../../src/server/verification/change-follower.ts'
+import { startLastUsedTracker } from '../../../src/server/verification/last-used.ts'
+import { awaitPropagation, publishChange } from '../../../src/server/verification/propagation.ts'
+import { createCredentialVerifier } from '../../../src/server/verification/verify.ts'
 import {
   addEdge,
   addWorkspace,
@@ -34,7 +34,7 @@ import { until } from '../../support/until.ts'
 /** The cast is needed because the type offers only reads. */
 const withPlugin = (db: Db, plugin: KyselyPlugin): Db => (db as Kysely<Tables>).withPlugin(plugin)
 
-/** Another node on the same database: a follower and a directory, without an HTTP server. */
+/** Another node on the same database: a follower and a verifier, without an HTTP server. */
 async function startNode(
   t: Test,
   services: Services,
@@ -51,7 +51,7 @@ async function startNode(
   return {
     follower,
     rejected,
-    directory: createDirectory({ store, follower, lastUsed, onRejected, keysMax: 100 }),
+    verifier: createCredentialVerifier({ store, follower, lastUsed, onRejected, keysMax: 100 }),
   }
 }
 
@@ -65,12 +65,12 @@ async function openNode(t: Test, engine: Engine) {
 
 for (const engine of engines) {
   test(`${engine}: each use of a revoked key is counted, also from the cache; that of an unknown one is not`, async (t) => {
-    const { ctx, directory, rejected } = await openNode(t, engine)
+    const { ctx, verifier, rejected } = await openNode(t, engine)
     const { id, token } = await createKey(ctx)
-    await directory.verifyKey(token)
+    await verifier.verifyKey(token)
     await revoke(ctx, id)
-    for (let attempt = 0; attempt < 3; attempt++) await directory.verifyKey(token)
-    await directory.verifyKey(createSecret('key', ctx.random))
+    for (let attempt = 0; attempt < 3; attempt++) await verifier.verifyKey(token)
+    await verifier.verifyKey(createSecret('key', ctx.random))
     assert.deepEqual(rejected, Array(3).fill(hashSecret(token)))
   })
 
@@ -116,16 +116,16 @@ for (const engine of engines) {
         return result
       },
     }
-    const { directory } = await startNode(t, services, {
+    const { verifier } = await startNode(t, services, {
       ...services.store,
       db: withPlugin(services.store.db, delayed),
     })
-    const late = directory.verifyKey(key.token)
+    const late = verifier.verifyKey(key.token)
     await until('the query has run', () => queries === 1)
     await revoke(ctx, key.id)
     release()
     assert.equal((await late).valid, true, 'it started before the revocation')
-    assert.deepEqual(await directory.verifyKey(key.token), { valid: false, reason: 'revoked' })
+    assert.deepEqual(await verifier.verifyKey(key.token), { valid: false, reason: 'revoked' })
     assert.equal(queries, 1, 'the second result came from the cache')
   })
 
@@ -187,9 +187,9 @@ for (const engine of engines) {
         transaction,
       },
     }
-    const { follower, directory } = await startNode(t, services, store, () => {})
+    const { follower, verifier } = await startNode(t, services, store, () => {})
     await until('it is up to date', () => follower.isUpToDate())
-    await directory.verifyKey(key.token)
+    await verifier.verifyKey(key.token)
     results = 'fail'
     await until('its lease has expired', () => !follower.isUpToDate())
     await services.store.transaction((db) => db.deleteFrom('nodes').execute())
@@ -205,15 +205,15 @@ for (const engine of engines) {
     await revoked.promise
     await until('it is registered', async () => (await listNodes(services.store.db)).length > 0)
     await sleep(50)
-    assert.deepEqual(await directory.verifyKey(key.token), { valid: false, reason: 'revoked' })
+    assert.deepEqual(await verifier.verifyKey(key.token), { valid: false, reason: 'revoked' })
     results = 'arrive'
   })
 
   test(`${engine}: nodes drop their cache when the database is restored to an earlier state`, async (t) => {
-    const { services, ctx, follower, directory } = await openNode(t, engine)
+    const { services, ctx, follower, verifier } = await openNode(t, engine)
     const [first, second] = [await createKey(ctx), await createKey(ctx)]
     await revoke(ctx, first.id)
-    assert.equal((await directory.verifyKey(second.token)).valid, true)
+    assert.equal((await verifier.verifyKey(second.token)).valid, true)
     await services.store.transaction(async (db) => {
       await db.updateTable('change_log_head').set({ sequence: 0 }).execute()
       await db.deleteFrom('change_log').execute()
@@ -221,17 +221,17 @@ for (const engine of engines) {
       await db.deleteFrom('api_keys').where('id', '=', second.id).execute()
     })
     await until('the change log was read again', () => follower.position().sequence === 0)
-    assert.equal((await directory.verifyKey(first.token)).valid, true)
-    assert.deepEqual(await directory.verifyKey(second.token), { valid: false, reason: 'unknown' })
+    assert.equal((await verifier.verifyKey(first.token)).valid, true)
+    assert.deepEqual(await verifier.verifyKey(second.token), { valid: false, reason: 'unknown' })
     await revoke(ctx, first.id)
-    assert.deepEqual(await directory.verifyKey(first.token), { valid: false, reason: 'revoked' })
+    assert.deepEqual(await verifier.verifyKey(first.token), { valid: false, reason: 'revoked' })
   })
 
   test(`${engine}: a sequence that is assigned a second time is not mistaken for the first`, async (t) => {
-    const { services, ctx, directory } = await openNode(t, engine)
+    const { services, ctx, verifier } = await openNode(t, engine)
     const [lost, next] = [await createKey(ctx), await createKey(ctx)]
     await revoke(ctx, lost.id)
-    assert.equal((await directory.verifyKey(next.token)).valid, true)
+    assert.equal((await verifier.verifyKey(next.token)).valid, true)
     // As after a failover to a standby that lacked the first revocation and has made another one since.
     const position = await services.store.transaction(async (db) => {
       await db.updateTable('change_log_head').set({ sequence: 0, checksum: '' }).execute()
@@ -242,8 +242,8 @@ for (const engine of engines) {
     })
     assert.equal(position.sequence, 1)
     await awaitPropagation(services, position)
-    assert.deepEqual(await directory.verifyKey(next.token), { valid: false, reason: 'revoked' })
-    assert.equal((await directory.verifyKey(lost.token)).valid, true)
+    assert.deepEqual(await verifier.verifyKey(next.token), { valid: false, reason: 'revoked' })
+    assert.equal((await verifier.verifyKey(lost.token)).valid, true)
   })
 
   test(`${engine}: a retried revocation waits like the first attempt`, async (t) => {

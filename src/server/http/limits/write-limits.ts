@@ -3,9 +3,9 @@
 
 import { HOUR_MS } from '../../../lib/time.ts'
 import { type Bucket, TokenBuckets } from '../../../lib/token-buckets.ts'
-import { type MaybePromise, thenMaybe } from '../../directory/verify.ts'
 import { formatDuration } from '../../domain/duration.ts'
 import { Fault } from '../../domain/fault.ts'
+import { type MaybePromise, thenMaybe } from '../../verification/verify.ts'
 import { createCallerQueue } from './caller-queue.ts'
 
 /**

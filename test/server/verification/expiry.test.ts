@@ -3,13 +3,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { DAY_MS } from '../../../src/lib/time.ts'
-import { startChangeFollower } from '../../../src/server/directory/change-follower.ts'
-import { startLastUsedTracker } from '../../../src/server/directory/last-used.ts'
-import { createDirectory } from '../../../src/server/directory/verify.ts'
 import type { Services } from '../../../src/server/domain/context.ts'
 import { readExpiry } from '../../../src/server/domain/keys/expiry.ts'
 import { createKey } from '../../../src/server/domain/keys/lifecycle.ts'
 import { createWorkspace } from '../../../src/server/domain/workspaces/manage.ts'
+import { startChangeFollower } from '../../../src/server/verification/change-follower.ts'
+import { startLastUsedTracker } from '../../../src/server/verification/last-used.ts'
+import { createCredentialVerifier } from '../../../src/server/verification/verify.ts'
 import { addEdge, openTestServices, operator, serve, type TestServer } from '../../support/api/server.ts'
 import { atEnd, type Test } from '../../support/cleanup.ts'
 import { engines } from '../../support/databases/create.ts'
@@ -31,7 +31,7 @@ async function startNode(t: Test, services: Services, clock: () => number) {
   atEnd(t, () => follower.deregister())
   const lastUsed = startLastUsedTracker(store, clock, () => {})
   atEnd(t, () => lastUsed.stop())
-  return createDirectory({ store, follower, lastUsed, keysMax: 100 })
+  return createCredentialVerifier({ store, follower, lastUsed, keysMax: 100 })
 }
 
 for (const engine of engines) {
@@ -69,8 +69,8 @@ for (const engine of engines) {
     const { id: workspaceId } = await createWorkspace(services, operator, { slug: 'acme' })
     const expiring = await createKey({ ...services, actor: operator, workspaceId }, { expiresAt: inFuture() })
     let offset = 0
-    const directory = await startNode(t, services, () => Date.now() + offset)
-    const valid = async () => (await directory.verifyKey(expiring.token)).valid
+    const verifier = await startNode(t, services, () => Date.now() + offset)
+    const valid = async () => (await verifier.verifyKey(expiring.token)).valid
     for (const days of [0, 2, -2, 0]) {
       offset = days * DAY_MS
       assert.equal(await valid(), true, `${days} days off, before the expiry`)

@@ -1,8 +1,8 @@
 // The configured limit of requests per key and minute, counted on each node.
 import type { FastifyReply } from 'fastify'
-import { type MaybePromise, thenMaybe } from '../../directory/verify.ts'
 import { formatDuration } from '../../domain/duration.ts'
 import { Fault } from '../../domain/fault.ts'
+import { type MaybePromise, thenMaybe } from '../../verification/verify.ts'
 
 const WINDOW_MS = 60_000
 

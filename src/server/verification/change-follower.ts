@@ -11,7 +11,7 @@ import {
   readChanges,
   readLatest,
   readPosition,
-} from '../store/changes/log.ts'
+} from '../store/change-log/entries.ts'
 import type { Store } from '../store/engine/store.ts'
 import { parseAnnouncement } from './announcement.ts'
 import { type AppliedChanges, createAppliedChanges } from './applied-changes.ts'
