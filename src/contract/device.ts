@@ -66,6 +66,7 @@ export type GrantError =
   | 'slow_down'
   | 'access_denied'
   | 'expired_token'
+  | 'invalid_request'
   | 'invalid_grant'
   | 'unsupported_grant_type'
 
@@ -74,6 +75,7 @@ const grantErrors: GrantError[] = [
   'slow_down',
   'access_denied',
   'expired_token',
+  'invalid_request',
   'invalid_grant',
   'unsupported_grant_type',
 ]

@@ -88,3 +88,9 @@ export const faults = {
 } as const
 
 export type FaultCode = keyof typeof faults
+
+/** The same error in the form of OAuth (RFC 6749, section 5.2). */
+export const oauthError = (code: FaultCode) => ({
+  schema: Type.Object({ error: Type.Literal(code), error_description: message }, { title: `OAuth_${code}` }),
+  example: { error: code, error_description: faults[code].description },
+})

@@ -1,7 +1,7 @@
 // Generates an OpenAPI 3.1 document from operations. Schemas with a title become named components.
 import type { TObject, TSchema } from 'typebox'
 import { type EventType, eventBody, events, eventTypes } from './events.ts'
-import { type FaultCode, faults } from './faults.ts'
+import { type FaultCode, faults, oauthError } from './faults.ts'
 import { type Access, FORM_TYPE, listFaults, type Operation } from './operation.ts'
 
 type Json = { [member: string]: unknown }
@@ -93,12 +93,15 @@ export function describe({ prefix, operations, document: api }: DescribedApi, ba
     [type]: { schema: named(schema), example },
   })
 
-  /** Status 400 is one of two bodies. */
-  const rejected = ({ schema, example }: NonNullable<Operation['response']['rejection']>) => ({
-    description: 'Not successful; or the request is invalid.',
-    headers: commonHeaders,
-    content: content({ anyOf: [schema, faults.invalid_request.schema] }, example),
-  })
+  /** An operation of OAuth has its form of errors. */
+  const oauthResponse = (code: FaultCode, { response: { rejection } }: Operation) => {
+    const { schema, example } = (code === 'invalid_request' && rejection) || oauthError(code)
+    return {
+      description: faults[code].description,
+      headers: { ...commonHeaders, ...faultHeaders[code]?.() },
+      content: content(schema, example),
+    }
+  }
 
   const parameters = (place: 'path' | 'query' | 'header', part: Operation['params']) =>
     Object.entries(part?.properties ?? {}).map(([name, schema]) => {
@@ -144,10 +147,13 @@ export function describe({ prefix, operations, document: api }: DescribedApi, ba
       ...(cacheable && { 304: { $ref: '#/components/responses/not_modified' } }),
     }
     for (const code of listFaults(operation)) {
-      usedFaults.add(code)
-      responses[faults[code].status] = { $ref: `#/components/responses/${code}` }
+      const { status } = faults[code]
+      if (operation.form) responses[status] = oauthResponse(code, operation)
+      else {
+        usedFaults.add(code)
+        responses[status] = { $ref: `#/components/responses/${code}` }
+      }
     }
-    if (response.rejection) responses[400] = rejected(response.rejection)
     paths[operation.path] ??= {}
     Object.assign(paths[operation.path] as Json, {
       [operation.method.toLowerCase()]: {

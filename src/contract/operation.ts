@@ -37,7 +37,10 @@ interface OperationDefinition {
   readonly query?: TObject
   readonly headers?: TObject
   readonly body?: TObject
-  /** The body is `application/x-www-form-urlencoded`, as OAuth requires; its properties are strings. */
+  /**
+   * An operation of OAuth: the body is `application/x-www-form-urlencoded`, its properties are strings, and
+   * errors have an `error_description`.
+   */
   readonly form?: true
   /**
    * Ends access, as signing out does. It is not limited: a stolen session that writes without end must not

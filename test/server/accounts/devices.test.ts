@@ -298,7 +298,7 @@ test('starting is limited per network and in total, and polling too soon is slow
         )
         .execute()
   })
-  assert.match((await fromElsewhere()).json.message, /Too many devices are waiting/)
+  assert.match((await fromElsewhere()).json.error_description, /Too many devices are waiting/)
   clock.now += 10 * MINUTE
   assert.equal((await fromElsewhere()).status, 200, 'they have expired')
 })
@@ -324,7 +324,9 @@ test('requests of devices are validated forms, and every response is as describe
     ['/authorize', {}, { 'sec-fetch-site': 'same-site' }, 403, /Cross-site request rejected/],
     ['/authorize', {}, { origin: server.url, 'sec-fetch-site': 'same-origin' }, 200, /"user_code"/],
     ['/authorize', '__proto__=x&constructor=y', {}, 200, /"user_code"/],
-    ['/token', {}, {}, 400, /invalid_request/],
+    ['/token', {}, {}, 400, /"invalid_request".*grant_type, device_code/],
+    ['/token', { ...token, device_code: 'é"'.repeat(200) }, {}, 400, /"invalid_request"/],
+    ['/token', '{}', { 'content-type': 'application/json' }, 400, /"invalid_request"/],
     ['/token', { ...token, grant_type: 'password' }, {}, 400, /unsupported_grant_type/],
     ['/token', token, { origin: 'https://evil.example' }, 403, /Cross-site request rejected/],
     ['/token', token, {}, 400, /invalid_grant/],
@@ -335,6 +337,12 @@ test('requests of devices are validated forms, and every response is as describe
     assert.equal(response.status, status, `${JSON.stringify(form)} ${response.text}`)
     assert.match(response.text, body)
     assert.equal(response.headers.get('access-control-allow-origin'), null, 'no web page can read it')
+    assert.equal(response.headers.get('cache-control'), 'no-store')
+    if (status >= 400) {
+      // The characters of RFC 6749, section 5.2.
+      assert.match(response.json.error_description, /^[\x20\x21\x23-\x5b\x5d-\x7e]+$/)
+      assert.deepEqual(Object.keys(response.json), ['error', 'error_description'])
+    }
     validateResponse(path, 'POST', response)
   }
   const inQuery = await postForm(server.url, `/token?${new URLSearchParams(token)}`, '')

@@ -20,6 +20,14 @@ export function errorBody(fault: Fault): object {
   }
 }
 
+/** RFC 6749, section 5.2: the description has printable ASCII characters without quotes and backslashes. */
+const oauthBody = ({ code, message }: Fault) => ({
+  error: code,
+  error_description: (message === code ? faults[code].description : message)
+    .replace(/["’`]/g, "'")
+    .replace(/[^\x20-\x5b\x5d-\x7e]/g, '?'),
+})
+
 export function sendFault(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const fault = faultFor(error, request)
   if (fault.code === 'unauthorized' && acceptsBearer(request))
@@ -32,7 +40,7 @@ export function sendFault(error: unknown, request: FastifyRequest, reply: Fastif
     .header('content-type', 'application/json; charset=utf-8')
     .header('cache-control', 'no-store')
     .serializer(JSON.stringify)
-    .send(errorBody(fault))
+    .send(request.routeOptions.config.operation?.form ? oauthBody(fault) : errorBody(fault))
 }
 
 /** The public fault of an error, whose cause is logged. */
