@@ -2,6 +2,7 @@
 // for which hosts it may obtain certificates.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
+import { HOST_HEADER_RULE, isHost, normalizeOrigin } from '../lib/net/host-header.ts'
 import { normalizeAddress } from '../lib/net/ip-address.ts'
 import {
   CONNECT_PATH,
@@ -29,7 +30,9 @@ const INVALID_UPGRADE =
   `Sec-WebSocket-Protocol: ${SUBPROTOCOL}.`
 const INVALID_HEADER =
   'The header Adit-Tunnel must be a JSON object of at most 4 KiB with type ("http" or "tcp"), name, pool, ' +
-  'resume, client and access, all of them optional.'
+  'resume, client, access, target (an origin such as "http://localhost:3000") and hostHeader, all of them ' +
+  'optional.'
+const INVALID_HOST_HEADER = `Invalid hostHeader (expected ${HOST_HEADER_RULE}, and a target).`
 const INTERNAL_ERROR = { error: 'internal', message: 'Internal error of the edge. Retry shortly.' }
 
 export interface ControlApi {
@@ -138,19 +141,37 @@ function parseTunnelRequest(header: string | string[] | undefined = '{}'): Tunne
     return undefined
   }
   if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) return undefined
-  const { type = 'http', name, pool = false, resume, client, access, ...others } = parsed as Fields
-  rejectUnknown('Adit-Tunnel', others, 'type, name, pool, resume, client and access')
+  const {
+    type = 'http',
+    name,
+    pool = false,
+    resume,
+    client,
+    access,
+    target,
+    hostHeader,
+    ...others
+  } = parsed as Fields
+  rejectUnknown('Adit-Tunnel', others, 'type, name, pool, resume, client, access, target and hostHeader')
   if (type !== 'http' && type !== 'tcp') return undefined
   if (typeof pool !== 'boolean') return undefined
   if (name !== undefined && typeof name !== 'string') return undefined
   if (resume !== undefined && !(typeof resume === 'string' && RESUME.test(resume))) return undefined
   if (client !== undefined && !(typeof client === 'string' && CLIENT.test(client))) return undefined
+  if (target !== undefined && !(typeof target === 'string' && normalizeOrigin(target))) return undefined
+  if (hostHeader !== undefined && !isHostHeader(hostHeader, target))
+    throw new InvalidAccess(INVALID_HOST_HEADER)
   return {
     type,
     name,
     pool,
     resume,
+    ...(target !== undefined && { target }),
+    ...(hostHeader !== undefined && { hostHeader }),
     ...(client !== undefined && { client }),
     ...(access !== undefined && { access: parseAccess(type, access) }),
   }
 }
+
+const isHostHeader = (value: unknown, target: string | undefined): value is string =>
+  typeof value === 'string' && isHost(value) && target !== undefined

@@ -1,6 +1,12 @@
 // One connected client of a tunnel: its session, its connections to the local server, and what it carried.
 import type { SyncResult } from '../edge-sdk/index.ts'
-import { KEEP_ALIVE, type Opened, type TunnelClosure, type TunnelEvent } from '../tunnel-protocol/protocol.ts'
+import {
+  KEEP_ALIVE,
+  type Opened,
+  type TunnelClosure,
+  type TunnelEvent,
+  type TunnelRequest,
+} from '../tunnel-protocol/protocol.ts'
 import { type Connection, type MemoryPressure, Session, type YamuxStream } from '../yamux/index.ts'
 import { EventWriter } from './event-writer.ts'
 import { ConnectionPool } from './local-server/connection-pool.ts'
@@ -30,7 +36,7 @@ export type CloseReason =
 /** Why the control plane closes a tunnel. */
 type ControlPlaneReason = SyncResult['close'][number]['reason']
 
-export interface TunnelClientOptions {
+export interface TunnelClientOptions extends Pick<TunnelRequest, 'target' | 'hostHeader'> {
   /** The WebSocket of the client. */
   readonly connection: Connection
   readonly id: string
@@ -55,6 +61,10 @@ export class TunnelClient {
   readonly resume: string | undefined
   /** Name and version of its program. */
   readonly software: string | undefined
+  /** Origin of its local server. */
+  readonly target: string | undefined
+  /** It has precedence over that of the name. */
+  readonly hostHeader: string | undefined
   readonly totals = { requests: 0, bytesIn: 0, bytesOut: 0 }
   isDraining = false
   #active = 0
@@ -73,6 +83,8 @@ export class TunnelClient {
     this.key = key
     this.resume = options.resume
     this.software = options.software
+    this.target = options.target
+    this.hostHeader = options.hostHeader
     this.#onDrained = onDrained
     this.#session = new Session(connection, {
       role: 'server',

@@ -81,6 +81,11 @@ export class Tunnel {
     return picked
   }
 
+  /** What the local server of the client gets as its Host; undefined if the host of the tunnel. */
+  hostHeader(client: TunnelClient): string | undefined {
+    return client.hostHeader ?? this.access.nameRules.hostHeader
+  }
+
   /** Counts usage of the client that carries it, of the workspace and of the edge. */
   count(client: TunnelClient, transfer: Transfer): void {
     const { meter, transferred } = this.#counts

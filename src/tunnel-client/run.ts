@@ -42,6 +42,9 @@ export interface TunnelOptions {
   /** Join the clients of the workspace that already serve the name. */
   readonly pool: boolean
   readonly access?: RequestedAccess | undefined
+  /** As in TunnelRequest. */
+  readonly target?: string | undefined
+  readonly hostHeader?: string | undefined
   /** Name and version of the client, for the log of the edge. */
   readonly client?: string
   /** Stops the tunnel: requests in progress are completed. */
@@ -117,7 +120,7 @@ async function keepOpen(options: TunnelOptions, connections: Set<EdgeConnection>
 
 /** `resume` replaces the previous connection if the edge has not noticed that it is lost. */
 const toRequest = (
-  { type, name, pool, client, access }: TunnelOptions,
+  { type, name, pool, client, access, target, hostHeader }: TunnelOptions,
   resume: string,
   previous: Opened | undefined,
 ): TunnelRequest => ({
@@ -127,6 +130,8 @@ const toRequest = (
   ...(pool && { pool }),
   ...(client !== undefined && { client }),
   ...(access !== undefined && { access }),
+  ...(target !== undefined && { target }),
+  ...(hostHeader !== undefined && { hostHeader }),
 })
 
 /**

@@ -34,6 +34,10 @@ export interface TunnelRequest {
   /** Name and version of the client. */
   readonly client?: string
   readonly access?: RequestedAccess
+  /** Origin of the local server of an HTTP tunnel, e.g. `http://localhost:3000`. */
+  readonly target?: string | undefined
+  /** The Host that the local server gets: `rewrite` for that of the target, or a host. Needs a target. */
+  readonly hostHeader?: string | undefined
 }
 
 /** An open tunnel, as the edge describes it to its client. */

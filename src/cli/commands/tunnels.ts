@@ -25,6 +25,11 @@ const ALLOW_IP =
   'address from X-Forwarded-For. A local edge takes requests from its own machine for those ' +
   'of a proxy and rejects them without that header; to try it, send one: curl -H ' +
   '"X-Forwarded-For: 203.0.113.7" …'
+const HOST_HEADER =
+  'Development servers such as Vite reject hosts that they do not know. With --host-header ' +
+  'rewrite, the local server gets requests as if they were sent to the target itself: Host, ' +
+  'Origin, Referer, X-Forwarded-Host and X-Forwarded-Proto name the target, and Location is ' +
+  'mapped back to the tunnel. With a host instead of "rewrite", they name that host.'
 const SERVE =
   'With --serve, the tunnel serves the files of a folder: index.html, or a list of files. It ' +
   'leaves out files whose names begin with a dot and links that leave the folder, and rejects ' +
@@ -57,6 +62,7 @@ export const tunnelCommands: readonly Command[] = [
         '  adit tunnel 192.168.1.20:8080 --name my-app\n' +
         '  adit tunnel --serve ./public\n\n' +
         `${SERVE}\n\n` +
+        `${HOST_HEADER}\n\n` +
         'Prints the public URL, then a line for each request. Reconnects automatically. With ' +
         '--json, each line is an event: open, request or lost.\n\n' +
         `${STOPPING}\n\n` +
@@ -68,6 +74,10 @@ export const tunnelCommands: readonly Command[] = [
       optionalArgument: 'target',
       options: {
         serve: { value: '<folder>', summary: 'serve the files of this folder instead of a target' },
+        'host-header': {
+          value: '<rewrite|host>',
+          summary: 'send this Host header to the local server; "rewrite" is that of the target',
+        },
         ...tunnelOptions,
       },
     },

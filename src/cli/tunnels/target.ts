@@ -2,17 +2,19 @@
 import { realpath, stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { HOST_HEADER_RULE, isHost, normalizeOrigin } from '../../lib/net/host-header.ts'
 import { privatePaths } from '../../server/config/private-paths.ts'
 import { FileServer } from '../../tunnel-client/files/file-server.ts'
 import { findAditData } from '../../tunnel-client/files/private-files.ts'
 import { LocalServer, type StreamServer } from '../../tunnel-client/local-server.ts'
-import type { TunnelType } from '../../tunnel-protocol/protocol.ts'
+import type { TunnelRequest, TunnelType } from '../../tunnel-protocol/protocol.ts'
 import { UsageError } from '../errors.ts'
 
 export interface TargetInput {
   target: string | undefined
   /** A folder. */
   serve?: string | undefined
+  'host-header'?: string | undefined
 }
 
 interface OpenTarget {
@@ -21,15 +23,18 @@ interface OpenTarget {
   /** The beginning of a sentence about it. */
   note: string
   localServer: StreamServer
+  /** What the edge has to know of it. */
+  request: Pick<TunnelRequest, 'target' | 'hostHeader'>
 }
 
 export async function openTarget(
   type: TunnelType,
-  { target: text, serve }: TargetInput,
+  { target: text, serve, 'host-header': hostHeader }: TargetInput,
   onUnreachable: (message: string) => void,
 ): Promise<OpenTarget> {
   if (serve !== undefined) {
     if (text !== undefined) throw new UsageError('A tunnel has a target or --serve <folder>, not both.')
+    if (hostHeader !== undefined) throw new UsageError('--host-header has no effect on --serve <folder>.')
     return openFolder(serve)
   }
   if (text === undefined)
@@ -38,7 +43,11 @@ export async function openTarget(
     )
   const { host, port, url } = parseTarget(type, text)
   const localServer = new LocalServer({ host, port, onUnreachable })
-  return { target: url, note: `Forwarding to ${url}`, localServer }
+  if (hostHeader !== undefined && !isHost(hostHeader))
+    throw new UsageError(`Invalid --host-header "${hostHeader}" (expected ${HOST_HEADER_RULE}).`)
+  const origin = URL.canParse(url) ? normalizeOrigin(new URL(url).origin) : undefined
+  const request = type === 'http' ? { target: origin, hostHeader } : {}
+  return { target: url, note: `Forwarding to ${url}`, localServer, request }
 }
 
 async function openFolder(path: string): Promise<OpenTarget> {
@@ -52,7 +61,7 @@ async function openFolder(path: string): Promise<OpenTarget> {
         'Move it, or serve a folder of its own, e.g. `mkdir public` and `adit tunnel --serve public`.',
     )
   const target = pathToFileURL(folder).href
-  return { target, note: `Serving the files of ${folder}`, localServer: new FileServer(folder) }
+  return { target, note: `Serving the files of ${folder}`, localServer: new FileServer(folder), request: {} }
 }
 
 /** A port of this machine, `host:port`, or `http://host:port` (`tcp://` for TCP). */

@@ -25,7 +25,7 @@ interface TunnelInput extends EdgeInput, TargetInput, AccessInput {
 }
 
 export async function tunnel(type: TunnelType, input: TunnelInput, io: Io): Promise<void> {
-  const { target, note, localServer } = await openTarget(type, input, (message) => io.warn(message))
+  const { target, note, localServer, request } = await openTarget(type, input, (message) => io.warn(message))
   const access = await readAccess(type, input, io)
   const { edge, apiKey, keySource, isGuessed } = await findEdge(input, io)
   const { signal, abortSignal } = shutdownSignals()
@@ -40,6 +40,7 @@ export async function tunnel(type: TunnelType, input: TunnelInput, io: Io): Prom
       name: input.name,
       pool: input.pool,
       access,
+      ...request,
       client: `adit ${version}`,
       localServer,
       signal,

@@ -1,6 +1,6 @@
 // Open tunnels of a workspace, the edges that carry them, and its tunnel names with their access rules.
 import Type from 'typebox'
-import { AllowedNetworks, BasicAuthPassword, BasicAuthUser } from '../edge/access-rules.ts'
+import { AllowedNetworks, BasicAuthPassword, BasicAuthUser, HostHeader } from '../edge/access-rules.ts'
 import { ClientAccess, TunnelName, TunnelType } from '../edge/tunnel-fields.ts'
 import { EdgeName, HostName, Id, Instant, InstantOrNull, TextOrNull } from '../fields.ts'
 import { operation, STRICT } from '../operation.ts'
@@ -85,7 +85,7 @@ const NameOfWorkspace = Type.Object({
   reserved: Type.Boolean(),
   open: Integer,
   url: TextOrNull,
-  access: Type.Object({ user: TextOrNull, allowIp: AllowedNetworks }),
+  access: Type.Object({ user: TextOrNull, allowIp: AllowedNetworks, hostHeader: TextOrNull }),
 })
 
 const listNames = operation({
@@ -141,6 +141,7 @@ const setAccess = operation({
         Type.Object({ user: BasicAuthUser, password: Type.Optional(BasicAuthPassword) }, STRICT),
       ),
       allowIp: Type.Optional(AllowedNetworks),
+      hostHeader: Type.Optional(HostHeader),
     },
     STRICT,
   ),

@@ -6,6 +6,7 @@ import {
   BASIC_AUTH_PASSWORD_RULE,
   BASIC_AUTH_USER_RULE,
 } from '../../lib/credentials/basic-auth.ts'
+import { HOST_HEADER_CHARS_MAX, HOST_HEADER_PATTERN, HOST_HEADER_RULE } from '../../lib/net/host-header.ts'
 
 /** An IP address or a network in CIDR notation. The domain checks that it exists. */
 const Network = Type.String({
@@ -37,6 +38,16 @@ export const BasicAuthPassword = Type.String({
   'x-rule': `must be ${BASIC_AUTH_PASSWORD_RULE}, without control characters`,
 })
 
+export const HostHeader = Type.String({
+  pattern: HOST_HEADER_PATTERN,
+  maxLength: HOST_HEADER_CHARS_MAX,
+  description:
+    'Host header that local servers get instead of the host of the tunnel: `rewrite` for the host of their ' +
+    "client's target, or a host with an optional port.",
+  examples: ['rewrite'],
+  'x-rule': `must be ${HOST_HEADER_RULE}`,
+})
+
 const BasicAuth = Type.Object({
   user: BasicAuthUser,
   hash: Type.String({
@@ -55,6 +66,7 @@ export const AccessRulesOrNull = Type.Unsafe<AccessRules | null>({
   properties: {
     basicAuth: { ...BasicAuth, type: ['object', 'null'], description: 'Null: no password is required.' },
     allowIp: AllowedNetworks,
+    hostHeader: HostHeader,
   },
   required: ['basicAuth', 'allowIp'],
 })
@@ -62,4 +74,5 @@ export const AccessRulesOrNull = Type.Unsafe<AccessRules | null>({
 export interface AccessRules {
   basicAuth: Static<typeof BasicAuth> | null
   allowIp: string[]
+  hostHeader?: string
 }

@@ -10,13 +10,17 @@ export interface AccessRules {
   readonly basicAuth: BasicAuthRule | null
   /** Networks in CIDR notation; none means that every address is allowed. */
   readonly allowIp: readonly string[]
+  /** Host header for local servers: `rewrite` or a host. Only rules of names have it. */
+  readonly hostHeader?: string | undefined
 }
 
 export const NO_RULES: AccessRules = { basicAuth: null, allowIp: [] }
 
 /** Hashes are salted, so equal passwords that were hashed separately differ. */
 export const areSameRules = (a: AccessRules, b: AccessRules): boolean =>
-  isSameCredential(a.basicAuth, b.basicAuth) && a.allowIp.join() === b.allowIp.join()
+  isSameCredential(a.basicAuth, b.basicAuth) &&
+  a.allowIp.join() === b.allowIp.join() &&
+  a.hostHeader === b.hostHeader
 
 const isSameCredential = (a: BasicAuthRule | null, b: BasicAuthRule | null) =>
   a?.user === b?.user && a?.hash === b?.hash
@@ -100,10 +104,10 @@ export class AccessControl {
     return (allowedByClients?.(address) ?? true) && (allowedByName?.(address) ?? true)
   }
 
-  #activate({ basicAuth, allowIp }: AccessRules, before?: ActiveRules): ActiveRules {
+  #activate(rules: AccessRules, before?: ActiveRules): ActiveRules {
+    const { basicAuth, allowIp } = rules
     return {
-      basicAuth,
-      allowIp,
+      ...rules,
       // An entry that is not a network allows nothing.
       isAllowed:
         allowIp.length > 0

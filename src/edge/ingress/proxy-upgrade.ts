@@ -7,6 +7,7 @@ import { type RequestHead, type UpstreamHandler, UpstreamRequest } from '../loca
 import type { ResponseHead } from '../local-server/response-head.ts'
 import type { TunnelClient } from '../tunnel-client.ts'
 import { formatHeaders } from './headers.ts'
+import type { HostRewrite } from './host-rewrite.ts'
 import {
   type ProxyOptions,
   RESPONSE_TIMEOUT_MS,
@@ -47,6 +48,7 @@ class UpgradeExchange implements UpstreamHandler {
   readonly #client: TunnelClient
   readonly #options: ProxyOptions
   readonly #timeout: NodeJS.Timeout
+  readonly #hostRewrite: HostRewrite | undefined
   #upstream: UpstreamRequest | undefined
   #hasResponse = false
   readonly #onReadable = () => {
@@ -59,10 +61,12 @@ class UpgradeExchange implements UpstreamHandler {
     this.#downstream = downstream
     this.#client = client
     this.#options = options
+    this.#hostRewrite = options.hostRewrite(client)
     this.#timeout = setTimeout(() => this.#fail(504), RESPONSE_TIMEOUT_MS)
   }
 
-  send(head: RequestHead): void {
+  send(request: RequestHead): void {
+    const head = this.#hostRewrite?.rewriteRequest(request) ?? request
     const { socket } = this.#downstream
     const { connections } = this.#client
     socket.on('error', () => this.#upstream?.destroy())
@@ -87,7 +91,7 @@ class UpgradeExchange implements UpstreamHandler {
   /** The local server declines: an ordinary response, after which both connections are closed. */
   onHead(head: ResponseHead): void {
     this.#downstream.socket.on('drain', () => this.#upstream?.resume())
-    this.#sendHead(head, [...responseHeaders(head, this.#options), 'Connection', 'close'])
+    this.#sendHead(head, [...responseHeaders(head, this.#options, this.#hostRewrite), 'Connection', 'close'])
   }
 
   onData(data: Buffer): void {

@@ -8,6 +8,7 @@ import { type RequestHead, type UpstreamHandler, UpstreamRequest } from '../loca
 import type { ResponseHead } from '../local-server/response-head.ts'
 import type { TunnelClient } from '../tunnel-client.ts'
 import { endToEnd, forwardedTrailers, headBytes, headerPairs, isProxyHeader } from './headers.ts'
+import type { HostRewrite } from './host-rewrite.ts'
 
 export const RESPONSE_TIMEOUT_MS = 120_000
 const REPEATABLE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS'])
@@ -23,6 +24,8 @@ export interface ProxyOptions {
   readonly headers: Readonly<Record<string, string | undefined>>
   /** Rewrites response headers, which are alternating names and values. */
   rewriteResponse(headers: string[]): string[]
+  /** Undefined if the local server of the client gets the host of the tunnel. */
+  hostRewrite(client: TunnelClient): HostRewrite | undefined
   /** Called with the stream that carries the request, after its head was written. */
   onStream(stream: YamuxStream): void
   /** Called with the size of the head, of each chunk of the body, and of the trailers. */
@@ -51,6 +54,7 @@ class ProxiedExchange implements UpstreamHandler {
   readonly #timeout: NodeJS.Timeout
   #upstream: UpstreamRequest | undefined
   #client: TunnelClient | undefined
+  #hostRewrite: HostRewrite | undefined
   #isConnectionReused = false
   #isRepeated = false
   #isBodyStarted = false
@@ -78,7 +82,9 @@ class ProxiedExchange implements UpstreamHandler {
     const connection = client && this.#connect(client)
     if (!connection) return void this.#fail(502)
     this.#isConnectionReused = connection.isUsed
-    this.#upstream = new UpstreamRequest(client.connections, connection, this.#head, this)
+    this.#hostRewrite = this.#options.hostRewrite(client)
+    const head = this.#hostRewrite?.rewriteRequest(this.#head) ?? this.#head
+    this.#upstream = new UpstreamRequest(client.connections, connection, head, this)
     this.#options.onStream(connection.stream)
   }
 
@@ -130,7 +136,7 @@ class ProxiedExchange implements UpstreamHandler {
     clearTimeout(this.#timeout)
     // The request turned out to be malformed meanwhile, and has its response.
     if (response.headersSent || response.destroyed) return void this.#upstream?.destroy()
-    const headers = responseHeaders(head, this.#options)
+    const headers = responseHeaders(head, this.#options, this.#hostRewrite)
     try {
       response.writeHead(head.status, head.reason, headers)
     } catch {
@@ -228,7 +234,13 @@ function requestHeaders({ rawHeaders }: IncomingMessage, { headers }: ProxyOptio
 export const requestHeadBytes = ({ method, target, headers }: RequestHead) =>
   headBytes(method.length + target.length + ' '.length + ' HTTP/1.1'.length, headers)
 
-export const responseHeaders = ({ headers }: ResponseHead, { rewriteResponse }: ProxyOptions) =>
-  rewriteResponse(endToEnd(headers, (name) => name === 'transfer-encoding'))
+export function responseHeaders(
+  { headers }: ResponseHead,
+  { rewriteResponse }: ProxyOptions,
+  hostRewrite: HostRewrite | undefined,
+): string[] {
+  const rewritten = rewriteResponse(endToEnd(headers, (name) => name === 'transfer-encoding'))
+  return hostRewrite?.rewriteResponse(rewritten) ?? rewritten
+}
 
 const firstLineLength = ({ status, reason }: ResponseHead) => `HTTP/1.1 ${status} `.length + reason.length

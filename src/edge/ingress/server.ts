@@ -4,6 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { EdgeInstruments } from '../../lib/metrics/edge-instruments.ts'
+import { normalizeOrigin } from '../../lib/net/host-header.ts'
 import { connectStreams, reset } from '../../tunnel-protocol/connect-streams.ts'
 import { type Denial, quotaExceeded } from '../access/denial.ts'
 import type { Registry } from '../registry.ts'
@@ -11,6 +12,7 @@ import type { TunnelClient } from '../tunnel-client.ts'
 import { ActiveRequest, type Visitor } from './active-request.ts'
 import type { ClientAddresses } from './client-address.ts'
 import { confineCookies } from './cookies.ts'
+import { HostRewrite } from './host-rewrite.ts'
 import { type ProxyOptions, proxyRequest } from './proxy.ts'
 import { proxyUpgrade } from './proxy-upgrade.ts'
 import { sendDenial, sendError, sendRawDenial, sendRawError } from './responses.ts'
@@ -109,6 +111,16 @@ export function createIngress(options: IngressOptions): Ingress {
         ...(active.tunnel.access.needsPassword && { authorization: undefined }),
       },
       rewriteResponse: confineCookies,
+      hostRewrite: (client) => {
+        const value = active.tunnel.hostHeader(client)
+        if (value === undefined || client.target === undefined) return undefined
+        const { host = '' } = request.headers
+        return new HostRewrite({
+          publicOrigin: normalizeOrigin(`${scheme}://${host}`) ?? active.tunnel.address.url,
+          target: client.target,
+          host: value === 'rewrite' ? undefined : value,
+        })
+      },
       pickClient: (failed) => active.pickClient(failed),
       onStream: (stream) => active.attach(stream),
       onBytesIn: (bytes) => active.countIn(bytes),

@@ -86,6 +86,24 @@ test('changed rules of a name apply to the next request', async () => {
   assert.equal(await send(), 200)
 })
 
+test('the Host header of a name applies to the next request, unless the client has its own', async () => {
+  const target = 'http://localhost:3000'
+  const hosts = async (name: string, hostHeader?: string) => {
+    const tunnel = await openRawTunnel(edge, key, { name, target, hostHeader })
+    after(() => tunnel.close())
+    tunnel.respond('HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n')
+    const { access: control } = tunnels.get(name) as Tunnel
+    for (const set of [undefined, 'rewrite', 'app.test', undefined]) {
+      control.setNameRules({ basicAuth: null, allowIp: [], hostHeader: set })
+      await fetchHost({ port: Number(new URL(edge.url).port) }, tunnel.host)
+    }
+    return tunnel.requests().map((request) => /^host: (.*)$/im.exec(request)?.[1]?.trim())
+  }
+  const own = 'hosted.acme.tunnels.test'
+  assert.deepEqual(await hosts('hosted'), [own, 'localhost:3000', 'app.test', own])
+  assert.deepEqual(await hosts('flagged', 'other.test'), Array(4).fill('other.test'))
+})
+
 test('rules that change while a password is verified apply to its request', async () => {
   const { control, send } = await open('meanwhile')
   control.setNameRules(await ruleFor('ann', 'first password'))

@@ -120,7 +120,7 @@ for (const engine of engines) {
       reserved,
       open,
       url: 'https://my-app.acme.localhost:8443',
-      access: { user: null, allowIp: [] },
+      access: { user: null, allowIp: [], hostHeader: null },
     })
     const { lastUsedAt, ...used } = (await admin.get(NAMES)).json.names[0]
     assert.deepEqual(used, view(false, 1))
@@ -162,9 +162,14 @@ for (const engine of engines) {
     const events = await followEvents(t, server.url, edge)
     const set = (body: object) => admin.post(`${NAMES}/my-app/access`, body)
     const basicAuth = { user: 'preview', password: 'correct horse' }
-    const { status, text, json } = await set({ basicAuth, allowIp: ['192.0.2.7', '10.0.0.1/8'] })
+    const allowIp = ['192.0.2.7', '10.0.0.1/8']
+    const { status, text, json } = await set({ basicAuth, allowIp, hostHeader: 'rewrite' })
     assert.equal(status, 200, text)
-    assert.deepEqual(json.access, { user: 'preview', allowIp: ['192.0.2.7/32', '10.0.0.1/8'] })
+    assert.deepEqual(json.access, {
+      user: 'preview',
+      allowIp: ['192.0.2.7/32', '10.0.0.1/8'],
+      hostHeader: 'rewrite',
+    })
     assert.equal(json.reserved, true)
     assert.ok(!text.includes('scrypt') && !text.includes('correct horse'))
     assert.ok(!(await admin.get(NAMES)).text.includes('scrypt'))
@@ -175,6 +180,7 @@ for (const engine of engines) {
     await edge.sync()
     const { names } = await edge.sync({ previous })
     assert.equal(names.length, 1)
+    assert.equal(names[0]?.access?.hostHeader, 'rewrite')
     const hash = names[0]?.access?.basicAuth?.hash ?? ''
     assert.equal(await verifyPassword('correct horse', hash), true)
     assert.deepEqual((await edge.sync()).names, [])
@@ -185,10 +191,14 @@ for (const engine of engines) {
     assert.deepEqual((await set({ basicAuth: { user: 'other' } })).json.access, {
       user: 'other',
       allowIp: [],
+      hostHeader: null,
     })
     const [changed] = (await edge.sync()).names
     assert.deepEqual(changed?.access, { basicAuth: { user: 'other', hash }, allowIp: [] })
-    assert.deepEqual((await set({})).json.access, { user: null, allowIp: [] })
+    assert.equal((await set({ hostHeader: 'app.test' })).json.access.hostHeader, 'app.test')
+    const [onlyHost] = (await edge.sync()).names
+    assert.deepEqual(onlyHost?.access, { basicAuth: null, allowIp: [], hostHeader: 'app.test' })
+    assert.deepEqual((await set({})).json.access, { user: null, allowIp: [], hostHeader: null })
     assert.deepEqual((await edge.sync()).names, [{ workspace: 'acme', name: 'my-app', access: null }])
     assert.equal((await admin.remove(`${NAMES}/my-app`)).status, 200)
   })
@@ -201,6 +211,7 @@ for (const engine of engines) {
       '/body/basicAuth/user': { basicAuth: { user: 'a:b', password } },
       '/body/basicAuth/password': { basicAuth: { user: 'a', password: 'short' } },
       '/body/allowIp/0': { allowIp: ['192.0.2.0/33'] },
+      '/body/hostHeader': { hostHeader: 'a\r\nb: c' },
       '/body/allowIp': { allowIp: Array(51).fill('192.0.2.1') },
     }
     for (const [path, body] of Object.entries(invalid)) {

@@ -42,6 +42,7 @@ const fields: Record<string, Field> = {
   user: { label: 'user name' },
   events: { label: 'events', format: (types) => String(types).replaceAll(',', ', ') || 'all' },
   allowIp: { label: 'allowed IP addresses' },
+  hostHeader: { label: 'Host header' },
   bytes: quota('traffic', formatBytes),
   requests: quota('requests'),
   tunnels: quota('open tunnels'),

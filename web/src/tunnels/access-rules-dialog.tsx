@@ -1,4 +1,4 @@
-// Dialog for the access rules of a name: a user name with password, and allowed networks.
+// Dialog for the access rules of a name: a user name with password, allowed networks, and the Host header.
 import { Button, Checkbox, Group, Modal, Stack, Text, Textarea, TextInput } from '@mantine/core'
 import type { FormEvent } from 'react'
 import { basicAuthLength } from '../../../src/lib/credentials/basic-auth.ts'
@@ -59,6 +59,20 @@ function DialogForm({ name, onClose }: { name: TunnelName; onClose: () => void }
           value={form.values.networks}
           onChange={(event) => form.edit({ networks: event.currentTarget.value })}
           error={form.errors.networks}
+        />
+        <TextInput
+          label="Host header"
+          description={
+            'For local servers that reject the host of the tunnel, such as Vite. “rewrite” sends the host of ' +
+            'the target, for example localhost:5173; you can also enter a host. Leave empty to send the ' +
+            'host of the tunnel. Tunnels opened with --host-header use their own.'
+          }
+          autoComplete="off"
+          autoCapitalize="none"
+          spellCheck={false}
+          value={form.values.hostHeader}
+          onChange={(event) => form.edit({ hostHeader: event.currentTarget.value })}
+          error={form.errors.hostHeader}
         />
         <ErrorAlert error={form.otherError} />
         <Group justify="flex-end">

@@ -24,8 +24,10 @@ export function useAccessRulesForm({ name, access }: TunnelName, onSaved: () => 
     user: access.user ?? '',
     password: '',
     networks: access.allowIp.join('\n'),
+    hostHeader: access.hostHeader ?? '',
   })
   const { requiresPassword, user, password } = values
+  const hostHeader = values.hostHeader.trim()
   const allowIp = values.networks.split(/[\s,]+/).filter(Boolean)
   const save = useMutation({
     mutationFn: () =>
@@ -33,13 +35,14 @@ export function useAccessRulesForm({ name, access }: TunnelName, onSaved: () => 
         workspace: slug,
         name,
         allowIp,
+        ...(hostHeader && { hostHeader }),
         ...(requiresPassword && {
           basicAuth: { user, ...(password && { password: normalizeText(password) }) },
         }),
       }),
     onSuccess: () => {
       onSaved()
-      const hasRules = requiresPassword || allowIp.length > 0
+      const hasRules = requiresPassword || allowIp.length > 0 || hostHeader !== ''
       showToast(`Access rules of ${name} ${hasRules ? 'saved' : 'removed'}.`)
       invalidateWorkspace(slug, 'names')
     },
@@ -53,6 +56,7 @@ export function useAccessRulesForm({ name, access }: TunnelName, onSaved: () => 
     user: fieldError(save.error, 'user'),
     password: fieldError(save.error, 'password'),
     networks: rejectedNetworks(save.error, allowIp),
+    hostHeader: fieldError(save.error, 'hostHeader'),
   }
   const keepsPassword = access.user !== null && password === ''
   const hasPassword = !requiresPassword || keepsPassword || isBasicAuthPassword(password)
@@ -66,6 +70,7 @@ export function useAccessRulesForm({ name, access }: TunnelName, onSaved: () => 
       user: invalid.user ?? rejected.user,
       password: invalid.password ?? rejected.password,
       networks: invalid.networks ?? rejected.networks,
+      hostHeader: rejected.hostHeader,
     },
     /** An error that is not about a field. */
     otherError: Object.values(rejected).some(Boolean) ? null : save.error,

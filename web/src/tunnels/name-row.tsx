@@ -42,6 +42,7 @@ export function NameRow({ name, onEdit }: NameRowProps) {
             password={name.access.user === null ? undefined : `Password required, user ${name.access.user}`}
             allowIp={name.access.allowIp}
           />
+          {name.access.hostHeader !== null && <Text size="xs">Host header: {name.access.hostHeader}</Text>}
         </Stack>
         {canManage && (
           <Group gap="xs">
@@ -57,7 +58,8 @@ export function NameRow({ name, onEdit }: NameRowProps) {
 }
 
 /** A name with rules is always reserved. */
-const hasRules = ({ access }: TunnelName): boolean => access.user !== null || access.allowIp.length > 0
+const hasRules = ({ access }: TunnelName): boolean =>
+  access.user !== null || access.allowIp.length > 0 || access.hostHeader !== null
 
 /** Needs no confirmation: a released name stays for a day, and can be reserved again. */
 function ReservationButton({ name: { name, reserved } }: { name: TunnelName }) {

@@ -9,6 +9,7 @@ import {
   isBasicAuthUser,
 } from '../../../lib/credentials/basic-auth.ts'
 import { hashPassword } from '../../../lib/credentials/password-hash.ts'
+import { HOST_HEADER_RULE, isHost } from '../../../lib/net/host-header.ts'
 import { parseNetwork } from '../../../lib/net/ip-network.ts'
 import type { Tx } from '../../store/engine/store.ts'
 import { lockSessionsByName } from '../../store/tunnels/edge-sessions.ts'
@@ -55,7 +56,11 @@ async function describeNames(ctx: Context, rows: readonly NameRow[]) {
       reserved: row.expires_at === null,
       open: open?.count ?? 0,
       url: open?.url ?? null,
-      access: { user: rules?.basicAuth?.user ?? null, allowIp: rules?.allowIp ?? [] },
+      access: {
+        user: rules?.basicAuth?.user ?? null,
+        allowIp: rules?.allowIp ?? [],
+        hostHeader: rules?.hostHeader ?? null,
+      },
     }
   })
 }
@@ -98,6 +103,7 @@ export async function release(ctx: Context, name: string) {
 interface NewAccess {
   basicAuth?: { user: string; password?: string }
   allowIp?: string[]
+  hostHeader?: string
 }
 
 /** Runs the hashing of a password when its turn has come. */
@@ -106,10 +112,12 @@ type Enqueue = (hash: () => Promise<string>) => Promise<string>
 export async function setAccess(
   ctx: Context,
   name: string,
-  { basicAuth, allowIp = [] }: NewAccess,
+  { basicAuth, allowIp = [], hostHeader }: NewAccess,
   enqueue: Enqueue,
 ): Promise<NameView> {
   const networks = allowIp.map(canonicalNetwork)
+  if (hostHeader !== undefined && !isHost(hostHeader))
+    throw invalid('/body/hostHeader', `must be ${HOST_HEADER_RULE}`)
   const password = basicAuth && checkBasicAuth(basicAuth)
   // Before the transaction, because it takes long.
   const hash = password && (await enqueue(() => hashPassword(password, ctx.random)))
@@ -117,7 +125,8 @@ export async function setAccess(
     await reauthorize(db, ctx)
     const stored = await findName(db, nameId(ctx, name))
     const before = parseRules(stored?.access_rules ?? null)
-    const rules = createRules(basicAuth?.user, hash ?? before?.basicAuth?.hash, networks)
+    const credential = toCredential(basicAuth?.user, hash ?? before?.basicAuth?.hash)
+    const rules = createRules(credential, networks, hostHeader)
     if (!rules && !stored) throw new Fault('not_found')
     // Nothing to remove: without rules, the name need not be reserved.
     if (!rules && stored && !before) return { row: stored, changes: [] }
@@ -153,15 +162,20 @@ function canonicalNetwork(text: string, index: number): string {
   return network
 }
 
-function createRules(
-  user: string | undefined,
-  hash: string | undefined,
-  allowIp: string[],
-): AccessRules | null {
-  if (user === undefined) return allowIp.length === 0 ? null : { basicAuth: null, allowIp }
+function toCredential(user: string | undefined, hash: string | undefined): AccessRules['basicAuth'] {
+  if (user === undefined) return null
   if (hash === undefined)
     throw invalid('/body/basicAuth/password', 'is required, because the name has no password yet')
-  return { basicAuth: { user, hash }, allowIp }
+  return { user, hash }
+}
+
+function createRules(
+  basicAuth: AccessRules['basicAuth'],
+  allowIp: string[],
+  hostHeader: string | undefined,
+): AccessRules | null {
+  if (!basicAuth && allowIp.length === 0 && hostHeader === undefined) return null
+  return { basicAuth, allowIp, ...(hostHeader !== undefined && { hostHeader }) }
 }
 
 const nameId = ({ workspaceId }: Context, name: string) => ({ workspace_id: workspaceId, name })
@@ -195,11 +209,12 @@ const rulesChanged = (
   after: AccessRules | null,
   newPassword: boolean,
 ): Changes => ({
-  ...changesBetween(
-    before && auditedRules(before),
-    after ? auditedRules(after) : { user: null, allowIp: [] },
-  ),
+  ...changesBetween(before && auditedRules(before), auditedRules(after ?? { basicAuth: null, allowIp: [] })),
   ...(newPassword && { password: [before?.basicAuth ? HIDDEN : null, HIDDEN] }),
 })
 
-const auditedRules = ({ basicAuth, allowIp }: AccessRules) => ({ user: basicAuth?.user ?? null, allowIp })
+const auditedRules = ({ basicAuth, allowIp, hostHeader }: AccessRules) => ({
+  user: basicAuth?.user ?? null,
+  allowIp,
+  hostHeader: hostHeader ?? null,
+})

@@ -1,0 +1,89 @@
+// Requests for a local server that expects its own host: Host, Origin, Referer and the headers of the proxy
+// name the local origin instead of the tunnel's, and Location is mapped back. All of them change together,
+// because frameworks compare them to detect forged requests.
+import { normalizeOrigin } from '../../lib/net/host-header.ts'
+import type { RequestHead } from '../local-server/request.ts'
+
+/** Scheme and authority of a URL, without credentials, and the rest. */
+const ABSOLUTE_URL = /^(https?:)?(\/\/[^/?#@\\\s]*)((?:[/?#].*)?)$/is
+
+interface HostRewriteOptions {
+  /** The origin by which the visitor reached the tunnel. */
+  readonly publicOrigin: string
+  /** The origin of the client's target. */
+  readonly target: string
+  /** Instead of the host of the target. */
+  readonly host: string | undefined
+}
+
+export class HostRewrite {
+  readonly #publicOrigin: string
+  readonly #scheme: string
+  readonly #host: string
+  readonly #localOrigin: string
+  /** By which the local server may know itself, with both schemes. */
+  readonly #localOrigins: ReadonlySet<string | undefined>
+
+  constructor({ publicOrigin, target, host }: HostRewriteOptions) {
+    const url = new URL(target)
+    this.#publicOrigin = publicOrigin
+    this.#scheme = url.protocol.slice(0, -1)
+    this.#host = host ?? url.host
+    this.#localOrigin = `${this.#scheme}://${this.#host}`
+    const { hostname } = new URL(this.#localOrigin)
+    // Some servers append the port on which they listen to the host of the request.
+    const hosts = [this.#host, url.host, `${hostname}:${url.port || (this.#scheme === 'https' ? 443 : 80)}`]
+    this.#localOrigins = new Set(
+      hosts.flatMap((name) => [normalizeOrigin(`http://${name}`), normalizeOrigin(`https://${name}`)]),
+    )
+  }
+
+  rewriteRequest(head: RequestHead): RequestHead {
+    const headers: string[] = []
+    for (let index = 0; index < head.headers.length; index += 2) {
+      const name = head.headers[index] as string
+      const value = this.#requestValue(name.toLowerCase(), head.headers[index + 1] as string)
+      if (value !== undefined) headers.push(name, value)
+    }
+    return { ...head, headers }
+  }
+
+  /** Maps every Location of the local server back. Headers are alternating names and values. */
+  rewriteResponse(headers: readonly string[]): string[] {
+    return headers.map((text, index) =>
+      index % 2 === 1 && headers[index - 1]?.toLowerCase() === 'location' ? this.#mapLocation(text) : text,
+    )
+  }
+
+  /** Undefined removes the header. */
+  #requestValue(name: string, value: string): string | undefined {
+    switch (name) {
+      case 'host':
+      case 'x-forwarded-host':
+        return this.#host
+      case 'x-forwarded-proto':
+        return this.#scheme
+      case 'origin':
+        return this.#mapUrl(value, 'null')
+      case 'referer':
+        return this.#mapUrl(value, undefined)
+      default:
+        return value
+    }
+  }
+
+  /** A visitor's page at the local origin is another site, which the local server would take for its own. */
+  #mapUrl(value: string, ifLocal: string | undefined): string | undefined {
+    const [, scheme, authority, rest] = ABSOLUTE_URL.exec(value) ?? []
+    if (scheme === undefined) return value
+    const origin = normalizeOrigin(scheme + authority)
+    if (origin === this.#publicOrigin) return this.#localOrigin + rest
+    return origin !== undefined && this.#localOrigins.has(origin) ? ifLocal : value
+  }
+
+  #mapLocation(value: string): string {
+    const [, scheme = `${this.#scheme}:`, authority, rest] = ABSOLUTE_URL.exec(value) ?? []
+    const origin = authority === undefined ? undefined : normalizeOrigin(scheme + authority)
+    return origin !== undefined && this.#localOrigins.has(origin) ? this.#publicOrigin + rest : value
+  }
+}
