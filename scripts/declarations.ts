@@ -13,6 +13,7 @@ import { claimTunnel, syncTunnels } from '../src/contract/edge/tunnels.ts'
 import { faults } from '../src/contract/faults.ts'
 import type { Operation } from '../src/contract/operation.ts'
 import { variants } from '../src/contract/variants.ts'
+import { workspaceOperations } from '../src/contract/workspace.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 
@@ -62,8 +63,9 @@ function inputType({ params, query, body }: Operation): string {
 }
 
 function clientApi(): string {
+  const shared = workspaceOperations.filter(({ id }) => id !== 'description.read')
   const operations = Object.entries(variants).map(([variant, list]) => {
-    const entries = (list as readonly Operation[]).map((operation) => {
+    const entries = [...(list as readonly Operation[]), ...shared].map((operation) => {
       const result = toTypeScript(operation.response.schema as Schema, 'Count')
       const type = `{ input: ${inputType(operation)}; result: ${result} }`
       const text = `/** ${operation.summary}. */\n'${operation.id}': ${type}`

@@ -63,19 +63,25 @@ async function runDemo(): Promise<void> {
   const controlPlane = await start<Served>(['serve'], { ADIT_PORT: await choosePort('ADIT_PORT', 8080) })
   const access = { ADIT_URL: controlPlane.url, ADIT_API_KEY: controlPlane.token }
   progress('Starting the edge …')
-  const { token: credential } = await run<{ token: string }>(['admin', 'edge', 'create', 'demo-edge'])
+  const { id: edgeId, token: credential } = await run<{ id: string; token: string }>([
+    'admin',
+    'edge',
+    'create',
+    'demo-edge',
+  ])
   const edge = await start<{ url: string }>(['edge'], {
     ADIT_URL: controlPlane.url,
     ADIT_EDGE_KEY: credential,
     ADIT_EDGE_PORT: await choosePort('ADIT_EDGE_PORT', 8081),
     ADIT_EDGE_FOLDER: join(folder, 'edge'),
   })
+  await run(['admin', 'edge', 'set-url', edgeId, edge.url])
   progress('Opening tunnels …')
   const port = String(await startLocalServer())
   const key = await run<{ id: string; token: string }>(['keys', 'create', '--label', TUNNEL_NAME], access)
   // Its messages are not shown: the demo reports a revoked key itself.
   const open = (name: string, env: Record<string, string>) =>
-    start<Opened>(['tunnel', port, '--name', name, '--edge', edge.url], env, 'pipe')
+    start<Opened>(['tunnel', port, '--name', name], env, 'pipe')
   const tunnel = await open(TUNNEL_NAME, { ...access, ADIT_API_KEY: key.token })
   const privateTunnel = await open(PRIVATE_NAME, { ...access, ADIT_TUNNEL_BASIC_AUTH: PRIVATE_ACCESS })
   for (const { child, host, lastError } of [tunnel, privateTunnel])
@@ -89,7 +95,7 @@ async function runDemo(): Promise<void> {
     controlPlane.setupLink,
     `/w/${controlPlane.workspace}/tunnels`,
   )
-  const setup = writeSetup({ ...access, ADIT_EDGE_URL: edge.url, ADIT_DATABASE_URL: databaseUrl })
+  const setup = writeSetup({ ...access, ADIT_DATABASE_URL: databaseUrl })
   progress('')
   print(
     screen({

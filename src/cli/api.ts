@@ -109,7 +109,7 @@ function withServerAdvice(message: string): string {
   return advice === message ? `${message} Check the URL, and that the server is running.` : advice
 }
 
-export function toCommandError({ fault, message, requestId }: AditError, access: ApiAccess): Error {
+function toCommandError({ fault, message, requestId }: AditError, access: ApiAccess): Error {
   switch (fault.error) {
     case 'unauthorized':
       return keyRejected(`${access.baseUrl} rejected the API key: ${message}`, access.keySource)

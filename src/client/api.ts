@@ -2,6 +2,7 @@
 // have the same types written out (scripts/declarations.ts), so that users of the client need neither the
 // contract nor TypeBox.
 import type { Static, TSchema } from 'typebox'
+import type { apis } from '../contract/apis.ts'
 import type { FaultCode, faults } from '../contract/faults.ts'
 import type { Operation, OutputOf } from '../contract/operation.ts'
 import type { Variant, variants } from '../contract/variants.ts'
@@ -11,6 +12,9 @@ export type { Variant }
 
 type VariantOperations<V extends Variant> = (typeof variants)[V][number]
 
+/** The document is that of the public API. */
+type WorkspaceOperation = Exclude<(typeof apis.workspace.operations)[number], { id: 'description.read' }>
+
 type InputPart<O extends Operation, P extends 'params' | 'query' | 'body'> = O[P] extends TSchema
   ? Static<O[P]>
   : unknown
@@ -18,7 +22,7 @@ type InputPart<O extends Operation, P extends 'params' | 'query' | 'body'> = O[P
 /** Input and result of each operation, by API variant. */
 export type Operations = {
   [V in Variant]: {
-    [O in VariantOperations<V> as O['id']]: {
+    [O in VariantOperations<V> | WorkspaceOperation as O['id']]: {
       input: InputPart<O, 'params'> & InputPart<O, 'query'> & InputPart<O, 'body'>
       result: Received<OutputOf<O>>
     }
@@ -26,7 +30,12 @@ export type Operations = {
 }
 
 /** Method and path of each operation. */
-export type Routes = { [O in VariantOperations<Variant> as O['id']]: `${O['method']} ${O['path']}` }
+export type Routes = RoutesUnder<VariantOperations<Variant>, (typeof apis.publicA)['prefix']> &
+  RoutesUnder<WorkspaceOperation, (typeof apis.workspace)['prefix']>
+
+type RoutesUnder<All extends Operation, Prefix extends string> = {
+  [O in All as O['id']]: `${O['method']} ${Prefix}${O['path']}`
+}
 
 /** The errors of the API, with the fields of each. */
 export type ApiFault = {

@@ -5,12 +5,13 @@ import { type CallOptions, createTransport, type TransportOptions } from './tran
 
 /** The compiler compares it with the contract. */
 const routes = {
-  'workspace.read': 'GET /workspace',
-  'tokens.list': 'GET /tokens',
-  'tokens.create': 'POST /tokens',
-  'tokens.revoke': 'DELETE /tokens/{id}',
-  'usage.read': 'GET /usage',
-  'description.read': 'GET /openapi.json',
+  'workspace.read': 'GET /api/v1/workspace',
+  'tokens.list': 'GET /api/v1/tokens',
+  'tokens.create': 'POST /api/v1/tokens',
+  'tokens.revoke': 'DELETE /api/v1/tokens/{id}',
+  'usage.read': 'GET /api/v1/usage',
+  'description.read': 'GET /api/v1/openapi.json',
+  'edge.find': 'GET /workspace/v1/edge',
 } as const satisfies Routes
 
 type OperationId = keyof typeof routes
@@ -23,6 +24,7 @@ const resultFields: Record<OperationId, string[]> = {
   'tokens.revoke': ['id', 'revoked'],
   'usage.read': ['series'],
   'description.read': ['openapi', 'paths'],
+  'edge.find': ['url', 'tunnelDomain'],
 }
 
 /** An operation without input, with optional input, or with required input. */

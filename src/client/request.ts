@@ -2,7 +2,7 @@
 
 interface BuiltRequest {
   method: string
-  /** Path and query, relative to the API's prefix. */
+  /** Path and query, relative to the URL of the server. */
   path: string
   body: string | undefined
 }

@@ -1,5 +1,4 @@
 // Sends one call of the client: timeout for each attempt, and retries with backoff.
-import type { apis } from '../contract/apis.ts'
 import { ResponseTooLarge, readText } from '../lib/net/response-text.ts'
 import { parseExact } from './exact-json.ts'
 import { AditError, type Fault, responseFault } from './faults.ts'
@@ -27,7 +26,6 @@ interface RoutedOperation {
   readonly isIdempotencyKeyed: boolean
 }
 
-const PREFIX: typeof apis.publicA.prefix = '/api/v1'
 /** A list of 100,000 keys fits; longer lists are read in pages. */
 const RESPONSE_BYTES_MAX = 32 * 1024 * 1024
 const BACKOFF_MIN_MS = 250
@@ -40,7 +38,7 @@ export function createTransport(options: TransportOptions) {
   // The key is not quoted in the message: it is a secret, even if it is malformed.
   if (!/^[\x21-\x7e]+$/.test(apiKey))
     throw new TypeError('Invalid apiKey (expected printable ASCII characters)')
-  const root = `${base.href.replace(/\/$/, '')}${PREFIX}`
+  const root = base.href.replace(/\/$/, '')
 
   async function attempt(
     { path, ...init }: RequestInit & { path: string },

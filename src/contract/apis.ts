@@ -7,6 +7,7 @@ import type { ApiDocument } from './openapi.ts'
 import type { Operation } from './operation.ts'
 import { opsOperations } from './ops.ts'
 import { type Variant, variants } from './variants.ts'
+import { workspaceOperations } from './workspace.ts'
 
 export interface Api {
   /** The label in metrics. The variants of the public API share it, because a server runs one of them. */
@@ -50,6 +51,21 @@ changed.
     description: DESCRIPTION_GROUP,
   },
 })
+
+const workspaceDocument: ApiDocument = {
+  title: 'Adit workspace API',
+  version: '1',
+  description: `For tunnel clients and other programs of a workspace.
+
+**Authentication.** Send an API key as a bearer token: \`Authorization: Bearer adit_…\`. Every request is
+scoped to the workspace of its key.`,
+  credential: 'An API key of a workspace: `Authorization: Bearer adit_…`.',
+  crossOrigin: false,
+  groups: {
+    edge: 'The edge for tunnels of the workspace.',
+    description: DESCRIPTION_GROUP,
+  },
+}
 
 const edgeDocument: ApiDocument = {
   title: 'Adit edge API',
@@ -125,6 +141,12 @@ Writes are accepted from the dashboard's own origin only.`,
 export const apis = {
   publicA: { name: 'api', prefix: '/api/v1', operations: variants.A, document: publicDocument('A') },
   publicB: { name: 'api', prefix: '/api/v1', operations: variants.B, document: publicDocument('B') },
+  workspace: {
+    name: 'workspace',
+    prefix: '/workspace/v1',
+    operations: workspaceOperations,
+    document: workspaceDocument,
+  },
   edge: { name: 'edge', prefix: '/edge/v1', operations: edgeOperations, document: edgeDocument },
   device: { name: 'device', prefix: '/device', operations: deviceOperations, document: deviceDocument },
   dashboard: {

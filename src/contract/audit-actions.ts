@@ -44,6 +44,7 @@ export const auditActions = {
   'device.denied': { target: 'device' },
   'device.failed': { target: 'device' },
   'edge.created': { target: 'edge' },
+  'edge.url-changed': { target: 'edge' },
   'edge.revoked': { target: 'edge' },
   'usage.reset': { target: 'usage' },
   'usage.demo-added': { target: 'usage' },

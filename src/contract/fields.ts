@@ -1,7 +1,7 @@
 // Fields that are shared by several operations.
 
 import Type, { type TSchemaOptions } from 'typebox'
-import { DNS_LABEL_CHARS_MAX, TEXT_CHARS_MAX, USAGE_DAYS } from './limits.ts'
+import { DNS_LABEL_CHARS_MAX, EDGE_URL_CHARS_MAX, TEXT_CHARS_MAX, USAGE_DAYS } from './limits.ts'
 import { DISPLAY_NAME, DISPLAY_TEXT } from './text.ts'
 
 /** The error message for a value that does not match the pattern. */
@@ -73,6 +73,14 @@ export const WorkspaceName = DisplayName({
 export const EdgeName = DisplayName({
   description: 'Name of the edge.',
   examples: ['fra-1'],
+})
+
+export const EdgeUrl = Type.String({
+  maxLength: EDGE_URL_CHARS_MAX,
+  pattern: '^https?://[^\\s@?#\\\\]+$',
+  description: 'Public URL of the edge, where tunnel clients connect.',
+  examples: ['https://edge.example.com'],
+  ...rule('must be a URL such as https://edge.example.com, without user, query or fragment'),
 })
 
 export const UserName = DisplayName({

@@ -24,5 +24,8 @@ export const KEYS_PER_PAGE_MAX = 1_000
 /** Days of usage, including today. */
 export const USAGE_DAYS = { max: 365, default: 30 } as const
 
+/** The public URL of an edge. */
+export const EDGE_URL_CHARS_MAX = 300
+
 export const WEBHOOKS_MAX = 10
 export const WEBHOOK_URL_CHARS_MAX = 1_000

@@ -32,6 +32,7 @@ import { registerEdgeApi } from './http/api/edge.ts'
 import { registerMcp } from './http/api/mcp.ts'
 import { registerPublicApi } from './http/api/public.ts'
 import { registerThirdPartyEdges } from './http/api/third-party-edges.ts'
+import { registerWorkspaceApi } from './http/api/workspace.ts'
 import { countersHandler, createCounters, type NodeCounters, remoteCounters } from './http/limits/counters.ts'
 import { createKnownBrowsers } from './http/limits/known-browser.ts'
 import { createRateLimit } from './http/limits/rate-limit.ts'
@@ -319,6 +320,7 @@ function createApiServer(options: ApiServerOptions) {
     rateLimit,
     describeWorkspace,
   })
+  registerWorkspaceApi(server, { services, verifier, rateLimit, baseUrl, describeWorkspace })
   const { openStreams } = registerEdgeApi(server, {
     services,
     verifier,

@@ -59,6 +59,7 @@ function dashboardAccess({ id, method, path }: Operation): Access {
 const expectedAccess: Record<keyof typeof apis, (operation: Operation) => Access> = {
   publicA: () => 'key',
   publicB: () => 'key',
+  workspace: () => 'key',
   edge: () => 'edge',
   device: () => 'device',
   dashboard: dashboardAccess,

@@ -24,6 +24,7 @@ const byCommand: Record<string, Audit> = {
   'admin key find': lists,
   'admin key revoke': ['key.revoked'],
   'admin edge create': ['edge.created'],
+  'admin edge set-url': ['edge.url-changed'],
   'admin edge list': lists,
   'admin edge revoke': ['edge.revoked'],
   'admin tunnels': lists,

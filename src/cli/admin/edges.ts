@@ -1,17 +1,36 @@
-import { createEdge, listAll, revoke as revokeEdge } from '../../server/domain/tunnels/edges.ts'
+import {
+  createEdge,
+  listAll,
+  revoke as revokeEdge,
+  setUrl as setEdgeUrl,
+} from '../../server/domain/tunnels/edges.ts'
 import { type EdgeUsage, resetEdgeUsage, sumEdgeUsage } from '../../server/domain/usage/reset-edge.ts'
+import { UsageError } from '../errors.ts'
 import type { Io } from '../io.ts'
 import { green, yellow } from '../style.ts'
 import type { Cell } from '../table.ts'
 import { printState } from '../workspace/key-state.ts'
 import { confirm, withServices } from './with-services.ts'
 
-export async function create(name: string, io: Io): Promise<void> {
-  const edge = await withServices((services, actor) => createEdge(services, actor, name))
+export async function create(
+  { name, url }: { name: string; url: string | undefined },
+  io: Io,
+): Promise<void> {
+  const edge = await withServices((services, actor) => createEdge(services, actor, name, url))
   io.info(
     `Created ${edge.id} for edge "${edge.name}". Use the credential as ADIT_EDGE_KEY; it is not shown again.`,
   )
   io.data(edge, edge.token)
+}
+
+export async function setUrl(
+  { id, url, remove }: { id: string; url: string | undefined; remove: boolean },
+  io: Io,
+): Promise<void> {
+  if ((url === undefined) !== remove)
+    throw new UsageError('Expected either a URL or --remove. Run `adit admin edge set-url --help` for usage.')
+  const edge = await withServices((services, actor) => setEdgeUrl(services, actor, id, url ?? null))
+  io.data(edge, edge.url === null ? `Removed the URL of ${id}.` : `Set the URL of ${id} to ${edge.url}.`)
 }
 
 export async function list(io: Io): Promise<void> {
@@ -19,6 +38,7 @@ export async function list(io: Io): Promise<void> {
     columns: {
       ID: (edge) => edge.id,
       NAME: (edge) => edge.name,
+      URL: (edge) => edge.url ?? '',
       VERSION: (edge) => edge.version ?? '',
       TUNNELS: (edge) => String(edge.tunnels),
       STREAMS: (edge) => String(edge.streams),
@@ -27,7 +47,7 @@ export async function list(io: Io): Promise<void> {
       STATE: (edge) => printEdgeState(edge, io),
     },
     empty: 'No edges. Create one with `adit admin edge create edge-1`.',
-    shrink: ['NAME', 'CREATED', 'STATE'],
+    shrink: ['NAME', 'URL', 'CREATED', 'STATE'],
   })
 }
 

@@ -151,16 +151,37 @@ const keys: readonly Command[] = [
   ),
 ]
 
+const edgeUrlSummary = 'public URL of the edge, where tunnel clients connect'
+
 const edges: readonly Command[] = [
   command(
     {
       name: 'admin edge create',
       group,
       summary: 'create a credential for an edge',
-      details: 'Prints only the credential, to standard output. You will not see it again.',
+      details:
+        'Prints only the credential, to standard output. You will not see it again. With --url, ' +
+        '`adit tunnel` finds the edge by itself.',
       arguments: ['name'],
+      options: { url: { value: '<url>', summary: edgeUrlSummary } },
     },
-    async ({ name }, io) => (await import('../admin/edges.ts')).create(name, io),
+    async (input, io) => (await import('../admin/edges.ts')).create(input, io),
+  ),
+  command(
+    {
+      name: 'admin edge set-url',
+      group,
+      summary: 'set the public URL of an edge',
+      details:
+        'Tunnel clients of all workspaces send their API keys there, so only the operator sets it, ' +
+        'and never the edge. Without a URL, or if edges have different ones, clients connect to the ' +
+        'tunnel domain of their workspace.\n\n' +
+        '  adit admin edge set-url edge_… https://edge.example.com',
+      arguments: ['id'],
+      optionalArgument: 'url',
+      options: { remove: { summary: 'remove the URL' } },
+    },
+    async (input, io) => (await import('../admin/edges.ts')).setUrl(input, io),
   ),
   command(
     {

@@ -9,9 +9,9 @@ const group = 'Tunnels'
 const tokensFileOption = { value: '<path>', summary: `tokens file (default: ./${TOKENS_FILE})` } as const
 
 const EDGE_ACCESS =
-  'Connects to the edge at --edge or ADIT_EDGE_URL. Without either, it uses the tunnel domain ' +
-  `of your workspace, or http://127.0.0.1:${edgeSettings.ADIT_EDGE_PORT.fallback} if that ` +
-  'domain is under localhost.'
+  'Connects to the edge that your server names; --edge or ADIT_EDGE_URL overrides it. If the ' +
+  'operator has set no URL for it, this is the tunnel domain of your workspace, or ' +
+  `http://127.0.0.1:${edgeSettings.ADIT_EDGE_PORT.fallback} if that domain is under localhost.`
 const STOPPING =
   'Press Ctrl-C (or send SIGTERM) to stop: what is in progress gets 10 seconds to finish. ' +
   'Press Ctrl-C again to stop at once.'
@@ -46,7 +46,7 @@ const tunnelOptions = {
     summary: 'allow only this address or network, e.g. 203.0.113.0/24',
     repeatable: true,
   },
-  edge: { value: '<url>', summary: 'URL of the edge (default: ADIT_EDGE_URL)' },
+  edge: { value: '<url>', summary: 'URL of the edge (default: ADIT_EDGE_URL, or the edge of the server)' },
   ...apiOptions,
 } as const
 

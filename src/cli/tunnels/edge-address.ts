@@ -1,21 +1,11 @@
 // The edge of a tunnel, and whether the API key may be sent to it.
-import { AditError, createClient } from '../../client/index.ts'
-import { edgeSettings } from '../../server/config/edge.ts'
 import { clientEnvironment } from '../../server/config/environment.ts'
-import {
-  type ApiAccess,
-  type ApiInput,
-  findAccess,
-  findKey,
-  isLoopback,
-  parseUrl,
-  toCommandError,
-} from '../api.ts'
-import { UsageError } from '../errors.ts'
+import { toEdgeUrl } from '../../tunnel-client/edge-url.ts'
+import { type ApiAccess, type ApiInput, findAccess, findKey, isLoopback, parseUrl, withApi } from '../api.ts'
+import { CommandError, UsageError } from '../errors.ts'
 import type { Io } from '../io.ts'
 import { editProfiles, type Profile } from '../session/profiles.ts'
 
-const LOCAL_EDGE = `http://127.0.0.1:${edgeSettings.ADIT_EDGE_PORT.fallback}`
 /** Confirmed edges kept per profile; the oldest is dropped. */
 const EDGES_MAX = 20
 
@@ -25,29 +15,28 @@ export interface EdgeInput extends ApiInput {
 
 interface EdgeAccess extends Pick<ApiAccess, 'apiKey' | 'keySource'> {
   edge: string
-  isGuessed: boolean
+  /** No URL is set for the edge: it is expected at the tunnel domain. */
+  fromDomain: boolean
 }
 
-/** The edge of --edge or ADIT_EDGE_URL, or the tunnel domain of the workspace, which resolves to an edge. */
+/** The edge of --edge or ADIT_EDGE_URL, or the one that the control plane names. */
 export async function findEdge(input: EdgeInput, io: Io): Promise<EdgeAccess> {
   const edgeUrl = input.edge ?? clientEnvironment().edgeUrl
   if (edgeUrl !== undefined) {
     const { apiKey, keySource, chosen } = findKey(input)
     const edge = parseUrl(edgeUrl, 'edge')
     if (keySource && chosen) await requireTrusted(edge, keySource.profile, chosen, io)
-    return { edge, apiKey, keySource, isGuessed: false }
+    return { edge, apiKey, keySource, fromDomain: false }
   }
-  const access = findAccess(input)
+  const { baseUrl, apiKey, keySource } = findAccess(input)
+  const named = await withApi(input, (client) => client.edge.find())
   try {
-    const workspace = await createClient(access).workspace.read()
-    const { tunnelBase, exampleUrl = '' } = workspace as { tunnelBase?: string; exampleUrl?: string }
-    const base = tunnelBase ?? String(exampleUrl).replace(/^(https?:\/\/)?[^.]+\./, '')
-    const isLocal = /(^|\.)localhost$/.test(base)
-    const { protocol } = new URL(access.baseUrl)
-    const edge = isLocal ? LOCAL_EDGE : parseUrl(`${protocol}//${base}`, 'edge')
-    return { ...access, edge, isGuessed: true }
+    return { ...toEdgeUrl(named, baseUrl), apiKey, keySource }
   } catch (error) {
-    throw error instanceof AditError ? toCommandError(error, access) : error
+    throw new CommandError(
+      'edge_url',
+      `${(error as Error).message} Ask its operator to correct it (\`adit admin edge set-url\`), or use --edge.`,
+    )
   }
 }
 

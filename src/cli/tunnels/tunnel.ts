@@ -27,7 +27,7 @@ interface TunnelInput extends EdgeInput, TargetInput, AccessInput {
 export async function tunnel(type: TunnelType, input: TunnelInput, io: Io): Promise<void> {
   const { target, note, localServer, request } = await openTarget(type, input, (message) => io.warn(message))
   const access = await readAccess(type, input, io)
-  const { edge, apiKey, keySource, isGuessed } = await findEdge(input, io)
+  const { edge, apiKey, keySource, fromDomain } = await findEdge(input, io)
   const { signal, abortSignal } = shutdownSignals()
   let shown: string | undefined
   let lost: string | undefined
@@ -56,7 +56,7 @@ export async function tunnel(type: TunnelType, input: TunnelInput, io: Io): Prom
       onLost(reason) {
         // The same reason is reported once.
         if (lost === reason || signal.aborted) return
-        const hint = shown === undefined && isGuessed ? ' Use --edge or ADIT_EDGE_URL for another edge.' : ''
+        const hint = shown === undefined && fromDomain ? ' Use --edge or ADIT_EDGE_URL for another edge.' : ''
         const message = withCertificateAdvice(reason)
         info([yellow('!'), ` ${message.replace(RETRY_ADVICE, '')}${hint} Retrying …`])
         if (io.json) io.data({ event: 'lost', message }, '')

@@ -1,5 +1,7 @@
 // Settings of `adit edge`.
+
 import { resolve } from 'node:path'
+import { EDGE_PORT } from '../../lib/net/edge-port.ts'
 import { defaultPath } from './data-folder.ts'
 import { readMetricsAddress, readPortRules, settings } from './server.ts'
 import { createReader, requireValid, setting } from './setting.ts'
@@ -7,7 +9,7 @@ import { readInteger, readNetworks, readPortRange, readPublicEndpoint } from './
 
 export const edgeSettings = {
   ADIT_EDGE_HOST: setting('address to listen on', '127.0.0.1', (text) => text),
-  ADIT_EDGE_PORT: setting('port to listen on; 0 picks a free one', '8081', (text) =>
+  ADIT_EDGE_PORT: setting('port to listen on; 0 picks a free one', String(EDGE_PORT), (text) =>
     readInteger(text, 0, 65_535),
   ),
   ADIT_EDGE_PUBLIC: setting(

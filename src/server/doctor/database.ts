@@ -9,6 +9,7 @@ import { openStore, type Store } from '../store/engine/store.ts'
 import { readPostgresFacts, readSqliteVersion } from '../store/maintenance/diagnostics.ts'
 import { readSchemaState, type Schema } from '../store/schema/migrate.ts'
 import { type Check, type Finding, ok, problem, skipped, warning } from './check.ts'
+import { checkEdges } from './edges.ts'
 import { checkClock, checkNodes } from './nodes.ts'
 import { postgresFindings } from './postgres-settings.ts'
 
@@ -19,7 +20,7 @@ interface DatabaseChecks {
 
 /** A setting that is invalid is undefined. */
 export function databaseChecks(
-  { database: target, workers = 1 }: Partial<Pick<Config, 'database' | 'workers'>>,
+  { database: target, workers = 1, baseUrl }: Partial<Pick<Config, 'database' | 'workers' | 'baseUrl'>>,
   clock: () => number,
 ): DatabaseChecks {
   let store: Store | undefined
@@ -63,6 +64,7 @@ export function databaseChecks(
       onStore('schema', (store) => checkSchema(store)),
       onStore('clock', (store) => checkClock(store, clock)),
       onStore('nodes', checkNodes),
+      onStore('edges', (store) => checkEdges(store, baseUrl)),
     ],
     close: async () => store?.close(),
   }

@@ -36,10 +36,16 @@ export async function checkClock(store: Store, clock: () => number): Promise<Fin
   )
 }
 
-export async function checkNodes(store: Store): Promise<Finding[]> {
+/** Undefined if the tables can be read. */
+export async function checkTables(store: Store): Promise<Finding | undefined> {
   const { version, incompatibility } = await readSchemaState(store.db)
-  if (incompatibility) return [skipped('The database cannot be used.')]
-  if (version === 0) return [skipped('The database has no tables yet.')]
+  if (incompatibility) return skipped('The database cannot be used.')
+  return version === 0 ? skipped('The database has no tables yet.') : undefined
+}
+
+export async function checkNodes(store: Store): Promise<Finding[]> {
+  const unusable = await checkTables(store)
+  if (unusable) return [unusable]
   const now = await readDatabaseClock(store)
   const nodes = await listNodes({ store, clock: () => now })
   if (nodes.length === 0) return [warning('No node is running.', 'Start `adit serve`.')]

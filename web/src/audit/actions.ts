@@ -149,6 +149,7 @@ const workspace = {
 const others = {
   'device.denied': ['Device denied', 'denied the sign-in of device …'],
   'edge.created': ['Edge created', 'created edge …'],
+  'edge.url-changed': ['Edge URL changed', 'changed the URL of edge …'],
   'edge.revoked': ['Edge revoked', 'revoked edge …'],
   'database.migrated': ['Database migrated', 'migrated the database'],
   'database.backed-up': ['Database backed up', 'backed up the database'],

@@ -1,5 +1,5 @@
-// Edges, the servers that carry tunnels: create, list, revoke. Each has its own credential.
-import { EdgeName } from '../../../contract/fields.ts'
+// Edges, the servers that carry tunnels: create, list, set their URLs, revoke. Each has its own credential.
+import { EdgeName, EdgeUrl } from '../../../contract/fields.ts'
 import { createSecret, hashSecret } from '../../../lib/credentials/secret.ts'
 import { lockHead } from '../../store/change-log/entries.ts'
 import { endSession } from '../../store/tunnels/edge-sessions.ts'
@@ -8,9 +8,11 @@ import {
   insertEdge,
   listActiveEdges,
   listEdges,
+  listEdgeUrls,
   listReportedEdges,
   type ReportedEdge,
   revokeEdge,
+  updateEdgeUrl,
 } from '../../store/tunnels/edges.ts'
 import { countByEdge } from '../../store/tunnels/lists.ts'
 import { awaitPropagation, publishChange } from '../../verification/propagation.ts'
@@ -23,9 +25,12 @@ import { type Checker, checker } from '../validation.ts'
 const LIST_MAX = 1_000
 
 const checkName: Checker<string> = checker(EdgeName, 'name')
+const checkUrl: Checker<string> = checker(EdgeUrl, 'url')
 
-export async function createEdge(services: Services, actor: Actor, name: string) {
+/** An edge never sets its own URL: with a stolen credential it could collect API keys. */
+export async function createEdge(services: Services, actor: Actor, name: string, urlText?: string) {
   checkName(name)
+  const url = urlText === undefined ? null : normalizeUrl(urlText)
   const now = services.clock()
   const id = services.ids('edge')
   const token = createSecret('edge', services.random)
@@ -39,11 +44,37 @@ export async function createEdge(services: Services, actor: Actor, name: string)
           `An edge named "${name}" already exists. Choose another name, ` +
           `or revoke it first with \`adit admin edge revoke ${existing.id}\`.`,
       })
-    await insertEdge(db, { id, name, hash: hashSecret(token), created_at: now, revoked_at: null })
+    await insertEdge(db, { id, name, url, hash: hashSecret(token), created_at: now, revoked_at: null })
     await writeAudit(db, services, { workspaceId: null, actor, action: 'edge.created', target: { id, name } })
   })
-  return { id, name, token, createdAt: toIso(now) }
+  return { id, name, url, token, createdAt: toIso(now) }
 }
+
+function normalizeUrl(text: string): string {
+  const url = URL.parse(text)?.href.replace(/\/+$/, '')
+  checkUrl(url ?? '')
+  return url as string
+}
+
+/** Null removes it. */
+export async function setUrl(services: Services, actor: Actor, id: string, urlText: string | null) {
+  const url = urlText === null ? null : normalizeUrl(urlText)
+  await services.store.transaction(async (db) => {
+    const edge = await updateEdgeUrl(db, id, url)
+    if (!edge) throw noActiveEdge(id)
+    const target = { id, name: edge.name }
+    await writeAudit(db, services, { workspaceId: null, actor, action: 'edge.url-changed', target })
+  })
+  return { id, url }
+}
+
+/** Null if no edge has a URL, or they have different ones: then DNS decides. */
+export async function findEdgeUrl({ store }: Services): Promise<string | null> {
+  const [url = null, ...others] = await listEdgeUrls(store.db, 2)
+  return others.length > 0 ? null : url
+}
+
+const noActiveEdge = (id: string) => new Fault('not_found', { message: `There is no active edge ${id}.` })
 
 /** For the operator, with the load that each edge has reported. */
 export async function listAll({ store }: Services) {
@@ -51,6 +82,7 @@ export async function listAll({ store }: Services) {
   return rows.map((row) => ({
     id: row.id,
     name: row.name,
+    url: row.url,
     createdAt: toIso(row.created_at),
     revokedAt: isoOrNull(row.revoked_at),
     ...describeReport(row),
@@ -94,6 +126,6 @@ export async function revoke(services: Services, actor: Actor, id: string) {
     return publishChange(db, services, { kind: 'edge', subjectId: id, hash: revoked.hash })
   })
   await awaitPropagation(services, position)
-  if (!position) throw new Fault('not_found', { message: `There is no active edge ${id}.` })
+  if (!position) throw noActiveEdge(id)
   return { id, revoked: true as const }
 }

@@ -4,49 +4,39 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { type Api, apis } from '../../../contract/apis.ts'
 import type { Operation } from '../../../contract/operation.ts'
 import type { Variant } from '../../../contract/variants.ts'
-import type { Context, Services } from '../../domain/context.ts'
 import { Fault } from '../../domain/fault.ts'
 import * as keys from '../../domain/keys/lifecycle.ts'
 import { readUsage } from '../../domain/usage/read.ts'
 import type { WorkspaceRow, WorkspaceView } from '../../domain/workspaces/manage.ts'
 import {
-  type CredentialVerifier,
   type InvalidCredential,
   type MaybePromise,
   thenMaybe,
   type ValidKey,
 } from '../../verification/verify.ts'
-import { bearerToken, createAuthenticator, keyMessages } from '../auth/authenticator.ts'
+import { keyMessages } from '../auth/authenticator.ts'
+import { createKeyAuth, type KeyAuthOptions, type KeyContext } from '../auth/key-caller.ts'
 import type { NodeCounters } from '../limits/counters.ts'
-import type { RateLimit } from '../limits/rate-limit.ts'
 import { createWriteLimits } from '../limits/write-limits.ts'
 import { LongLists } from '../operations/long-lists.ts'
 import { type Handlers, registerOperations } from '../operations/routes.ts'
 import { createOpenApiDocument } from './openapi-document.ts'
 
-interface PublicOptions {
-  services: Services
+interface PublicOptions extends KeyAuthOptions {
   counters: NodeCounters
-  verifier: CredentialVerifier
   variant: Variant
   /** Public URL of the server; undefined if it is not configured. */
   baseUrl: string | undefined
-  rateLimit: RateLimit | undefined
   describeWorkspace: (row: WorkspaceRow) => WorkspaceView
-}
-
-/** The context of an authenticated request, and the raw key that it came with. */
-interface KeyContext extends Context {
-  apiKey: string
 }
 
 type Callers = { anyone: undefined; key: KeyContext }
 type PublicApi = (typeof apis)[`public${Variant}`]
 
 export function registerPublicApi(server: FastifyInstance, options: PublicOptions): void {
-  const { services, counters, verifier, variant, baseUrl, rateLimit, describeWorkspace } = options
+  const { services, counters, verifier, variant, baseUrl, describeWorkspace } = options
   const api: PublicApi = apis[`public${variant}`]
-  const authenticateKey = createAuthenticator(verifier.verifyKey, keyMessages)
+  const authenticate = createKeyAuth(options)
   const writes = createWriteLimits(services.limits.writesPerHour, counters)
   const longLists = new LongLists(
     'Too many long lists are being read at the same time. Try again shortly, or read pages with ?limit=1000.',
@@ -84,17 +74,8 @@ export function registerPublicApi(server: FastifyInstance, options: PublicOption
   mountPreflight(server, api)
   registerOperations<Callers, PublicApi>(server, api, handlers, {
     baseUrl,
-    authenticate(request, reply) {
-      const apiKey = bearerToken(request)
-      return thenMaybe(authenticateKey(request, apiKey), ({ keyId, workspaceId }) => {
-        const actor = { kind: 'key' as const, id: keyId, address: request.clientAddress }
-        const ctx: KeyContext = { ...services, workspaceId, actor, apiKey: apiKey as string }
-        // Known from here on, so that the log names it whatever happens next.
-        request.caller = ctx
-        if (rateLimit) return thenMaybe(rateLimit(keyId, reply), () => spendWrite(request, ctx))
-        return spendWrite(request, ctx)
-      })
-    },
+    authenticate: (request, reply) =>
+      thenMaybe(authenticate(request, reply), (ctx) => spendWrite(request, ctx)),
     // Revocations never wait.
     queue: {
       isQueued: ({ method }) => method === 'POST',

@@ -183,6 +183,8 @@ export interface Tables {
   edges: {
     id: string
     name: string
+    /** Public URL, as the operator has set it. */
+    url: string | null
     hash: string
     created_at: number
     revoked_at: number | null

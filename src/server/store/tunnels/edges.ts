@@ -29,7 +29,7 @@ const reportedEdges = (db: Db) =>
   db
     .selectFrom('edges')
     .leftJoin('edge_sessions as session', 'session.edge_id', 'edges.id')
-    .select(['edges.id', 'edges.name', 'edges.created_at', 'edges.revoked_at'])
+    .select(['edges.id', 'edges.name', 'edges.url', 'edges.created_at', 'edges.revoked_at'])
     .select(['session.version', 'session.started_at', 'session.last_sync_at'])
     .select(['session.tunnels', 'session.streams'])
     .select(sql<boolean>`coalesce(session.lease_until > ${nowIn(db)}, false)`.as('isConnected'))
@@ -45,6 +45,27 @@ export const listActiveEdges = (db: Db, limit: number) =>
 
 export const findActiveEdge = (db: Db): Promise<Pick<EdgeRow, 'name'> | undefined> =>
   db.selectFrom('edges').select('name').where(isActiveEdge).orderBy('id', 'desc').limit(1).executeTakeFirst()
+
+/** Different public URLs of active edges. */
+export const listEdgeUrls = async (db: Db, limit: number): Promise<string[]> => {
+  const edges = db.selectFrom('edges').select('url').distinct().where(isActiveEdge)
+  const rows = await edges.where('url', 'is not', null).limit(limit).execute()
+  return rows.flatMap(({ url }) => url ?? [])
+}
+
+/** Its name; undefined if there is no active edge with this id. */
+export const updateEdgeUrl = (
+  db: Tx,
+  id: string,
+  url: string | null,
+): Promise<Pick<EdgeRow, 'name'> | undefined> =>
+  db
+    .updateTable('edges')
+    .set({ url })
+    .where('id', '=', id)
+    .where(isActiveEdge)
+    .returning('name')
+    .executeTakeFirst()
 
 /** Its name and the hash of its credential; undefined if there is no active edge with this id. */
 export const revokeEdge = (

@@ -8,6 +8,7 @@ export const tunnels: Migration = ({ int64, strict, clustered }) => [
   `create table edges (
      id text primary key,
      name text not null,
+     url text,
      hash text not null unique,
      created_at ${int64} not null,
      revoked_at ${int64}

@@ -1,0 +1,36 @@
+// The workspace API: what tunnel clients and other programs with an API key need beyond the public API, whose
+// routes are fixed by its specification.
+import Type from 'typebox'
+import { readDescription } from './description.ts'
+import { EdgeUrl, HostName } from './fields.ts'
+import { operation } from './operation.ts'
+
+const findEdge = operation({
+  id: 'edge.find',
+  method: 'GET',
+  path: '/edge',
+  access: 'key',
+  summary: 'Find the edge for tunnels of the workspace',
+  description:
+    'Returns the public URL of the edge that a tunnel client connects to, as the operator has set it. If ' +
+    '`url` is null, because none is set or edges have different ones, connect to `tunnelDomain`, whose DNS ' +
+    'records lead to an edge.',
+  response: {
+    status: 200,
+    description: 'The edge.',
+    schema: Type.Object(
+      {
+        url: Type.Unsafe<string | null>({ ...EdgeUrl, type: ['string', 'null'] }),
+        tunnelDomain: HostName({
+          description: 'Parent host name of the workspace’s tunnels, without a scheme.',
+          examples: ['acme.tunnels.example.com'],
+        }),
+      },
+      { title: 'TunnelEdge' },
+    ),
+    example: { url: 'https://edge.example.com', tunnelDomain: 'acme.tunnels.example.com' },
+  },
+  faults: [],
+})
+
+export const workspaceOperations = [findEdge, readDescription] as const

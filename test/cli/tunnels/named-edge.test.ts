@@ -1,0 +1,69 @@
+// `adit tunnel` without --edge: the control plane names the edge.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { toEdgeUrl } from '../../../src/tunnel-client/edge-url.ts'
+import { createFolder } from '../../support/databases/create.ts'
+import { fetchHost, newKey, startLocal, startPlane, startTunnelEdge } from '../../support/edges/tunnels.ts'
+import { run, startProcess } from '../../support/processes/process.ts'
+
+test('a tunnel opens at the edge whose URL the operator has set, with no flag', async (t) => {
+  const plane = await startPlane(t, ['acme'])
+  const edge = await startTunnelEdge(t, { plane })
+  const { port } = await startLocal(t)
+  const home = createFolder(t)
+  const env = { ADIT_URL: plane.url, ADIT_API_KEY: await newKey(plane, 'acme'), HOME: home }
+  const [{ id, name, url }] = JSON.parse(await plane.admin('edge', 'list', '--json'))
+  assert.equal(url, null)
+  assert.equal(await plane.admin('edge', 'set-url', id, edge.url), `Set the URL of ${id} to ${edge.url}.`)
+  assert.match(await plane.admin('edge', 'list'), new RegExp(`${name} +${edge.url}`))
+
+  const tunnel = startProcess(t, ['tunnel', String(port), '--name', 'app'], env)
+  const [opened] = await tunnel.waitFor(/^http:\/\/\S+$/m)
+  assert.equal((await fetchHost(edge, new URL(opened).host, { path: '/' })).status, 200)
+
+  // The key of a profile is for its own server.
+  const own = { HOME: home, XDG_CONFIG_HOME: home }
+  const login = await run(t, ['login', '--url', plane.url], own, `${env.ADIT_API_KEY}\n`)
+  assert.equal(login.code, 0, login.stderr)
+  const other = await run(t, ['tunnel', '3000'], { ...own, ADIT_URL: 'http://127.0.0.1:9' })
+  assert.equal(other.code, 2)
+  assert.match(
+    other.stderr,
+    /The API key of profile "default" is for http\S+, not for http:\/\/127\.0\.0\.1:9\./,
+  )
+
+  for (const args of [[id], [id, edge.url, '--remove']])
+    await assert.rejects(plane.admin('edge', 'set-url', ...args), /Expected either a URL or --remove\./)
+  assert.equal(await plane.admin('edge', 'set-url', id, '--remove'), `Removed the URL of ${id}.`)
+})
+
+test('the URL that a server names is rejected if it would send the API key without encryption', () => {
+  const find = (
+    url: string | null,
+    controlPlane = 'https://adit.example.com',
+    tunnelDomain = 'acme.example.com',
+  ) => toEdgeUrl({ url, tunnelDomain }, controlPlane).edge
+  assert.equal(find('https://edge.example.com/'), 'https://edge.example.com')
+  assert.equal(find('http://127.0.0.1:8081'), 'http://127.0.0.1:8081')
+  assert.equal(find('http://edge.internal', 'http://adit.internal'), 'http://edge.internal')
+  assert.equal(find(null), 'https://acme.example.com')
+  assert.equal(find(null, 'http://adit.internal:8080'), 'http://acme.example.com')
+  assert.equal(find(null, 'http://127.0.0.1:8080', 'acme.localhost'), 'http://127.0.0.1:8081')
+  for (const url of [
+    'http://edge.example.com',
+    'http://localhost.example.com',
+    'http://127.0.0.1.example.com',
+  ])
+    assert.throws(() => find(url), /has no encryption, so your API key is not sent to it\./)
+  for (const url of [
+    'https://user:pass@edge.example.com',
+    'https://edge.example.com/?a=1',
+    'https://edge.example.com/#a',
+    'file:///etc/passwd',
+    `https://${'a'.repeat(400)}.example.com`,
+    '',
+    {} as string,
+  ])
+    assert.throws(() => find(url), /The server names an edge whose URL is invalid\./)
+  assert.throws(() => find(null, 'https://adit.example.com', 'a@b.example.com'), /invalid/)
+})
