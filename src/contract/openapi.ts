@@ -11,7 +11,10 @@ export interface ApiDocument {
   title: string
   version: string
   description: string
-  /** Describes the credential: a bearer token, or a cookie of that name. Absent if there is none. */
+  /**
+   * Describes the credential: a bearer token, or a cookie of that name, which has the prefix `__Host-` with
+   * https. Absent if there is none.
+   */
   credential?: string
   cookie?: string
   /** Whether CORS allows any origin. */
@@ -219,7 +222,7 @@ export function describe({ prefix, operations, document: api }: DescribedApi, ba
         securitySchemes: {
           credential: {
             ...(api.cookie
-              ? { type: 'apiKey', in: 'cookie', name: api.cookie }
+              ? { type: 'apiKey', in: 'cookie', name: cookieName(api.cookie, baseUrl) }
               : { type: 'http', scheme: 'bearer' }),
             description: api.credential,
           },
@@ -233,6 +236,8 @@ export function describe({ prefix, operations, document: api }: DescribedApi, ba
 }
 
 const text = { type: 'string' }
+
+const cookieName = (name: string, baseUrl: string) => (baseUrl.startsWith('https:') ? `__Host-${name}` : name)
 
 const webhookRequest = (type: EventType, summary: string, content: Json): Json => ({
   operationId: `event.${type}`,

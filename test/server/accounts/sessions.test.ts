@@ -251,6 +251,14 @@ test('the cookie is HttpOnly and SameSite, and with https also Secure with the _
     /^__Host-adit\.session_token=[^;]{43}; Max-Age=86400; Path=\/; HttpOnly; Secure; SameSite=Lax$/,
   )
   assert.equal((await browser.get('/session')).status, 200)
+  for (const [documented, name] of [
+    [plain, 'adit.session_token'],
+    [browser, '__Host-adit.session_token'],
+  ] as const)
+    assert.equal(
+      (await documented.get('/openapi.json')).json.components.securitySchemes.credential.name,
+      name,
+    )
 })
 
 test('a write from another origin, without an origin or as a form is rejected', async (t) => {
