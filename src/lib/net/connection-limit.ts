@@ -1,6 +1,8 @@
 // Limits of the open connections of a server: per client, and in total below the descriptors of the process.
 import { readFileSync } from 'node:fs'
 import type { Socket } from 'node:net'
+import { Throttle } from '../throttle.ts'
+import { MINUTE_MS } from '../time.ts'
 import { ClientLimit } from './client-limit.ts'
 
 const CONNECTIONS_PER_CLIENT = { max: 500, maxPer48: 2_000 }
@@ -9,7 +11,6 @@ const OTHER_DESCRIPTORS = 256
 /** Idle connections are closed beyond this share of the total. */
 const CROWDED = 0.9
 const CROWDED_INTERVAL_MS = 1_000
-const REPORT_INTERVAL_MS = 60_000
 
 type ConnectionLimitReached =
   | { readonly limit: 'client'; readonly client: string | undefined; readonly max: number }
@@ -27,7 +28,7 @@ export class ConnectionLimit {
   readonly #perClient = new ClientLimit(CONNECTIONS_PER_CLIENT)
   readonly #max = readConnectionsMax()
   #open = 0
-  readonly #lastCalls = new Map<string, number>()
+  readonly #throttle = new Throttle()
 
   constructor(options: ConnectionLimitOptions) {
     this.#options = options
@@ -40,7 +41,7 @@ export class ConnectionLimit {
    */
   admit(socket: Socket, client: string | undefined): (() => void) | undefined {
     if (this.#open >= this.#max * CROWDED)
-      this.#throttle('crowded', CROWDED_INTERVAL_MS, this.#options.closeIdleConnections)
+      this.#throttle.run('crowded', CROWDED_INTERVAL_MS, this.#options.closeIdleConnections)
     const release = this.#open < this.#max ? this.#perClient.acquire(client) : undefined
     if (!release) {
       socket.destroy()
@@ -48,7 +49,7 @@ export class ConnectionLimit {
         this.#open < this.#max
           ? { limit: 'client', client, max: CONNECTIONS_PER_CLIENT.max }
           : { limit: 'total', max: this.#max }
-      this.#throttle(reached.limit, REPORT_INTERVAL_MS, () => this.#options.onReached(reached))
+      this.#throttle.run(reached.limit, MINUTE_MS, () => this.#options.onReached(reached))
       return undefined
     }
     this.#open += 1
@@ -56,13 +57,6 @@ export class ConnectionLimit {
       this.#open -= 1
     })
     return release
-  }
-
-  #throttle(what: string, intervalMs: number, call: () => void): void {
-    const now = performance.now()
-    if (now - (this.#lastCalls.get(what) ?? Number.NEGATIVE_INFINITY) < intervalMs) return
-    this.#lastCalls.set(what, now)
-    call()
   }
 }
 

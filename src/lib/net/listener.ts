@@ -3,6 +3,8 @@
 // delay new connections by seconds.
 import { type AddressInfo, createServer, type ListenOptions, Server, type Socket } from 'node:net'
 import { setImmediate } from 'node:timers/promises'
+import { Throttle } from '../throttle.ts'
+import { MINUTE_MS } from '../time.ts'
 
 export const SOCKETS = 64
 /** SO_REUSEPORT is not supported: macOS, Windows, old kernels. */
@@ -17,7 +19,10 @@ interface ListenerOptions {
   readonly keepAliveInitialDelay?: number
   /** In a worker: the sockets that its primary has bound; empty if the cluster module passes connections. */
   readonly inheritedSockets?: readonly Socket[]
-  /** Accepting failed, for example because of too many open files, or a further socket could not listen. */
+  /**
+   * Accepting failed, for example because of too many open files, or a further socket could not listen.
+   * Called at most once a minute for each kind of error.
+   */
   readonly onError?: (error: Error) => void
 }
 
@@ -128,14 +133,10 @@ function createOther(server: Server, keepAliveInitialDelay?: number): Server {
   return createServer(options, (connection) => server.emit('connection', connection))
 }
 
-/** Reports each kind of error once: all sockets fail together, and again at the next connection. */
+/** All sockets fail together, and again at the next connection. */
 function reportErrors(servers: Server[], onError: (error: Error) => void = () => {}): void {
-  const reported = new Set<unknown>()
-  const report = (error: NodeJS.ErrnoException) => {
-    if (reported.has(error.code)) return
-    reported.add(error.code)
-    onError(error)
-  }
+  const throttle = new Throttle()
+  const report = (error: NodeJS.ErrnoException) => throttle.run(error.code, MINUTE_MS, () => onError(error))
   for (const server of servers) server.on('error', report)
 }
 

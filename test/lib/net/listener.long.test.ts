@@ -47,6 +47,25 @@ test('connections that wait to be accepted when a listener is closed are served,
   assert.equal(await fetchText(port), 'new')
 })
 
+test('an error of accepting is reported once a minute, for each kind of error', async (t) => {
+  const server = createServer()
+  const reported: unknown[] = []
+  const onError = (error: NodeJS.ErrnoException) => reported.push(error.code)
+  const listener = await startListener(server, { host: '127.0.0.1', port: 0, onError })
+  atEnd(t, () => listener.close())
+  const start = performance.now()
+  let elapsedMs = 0
+  t.mock.method(performance, 'now', () => start + elapsedMs)
+  const fail = (code: string) => server.emit('error', Object.assign(new Error(code), { code }))
+  for (const code of ['EMFILE', 'EMFILE', 'ENFILE']) fail(code)
+  elapsedMs = 59_999
+  fail('EMFILE')
+  assert.deepEqual(reported, ['EMFILE', 'ENFILE'])
+  elapsedMs = 60_000
+  for (const code of ['EMFILE', 'EMFILE']) fail(code)
+  assert.deepEqual(reported, ['EMFILE', 'ENFILE', 'EMFILE'])
+})
+
 test('where a port cannot have several sockets, one is used', async (t) => {
   /** Like a server on a system without SO_REUSEPORT. */
   const server = Object.assign(createServer(), {
