@@ -61,7 +61,7 @@ export class SharedBufferBudget {
 
   change(bytes: number): void {
     this.#bytes += bytes
-    if (this.isHigh) this.#refresh ??= setTimeout(() => this.#update(), REFRESH_MS).unref()
+    this.#scheduleUpdate()
     if (this.#bytes <= this.#bytesMax || this.#isEvicting) return
     this.#isEvicting = true
     process.nextTick(() => {
@@ -89,6 +89,11 @@ export class SharedBufferBudget {
     clearTimeout(this.#refresh)
     this.#refresh = undefined
     for (const budget of this.#budgets) budget.update()
+    this.#scheduleUpdate()
+  }
+
+  #scheduleUpdate(): void {
+    if (this.isHigh) this.#refresh ??= setTimeout(() => this.#update(), REFRESH_MS).unref()
   }
 }
 
@@ -120,8 +125,7 @@ export class BufferBudget implements MemoryPressure {
     else if (user.bufferedBytes === bytes) this.#users.add(user)
     this.#bytes += bytes
     this.#shared?.change(bytes)
-    if (this.#bytes > this.#bytesMax / 2)
-      this.#refresh ??= setTimeout(() => this.update(), REFRESH_MS).unref()
+    this.#scheduleUpdate()
     if (this.#bytes <= this.#bytesMax || this.#isEvicting) return
     this.#isEvicting = true
     // This is deferred, because the caller is in the middle of a transfer.
@@ -137,6 +141,12 @@ export class BufferBudget implements MemoryPressure {
     clearTimeout(this.#refresh)
     this.#refresh = undefined
     for (const user of this.#users) user.update()
+    this.#scheduleUpdate()
+  }
+
+  #scheduleUpdate(): void {
+    if (this.#bytes > this.#bytesMax / 2)
+      this.#refresh ??= setTimeout(() => this.update(), REFRESH_MS).unref()
   }
 
   reduceTo(bytes: number): void {
