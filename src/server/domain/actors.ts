@@ -68,7 +68,6 @@ export async function reauthorize(
   { actor, workspaceId, clock }: Context,
   { lockWorkspace: isLocked = true, revokedKeyId }: LockOptions = {},
 ): Promise<AuthorizedWorkspace> {
-  if (actor.kind === 'anonymous') throw new Fault('unauthorized', { message: SIGNED_OUT })
   const workspace = await (isLocked ? lockWorkspace : readWorkspaceRules)(db, workspaceId)
   if (actor.kind === 'key') {
     // Keys are never deleted. One that is missing after a restore counts as revoked.

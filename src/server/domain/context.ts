@@ -29,15 +29,18 @@ export interface PasswordHasher {
   verify(input: { hash: string; password: string }): Promise<boolean>
 }
 
-export type Actor =
+/** Who may change a workspace. */
+export type Caller =
   /** With the IP address of the request. */
-  | { kind: 'key'; id: string; address?: string | undefined }
-  | OperatorActor
+  { kind: 'key'; id: string; address?: string | undefined } | OperatorActor | UserActor
+
+/** Who the audit log names. */
+export type Actor =
+  | Caller
   /** What no user asked for. */
   | { kind: 'server'; id: 'adit'; address?: string }
   /** An unauthenticated caller; the id is the IP address. */
   | { kind: 'anonymous'; id: string }
-  | UserActor
 
 export interface OperatorActor {
   kind: 'operator'
@@ -67,10 +70,10 @@ export interface Quotas {
   keys: number
 }
 
-/** One workspace, and the actor that the audit log names. */
+/** One workspace, and who acts in it. */
 export interface Context extends Services {
   workspaceId: string
-  actor: Actor
+  actor: Caller
 }
 
 /** A user who acts in a workspace. */

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { DAY_MS } from '../../../src/lib/time.ts'
+import { createKey } from '../../../src/server/domain/keys/lifecycle.ts'
 import { addMember } from '../../support/accounts/users.ts'
-import { addWorkspace, rename, serve, type TestServer } from '../../support/api/server.ts'
+import { addWorkspace, operator, rename, serve, type TestServer } from '../../support/api/server.ts'
 import { engines } from '../../support/databases/create.ts'
 
 const create = (server: TestServer, idempotencyKey: string, body: unknown = { label: 'ci' }) =>
@@ -39,6 +41,23 @@ for (const engine of engines) {
     assert.equal(json.error, 'idempotency_mismatch')
     assert.equal((await create(server, 'abc', {})).status, 422)
     assert.equal(await count(server), 2)
+  })
+
+  test(`${engine}: another expiry under the same key is 422, and the same one returns the first key`, async (t) => {
+    const server = await serve(t, { engine })
+    const ctx = { ...server.services, workspaceId: server.workspace.id, actor: operator }
+    const idempotency = { idempotencyKey: 'abc', apiKey: server.key.token }
+    const now = Date.now()
+    const createUntil = (days?: number) =>
+      createKey(ctx, {
+        label: 'ci',
+        idempotency,
+        expiresAt: days === undefined ? undefined : new Date(now + days * DAY_MS).toISOString(),
+      })
+    const first = await createUntil(1)
+    assert.deepEqual(await createUntil(1), first)
+    for (const days of [2, undefined])
+      await assert.rejects(createUntil(days), { code: 'idempotency_mismatch' })
   })
 
   test(`${engine}: no body, an empty body and an empty label are the same request`, async (t) => {

@@ -4,7 +4,7 @@ import { sql } from 'kysely'
 import { createLog } from '../../../src/lib/log.ts'
 import { type Running, startServer } from '../../../src/server/app.ts'
 import { type Config, readConfig } from '../../../src/server/config/server.ts'
-import type { Actor, PasswordHasher, Services } from '../../../src/server/domain/context.ts'
+import type { OperatorActor, PasswordHasher, Services } from '../../../src/server/domain/context.ts'
 import { createIds } from '../../../src/server/domain/ids.ts'
 import { type CreatedKey, createKey } from '../../../src/server/domain/keys/lifecycle.ts'
 import { createEdge } from '../../../src/server/domain/tunnels/edges.ts'
@@ -16,7 +16,7 @@ import { createDatabase, createMigratedDatabase, type Engine } from '../database
 import { SECRET } from '../databases/migrated-databases.ts'
 import { startRelay } from '../network/relay.ts'
 
-export const operator: Actor = { kind: 'operator', id: 'test' }
+export const operator: OperatorActor = { kind: 'operator', id: 'test' }
 
 export interface TestResponse {
   status: number

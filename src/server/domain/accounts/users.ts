@@ -27,7 +27,7 @@ import type { Tx } from '../../store/engine/store.ts'
 import { requireNotArchived, requireSession, sessionEnd } from '../actors.ts'
 import { type Changes, changesBetween } from '../audit/changes.ts'
 import { writeAudit, writeUserAudit } from '../audit/entries.ts'
-import type { Actor, Services, UserActor } from '../context.ts'
+import type { Actor, Caller, Services, UserActor } from '../context.ts'
 import { recordInvitation } from '../events/record.ts'
 import { Fault } from '../fault.ts'
 import { readSlices, SLICE_ROWS } from '../pagination.ts'
@@ -165,7 +165,7 @@ export const signOutEverywhere = (services: Services, actor: UserActor) =>
 /** Creates an invitation link; the operator vouches for the address. */
 export async function inviteByOperator(
   services: Services,
-  actor: Actor,
+  actor: Caller,
   given: { email: string; workspace: string; role: Role },
 ): Promise<CreatedLink> {
   checkEmail(given.email)

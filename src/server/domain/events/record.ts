@@ -6,7 +6,7 @@ import type { Role } from '../../store/accounts/members.ts'
 import type { Tx } from '../../store/engine/store.ts'
 import { type EventReceiver, insertDeliveries, listReceivers } from '../../store/webhooks/events.ts'
 import type { Changes } from '../audit/changes.ts'
-import type { Actor, Services } from '../context.ts'
+import type { Caller, Services } from '../context.ts'
 import { toIso } from '../timestamps.ts'
 
 type Invitation = EventData<'member.invited'>['invitation']
@@ -79,13 +79,8 @@ function pickDeclared(
 const wants = ({ events }: EventReceiver, type: EventType) => events === null || events.includes(`,${type},`)
 
 /** For the data of an event. */
-export const eventActor = (actor: Actor) => ({
-  kind:
-    actor.kind === 'key'
-      ? ('key' as const)
-      : actor.kind === 'operator'
-        ? ('operator' as const)
-        : ('user' as const),
+export const eventActor = (actor: Caller) => ({
+  kind: actor.kind,
   id: actor.id,
   name: actor.kind === 'user' ? actor.name : null,
 })
@@ -100,7 +95,7 @@ export const memberInEvent = (user: Record<'id' | 'name' | 'email', string>, rol
 export const recordInvitation = (
   tx: Tx,
   services: EventServices,
-  { workspaceId, actor, invitation }: { workspaceId: string; actor: Actor; invitation: Invitation },
+  { workspaceId, actor, invitation }: { workspaceId: string; actor: Caller; invitation: Invitation },
 ): Promise<void> =>
   recordEvent(tx, services, {
     workspaceId,
@@ -112,7 +107,7 @@ export const recordInvitation = (
 export const recordUpdate = (
   tx: Tx,
   services: EventServices,
-  { workspaceId, actor, changes }: { workspaceId: string; actor: Actor; changes: Changes },
+  { workspaceId, actor, changes }: { workspaceId: string; actor: Caller; changes: Changes },
 ): Promise<void> =>
   recordEvent(tx, services, {
     workspaceId,

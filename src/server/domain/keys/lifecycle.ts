@@ -21,7 +21,7 @@ import { awaitPropagation, type KeyChange, publishChange } from '../../verificat
 import { type AuthorizedWorkspace, reauthorize } from '../actors.ts'
 import { changesBetween } from '../audit/changes.ts'
 import { writeAudit } from '../audit/entries.ts'
-import type { Actor, Context } from '../context.ts'
+import type { Caller, Context } from '../context.ts'
 import { decrypt, deriveEncryptionKey, encrypt } from '../encryption.ts'
 import { eventActor, recordEvent } from '../events/record.ts'
 import { Fault } from '../fault.ts'
@@ -59,6 +59,12 @@ interface IdempotencyInput {
   apiKey: string
 }
 
+/** The expiry is compared as requested: the one that the policy sets depends on the time. */
+interface StoredResponse {
+  request: { label: string; expiresAt?: string | undefined }
+  response: CreatedKey
+}
+
 /** How long a response is repeated; then the same Idempotency-Key creates another key. */
 export const IDEMPOTENCY_MS = DAY_MS
 
@@ -75,7 +81,8 @@ export const createKey = (
     const encryptionKey = deriveEncryptionKey(idempotency.idempotencyKey, idempotency.apiKey)
     const now = ctx.clock()
     await deleteResponsesBefore(db, ctx.workspaceId, now - IDEMPOTENCY_MS)
-    const encrypted = encrypt(encryptionKey, created, ctx.random)
+    const request = { label, expiresAt }
+    const encrypted = encrypt(encryptionKey, { request, response: created }, ctx.random)
     const stored = await storeResponse(db, ctx.workspaceId, {
       id: encryptionKey.id,
       encrypted,
@@ -83,7 +90,7 @@ export const createKey = (
     })
     return stored === encrypted
       ? addKey(db, ctx, workspace, created)
-      : replayFirst(decrypt<CreatedKey>(encryptionKey, stored), label)
+      : replayFirst(decrypt<StoredResponse>(encryptionKey, stored), request)
   })
 
 /** Also called for a repeated request, so that the policy is checked before the raw key is returned again. */
@@ -107,11 +114,10 @@ export function newKey(
 /** For a key that continues no lineage. */
 const NO_LINEAGE = { lineage_id: null, generation: 0 }
 
-function creatorColumns(actor: Actor): Pick<KeyRow, 'created_by_kind' | 'created_by'> {
-  if (actor.kind === 'server' || actor.kind === 'anonymous')
-    throw new Error(`an actor of the kind ${actor.kind} cannot create keys`)
-  return { created_by_kind: actor.kind, created_by: actor.kind === 'user' ? actor.name : actor.id }
-}
+const creatorColumns = (actor: Caller): Pick<KeyRow, 'created_by_kind' | 'created_by'> => ({
+  created_by_kind: actor.kind,
+  created_by: actor.kind === 'user' ? actor.name : actor.id,
+})
 
 /**
  * Inserts a key, optionally as the next of a lineage. The caller has locked the workspace exclusively, so
@@ -180,8 +186,8 @@ async function requireBelowQuota(
 }
 
 /** The first response again, if the request is the same. */
-function replayFirst(first: CreatedKey, label: string): CreatedKey {
-  if (first.label === label) return first
+function replayFirst(first: StoredResponse, { label, expiresAt }: StoredResponse['request']): CreatedKey {
+  if (first.request.label === label && first.request.expiresAt === expiresAt) return first.response
   throw new Fault('idempotency_mismatch', {
     message: 'This Idempotency-Key was used with another body. Repeat that body, or send a new key.',
   })

@@ -2,7 +2,7 @@
 import type { Overlap } from '../../../lib/credentials/rotation.ts'
 import { findKeyById } from '../../store/keys/rows.ts'
 import type { WorkspaceRow } from '../../store/workspaces.ts'
-import type { Actor, Context, Services } from '../context.ts'
+import type { Caller, Context, Services } from '../context.ts'
 import { isoOrNull } from '../timestamps.ts'
 import { getBySlug, workspaceSlices } from '../workspaces/manage.ts'
 import { describeLifecycle, keySlices, noSuchKey, revoke } from './lifecycle.ts'
@@ -24,13 +24,13 @@ export async function* listAllKeys(services: Services, slug?: string) {
         yield rows.map((row) => ({ ...describeLifecycle(row), ...describeKeyWorkspace(workspace) }))
 }
 
-export const revokeAsOperator = async (services: Services, actor: Actor, id: string) =>
+export const revokeAsOperator = async (services: Services, actor: Caller, id: string) =>
   revoke(await keyContext(services, actor, id), id)
 
-export const rotateAsOperator = async (services: Services, actor: Actor, id: string, overlap: Overlap) =>
+export const rotateAsOperator = async (services: Services, actor: Caller, id: string, overlap: Overlap) =>
   rotate(await keyContext(services, actor, id), id, overlap)
 
-async function keyContext(services: Services, actor: Actor, id: string): Promise<Context> {
+async function keyContext(services: Services, actor: Caller, id: string): Promise<Context> {
   const key = await findKeyById(services.store.db, id)
   if (!key) throw noSuchKey(id)
   return { ...services, actor, workspaceId: key.workspace_id }

@@ -2,11 +2,11 @@
 import { hasWorkspaces, type WorkspaceRow } from '../../store/workspaces.ts'
 import { type CreatedLink, createLink } from '../accounts/links.ts'
 import { writeAudit } from '../audit/entries.ts'
-import type { Actor, Services } from '../context.ts'
+import type { Caller, Services } from '../context.ts'
 import { addKey, type CreatedKey, newKey } from '../keys/lifecycle.ts'
 import { addWorkspace } from '../workspaces/manage.ts'
 
-const actor: Actor = { kind: 'operator', id: 'first start' }
+const actor: Caller = { kind: 'operator', id: 'first start' }
 
 export interface FirstRun {
   workspace: WorkspaceRow

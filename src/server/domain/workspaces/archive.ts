@@ -7,7 +7,7 @@ import { lockWorkspace, setArchived, type WorkspaceRow } from '../../store/works
 import { awaitPropagation, publishChange } from '../../verification/propagation.ts'
 import { reauthorize } from '../actors.ts'
 import { writeAudit } from '../audit/entries.ts'
-import type { Actor, MemberContext, Services } from '../context.ts'
+import type { Caller, MemberContext, Services } from '../context.ts'
 import { recordUpdate } from '../events/record.ts'
 import { Fault, invalid } from '../fault.ts'
 import { toIso } from '../timestamps.ts'
@@ -31,7 +31,7 @@ export function archiveAsOwner(ctx: MemberContext, slug: string, confirm: string
   return archive(ctx, ctx.actor, { id: ctx.workspaceId, slug }, (db) => reauthorize(db, ctx))
 }
 
-export async function archiveAsOperator(services: Services, actor: Actor, slug: string) {
+export async function archiveAsOperator(services: Services, actor: Caller, slug: string) {
   const { id } = await getBySlug(services, slug)
   return archive(services, actor, { id, slug }, (db) => lockWorkspace(db, id))
 }
@@ -39,7 +39,7 @@ export async function archiveAsOperator(services: Services, actor: Actor, slug: 
 /** `lock` authorizes the actor and locks the workspace. */
 async function archive(
   services: Services,
-  actor: Actor,
+  actor: Caller,
   { id: workspaceId, slug }: Pick<WorkspaceRow, 'id' | 'slug'>,
   lock: (db: Tx) => Promise<Pick<WorkspaceRow, 'name' | 'archived_at'>>,
 ) {
@@ -63,7 +63,7 @@ async function archive(
   return describe(at)
 }
 
-export async function restore(services: Services, actor: Actor, slug: string): Promise<WorkspaceRow> {
+export async function restore(services: Services, actor: Caller, slug: string): Promise<WorkspaceRow> {
   const { id, name } = await getBySlug(services, slug)
   const change = await services.store.transaction(async (db) => {
     const { archived_at } = await lockWorkspace(db, id)

@@ -14,7 +14,7 @@ import {
 import { awaitPropagation, publishChange } from '../../verification/propagation.ts'
 import { changesBetween } from '../audit/changes.ts'
 import { writeAudit } from '../audit/entries.ts'
-import type { Actor, Context, Services } from '../context.ts'
+import type { Caller, Context, Services } from '../context.ts'
 import { recordUpdate } from '../events/record.ts'
 import { Fault } from '../fault.ts'
 import { readSlices, SLICE_ROWS } from '../pagination.ts'
@@ -70,7 +70,7 @@ interface NewWorkspace {
 
 export const createWorkspace = (
   services: Services,
-  actor: Actor,
+  actor: Caller,
   workspace: NewWorkspace,
 ): Promise<WorkspaceRow> => services.store.transaction((db) => addWorkspace(db, services, actor, workspace))
 
@@ -78,7 +78,7 @@ export const createWorkspace = (
 export async function addWorkspace(
   db: Tx,
   services: Services,
-  actor: Actor,
+  actor: Caller,
   { slug, name = slug, provisioned = false }: NewWorkspace,
 ): Promise<WorkspaceRow> {
   checkSlug(slug)
@@ -131,7 +131,7 @@ export async function getBySlug(services: Services, slug: string): Promise<Works
 }
 
 /** Idempotent. */
-export async function provision(services: Services, actor: Actor, slug: string): Promise<WorkspaceRow> {
+export async function provision(services: Services, actor: Caller, slug: string): Promise<WorkspaceRow> {
   const { id, name } = await getBySlug(services, slug)
   const position = await services.store.transaction(async (db) => {
     if (!(await provisionWorkspace(db, id, services.clock()))) return undefined

@@ -6,7 +6,7 @@ import type { Policy as PolicySchema } from '../../../contract/dashboard/setting
 import { DAY_MS, SECOND_MS } from '../../../lib/time.ts'
 import type { PolicyColumns, WorkspaceRules } from '../../store/workspaces.ts'
 import { type AuthorizedWorkspace, requireNotArchived } from '../actors.ts'
-import type { Actor } from '../context.ts'
+import type { Caller } from '../context.ts'
 import { Fault } from '../fault.ts'
 
 export type Policy = Static<typeof PolicySchema>
@@ -22,7 +22,7 @@ export const readPolicy = (row: PolicyColumns): Policy => ({
 const EXPIRY_TOLERANCE_MS = DAY_MS
 
 /** The longest life of a key in days; null if it is unlimited, or if the operator overrides the policy. */
-export const keyDaysMaxFor = (workspace: WorkspaceRules, actor: Actor): number | null =>
+export const keyDaysMaxFor = (workspace: WorkspaceRules, actor: Caller): number | null =>
   actor.kind === 'operator' && actor.force ? null : readPolicy(workspace).keyDaysMax
 
 const latestExpiry = (keyDaysMax: number, createdAt: number): number =>
@@ -39,7 +39,7 @@ interface KeyLifetime {
  */
 export function expiryByPolicy(
   workspace: WorkspaceRules,
-  actor: Actor,
+  actor: Caller,
   { createdAt, expiresAt }: KeyLifetime,
 ): number | null {
   const keyDaysMax = keyDaysMaxFor(workspace, actor)
@@ -67,7 +67,7 @@ export function overridesPolicy(workspace: WorkspaceRules, { createdAt, expiresA
   return expiresAt === null || expiresAt > latestExpiry(keyDaysMax, createdAt)
 }
 
-export function requireMayCreateKey(workspace: AuthorizedWorkspace, actor: Actor): void {
+export function requireMayCreateKey(workspace: AuthorizedWorkspace, actor: Caller): void {
   const { keysManageKeys, keyCreators } = readPolicy(workspace)
   requireNotArchived(workspace, actor)
   if (actor.kind === 'key' && !keysManageKeys) throw managedByUsers('create')
@@ -78,7 +78,7 @@ export function requireMayCreateKey(workspace: AuthorizedWorkspace, actor: Actor
 }
 
 /** A key may always revoke itself, so that anyone who finds a leaked key can revoke it. */
-export function requireMayRevokeKey(workspace: WorkspaceRules, actor: Actor, id: string): void {
+export function requireMayRevokeKey(workspace: WorkspaceRules, actor: Caller, id: string): void {
   if (actor.kind === 'key' && actor.id !== id && !readPolicy(workspace).keysManageKeys)
     throw managedByUsers('revoke')
 }

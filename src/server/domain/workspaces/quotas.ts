@@ -7,7 +7,7 @@ import { getWorkspace, lockWorkspace } from '../../store/workspaces.ts'
 import { awaitPropagation, publishChange } from '../../verification/propagation.ts'
 import { changesBetween } from '../audit/changes.ts'
 import { writeAudit } from '../audit/entries.ts'
-import type { Actor, Context, Services } from '../context.ts'
+import type { Caller, Context, Services } from '../context.ts'
 import { invalid } from '../fault.ts'
 import { effectiveQuotas, monthRange, type QuotaKind, quotaKinds, UNLIMITED } from '../quotas/limits.ts'
 import { computeLevel } from '../quotas/usage-level.ts'
@@ -70,7 +70,7 @@ function checkSettings({ tunnels, keys }: QuotaSettings): void {
 /** For the operator. Edges that have a stream of changes know it when this returns. */
 export async function setQuotas(
   services: Services,
-  actor: Actor,
+  actor: Caller,
   slug: string,
   settings: QuotaSettings,
 ): Promise<void> {
