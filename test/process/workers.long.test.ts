@@ -154,6 +154,24 @@ test('after a worker was killed, the others get its new connections, also while 
   await waitFor(/("worker listening".*){2}/s, 'stderr')
 })
 
+test('SIGHUP also replaces a worker that was still starting', async (t) => {
+  const { child, workers, waitFor } = await startWorkers(t, 'sqlite')
+  const [killed, remaining] = workers() as [number, number]
+  process.kill(killed, 'SIGKILL')
+  await until('a replacement starts', () => workers().some((pid) => pid !== remaining && pid !== killed))
+  const [starting] = workers().filter((pid) => pid !== remaining && pid !== killed) as [number]
+  process.kill(starting, 'SIGSTOP')
+  child.kill('SIGHUP')
+  await waitFor(/"restarting the workers one at a time"/, 'stderr')
+  process.kill(starting, 'SIGCONT')
+  await waitFor(/"workers restarted"/, 'stderr')
+  assert.deepEqual(
+    workers().filter((pid) => [starting, remaining].includes(pid)),
+    [],
+  )
+  assert.equal(workers().length, 2)
+})
+
 test('a worker that is killed is replaced, and the combined counters do not decrease', async (t) => {
   const { url, metrics, secrets, workers } = await startWorkers(t, 'sqlite')
   const verified = async () =>

@@ -36,6 +36,8 @@ export interface Workers {
 /** One of the `count` positions, empty between the end of a worker and the start of the next. */
 interface Slot {
   worker?: Worker | undefined
+  /** Settles when the worker that is starting listens, and is the worker of the slot, or has ended. */
+  starting?: Promise<void> | undefined
   /** The sockets of the worker and of the one that replaces it. */
   sockets?: PortSockets | undefined
 }
@@ -75,6 +77,17 @@ export async function startWorkers(
     return worker
   }
 
+  function startIn(slot: Slot): Promise<void> {
+    slot.starting = start(slot)
+      .then((worker) => {
+        slot.worker = worker
+      })
+      .finally(() => {
+        slot.starting = undefined
+      })
+    return slot.starting
+  }
+
   /** Keeps a worker in the slot until all are stopped. */
   async function supervise(slot: Slot): Promise<void> {
     let backoffMs = BACKOFF_MIN_MS
@@ -92,9 +105,9 @@ export async function startWorkers(
 
   /** Resolves when the worker of the slot, or one that a restart has put there, has ended. */
   async function runWorker(slot: Slot) {
-    slot.worker ??= await start(slot)
+    if (!slot.worker) await startIn(slot)
     for (;;) {
-      const worker: Worker = slot.worker
+      const worker = slot.worker as Worker
       const listeningSince = performance.now()
       const exit = await waitForExit(worker)
       if (slot.worker !== worker) continue
@@ -106,6 +119,8 @@ export async function startWorkers(
   async function restartAll(): Promise<void> {
     log.info({ workers: count }, 'restarting the workers one at a time')
     for (const slot of slots) {
+      // It may have read what the restart is for before that changed. One that starts later reads it anew.
+      await slot.starting?.catch(() => {})
       const previous = slot.worker
       if (!previous || stopping.signal.aborted) continue
       const next = await start(slot)
