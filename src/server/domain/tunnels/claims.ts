@@ -3,7 +3,7 @@ import type { AccessRules } from '../../../contract/edge/access-rules.ts'
 import type { ClaimRejectionReason, ClaimResult, TunnelClaim } from '../../../contract/edge/tunnels.ts'
 import type { Tx } from '../../store/engine/store.ts'
 import { lockSessionShared } from '../../store/tunnels/edge-sessions.ts'
-import { markMoved } from '../../store/tunnels/instructions.ts'
+import { lockCloseReason, markMoved } from '../../store/tunnels/instructions.ts'
 import { nameKey, readRules } from '../../store/tunnels/names.ts'
 import { findTunnels, insertTunnel, type ReportedRow, writeTunnels } from '../../store/tunnels/rows.ts'
 import { usePorts } from '../../store/tunnels/tcp-ports.ts'
@@ -68,11 +68,13 @@ async function decide(
     await alertTunnels(tx, services, quotas)
     return reject(rejection.reason, rejection.message)
   }
+  // All are read before the first is marked: a rejected claim leaves them as they are.
   for (const other of moved) {
-    const marked = await markMoved(tx, other, services.clock())
-    if (marked && marked.close_reason !== 'moved')
-      return reject('closed', closedBy(marked.close_requested_by))
+    const { close_reason, close_requested_by } = (await lockCloseReason(tx, other)) ?? {}
+    if (close_reason && close_reason !== 'moved')
+      return reject('closed', closedBy(close_requested_by ?? null))
   }
+  for (const other of moved) await markMoved(tx, other, services.clock())
   for (const row of rows) await store(tx, services, row, tunnel)
   await alertTunnels(tx, services, quotas)
   const changes: Changes = []

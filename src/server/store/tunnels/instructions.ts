@@ -111,16 +111,26 @@ export async function requestClose(
   return (await find()) && { edgeId, name, isNew: false }
 }
 
-/** The client of the tunnel is at another edge now. A tunnel that a user has closed stays as it is. */
-export const markMoved = (tx: Tx, { edge_id, id }: TunnelPosition, at: number) =>
-  tx
+/** Why the tunnel is to be closed. Locks it, so that nobody closes it before the transaction ends. */
+export function lockCloseReason(tx: Tx, { edge_id, id }: TunnelPosition) {
+  const tunnel = tx
+    .selectFrom('open_tunnels')
+    .select(['close_reason', 'close_requested_by'])
+    .where('edge_id', '=', edge_id)
+    .where('id', '=', id)
+  return (isPostgres(tx) ? tunnel.forUpdate() : tunnel).executeTakeFirst()
+}
+
+/** The client of the tunnel is at another edge now. */
+export async function markMoved(tx: Tx, { edge_id, id }: TunnelPosition, at: number): Promise<void> {
+  await tx
     .updateTable('open_tunnels')
     .set({
       close_requested_at: sql<number>`coalesce(close_requested_at, ${at})`,
-      close_reason: sql<NonNullable<TunnelRow['close_reason']>>`coalesce(close_reason, 'moved')`,
+      close_reason: 'moved',
       instruction_sequence: 0,
     })
     .where('edge_id', '=', edge_id)
     .where('id', '=', id)
-    .returning(['close_reason', 'close_requested_by'])
-    .executeTakeFirst()
+    .execute()
+}

@@ -134,6 +134,28 @@ for (const engine of engines) {
     assert.deepEqual(await holdersOf(server, 'my-app'), [next.id])
   })
 
+  test(`${engine}: a claim that is rejected because one tunnel was closed leaves the others open`, async (t) => {
+    const server = await serve(t, { engine })
+    const admin = await addMember(server, 'Adam', 'admin')
+    const edges = await Promise.all(['a', 'b', 'c'].map((name) => addTunnelEdge(server, name)))
+    const [next, ...old] = edges as [TunnelEdge, TunnelEdge, TunnelEdge]
+    // Each of the two is closed once, because the order in which they are read is not defined.
+    for (const [index, closing] of old.entries()) {
+      const pooled = { resume: 'ab'.repeat(32), pool: true, name: `app-${index}` }
+      const tunnels = old.map(() => tunnelOf(server, pooled))
+      for (const [each, edge] of old.entries()) await edge.sync({ changed: tunnels.slice(each, each + 1) })
+      const closed = tunnels[index] as (typeof tunnels)[number]
+      assert.equal((await admin.remove(`/workspaces/acme/tunnels/${closed.id}`)).status, 200)
+      assert.equal(reasonOf(await next.claim(tunnelOf(server, pooled))), 'closed')
+      for (const edge of old)
+        assert.deepEqual(
+          (await edge.sync()).close.map(({ id }) => id),
+          edge === closing ? [closed.id] : [],
+        )
+      await closing.sync({ closed: [closed.id] })
+    }
+  })
+
   test(`${engine}: a client whose tunnel was closed in the dashboard cannot open it again at any edge`, async (t) => {
     const server = await serve(t, { engine })
     const admin = await addMember(server, 'Adam', 'admin')
