@@ -1,11 +1,16 @@
 // Attacks on sign-in: forged and foreign cookies, codes that are used at the same time, and long inputs.
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { type TestContext, test } from 'node:test'
 import { hashSecret } from '../../../src/lib/credentials/secret.ts'
 import { codeOf } from '../../support/accounts/authenticator.ts'
 import { addMember, openBrowser, PASSWORD, signIn, type TestBrowser } from '../../support/accounts/users.ts'
 import { serve, type TestServer } from '../../support/api/server.ts'
-import { engines } from '../../support/databases/create.ts'
+import { type Engine, engines } from '../../support/databases/create.ts'
+
+/** Codes change every 30 seconds: with the real clock, a slow test could send one of an earlier step. */
+const NOW = Date.now()
+const serveAtNow = (t: TestContext, engine: Engine) => serve(t, { engine, clock: () => NOW })
+const codeAtNow = (secret: string, steps = 0) => codeOf(secret, steps, NOW)
 
 const SESSION = 'adit.session_token'
 const CHALLENGE = 'adit.two_factor'
@@ -20,7 +25,7 @@ async function statusWith(server: TestServer, name: string, value: string): Prom
 }
 
 /** A member with two-factor authentication. */
-async function addProtected(server: TestServer, now = Date.now()) {
+async function addProtected(server: TestServer, now = NOW) {
   const ann = await addMember(server, 'Ann', 'owner')
   const { secret, recoveryCodes } = (await ann.post('/account/two-factor', { password: PASSWORD })).json
   const confirmed = await ann.post('/account/two-factor/confirm', { code: codeOf(secret, -1, now) })
@@ -39,7 +44,7 @@ const sendCode = (browser: TestBrowser, code: string) => browser.post('/sign-in/
 const count = (statuses: number[], status: number) => statuses.filter((one) => one === status).length
 
 test('a session token that was changed, shortened, guessed or taken from the database is rejected', async (t) => {
-  const server = await serve(t, { engine: 'sqlite' })
+  const server = await serveAtNow(t, 'sqlite')
   const ann = await addMember(server, 'Ann', 'owner')
   const token = cookieOf(ann, SESSION)
   assert.match(token, /^[\w-]{43}$/)
@@ -70,7 +75,7 @@ test('a session token that was changed, shortened, guessed or taken from the dat
 })
 
 test('a session that somebody adds to the database does not sign in', async (t) => {
-  const server = await serve(t, { engine: 'sqlite' })
+  const server = await serveAtNow(t, 'sqlite')
   const ann = await addMember(server, 'Ann', 'owner')
   const token = 'a'.repeat(43)
   await server.services.store.transaction(async (db) => {
@@ -85,14 +90,14 @@ test('a session that somebody adds to the database does not sign in', async (t) 
 })
 
 test('session ids change with each sign-in and with two-factor authentication, and old ones end', async (t) => {
-  const server = await serve(t, { engine: 'sqlite' })
+  const server = await serveAtNow(t, 'sqlite')
   const ann = await addMember(server, 'Ann', 'owner')
   const tokens = [cookieOf(ann, SESSION)]
   await signIn(ann.browser, ann.email)
   assert.notEqual(cookieOf(ann, SESSION), tokens[0])
   tokens[0] = cookieOf(ann, SESSION)
   const { secret } = (await ann.post('/account/two-factor', { password: PASSWORD })).json
-  await ann.post('/account/two-factor/confirm', { code: codeOf(secret) })
+  await ann.post('/account/two-factor/confirm', { code: codeAtNow(secret) })
   tokens.push(cookieOf(ann, SESSION))
   assert.equal((await ann.post('/account/two-factor/disable', { password: PASSWORD })).status, 200)
   assert.equal(new Set([...tokens, cookieOf(ann, SESSION)]).size, 3)
@@ -101,7 +106,7 @@ test('session ids change with each sign-in and with two-factor authentication, a
 })
 
 test('the cookie between password and code is no session, belongs to its user, and works once', async (t) => {
-  const server = await serve(t, { engine: 'sqlite' })
+  const server = await serveAtNow(t, 'sqlite')
   const ann = await addProtected(server)
   const browser = await ann.begin()
   const challenge = cookieOf(browser, CHALLENGE)
@@ -117,18 +122,18 @@ test('the cookie between password and code is no session, belongs to its user, a
     'x'.repeat(8_000),
   ]) {
     bob.cookies.set(CHALLENGE, value)
-    assert.equal((await sendCode(bob.browser, codeOf(ann.secret))).status, 401, value)
+    assert.equal((await sendCode(bob.browser, codeAtNow(ann.secret))).status, 401, value)
   }
-  assert.equal((await sendCode(browser, codeOf(ann.secret))).status, 200)
+  assert.equal((await sendCode(browser, codeAtNow(ann.secret))).status, 200)
   assert.equal(browser.cookies.has(CHALLENGE), false, 'the cookie is cleared')
   const again = openBrowser(server.url)
   again.cookies.set(CHALLENGE, challenge)
-  assert.equal((await sendCode(again, codeOf(ann.secret, 1))).status, 401)
+  assert.equal((await sendCode(again, codeAtNow(ann.secret, 1))).status, 401)
 })
 
 for (const engine of engines) {
   test(`${engine}: of concurrent uses of a code, one signs in`, async (t) => {
-    const server = await serve(t, { engine })
+    const server = await serveAtNow(t, engine)
     const ann = await addProtected(server)
     const race = async (code: string) => {
       const browsers = await Promise.all(Array.from({ length: 4 }, ann.begin))
@@ -137,15 +142,15 @@ for (const engine of engines) {
       assert.deepEqual([count(statuses, 200), count(statuses, 401)], [1, 3], `${code}: ${statuses}`)
     }
     await race(ann.recoveryCodes[0] as string)
-    await race(codeOf(ann.secret))
+    await race(codeAtNow(ann.secret))
   })
 
   test(`${engine}: of concurrent codes for one password, one signs in`, async (t) => {
-    const server = await serve(t, { engine })
+    const server = await serveAtNow(t, engine)
     const ann = await addProtected(server)
     const browser = await ann.begin()
     const challenge = cookieOf(browser, CHALLENGE)
-    const codes = [codeOf(ann.secret), codeOf(ann.secret, 1), ...ann.recoveryCodes.slice(0, 2)]
+    const codes = [codeAtNow(ann.secret), codeAtNow(ann.secret, 1), ...ann.recoveryCodes.slice(0, 2)]
     const statuses = await Promise.all(
       codes.map(async (code) => {
         const each = openBrowser(server.url)
@@ -159,19 +164,19 @@ for (const engine of engines) {
   })
 
   test(`${engine}: wrong codes that are sent at the same time are all counted`, async (t) => {
-    const server = await serve(t, { engine })
+    const server = await serveAtNow(t, engine)
     const ann = await addProtected(server)
     const browser = await ann.begin()
     await Promise.all(Array.from({ length: 8 }, (_, index) => sendCode(browser, `00000${index}`)))
-    assert.equal((await sendCode(browser, codeOf(ann.secret))).status, 401)
+    assert.equal((await sendCode(browser, codeAtNow(ann.secret))).status, 401)
     const row = await server.services.store.db.selectFrom('two_factors').selectAll().executeTakeFirstOrThrow()
     assert.equal(row.failed_codes, 5, 'after five, the codes are not looked at')
-    assert.equal((await sendCode(await ann.begin(), codeOf(ann.secret))).status, 200)
+    assert.equal((await sendCode(await ann.begin(), codeAtNow(ann.secret))).status, 200)
   })
 }
 
 test('a recovery code works once, only as it was shown, and not after others were created', async (t) => {
-  const server = await serve(t, { engine: 'sqlite' })
+  const server = await serveAtNow(t, 'sqlite')
   const ann = await addProtected(server)
   const [first = '', second = '', third = ''] = ann.recoveryCodes
   assert.equal(new Set(ann.recoveryCodes).size, 10)
@@ -188,7 +193,7 @@ test('a recovery code works once, only as it was shown, and not after others wer
   assert.equal((await sendCode(await ann.begin(), second)).status, 200)
   await signedIn.post('/account/two-factor/disable', { password: PASSWORD })
   const { secret } = (await signedIn.post('/account/two-factor', { password: PASSWORD })).json
-  assert.equal((await signedIn.post('/account/two-factor/confirm', { code: codeOf(secret) })).status, 200)
+  assert.equal((await signedIn.post('/account/two-factor/confirm', { code: codeAtNow(secret) })).status, 200)
   assert.equal((await sendCode(await ann.begin(), third)).status, 401)
 })
 
@@ -210,7 +215,7 @@ test('codes follow the clock of the server, and a lock that a wrong clock has se
 })
 
 test('long and odd inputs of sign-in are rejected, and not counted as wrong codes', async (t) => {
-  const server = await serve(t, { engine: 'sqlite' })
+  const server = await serveAtNow(t, 'sqlite')
   const ann = await addProtected(server)
   const browser = await ann.begin()
   const status = async (path: string, body: unknown) =>
@@ -229,5 +234,5 @@ test('long and odd inputs of sign-in are rejected, and not counted as wrong code
     assert.ok([400, 401].includes(await status('/sign-in', { email, password })), password.slice(0, 20))
   for (const code of ['', '1'.repeat(21), '00000\u0660', "' or 1=1 --", { code: 1 }, ['000000'], 123_456])
     assert.equal((await browser.post('/sign-in/code', { code })).status, 400, String(code))
-  assert.equal((await sendCode(browser, codeOf(ann.secret))).status, 200, 'none of them was counted')
+  assert.equal((await sendCode(browser, codeAtNow(ann.secret))).status, 200, 'none of them was counted')
 })
