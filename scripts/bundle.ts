@@ -1,12 +1,14 @@
 // Bundles the program into dist, together with the libraries that consist of hundreds of files, which halves
 // the start time. bin/adit.js runs the bundle while no source is newer, and the sources otherwise. The client
-// and the edge SDK are bundled into one self-contained file each, which their packages ship.
+// and the edge SDK are bundled into one self-contained file each, which their packages ship. Also builds the
+// package with the client alone.
 import { globSync, mkdirSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 import { isBuiltin } from 'node:module'
 import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Plugin, rolldown } from 'rolldown'
 import { bundleFile, isBundleCurrent } from './bundled.js'
+import { buildClientPackage } from './client-package.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const folder = fileURLToPath(new URL('.', bundleFile))
@@ -58,7 +60,9 @@ async function build(name: string, source: string) {
 async function buildAll(): Promise<void> {
   const startedAt = new Date()
   const builtBefore = statSync(bundleFile, { throwIfNoEntry: false })?.mtimeMs
-  const output = (await Promise.all(Object.entries(entries).map((entry) => build(...entry)))).flat()
+  const builds = Object.entries(entries).map((entry) => build(...entry))
+  const [outputs] = await Promise.all([Promise.all(builds), buildClientPackage()])
+  const output = outputs.flat()
   // Entries last and each file atomically, because a server may be starting from this folder.
   for (const file of output.toSorted((a, b) => Number(isEntry(a)) - Number(isEntry(b)))) {
     const path = folder + file.fileName
@@ -76,7 +80,7 @@ async function buildAll(): Promise<void> {
  * were replaced.
  */
 function removeOldChunks(current: ReadonlySet<string>, builtBefore: number | undefined, now: Date): void {
-  for (const name of globSync('**/*.js{,.*}', { cwd: folder })) {
+  for (const name of globSync('{.,client,edge-sdk}/*.js{,.*}', { cwd: folder })) {
     if (current.has(name)) continue
     const { mtimeMs } = statSync(folder + name)
     // The modification time of an unused chunk is when it was replaced.

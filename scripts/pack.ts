@@ -1,10 +1,12 @@
 // `npm run pack`: makes the npm packages in packages/ from what was built. `adit` has the server, the CLI and
-// the edge; `adit-client` and `adit-edge-sdk` are the two libraries alone, without dependencies.
+// the edge; `adit-cli` is the client alone, and `adit-client` and `adit-edge-sdk` are the two libraries
+// alone. These three have no dependencies.
 import { execFileSync } from 'node:child_process'
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { clientFolder } from './client-package.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 
@@ -40,7 +42,8 @@ interface Packed {
 export function packAll(destination: string): Packed[] {
   const staging = mkdtempSync(join(tmpdir(), 'adit-pack-'))
   try {
-    const folders = [root, ...libraries.map((library) => stage(library, join(staging, library.name)))]
+    const staged = libraries.map((library) => stage(library, join(staging, library.name)))
+    const folders = [root, clientFolder, ...staged]
     mkdirSync(destination, { recursive: true })
     // Without scripts: the "prepack" of the root would build everything again.
     const options = ['--json', '--ignore-scripts', '--loglevel=error', '--pack-destination', destination]

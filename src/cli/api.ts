@@ -56,7 +56,7 @@ export function findAccess({ url, profile: name }: ApiInput): ApiAccess {
   if (keySource && chosen && !isSameServer(baseUrl, chosen.url))
     throw new UsageError(
       `The API key of profile "${keySource.profile}" is for ${chosen.url}, not for ${baseUrl}. ` +
-        `Set ADIT_API_KEY, or run \`adit login --url ${baseUrl}\`.`,
+        `Set ADIT_API_KEY, or run \`adit login ${baseUrl}\`.`,
     )
   return { baseUrl, apiKey, keySource }
 }

@@ -12,19 +12,16 @@ const ADMIN =
 
 /** `adit --help`: every command, by group. */
 export function helpOverview(commands: readonly Command[]): Text {
-  const width = Math.max(...commands.map(({ name }) => name.length))
+  const width = Math.max('--version, -v'.length, ...commands.map(({ name }) => name.length))
   return joinLines([
     'Adit: a control plane for tunnels',
     '',
     [bold('Usage:'), ' adit <command> [flags]'],
-    ...groups.flatMap((group) => [
-      '',
-      bold(`${group}:`),
-      ...list(
-        commands.filter((command) => command.group === group).map(({ name, summary }) => [name, summary]),
-        width,
-      ),
-    ]),
+    ...groups.flatMap((group) => {
+      const members = commands.filter((command) => command.group === group)
+      const entries = members.map(({ name, summary }): [string, string] => [name, summary])
+      return members.length > 0 ? ['', bold(`${group}:`), ...list(entries, width)] : []
+    }),
     '',
     bold('Flags:'),
     ...list(

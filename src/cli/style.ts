@@ -1,6 +1,7 @@
 // Text with color. Styles are kept apart from the text until it is written, so that control characters in
 // data can be removed without removing ours, and tables can measure the visible width.
-import { styleText } from 'node:util'
+import { WriteStream } from 'node:tty'
+import { forcesColor } from '../server/config/environment.ts'
 
 type Style = 'bold' | 'dim' | 'green' | 'yellow' | 'red'
 
@@ -30,30 +31,29 @@ export function plain(text: Text): string {
 export function render(text: Text, stream: NodeJS.WriteStream): string {
   if (typeof text === 'string') return stripControl(text)
   if ('style' in text) {
-    const { start, end } = colorCodes(text.style, stream)
-    return start + stripControl(text.text) + end
+    const shown = stripControl(text.text)
+    const [start, end] = CODES[text.style]
+    return hasColors(stream) ? `\u001b[${start}m${shown}\u001b[${end}m` : shown
   }
   return text.map((part) => render(part, stream)).join('')
 }
 
-interface Codes {
-  readonly start: string
-  readonly end: string
+const CODES: Record<Style, readonly [start: number, end: number]> = {
+  bold: [1, 22],
+  dim: [2, 22],
+  green: [32, 39],
+  yellow: [33, 39],
+  red: [31, 39],
 }
 
-const codes = new WeakMap<NodeJS.WriteStream, Map<Style, Codes>>()
+const colored = new WeakMap<NodeJS.WriteStream, boolean>()
 
-/**
- * `styleText` respects NO_COLOR, FORCE_COLOR and TERM=dumb. It is slow, so it is called once for each style.
- */
-function colorCodes(style: Style, stream: NodeJS.WriteStream): Codes {
-  const streamCodes = codes.get(stream) ?? new Map<Style, Codes>()
-  codes.set(stream, streamCodes)
-  const cached = streamCodes.get(style)
-  if (cached) return cached
-  const [start = '', end = ''] = styleText(style, '|', { stream }).split('|')
-  streamCodes.set(style, { start, end })
-  return { start, end }
+/** Respects NO_COLOR, FORCE_COLOR and TERM=dumb. */
+function hasColors(stream: NodeJS.WriteStream): boolean {
+  const isColored =
+    colored.get(stream) ?? ((stream.isTTY || forcesColor()) && WriteStream.prototype.getColorDepth() > 2)
+  colored.set(stream, isColored)
+  return isColored
 }
 
 export const joinLines = (lines: readonly Text[]): Text =>

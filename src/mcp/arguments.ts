@@ -13,16 +13,13 @@ const types: Record<string, { name: string; matches: (value: unknown) => boolean
 
 export function validateArguments({ definition }: AgentTool, args: Record<string, unknown>): void {
   const { properties = {}, required = [] } = definition.inputSchema
-  const names = new Set([...required, ...Object.keys(args)])
-  const details = names
-    .values()
-    .flatMap((name) => {
-      const property = Object.hasOwn(properties, name) ? (properties[name] as { type?: string }) : undefined
-      const message = Object.hasOwn(args, name) ? validateArgument(property, args[name]) : 'is missing'
-      return message ? [{ path: `/${name}`, message }] : []
-    })
-    .take(DETAILS_MAX)
-    .toArray()
+  const details: { path: string; message: string }[] = []
+  for (const name of new Set([...required, ...Object.keys(args)])) {
+    const property = Object.hasOwn(properties, name) ? (properties[name] as { type?: string }) : undefined
+    const message = Object.hasOwn(args, name) ? validateArgument(property, args[name]) : 'is missing'
+    if (message) details.push({ path: `/${name}`, message })
+    if (details.length === DETAILS_MAX) break
+  }
   if (details.length > 0) throw new AditError({ error: 'invalid_request', details })
 }
 

@@ -13,7 +13,7 @@ export function freeAfterWrite(chunk: Buffer): WriteCallback | undefined {
   if (chunk.length < BYTES_MIN || chunk.length !== buffer.byteLength) return undefined
   if (!(buffer instanceof ArrayBuffer)) return undefined
   return (error) => {
-    // After an error the kernel may still read the memory.
-    if (!error) buffer.transfer(0)
+    // After an error the kernel may still read the memory. Node 20 has no `transfer`.
+    if (!error) buffer.transfer?.(0)
   }
 }

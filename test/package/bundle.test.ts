@@ -13,13 +13,14 @@ const TWO_WEEKS_AGO = new Date(Date.now() - 14 * 86_400_000)
 /** A program with one lazily loaded chunk. */
 function createProgram(t: Test) {
   const folder = createFolder(t)
-  for (const name of ['scripts', 'bin', 'package.json', 'package-lock.json'])
+  for (const name of ['scripts', 'bin', 'package.json', 'package-lock.json', 'LICENSE', 'src/lib'])
     cpSync(join(root, name), join(folder, name), { recursive: true })
   symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'))
   for (const name of ['client', 'edge-sdk']) {
     mkdirSync(join(folder, 'src', name), { recursive: true })
     writeFileSync(join(folder, 'src', name, 'index.ts'), 'export const nothing = true\n')
   }
+  writeFileSync(join(folder, 'src/cli-main.ts'), 'export const main = async () => 0\n')
   const main = "export const main = async () => console.log((await import('./later.ts')).output)\n"
   writeFileSync(join(folder, 'src/main.ts'), main)
   const setOutput = (text: string) =>
@@ -40,7 +41,8 @@ test('a changed source runs, whatever its modification time', (t) => {
   setOutput('first')
   bundle()
   assert.equal(output(), 'first')
-  assert.ok(existsSync(join(folder, 'dist/client/index.js')))
+  for (const name of ['client/index.js', 'cli/main.js', 'adit-cli.tgz'])
+    assert.ok(existsSync(join(folder, 'dist', name)), name)
   setOutput('second')
   utimesSync(join(folder, 'src/later.ts'), TWO_WEEKS_AGO, TWO_WEEKS_AGO)
   assert.equal(output(), 'second')

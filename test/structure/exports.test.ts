@@ -6,8 +6,8 @@ import { test } from 'node:test'
 import { root } from '../support/processes/process.ts'
 
 const files = ['{src,test,bench,scripts}/**/*.ts', 'web/{*.ts,src/**/*.{ts,tsx}}', 'bin/*.js']
-/** Entry points of other programs, and one that writes declarations. */
-const exempt = /^(src\/main|test\/(support|citus)\/global|scripts\/declarations)\.ts$/
+/** Entry points of other programs, one that writes declarations, and what the bundler inserts. */
+const exempt = /^(src\/(cli-)?main|scripts\/node-20|test\/(support|citus)\/global|scripts\/declarations)\.ts$/
 const DECLARATION = /^export (?:async |abstract )?(?:const|let|function\*?|class|interface|type) (\w+)/gm
 
 test('every export is used by another file: what only its own file uses is not exported', () => {

@@ -109,7 +109,8 @@ const rules: Record<string, { parts: string[]; packages?: string[] }> = {
     ],
     packages: ['pino'],
   },
-  main: { parts: ['cli', 'lib', 'server/config', 'server/domain'] },
+  main: { parts: ['cli'] },
+  'cli-main': { parts: ['cli', 'lib'] },
 }
 
 /** Subjects, each of which may import those before it. Files beside the folders of `domain` come first. */

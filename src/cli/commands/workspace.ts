@@ -17,9 +17,10 @@ export const workspaceCommands: readonly Command[] = [
         'machine. Or paste an API key instead. The server and the key are saved as the current ' +
         'profile, which only you can read. Signing in again does not revoke the earlier key.\n' +
         'Without a terminal, and with --json, the key is read from standard input:\n' +
-        '  adit login --url https://adit.example.com < key.txt',
+        '  adit login https://adit.example.com < key.txt',
+      optionalArgument: 'server',
       options: {
-        url: { value: '<url>', summary: 'server: a URL, host or host:port' },
+        url: { value: '<url>', summary: 'the same as <server>: a URL, host or host:port' },
         profile: { value: '<name>', summary: 'profile to save (default: the current one, or "default")' },
       },
     },

@@ -22,10 +22,16 @@ interface SignedIn {
   created?: DeviceKey
 }
 
-export async function login(
-  input: { url: string | undefined; profile: string | undefined },
-  io: Io,
-): Promise<void> {
+interface LoginInput {
+  server: string | undefined
+  url: string | undefined
+  profile: string | undefined
+}
+
+export async function login(input: LoginInput, io: Io): Promise<void> {
+  if (input.server !== undefined && input.url !== undefined)
+    throw new UsageError('Name the server once: as the argument, or with --url.')
+  const typedUrl = input.server ?? input.url
   const { current, profiles } = readProfiles()
   const profile = input.profile ?? current ?? 'default'
   if (!NAME.test(profile))
@@ -34,8 +40,8 @@ export async function login(
     )
   const knownUrl = profiles[profile]?.url ?? clientEnvironment().url
   const { url, apiKey, workspace, created } = io.interactive
-    ? await signInAtTerminal(input.url, knownUrl ?? LOCAL, io)
-    : await signInFromPipe(input.url ?? knownUrl, io)
+    ? await signInAtTerminal(typedUrl, knownUrl ?? LOCAL, io)
+    : await signInFromPipe(typedUrl ?? knownUrl, io)
   const saved: Profile = { url, apiKey, ...(created && { keyId: created.keyId }) }
   // Applied to the current content of the file: another `adit login` may have written it meanwhile.
   await editProfiles((now) => ({ current: profile, profiles: { ...now.profiles, [profile]: saved } }))
@@ -59,12 +65,12 @@ const previousKeyAdvice = ({ keyId }: Profile) =>
 
 async function signInFromPipe(urlText: string | undefined, io: Io): Promise<SignedIn> {
   if (urlText === undefined)
-    throw new UsageError('Missing flag --url <url>. Run `adit login --help` for usage.')
+    throw new UsageError('Missing argument <server>. Run `adit login --help` for usage.')
   const url = parseUrl(urlText)
   const apiKey = await io.readLine()
   if (apiKey === '')
     throw new UsageError(
-      `No API key on standard input. Pipe it in (\`adit login --url ${url} < key.txt\`), or use a terminal.`,
+      `No API key on standard input. Pipe it in (\`adit login ${url} < key.txt\`), or use a terminal.`,
     )
   requireKey(apiKey, 'standard input')
   return { url, apiKey, workspace: await checkKey(url, apiKey) }

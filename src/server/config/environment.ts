@@ -68,3 +68,6 @@ export function hasDesktop(environment: NodeJS.ProcessEnv = process.env): boolea
 }
 
 export const isDumbTerminal = (): boolean => process.env.TERM === 'dumb'
+
+/** FORCE_COLOR, which Node reads too, may also have a value that turns colors off. */
+export const forcesColor = (): boolean => process.env.FORCE_COLOR !== undefined

@@ -163,16 +163,13 @@ export class BufferBudget implements MemoryPressure {
 
   #networks(): NetworkBuffers[] {
     const now = performance.now()
-    return Map.groupBy(this.#users, ({ network }) => network)
-      .values()
-      .map((users) => ({
-        bytes: users.reduce((sum, { bufferedBytes }) => sum + bufferedBytes, 0),
-        slowestLast: users
-          .map((user) => ({ user, rate: user.transferRate(now) }))
-          .sort((a, b) => b.rate - a.rate)
-          .map(({ user }) => user),
-      }))
-      .toArray()
+    return Array.from(Map.groupBy(this.#users, ({ network }) => network).values(), (users) => ({
+      bytes: users.reduce((sum, { bufferedBytes }) => sum + bufferedBytes, 0),
+      slowestLast: users
+        .map((user) => ({ user, rate: user.transferRate(now) }))
+        .sort((a, b) => b.rate - a.rate)
+        .map(({ user }) => user),
+    }))
   }
 }
 

@@ -1,0 +1,77 @@
+// The package with the client alone, in dist/cli, and its tarball, which servers hand out to their users. It
+// has no dependencies and needs only Node 20.
+import { execFileSync } from 'node:child_process'
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { isBuiltin } from 'node:module'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { rolldown } from 'rolldown'
+import { CLIENT_NODE_MAJOR, CLIENT_PACKAGE } from '../src/lib/client-package.ts'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+export const clientFolder = join(root, 'dist/cli')
+
+/** Reports an old Node, so it must run on any. */
+const program = `#!/usr/bin/env node
+if (Number(process.versions.node.split('.')[0]) < ${CLIENT_NODE_MAJOR}) {
+  process.stderr.write('adit needs Node ${CLIENT_NODE_MAJOR} or later, but this is ' + process.version + '.\\n')
+  process.exit(1)
+}
+import('./main.js')
+  .then(({ main }) => main(process.argv.slice(2)))
+  .then((code) => {
+    process.exitCode = code
+  })
+`
+
+const fallback = (name: string): [string, string] => [join(root, 'scripts/node-20.ts'), name]
+
+async function bundle(folder: string): Promise<void> {
+  const build = await rolldown({
+    input: { main: join(root, 'src/cli-main.ts') },
+    cwd: root,
+    platform: 'node',
+    external: isBuiltin,
+    transform: {
+      target: `node${CLIENT_NODE_MAJOR}`,
+      inject: {
+        'Promise.withResolvers': fallback('withResolvers'),
+        'Map.groupBy': fallback('groupBy'),
+        'URL.parse': fallback('parseUrl'),
+      },
+    },
+    logLevel: 'warn',
+  })
+  await build.write({ dir: folder, entryFileNames: '[name].js', chunkFileNames: '[name]-[hash].js' })
+}
+
+export async function buildClientPackage(): Promise<void> {
+  // Built aside and renamed: a server may be reading the tarball.
+  mkdirSync(join(root, 'dist'), { recursive: true })
+  const staging = mkdtempSync(join(root, 'dist/.cli-'))
+  try {
+    const folder = join(staging, CLIENT_PACKAGE)
+    await bundle(folder)
+    const { version, license } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+    const manifest = {
+      name: CLIENT_PACKAGE,
+      version,
+      description: 'Tunnel client and command line of Adit.',
+      license,
+      type: 'module',
+      bin: { adit: 'adit.js' },
+      engines: { node: `>=${CLIENT_NODE_MAJOR}` },
+    }
+    writeFileSync(join(folder, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`)
+    writeFileSync(join(folder, 'adit.js'), program, { mode: 0o755 })
+    cpSync(join(root, 'LICENSE'), join(folder, 'LICENSE'))
+    const options = ['--json', '--ignore-scripts', '--loglevel=error', '--pack-destination', staging]
+    const output = execFileSync('npm', ['pack', folder, ...options], { encoding: 'utf8', cwd: staging })
+    const [packed] = JSON.parse(output) as [{ filename: string }]
+    renameSync(join(staging, packed.filename), join(root, 'dist', `${CLIENT_PACKAGE}.tgz`))
+    rmSync(clientFolder, { recursive: true, force: true })
+    renameSync(folder, clientFolder)
+  } finally {
+    rmSync(staging, { recursive: true })
+  }
+}

@@ -1,0 +1,140 @@
+// Maps the command line to a command and its outcome to an exit code.
+import { errorMessage, StartupError } from '../lib/startup-error.ts'
+import { unknownSettings } from '../server/config/environment.ts'
+import { version } from '../server/config/server.ts'
+import { ConfigError } from '../server/config/setting.ts'
+import { toFault } from '../server/domain/fault.ts'
+import { type Command, readInput } from './command.ts'
+import { CommandError, NotAuthenticated, UsageError } from './errors.ts'
+import { helpFor, helpForPrefix, helpOverview } from './help.ts'
+import { createIo, type Io } from './io.ts'
+import { plain, type Text } from './style.ts'
+import { nearest } from './suggest.ts'
+
+const EXIT = { done: 0, failed: 1, usage: 2, notAuthenticated: 4 } as const
+/** They report unknown variables themselves; `adit completion` reads no configuration. */
+const QUIET = new Set(['serve', 'edge', 'admin doctor', 'completion'])
+
+interface Program {
+  readonly commands: readonly Command[]
+  /** Explains why this program does not have a command. */
+  readonly whyMissing?: (firstWord: string) => string | undefined
+}
+
+export async function run(args: string[], program: Program): Promise<number> {
+  const io = createIo(args.includes('--json'))
+  try {
+    // --json may stand anywhere: `adit --json serve` is the same as `adit serve --json`.
+    await dispatch(
+      program,
+      args.filter((word) => word !== '--json'),
+      io,
+    )
+    return EXIT.done
+  } catch (error) {
+    return reportError(error, io)
+  }
+}
+
+async function dispatch(program: Program, args: string[], io: Io): Promise<void> {
+  const { commands } = program
+  const [first] = args
+  if (first === '--version' || first === '-v' || first === 'version') return io.data({ version }, version)
+  const isHelp = first === undefined || first === 'help' || args.includes('--help') || args.includes('-h')
+  const path = first === 'help' ? args.slice(1) : args
+  const found = findCommand(commands, path)
+  if (found && !isHelp) {
+    const input = readInput(found, path.slice(found.name.split(' ').length))
+    if (!QUIET.has(found.name)) warnUnknownSettings(io)
+    try {
+      return await found.run(input as never, io)
+    } catch (error) {
+      if (error instanceof ConfigError && QUIET.has(found.name)) warnUnknownSettings(io)
+      throw error
+    }
+  }
+  if (found) return showHelp(helpFor(found), io)
+
+  const names = path.filter((word) => !word.startsWith('-'))
+  const prefix = names.join(' ')
+  if (prefix === '' && isHelp) return showHelp(helpOverview(commands), io)
+  const members = commands.filter(({ name }) => prefix !== '' && name.startsWith(`${prefix} `))
+  if (members.length === 0) throw unknownCommand(program, names, path)
+  const help = helpForPrefix(members, prefix)
+  if (isHelp) return showHelp(help, io)
+  throw new UsageError(`\`adit ${prefix}\` needs a subcommand.\n\n${plain(help)}`)
+}
+
+function warnUnknownSettings(io: Io): void {
+  const unknown = unknownSettings()
+  if (unknown.length > 0) io.warn(`Unknown ADIT_ variables ignored: ${unknown.join(', ')}.`)
+}
+
+const showHelp = (help: Text, io: Io) => io.data({ help: plain(help) }, help)
+
+function findCommand(commands: readonly Command[], args: string[]): Command | undefined {
+  const matching = commands.filter(({ name }) => name.split(' ').every((word, index) => args[index] === word))
+  // "profiles use" before "profiles".
+  return matching.toSorted((a, b) => b.name.length - a.name.length)[0]
+}
+
+function unknownCommand({ commands, whyMissing }: Program, names: string[], args: string[]): UsageError {
+  if (names.length === 0) return new UsageError(`Unknown flag ${args[0]}. Run \`adit --help\` for usage.`)
+  const missing = whyMissing?.(names[0] as string)
+  if (missing) return new UsageError(missing)
+  const near = otherTunnelCommand(names) ?? nearestCommand(commands, names)
+  const advice = near ? `Did you mean \`adit ${near}\`?` : 'Run `adit --help` for a list of commands.'
+  return new UsageError(`Unknown command "${names.join(' ')}". ${advice}`)
+}
+
+/** The commands of other tunnel clients, `http 3000` and `tcp 5432`. */
+function otherTunnelCommand(names: string[]): string | undefined {
+  if (names[0] === 'http') return ['tunnel', ...names.slice(1)].join(' ')
+  return names[0] === 'tcp' ? ['tunnel', ...names].join(' ') : undefined
+}
+
+/** Corrects word by word, so that a mistake in a group's name is found whatever follows it. */
+function nearestCommand(commands: readonly Command[], names: string[]): string | undefined {
+  const corrected: string[] = []
+  for (const name of names) {
+    const prefix = corrected.map((word) => `${word} `).join('')
+    const next = new Set(
+      commands.flatMap((one) =>
+        one.name.startsWith(prefix) ? (one.name.slice(prefix.length).split(' ')[0] ?? []) : [],
+      ),
+    )
+    if (next.size === 0) break
+    const word = next.has(name) ? name : nearest(name, [...next])
+    if (word === undefined) return undefined
+    corrected.push(word)
+  }
+  return corrected.join(' ')
+}
+
+function reportError(error: unknown, io: Io): number {
+  if (error instanceof UsageError) {
+    io.fail('usage', error.message)
+    return EXIT.usage
+  }
+  if (error instanceof ConfigError) {
+    io.fail('configuration', error.message)
+    return EXIT.usage
+  }
+  if (error instanceof StartupError) {
+    io.fail(error.what, error.message)
+    return EXIT.failed
+  }
+  if (error instanceof CommandError) {
+    io.fail(error.code, error.message)
+    return EXIT.failed
+  }
+  if (error instanceof NotAuthenticated) {
+    io.fail('unauthorized', error.message)
+    return EXIT.notAuthenticated
+  }
+  const fault = toFault(error)
+  // Unlike a response, a terminal may show the cause: the user runs the program.
+  io.fail(fault.code, fault.cause ? errorMessage(fault.cause) : fault.message)
+  const isWrongInput = fault.code === 'invalid_request' && fault.details.length > 0
+  return isWrongInput ? EXIT.usage : EXIT.failed
+}

@@ -1,0 +1,51 @@
+// What a user does with an installed client: sign in, look around, open a tunnel.
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import type { Test } from '../support/cleanup.ts'
+import { fetchHost, newKey, type Plane, startLocal, startTunnelEdge } from '../support/edges/tunnels.ts'
+import { startProgram } from '../support/processes/program.ts'
+
+interface InstalledClient {
+  /** The program and its first arguments. */
+  command: readonly [string, ...string[]]
+  /** All of its environment. */
+  env: Record<string, string>
+}
+
+const INITIALIZE = {
+  jsonrpc: '2.0',
+  id: 1,
+  method: 'initialize',
+  params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'test', version: '1' } },
+}
+
+export async function assertClientWorks(t: Test, plane: Plane, client: InstalledClient): Promise<void> {
+  const { env } = client
+  const [program, ...first] = client.command
+  const run = (args: string[], input = '') => {
+    const { status, stdout, stderr } = spawnSync(program, [...first, ...args], {
+      env,
+      input,
+      encoding: 'utf8',
+    })
+    assert.equal(status, 0, `${args.join(' ')}: ${stdout}${stderr}`)
+    return stdout
+  }
+  const key = await newKey(plane, 'acme')
+  assert.match(run(['login', plane.url], key), /Signed in/)
+  assert.match(run(['keys', 'list']), /tok_\w+ .* active/)
+  assert.match(run(['workspace']), /acme/)
+  assert.match(run(['usage']), /Traffic|traffic/)
+  assert.match(run(['completion', 'bash']), /complete -F _adit adit/)
+  assert.match(run(['mcp'], `${JSON.stringify(INITIALIZE)}\n`), /"serverInfo"/)
+
+  const edge = await startTunnelEdge(t, { plane })
+  const local = await startLocal(t)
+  const args = ['tunnel', String(local.port), '--name', 'app', '--edge', edge.url]
+  const tunnel = startProgram(t, program, [...first, ...args], { env })
+  await tunnel.waitFor(/http:\/\/app\.acme\.localhost/)
+  const { status, body } = await fetchHost(edge, 'app.acme.localhost', { path: '/bytes/3000000' })
+  assert.deepEqual([status, body.length], [200, 3_000_000])
+  await tunnel.waitFor(/GET +\/bytes\/3000000/)
+  assert.match(run(['logout']), /Removed profile/)
+}
