@@ -21,6 +21,7 @@ import { EDGE_BUFFERED_BYTES_MAX } from './admission/workspace-load.ts'
 import type { CertificateLimits } from './certificates/budget.ts'
 import { TlsAsk } from './certificates/tls-ask.ts'
 import { type ControlApi, createControlApi } from './control-api.ts'
+import type { VisitorError } from './error-responses/causes.ts'
 import { type ClientAddressesOptions, createClientAddresses } from './ingress/client-address.ts'
 import {
   guardConnections,
@@ -257,6 +258,11 @@ function startNameClaims(
   return claims
 }
 
+const UPGRADE_WITH_BODY: VisitorError = {
+  cause: 'malformed_request',
+  detail: 'A request with a body cannot be upgraded.',
+}
+
 function createRouter(
   controlApi: ControlApi,
   ingress: Ingress,
@@ -264,7 +270,7 @@ function createRouter(
   return {
     onRequest(request, response) {
       const target = parseTarget(request)
-      if (!target) sendError(response, 400, INVALID_TARGET)
+      if (!target) sendError(response, INVALID_TARGET)
       else if (target.path.startsWith(OWN_PATHS)) controlApi.onRequest(target.path, request, response)
       else ingress.onRequest(target.host, request, response)
     },
@@ -272,10 +278,10 @@ function createRouter(
       const { socket } = connection
       const limitError = headersError(request)
       const target = parseTarget(request)
-      if (limitError) sendRawError(socket, 431, limitError)
-      else if (!target) sendRawError(socket, 400, INVALID_TARGET)
+      if (limitError) sendRawError(socket, request, limitError)
+      else if (!target) sendRawError(socket, request, INVALID_TARGET)
       // Node versions with shouldUpgradeCallback emit a request instead.
-      else if (!mayUpgrade(request)) sendRawError(socket, 400, 'A request with a body cannot be upgraded.')
+      else if (!mayUpgrade(request)) sendRawError(socket, request, UPGRADE_WITH_BODY)
       else if (target.path.startsWith(OWN_PATHS)) controlApi.onUpgrade(target.path, request, connection, head)
       else ingress.onUpgrade(target.host, request, socket, head)
     },

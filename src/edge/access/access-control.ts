@@ -2,8 +2,9 @@
 // name, which both apply. Changed rules apply to new requests; those in progress continue.
 import type { IncomingMessage } from 'node:http'
 import { createNetworkMatcher, type NetworkMatcher, parseNetwork } from '../../lib/net/ip-network.ts'
+import type { VisitorError } from '../error-responses/causes.ts'
 import { BasicAuthCheck, type BasicAuthRule, type PasswordVerifier, parseCredential } from './basic-auth.ts'
-import { type Denial, forbidden } from './denial.ts'
+import { forbidden } from './denial.ts'
 import type { TunnelRef } from './hash-queue.ts'
 
 export interface AccessRules {
@@ -83,7 +84,7 @@ export class AccessControl {
   check(
     request: IncomingMessage,
     address: string | undefined,
-  ): Denial | undefined | Promise<Denial | undefined> {
+  ): VisitorError | undefined | Promise<VisitorError | undefined> {
     if (!this.#isAllowed(address)) return forbidden(address)
     if (!this.needsPassword) return undefined
     const credential = parseCredential(request)

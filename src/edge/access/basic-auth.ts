@@ -10,7 +10,8 @@ import { isPasswordHash, verifyPassword } from '../../lib/credentials/password-h
 import { ClientLimit } from '../../lib/net/client-limit.ts'
 import { ipPrefix } from '../../lib/net/ip-address.ts'
 import { TokenBuckets } from '../../lib/token-buckets.ts'
-import { busy, type Denial, tooManyAttempts, unauthorized } from './denial.ts'
+import type { VisitorError } from '../error-responses/causes.ts'
+import { busy, tooManyAttempts, unauthorized } from './denial.ts'
 import { HashQueue, type TunnelRef } from './hash-queue.ts'
 
 /** The longest user and password fit, in base64. */
@@ -78,7 +79,7 @@ export class PasswordVerifier {
     address: string | undefined,
     rule: BasicAuthRule,
     credential: Credential,
-  ): Promise<boolean> | Denial {
+  ): Promise<boolean> | VisitorError {
     // All clients whose address is not known share the attempts of one, at each tunnel.
     const client = address ?? tunnel.host
     const attempts = { name: ipPrefix(client, 48), ...ATTEMPTS }
@@ -123,11 +124,11 @@ export class BasicAuthCheck {
   readonly #rule: BasicAuthRule
   readonly #tunnel: TunnelRef
   readonly #verifier: PasswordVerifier
-  readonly #missing: Denial
-  readonly #wrong: Denial
+  readonly #missing: VisitorError
+  readonly #wrong: VisitorError
   #accepted: Buffer | undefined
   readonly #rejected = new BoundedMap<string, true>(REJECTED_MAX)
-  readonly #pending = new Map<string, Promise<Denial | undefined>>()
+  readonly #pending = new Map<string, Promise<VisitorError | undefined>>()
 
   constructor(rule: BasicAuthRule, tunnel: TunnelRef, verifier: PasswordVerifier) {
     this.#rule = rule
@@ -141,7 +142,7 @@ export class BasicAuthCheck {
   check(
     credential: Credential | 'invalid' | undefined,
     address: string | undefined,
-  ): Denial | undefined | Promise<Denial | undefined> {
+  ): VisitorError | undefined | Promise<VisitorError | undefined> {
     if (credential === undefined) return this.#missing
     if (credential === 'invalid' || !isPasswordHash(this.#rule.hash)) return this.#wrong
     const digest = this.#verifier.digest(credential)

@@ -5,6 +5,7 @@ import type { EdgeInstruments, EvictionReason } from '../../lib/metrics/edge-ins
 import { clientNetwork } from '../../lib/net/client-limit.ts'
 import { ConnectionBuffers, type Endpoint } from '../../tunnel-protocol/buffers/connection-buffers.ts'
 import { reset } from '../../tunnel-protocol/connect-streams.ts'
+import { type CauseCode, causes, type VisitorError } from '../error-responses/causes.ts'
 import type { Tunnel } from '../tunnel.ts'
 import type { TunnelClient } from '../tunnel-client.ts'
 
@@ -19,20 +20,14 @@ export interface Visitor extends Endpoint {
   readonly request: IncomingMessage | undefined
   readonly writable: Duplex
   /** Sends an error response, and closes the connection. */
-  reject(status: number, message: string): void
+  reject(error: VisitorError): void
 }
 
 /** For requests whose response has not begun. */
-const EVICTION_ERRORS: Record<EvictionReason, [status: number, message: string]> = {
-  capacity: [
-    503,
-    'Tunnel at capacity: this was the slowest of many requests from your network. Retry shortly.',
-  ],
-  memory: [
-    503,
-    'The tunnels of this workspace are out of memory for requests as slow as this. Retry shortly.',
-  ],
-  slow: [408, 'The tunnel is busy, and the request body did not arrive in time.'],
+const EVICTION_CAUSES: Record<EvictionReason, CauseCode> = {
+  capacity: 'request_too_slow',
+  memory: 'out_of_memory',
+  slow: 'request_timeout',
 }
 
 interface ActiveRequestOptions {
@@ -133,7 +128,7 @@ export class ActiveRequest extends ConnectionBuffers {
   override evict(reason: EvictionReason = 'memory'): void {
     if (!this.#isFinished) {
       this.#options.instruments.evicted[reason] += 1
-      this.#abort(...EVICTION_ERRORS[reason])
+      this.#abort(EVICTION_CAUSES[reason])
       this.finish()
     }
     super.evict()
@@ -149,12 +144,12 @@ export class ActiveRequest extends ConnectionBuffers {
     this.#options.onFinished()
   }
 
-  #abort(status: number, message: string): void {
+  #abort(cause: CauseCode): void {
     const { request, writable, reject } = this.#options.visitor
     if (!request || this.#isReported) reset(writable)
     else {
-      this.reportRequest(request, status)
-      reject(status, message)
+      this.reportRequest(request, causes[cause].status)
+      reject({ cause })
     }
   }
 

@@ -4,6 +4,7 @@ import type { Socket } from 'node:net'
 import { HttpConnection, type QueuedRequest } from '../../lib/http/connection.ts'
 import { attachConnectionGuard } from '../../lib/http/connection-guard.ts'
 import type { ConnectionLimitOptions } from '../../lib/net/connection-limit.ts'
+import type { VisitorError } from '../error-responses/causes.ts'
 import type { ClientAddresses } from './client-address.ts'
 import { headersError } from './header-limits.ts'
 import { headBytes } from './headers.ts'
@@ -24,14 +25,12 @@ const BODY_INTERVAL_MS = 30_000
 /** Closes idle connections, and those of clients that stop sending or reading. */
 const STALL_TIMEOUT_MS = 60_000
 
-type Rejection = readonly [status: number, message: string]
-
 const rejections = {
-  'headers too large': [431, 'The request headers are too large.'],
-  timeout: [408, 'The request headers did not arrive in time.'],
-  malformed: [400, 'Malformed HTTP request.'],
-  connect: [405, 'This is not a proxy: CONNECT is not supported.'],
-} as const satisfies Record<string, Rejection>
+  'headers too large': { cause: 'headers_too_large' },
+  timeout: { cause: 'request_timeout' },
+  malformed: { cause: 'malformed_request' },
+  connect: { cause: 'connect_not_supported' },
+} as const satisfies Record<string, VisitorError>
 
 export interface IngressConnectionsOptions {
   readonly addresses: ClientAddresses
@@ -54,18 +53,18 @@ export function guardConnections(
   { addresses, onConnectionsLimited, onRequest, onUpgrade }: IngressConnectionsOptions,
 ): IngressConnections {
   const waiting = { memory: 0 }
-  const { connections, admit, ignoreUpgrade } = attachConnectionGuard<Rejection, IngressConnection>(server, {
-    peer: (socket) => addresses.ofPeer(socket),
-    onLimited: onConnectionsLimited,
-    connect: (socket, release) => new IngressConnection(socket, release, waiting, onRequest),
-    // Checked before it is queued: otherwise requests with thousands of headers would pile up.
-    check(request) {
-      const error = headersError(request)
-      return error === undefined ? undefined : [431, error]
+  const { connections, admit, ignoreUpgrade } = attachConnectionGuard<VisitorError, IngressConnection>(
+    server,
+    {
+      peer: (socket) => addresses.ofPeer(socket),
+      onLimited: onConnectionsLimited,
+      connect: (socket, release) => new IngressConnection(socket, release, waiting, onRequest),
+      // Checked before it is queued: otherwise requests with thousands of headers would pile up.
+      check: headersError,
+      rejectFraming: (rule) => ({ cause: 'malformed_request', detail: `Transfer-Encoding ${rule}.` }),
+      rejections,
     },
-    rejectFraming: (rule) => [400, `Transfer-Encoding ${rule}.`],
-    rejections,
-  })
+  )
   // Each connection handles its own timeout. Without a callback here, Node destroys every idle socket.
   server.setTimeout(STALL_TIMEOUT_MS, () => {})
   server.on('upgrade', (request, _stream, head) => {
@@ -94,7 +93,7 @@ interface WaitingRequest extends QueuedRequest {
   memory?: number
 }
 
-export class IngressConnection extends HttpConnection<Rejection> {
+export class IngressConnection extends HttpConnection<VisitorError> {
   declare protected readonly queue: WaitingRequest[]
   readonly #onRequest: IngressConnectionsOptions['onRequest']
   #releaseClientSlot: (() => void) | undefined
@@ -156,12 +155,12 @@ export class IngressConnection extends HttpConnection<Rejection> {
     return false
   }
 
-  protected override sendRejection([status, message]: Rejection): void {
-    sendRawError(this.socket, status, message)
+  protected override sendRejection(error: VisitorError): void {
+    sendRawError(this.socket, undefined, error)
   }
 
-  protected override respondWith(response: ServerResponse, [status, message]: Rejection): boolean {
-    sendError(response, status, message)
+  protected override respondWith(response: ServerResponse, error: VisitorError): boolean {
+    sendError(response, error)
     return true
   }
 
@@ -172,7 +171,7 @@ export class IngressConnection extends HttpConnection<Rejection> {
       const received = this.socket.bytesRead - bytesRead
       bytesRead += received
       if (received < BODY_BYTES_MIN && !response.headersSent && isBodyPending(request))
-        this.reject([408, 'The request body did not arrive in time.'])
+        this.reject({ cause: 'request_timeout' })
     }, BODY_INTERVAL_MS)
   }
 

@@ -3,6 +3,7 @@ import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { connectStreams } from '../../tunnel-protocol/connect-streams.ts'
 import type { YamuxStream } from '../../yamux/index.ts'
+import type { CauseCode } from '../error-responses/causes.ts'
 import { type RequestHead, type UpstreamHandler, UpstreamRequest } from '../local-server/request.ts'
 import type { ResponseHead } from '../local-server/response-head.ts'
 import type { TunnelClient } from '../tunnel-client.ts'
@@ -28,7 +29,7 @@ export function proxyUpgrade(
 ): void {
   const client = options.pickClient()
   if (!client) {
-    options.fail(502)
+    options.fail('no_response')
     return
   }
   const { headers, ...request } = requestHead(downstream, options)
@@ -62,7 +63,7 @@ class UpgradeExchange implements UpstreamHandler {
     this.#client = client
     this.#options = options
     this.#hostRewrite = options.hostRewrite(client)
-    this.#timeout = setTimeout(() => this.#fail(504), RESPONSE_TIMEOUT_MS)
+    this.#timeout = setTimeout(() => this.#fail('response_timeout'), RESPONSE_TIMEOUT_MS)
   }
 
   send(request: RequestHead): void {
@@ -84,7 +85,7 @@ class UpgradeExchange implements UpstreamHandler {
       this.#options.onStream(connection.stream)
     } catch {
       // The session of the client is closed.
-      this.#fail(502)
+      this.#fail('no_response')
     }
   }
 
@@ -126,7 +127,7 @@ class UpgradeExchange implements UpstreamHandler {
   }
 
   onError(): void {
-    this.#fail(502)
+    this.#fail('no_response')
   }
 
   /** The request has no body. */
@@ -144,11 +145,11 @@ class UpgradeExchange implements UpstreamHandler {
     this.#options.onBytesOut(text.length)
   }
 
-  #fail(status: 502 | 504): void {
+  #fail(cause: CauseCode): void {
     const { socket } = this.#downstream
     clearTimeout(this.#timeout)
     this.#upstream?.destroy()
     if (this.#hasResponse) socket.destroy()
-    else if (!socket.destroyed) this.#options.fail(status)
+    else if (!socket.destroyed) this.#options.fail(cause)
   }
 }

@@ -3,6 +3,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { freeAfterWrite } from '../../tunnel-protocol/free-memory.ts'
 import { compact, type YamuxStream } from '../../yamux/index.ts'
+import type { CauseCode } from '../error-responses/causes.ts'
 import type { UpstreamConnection } from '../local-server/connection.ts'
 import { type RequestHead, type UpstreamHandler, UpstreamRequest } from '../local-server/request.ts'
 import type { ResponseHead } from '../local-server/response-head.ts'
@@ -34,7 +35,7 @@ export interface ProxyOptions {
   /** Called when the response begins. */
   onResponse(status: number): void
   /** Sends an error downstream. Called only before a response has begun. */
-  fail(status: 502 | 504): void
+  fail(cause: CauseCode): void
 }
 
 export function proxyRequest(
@@ -65,7 +66,7 @@ class ProxiedExchange implements UpstreamHandler {
     this.#options = options
     this.#head = requestHead(downstream, options)
     this.#mayRepeat = this.#head.body === 'none' && REPEATABLE_METHODS.has(this.#head.method)
-    this.#timeout = setTimeout(() => this.#fail(504), RESPONSE_TIMEOUT_MS)
+    this.#timeout = setTimeout(() => this.#fail('response_timeout'), RESPONSE_TIMEOUT_MS)
   }
 
   start(): void {
@@ -80,7 +81,7 @@ class ProxiedExchange implements UpstreamHandler {
   #send(client: TunnelClient | undefined): void {
     this.#client = client
     const connection = client && this.#connect(client)
-    if (!connection) return void this.#fail(502)
+    if (!connection) return void this.#fail('no_response')
     this.#isConnectionReused = connection.isUsed
     this.#hostRewrite = this.#options.hostRewrite(client)
     const head = this.#hostRewrite?.rewriteRequest(this.#head) ?? this.#head
@@ -128,7 +129,7 @@ class ProxiedExchange implements UpstreamHandler {
     this.#isRepeated = true
     const other = mayRepeat ? this.#options.pickClient(this.#client) : undefined
     if (other && (other !== this.#client || this.#isConnectionReused)) this.#send(other)
-    else this.#fail(502)
+    else this.#fail('no_response')
   }
 
   onHead(head: ResponseHead): void {
@@ -141,7 +142,7 @@ class ProxiedExchange implements UpstreamHandler {
       response.writeHead(head.status, head.reason, headers)
     } catch {
       // What Node rejects is not sent.
-      return void this.#fail(502)
+      return void this.#fail('no_response')
     }
     this.#options.onResponse(head.status)
     this.#options.onBytesOut(headBytes(firstLineLength(head), headers))
@@ -183,13 +184,13 @@ class ProxiedExchange implements UpstreamHandler {
     if (trailers.length > 0) onBytes(headBytes(0, trailers) - 4)
   }
 
-  #fail(status: 502 | 504): void {
+  #fail(cause: CauseCode): void {
     const response = this.#response
     clearTimeout(this.#timeout)
     this.#upstream?.destroy()
     if (response.writableEnded || response.destroyed) return
     if (response.headersSent) response.destroy()
-    else this.#options.fail(status)
+    else this.#options.fail(cause)
   }
 
   #onClose(): void {

@@ -1,18 +1,12 @@
-// Responses that the edge generates: JSON for its control API, plain text for proxied requests, and what the
-// access rules of a tunnel reject.
+// Responses that the edge generates: JSON for its control API, and errors for visitors.
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { GracefulClose } from '../../lib/net/graceful-close.ts'
-import { type Denial, denialResponse } from '../access/denial.ts'
 import { normalizeHost } from '../admission/names.ts'
+import { errorBody } from '../error-responses/bodies.ts'
+import { causes, type VisitorError } from '../error-responses/causes.ts'
 
 export const CLOSE = { discardBytesMax: 64 * 1024 * 1024, timeoutMs: 2_000 }
-const TEXT_HEADERS = {
-  'content-type': 'text/plain; charset=utf-8',
-  'x-content-type-options': 'nosniff',
-  'cache-control': 'no-store',
-}
-
 const JSON_HEADERS = { 'content-type': 'application/json', 'cache-control': 'no-store' }
 
 export function sendJson(response: ServerResponse, status: number, body: unknown): void {
@@ -23,27 +17,23 @@ export function sendJson(response: ServerResponse, status: number, body: unknown
   response.end(text)
 }
 
-export function sendError(response: ServerResponse, status: number, message: string): void {
+export function sendError(response: ServerResponse, error: VisitorError): void {
+  const { status } = causes[error.cause]
+  const { headers, body } = errorBody(error, response.req.headers.accept)
   // The reason is set explicitly: a failed writeHead may have left an invalid one.
-  response.writeHead(status, STATUS_CODES[status], TEXT_HEADERS)
-  response.end(`${message}\n`)
-}
-
-export function sendDenial(response: ServerResponse, request: IncomingMessage, denial: Denial): void {
-  const { headers, body } = denialResponse(denial, request)
-  response.writeHead(denial.status, { ...headers, 'content-length': Buffer.byteLength(body) })
+  response.writeHead(status, STATUS_CODES[status], headers)
   response.end(body)
 }
 
-/** sendDenial for sockets without a ServerResponse. */
-export function sendRawDenial(socket: Duplex, request: IncomingMessage, denial: Denial): void {
-  const { headers, body } = denialResponse(denial, request)
-  sendRaw(socket, denial.status, headers, body)
+/** sendError for sockets without a ServerResponse. `request` is undefined if it could not be parsed. */
+export function sendRawError(
+  socket: Duplex,
+  request: IncomingMessage | undefined,
+  error: VisitorError,
+): void {
+  const { headers, body } = errorBody(error, request?.headers.accept)
+  sendRaw(socket, causes[error.cause].status, headers, request?.method === 'HEAD' ? '' : body)
 }
-
-/** sendError for sockets without a ServerResponse, such as those of upgrades. */
-export const sendRawError = (socket: Duplex, status: number, message: string) =>
-  sendRaw(socket, status, TEXT_HEADERS, `${message}\n`)
 
 /** sendJson for sockets without a ServerResponse. */
 export const sendRawJson = (socket: Duplex, status: number, body: unknown) =>
@@ -64,7 +54,10 @@ interface Target {
   readonly path: string
 }
 
-export const INVALID_TARGET = 'The request must have exactly one Host header and a path.'
+export const INVALID_TARGET: VisitorError = {
+  cause: 'malformed_request',
+  detail: 'It must have exactly one Host header and a path.',
+}
 
 /** Host and path of a request. Rejects several hosts, because another parser might choose a different one. */
 export function parseTarget({ rawHeaders, url = '' }: IncomingMessage): Target | undefined {

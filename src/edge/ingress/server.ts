@@ -6,7 +6,8 @@ import type { Duplex } from 'node:stream'
 import type { EdgeInstruments } from '../../lib/metrics/edge-instruments.ts'
 import { normalizeOrigin } from '../../lib/net/host-header.ts'
 import { connectStreams, reset } from '../../tunnel-protocol/connect-streams.ts'
-import { type Denial, quotaExceeded } from '../access/denial.ts'
+import { quotaExceeded } from '../access/denial.ts'
+import { causes, type VisitorError } from '../error-responses/causes.ts'
 import type { Registry } from '../registry.ts'
 import type { TunnelClient } from '../tunnel-client.ts'
 import { ActiveRequest, type Visitor } from './active-request.ts'
@@ -15,7 +16,7 @@ import { confineCookies } from './cookies.ts'
 import { HostRewrite } from './host-rewrite.ts'
 import { type ProxyOptions, proxyRequest } from './proxy.ts'
 import { proxyUpgrade } from './proxy-upgrade.ts'
-import { sendDenial, sendError, sendRawDenial, sendRawError } from './responses.ts'
+import { sendError, sendRawError } from './responses.ts'
 
 export interface Ingress {
   onRequest(host: string, request: IncomingMessage, response: ServerResponse): void
@@ -36,18 +37,13 @@ interface IngressOptions {
 /** A request without a response. */
 interface Exchange {
   isPending(): boolean
-  deny(denial: Denial): void
+  readonly sendError: SendError
 }
 
-type SendError = (status: number, message: string) => void
+type SendError = (error: VisitorError) => void
 
 /** nginx's status for a client that closed the connection before the response. */
 const CLIENT_CLOSED_REQUEST = 499
-
-const PROXY_ERRORS = {
-  502: 'Bad gateway: the local server did not respond.',
-  504: 'Gateway timeout: the local server did not respond in time.',
-}
 
 export function createIngress(options: IngressOptions): Ingress {
   const { registry, addresses, scheme, instruments } = options
@@ -56,11 +52,11 @@ export function createIngress(options: IngressOptions): Ingress {
     const { address } = visitor
     const tunnel = registry.atHost(host)
     const releaseAddress = tunnel?.perAddress.acquire(address)
-    if (!tunnel?.isAvailable) send(404, `No tunnel is open at ${host}.`)
-    else if (!releaseAddress) send(429, 'Too many concurrent requests from your address. Retry shortly.')
-    else if (!tunnel.requests.makeRoom(address)) send(503, 'Tunnel at capacity. Retry shortly.')
-    else if (!tunnel.load.requests.makeRoom(address))
-      send(503, 'The tunnels of this workspace are at capacity. Retry shortly.')
+    if (!tunnel?.isAvailable)
+      send({ cause: 'tunnel_not_found', detail: `The host of the request is ${host}.` })
+    else if (!releaseAddress) send({ cause: 'too_many_requests' })
+    else if (!tunnel.requests.makeRoom(address)) send({ cause: 'tunnel_busy' })
+    else if (!tunnel.load.requests.makeRoom(address)) send({ cause: 'workspace_busy' })
     else {
       const active = new ActiveRequest({ tunnel, visitor, instruments, onFinished: releaseAddress })
       tunnel.progress.start()
@@ -78,24 +74,24 @@ export function createIngress(options: IngressOptions): Ingress {
     const access = tunnel?.access
     const until = tunnel && options.quotaReachedUntil(tunnel.workspace)
     if (until !== undefined) {
-      exchange.deny(quotaExceeded(until, Date.now()))
+      exchange.sendError(quotaExceeded(until, Date.now()))
       return
     }
     const result = access?.hasRules ? access.check(request, addresses.ofRequest(request)) : undefined
     if (result instanceof Promise)
       void result.then((denial) => {
         if (!exchange.isPending()) return
-        if (denial) exchange.deny(denial)
+        if (denial) exchange.sendError(denial)
         else authorize(host, request, exchange, proceed)
       })
-    else if (result) exchange.deny(result)
+    else if (result) exchange.sendError(result)
     else proceed()
   }
 
   function admitRequest(host: string, visitor: Visitor, send: SendError): ActiveRequest | undefined {
     // A TCP tunnel has a name too, but takes no HTTP requests.
     if (registry.atHost(host)?.type !== 'tcp') return admit(host, visitor, send)
-    send(404, `The tunnel at ${host} is a TCP tunnel. Connect to its port.`)
+    send({ cause: 'tcp_tunnel' })
     return undefined
   }
 
@@ -126,36 +122,33 @@ export function createIngress(options: IngressOptions): Ingress {
       onBytesIn: (bytes) => active.countIn(bytes),
       onBytesOut: (bytes) => active.countOut(bytes),
       onResponse: (status) => active.reportRequest(request, status),
-      fail(status) {
-        active.reportRequest(request, status)
-        send(status, PROXY_ERRORS[status])
+      fail(cause) {
+        active.reportRequest(request, causes[cause].status)
+        send({ cause })
       },
     }
   }
 
   return {
     onRequest(host, request, response) {
-      const send: SendError = (status, message) => {
-        instruments.countRejected(status)
-        sendError(response, status, message)
+      const send: SendError = (error) => {
+        instruments.countRejected(causes[error.cause].status)
+        sendError(response, error)
       }
       const exchange: Exchange = {
         isPending: () => !response.headersSent && !response.destroyed,
-        deny(denial) {
-          instruments.countRejected(denial.status)
-          sendDenial(response, request, denial)
-        },
+        sendError: send,
       }
       const visitor: Visitor = {
         address: addresses.ofRequest(request),
         request,
         readable: request,
         writable: request.socket,
-        reject(status, message) {
+        reject(error) {
           // The request turned out to be malformed meanwhile, and has its response.
           if (response.headersSent) return reset(request.socket)
           response.shouldKeepAlive = false
-          sendError(response, status, message)
+          sendError(response, error)
         },
       }
       authorize(host, request, exchange, () => {
@@ -169,23 +162,20 @@ export function createIngress(options: IngressOptions): Ingress {
       })
     },
     onUpgrade(host, request, socket, head) {
-      const send: SendError = (status, message) => {
-        instruments.countRejected(status)
-        sendRawError(socket, status, message)
+      const send: SendError = (error) => {
+        instruments.countRejected(causes[error.cause].status)
+        sendRawError(socket, request, error)
       }
       const exchange: Exchange = {
         isPending: () => socket.writable,
-        deny(denial) {
-          instruments.countRejected(denial.status)
-          sendRawDenial(socket, request, denial)
-        },
+        sendError: send,
       }
       const visitor: Visitor = {
         address: addresses.ofRequest(request),
         request,
         readable: socket,
         writable: socket,
-        reject: (status, message) => sendRawError(socket, status, message),
+        reject: (error) => sendRawError(socket, request, error),
       }
       authorize(host, request, exchange, () => {
         const active = admitRequest(host, visitor, send)
