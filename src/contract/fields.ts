@@ -48,7 +48,7 @@ const DisplayText = (options: TSchemaOptions = {}) =>
 export const Label = DisplayText({
   description:
     `At most ${TEXT_CHARS_MAX} characters (Unicode code points), without control, bidirectional or invisible ` +
-    'characters.',
+    'characters. U+200C and U+200D may join emoji, and letters of scripts that need them.',
   examples: ['ci'],
 })
 

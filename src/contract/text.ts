@@ -12,7 +12,14 @@ const PICTURE = '\\p{Extended_Pictographic}\\p{Emoji_Modifier}\\p{Regional_Indic
 const JOINER = `(?<=[${PICTURE}]\\ufe0f?)\\u200d(?=\\p{Extended_Pictographic})`
 const SELECTOR = `(?<=[${PICTURE}])[\\ufe0e\\ufe0f]|(?<=[0-9#*])\\ufe0f(?=\\u20e3)`
 
-const CHARACTER = `(?:[^${FORBIDDEN}]|${JOINER}|${SELECTOR})`
+// Scripts in which U+200C and U+200D change how the letters around them are written: Persian می‌خواهم.
+const JOINING =
+  '\\p{scx=Arab}\\p{scx=Syrc}\\p{scx=Nkoo}\\p{scx=Mong}\\p{scx=Deva}\\p{scx=Beng}\\p{scx=Guru}\\p{scx=Gujr}' +
+  '\\p{scx=Orya}\\p{scx=Taml}\\p{scx=Telu}\\p{scx=Knda}\\p{scx=Mlym}\\p{scx=Sinh}\\p{scx=Khmr}\\p{scx=Mymr}'
+const LETTER = '[\\p{L}\\p{M}]'
+const JOINED = `(?<=${LETTER})(?<=[${JOINING}])[\\u200c\\u200d](?=${LETTER})(?=[${JOINING}])`
+
+const CHARACTER = `(?:[^${FORBIDDEN}]|${JOINER}|${JOINED}|${SELECTOR})`
 
 /**
  * Pattern of text that may be displayed. The alternatives exclude each other, so matching takes linear time.

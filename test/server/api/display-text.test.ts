@@ -34,6 +34,11 @@ const kept = [
   'علي',
   'नमस्ते',
   '日本語',
+  // Hindi, Sinhala, Persian and Bengali with U+200C or U+200D.
+  'क्\u200dष और क्\u200cष',
+  'ශ්\u200dරී ලංකා',
+  'می\u200cخواهم',
+  'কার\u200d্য',
 ]
 
 for (const engine of engines)
@@ -117,6 +122,27 @@ test('text that cannot be rejected is sanitized to one line', () => {
       return allowed.test(cleaned) && [...cleaned].length <= most
     }),
   )
+})
+
+test('a joiner is accepted between letters of a script that uses it, and nowhere else', () => {
+  const allowed = new RegExp(DISPLAY_TEXT, 'u')
+  const [ka, meem, virama] = ['\u0915', '\u0645', '\u094d']
+  for (const joiner of ['\u200c', '\u200d']) {
+    for (const text of [`${ka}${virama}${joiner}${ka}`, `${meem}${joiner}${meem}`])
+      assert.ok(allowed.test(text), JSON.stringify(text))
+    // At an end, doubled, or next to a space, a digit, punctuation or a letter of another script.
+    for (const text of ['', ka, meem].flatMap((letter) => [
+      joiner + letter,
+      letter + joiner,
+      `${letter}${joiner}${joiner}${letter}`,
+      ...[' ', '\u0667', '\u060c', 'a', 'я', '日'].flatMap((other) => [
+        letter + joiner + other,
+        other + joiner + letter,
+      ]),
+    ]))
+      assert.ok(!allowed.test(text), JSON.stringify(text))
+  }
+  assert.equal(cleanText(`${meem}\u200c\u200c${meem} a\u200cb`, 80), `${meem}${meem} ab`)
 })
 
 test('a selector is accepted after an emoji and in a keycap, and nowhere else', () => {
