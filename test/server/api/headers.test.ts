@@ -16,7 +16,8 @@ test('every API response allows any origin, has a request id and disables sniffi
     ['GET', '/workspace', null, 401],
     ['GET', '/nope', null, 404],
     ['GET', '/usage?days=x', key.token, 400],
-    ['DELETE', '/tokens/%zz', key.token, 400],
+    ['DELETE', '/tokens/%zz', key.token, 404],
+    ['GET', '/%', key.token, 404],
     ['DELETE', `/tokens/${'x'.repeat(300)}`, key.token, 404],
     ['OPTIONS', '/tokens', null, 204],
     ['OPTIONS', '/nope', null, 204],
@@ -49,8 +50,26 @@ test('a preflight allows the methods and headers of the API', async () => {
   assert.equal(status, 204)
   assert.equal(text, '')
   assert.match(headers.get('access-control-allow-methods') ?? '', /GET.*POST.*DELETE/)
+  assert.equal(headers.get('access-control-allow-headers'), 'authorization,content-type,idempotency-key')
+})
+
+test('a preflight allows the headers that it asks for, if they are names of headers', async () => {
+  const allowedFor = async (names: string) => {
+    const { status, headers } = await server.call('OPTIONS', '/usage', {
+      key: null,
+      headers: { 'access-control-request-headers': names },
+    })
+    assert.equal(status, 204)
+    assert.equal(headers.get('vary'), 'Access-Control-Request-Headers')
+    return headers.get('access-control-allow-headers') ?? ''
+  }
+  for (const names of ['authorization', 'authorization, x-stainless-lang,sentry-trace', "x!#$%&'*+.^_`|~-1"])
+    assert.equal(await allowedFor(names), names)
+  const usual = await allowedFor('')
   for (const name of ['Authorization', 'Content-Type', 'Idempotency-Key', 'Traceparent', 'Tracestate'])
-    assert.ok(headers.get('access-control-allow-headers')?.includes(name), name)
+    assert.ok(usual.includes(name), name)
+  for (const names of ['x y', 'x,,y', 'x: y', 'x;y', '"x"', '\u00e9', `x${',x'.repeat(500)}`])
+    assert.equal(await allowedFor(names), usual, names)
 })
 
 test('a preflight allows no method that the variant does not have', async (t) => {

@@ -52,6 +52,17 @@ test('an unknown path is a JSON error under the APIs, and for clients that do no
     '/dashboard/api/nope',
     '/mcp/nope',
     '/%61pi/v1/nope',
+    '/api/v1/%',
+    '/api/v1/%ff',
+    '/api/v1/tokens/%zz',
+    '/edge/v1/%',
+    '/device/%zz',
+    '/dashboard/api/%c3%28',
+    '/mcp/%',
+    '/docs/%',
+    '/assets/%zz',
+    '/.well-known/%',
+    '/%',
   ])
     assert.deepEqual(pick(await get(url + path)), notFound, path)
   assert.deepEqual(pick(await get(`${url}/nope`, {})), notFound)

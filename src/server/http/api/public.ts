@@ -84,7 +84,14 @@ export function registerPublicApi(server: FastifyInstance, options: PublicOption
   })
 }
 
-/** Preflight succeeds for every path, so that a page can read the 404 of one that does not exist. */
+/** Access-Control-Request-Headers: names of headers, separated by commas. */
+const HEADER_NAMES = /^[\w!#$%&'*+.^`|~-]+(?: *, *[\w!#$%&'*+.^`|~-]+)*$/
+const HEADER_NAMES_CHARS_MAX = 1_000
+
+/**
+ * Preflight succeeds for every path, so that a page can read the 404 of one that does not exist, and allows
+ * every header: libraries add their own, and there are no cookies that a page could misuse.
+ */
 function mountPreflight(server: FastifyInstance, { name, operations }: Api): void {
   const methods = new Set(operations.flatMap(({ method }) => (method === 'GET' ? ['GET', 'HEAD'] : [method])))
   const allowed = {
@@ -92,10 +99,15 @@ function mountPreflight(server: FastifyInstance, { name, operations }: Api): voi
     'access-control-allow-headers':
       'Authorization, Content-Type, Idempotency-Key, If-None-Match, Traceparent, Tracestate',
     'access-control-max-age': '86400',
+    vary: 'Access-Control-Request-Headers',
   }
-  server.options('/api/*', { config: { surface: name } }, (_request, reply) =>
-    reply.code(204).headers(allowed).send(),
-  )
+  server.options('/api/*', { config: { surface: name } }, (request, reply) => {
+    reply.code(204).headers(allowed)
+    const names = request.headers['access-control-request-headers'] ?? ''
+    if (names.length <= HEADER_NAMES_CHARS_MAX && HEADER_NAMES.test(names))
+      reply.header('access-control-allow-headers', names)
+    return reply.send()
+  })
 }
 
 function requireValid(result: ValidKey | InvalidCredential): void {

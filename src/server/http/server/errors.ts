@@ -72,5 +72,6 @@ const frameworkFaults: Record<string, Fault> = {
   FST_ERR_CTP_INVALID_MEDIA_TYPE: invalid('/headers/content-type', 'must be application/json'),
   // No identifier is that long.
   FST_ERR_MAX_PARAM_LENGTH: new Fault('not_found'),
-  FST_ERR_BAD_URL: invalid('/path', 'is not a well-formed URL path'),
+  // Malformed percent-encoding is not part of any route.
+  FST_ERR_BAD_URL: new Fault('not_found'),
 }
