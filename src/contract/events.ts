@@ -31,7 +31,7 @@ const Member = Type.Object(
 
 const Changes = Type.Unsafe<ChangedFields>({
   type: 'object',
-  additionalProperties: { type: 'array', minItems: 2, maxItems: 2 },
+  additionalProperties: { type: 'array', minItems: 2, maxItems: 2, items: {} },
   description: 'The fields that have changed, with their values before and after.',
 })
 

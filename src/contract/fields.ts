@@ -90,7 +90,7 @@ export const UserName = DisplayName({
 
 /** What mail servers accept everywhere. ASCII only. */
 const EMAIL =
-  "^(?!\\.)(?!.*\\.\\.)[A-Za-z0-9_'+.-]*[A-Za-z0-9_+-]@([A-Za-z0-9][A-Za-z0-9-]*\\.)+[A-Za-z]{2,}$"
+  "^([A-Za-z0-9_'+-]+\\.)*[A-Za-z0-9_'+-]*[A-Za-z0-9_+-]@([A-Za-z0-9][A-Za-z0-9-]*\\.)+[A-Za-z]{2,}$"
 const EMAIL_CHARS_MAX = 254
 
 export const Email = Type.String({
@@ -125,7 +125,9 @@ export const Slug = Type.String({
   ...rule('must be lower-case letters, digits and inner hyphens'),
 })
 
-export const HostName = (options: TSchemaOptions = {}) => Type.String({ format: 'hostname', ...options })
+/** Without `format: hostname`, which generators of zod schemas take for a URL. */
+export const HostName = (options: TSchemaOptions = {}) =>
+  Type.String({ pattern: '^[a-z0-9.-]+$', ...options })
 
 /** An id in a path. Control characters are 400; any other unknown id is 404. */
 export const Id = Type.String({

@@ -1,5 +1,7 @@
 // Generates an OpenAPI 3.1 document from operations. Schemas with a title become named components.
+import { isDeepStrictEqual } from 'node:util'
 import type { TObject, TSchema } from 'typebox'
+import { documentedSchema } from './documented-schema.ts'
 import { type EventType, eventBody, events, eventTypes } from './events.ts'
 import { type FaultCode, faults, oauthError } from './faults.ts'
 import { type Access, FORM_TYPE, listFaults, type Operation } from './operation.ts'
@@ -44,7 +46,7 @@ const headers = {
   },
   RetryAfter: {
     description: 'Seconds to wait before retrying.',
-    schema: { type: 'integer', minimum: 0 },
+    schema: documentedSchema({ type: 'integer', minimum: 0 }),
   },
   RateLimit: {
     description: 'Remaining requests and seconds until the limit resets. Sent if a rate limit is configured.',
@@ -82,18 +84,30 @@ export function describe({ prefix, operations, document: api }: DescribedApi, ba
   }
 
   /** Copies a schema and moves every titled part of it into the components. */
-  function named(schema: unknown): unknown {
-    if (Array.isArray(schema)) return schema.map(named)
+  function named(schema: unknown, use: 'request' | 'response'): unknown {
+    if (Array.isArray(schema)) return schema.map((each) => named(each, use))
     if (typeof schema !== 'object' || schema === null) return schema
-    const { title, 'x-rule': _rule, ...rest } = schema as Json
-    const copy = Object.fromEntries(Object.entries(rest).map(([member, value]) => [member, named(value)]))
+    const { title, ...members } = documentedSchema(schema as Json)
+    // In UTF-16 for some tools, which would reject 80 emoji of the server.
+    if (use === 'response') delete members.maxLength
+    const copy = Object.fromEntries(
+      Object.entries(members).map(([member, value]) => [member, named(value, use)]),
+    )
     if (typeof title !== 'string') return copy
-    schemas[title] = copy
+    schemas[title] ??= copy
+    if (!isDeepStrictEqual(schemas[title], copy)) throw new Error(`Two schemas have the title ${title}.`)
     return { $ref: `#/components/schemas/${title}` }
   }
 
-  const content = (schema: unknown, example: unknown, type = 'application/json') => ({
-    [type]: { schema: named(schema), example },
+  const content = (schema: unknown, example: unknown) => ({
+    'application/json': { schema: named(schema, 'response'), example },
+  })
+
+  const requestContent = ({ body, form }: Operation) => ({
+    [form ? FORM_TYPE : 'application/json']: {
+      schema: named(body, 'request'),
+      example: (body as { examples?: unknown[] }).examples?.[0],
+    },
   })
 
   /** An operation of OAuth has its form of errors. */
@@ -115,7 +129,7 @@ export function describe({ prefix, operations, document: api }: DescribedApi, ba
         in: place,
         required,
         description,
-        schema: named(rest),
+        schema: named(rest, 'request'),
       }
     })
 
@@ -162,19 +176,12 @@ export function describe({ prefix, operations, document: api }: DescribedApi, ba
       [operation.method.toLowerCase()]: {
         operationId: operation.id,
         summary: operation.summary,
-        description: operation.description,
+        description: operation.description ?? `${operation.summary}.`,
         tags: [operationGroup(operation)],
         ...(withoutCredential.has(operation.access) && { security: [] }),
         ...(allParameters.length > 0 && { parameters: allParameters }),
         ...(operation.body && {
-          requestBody: {
-            required: false,
-            content: content(
-              operation.body,
-              (operation.body as { examples?: unknown[] }).examples?.[0],
-              operation.form && FORM_TYPE,
-            ),
-          },
+          requestBody: { required: hasRequired(operation.body), content: requestContent(operation) },
         }),
         responses,
       },
@@ -210,6 +217,7 @@ export function describe({ prefix, operations, document: api }: DescribedApi, ba
       title: api.title,
       version: api.version,
       description: api.description,
+      contact: { name: 'The operator of this server', ...(baseUrl && { url: baseUrl }) },
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     servers: [{ url: baseUrl + prefix }],
@@ -276,10 +284,12 @@ const streamContent = (example: unknown) => ({ 'text/event-stream': { schema: { 
 const responseHeaders = (schema: TSchema) =>
   Object.fromEntries(
     Object.entries((schema as TObject).properties).map(([name, property]) => {
-      const { description, pattern, maxLength } = property as Json
+      const { description, pattern, maxLength } = documentedSchema(property as Json)
       return [headerName(name), { description, schema: { type: 'string', pattern, maxLength } }]
     }),
   )
+
+const hasRequired = ({ required }: TSchema & { required?: string[] }) => (required?.length ?? 0) > 0
 
 const operationGroup = (operation: Operation) => operation.id.split('.')[0] as string
 

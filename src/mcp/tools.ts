@@ -1,6 +1,7 @@
 // The operations of the contract as MCP tools, for each variant, with their input and output schemas.
 import type { Tool as ListedTool } from '@modelcontextprotocol/server'
 import type { TObject } from 'typebox'
+import { documentedSchema } from '../contract/documented-schema.ts'
 import type { Operation } from '../contract/operation.ts'
 import { type Variant, variants } from '../contract/variants.ts'
 
@@ -36,11 +37,11 @@ function describe(operation: ToolOperation): AgentTool {
     description: 'description' in tool ? tool.description : description,
     inputSchema: {
       type: 'object',
-      properties: Object.assign({}, ...parts.map((part) => withoutRules(part.properties))),
+      properties: Object.assign({}, ...parts.map((part) => documented(part.properties))),
       required: parts.flatMap(requiredProperties),
       additionalProperties: false,
     },
-    outputSchema: withoutRules(response.schema) as NonNullable<ListedTool['outputSchema']>,
+    outputSchema: documented(response.schema) as NonNullable<ListedTool['outputSchema']>,
     annotations: toAnnotations(tool.hints),
   }
   return { operation, definition }
@@ -58,10 +59,10 @@ function toAnnotations(hints: ToolOperation['tool']['hints']): NonNullable<Liste
     : { destructiveHint: hints.destructive, idempotentHint: hints.idempotent, ...closed }
 }
 
-/** A copy of a schema without our own keywords. */
-function withoutRules(schema: unknown): unknown {
-  if (Array.isArray(schema)) return schema.map(withoutRules)
+/** A copy of a schema as agents and their tools understand it. */
+function documented(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(documented)
   if (typeof schema !== 'object' || schema === null) return schema
-  const members = Object.entries(schema).filter(([member]) => member !== 'x-rule')
-  return Object.fromEntries(members.map(([member, value]) => [member, withoutRules(value)]))
+  const members = Object.entries(documentedSchema(schema as Record<string, unknown>))
+  return Object.fromEntries(members.map(([member, value]) => [member, documented(value)]))
 }

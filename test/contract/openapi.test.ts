@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createConfig, lintFromString } from '@redocly/openapi-core'
 import { type Api, apis } from '../../src/contract/apis.ts'
+import { describe } from '../../src/contract/openapi.ts'
 import { serve } from '../support/api/server.ts'
 
 const variants = ['A', 'B'] as const
@@ -89,3 +90,30 @@ for (const [name, { prefix, operations, document }] of Object.entries<Api>(apis)
         ...new Set(operations.map(({ path }) => path)),
       ])
     })
+
+/** Every object in a document, with its path. */
+function* objectsIn(value: unknown, path = ''): Generator<[string, Record<string, unknown>]> {
+  if (typeof value !== 'object' || value === null) return
+  if (!Array.isArray(value)) yield [path, value as Record<string, unknown>]
+  for (const [member, part] of Object.entries(value)) yield* objectsIn(part, `${path}/${member}`)
+}
+
+test('integers above 2^31 have a format, lists say of what, and responses do not limit texts', () => {
+  const long: string[] = []
+  for (const api of Object.values<Api>(apis)) {
+    if (!api.document) continue
+    for (const [path, schema] of objectsIn(describe({ ...api, document: api.document }, ''))) {
+      const types = [schema.type].flat()
+      if (types.includes('array')) assert.ok(schema.items, path)
+      if (!types.includes('integer')) continue
+      const isLong = !(Number(schema.maximum) < 2 ** 31)
+      assert.equal(schema.format, isLong ? 'int64' : undefined, path)
+      if (isLong) long.push(path)
+    }
+    const { paths } = describe({ ...api, document: api.document }, '') as { paths: object }
+    for (const [path, schema] of objectsIn(paths))
+      if (path.includes('/responses/') && !path.includes('/headers/'))
+        assert.ok(!('maxLength' in schema), path)
+  }
+  assert.ok(long.some((path) => path.endsWith('/Usage/properties/totalBytes')))
+})
