@@ -12,6 +12,8 @@ export interface Option {
   readonly required?: true
   /** May be given several times. */
   readonly repeatable?: true
+  /** Another name that works too, as in other programs; help and completion do not show it. */
+  readonly alias?: string
   /** Only its error message says that the command has no such flag; neither help nor completion has it. */
   readonly hidden?: true
 }
@@ -32,6 +34,8 @@ export interface Command {
   /** Name of a last argument that may be left out. */
   readonly optionalArgument?: string
   readonly options?: { readonly [name: string]: Option }
+  /** Flags of other programs that are something else here, with what to do instead. */
+  readonly otherFlags?: Readonly<Record<string, string>>
   /** Environment variables for its help page. */
   readonly environment?: Readonly<Record<string, { readonly summary: string; readonly fallback: string }>>
   readonly run: (input: never, io: Io) => Promise<void>
@@ -74,7 +78,7 @@ export function readInput(command: Command, args: string[]): Values {
   const options: Record<string, Option> = { ...command.options, ...commonOptions }
   const { arguments: names = [], optionalArgument } = command
   try {
-    const { values, positionals } = readFlags(options, args)
+    const { values, positionals } = readFlags(options, args, command.otherFlags)
     for (const [name, { required, value }] of Object.entries(options))
       if (required && values[name] === undefined) throw new Error(`Missing required flag --${name} ${value}.`)
     for (const [index, name] of names.entries()) {
@@ -92,11 +96,14 @@ export function readInput(command: Command, args: string[]): Values {
 }
 
 /** Does not use `strict`: the errors of `parseArgs` are written for programmers. */
-function readFlags(options: Record<string, Option>, args: string[]) {
+function readFlags(options: Record<string, Option>, args: string[], otherFlags: Command['otherFlags'] = {}) {
+  const names = new Map(
+    Object.entries(options).flatMap(([name, { alias }]) => [name, alias ?? name].map((each) => [each, name])),
+  )
   const { tokens } = parseArgs({
     args,
     options: Object.fromEntries(
-      Object.entries(options).map(([name, { value }]) => [name, { type: value ? 'string' : 'boolean' }]),
+      Array.from(names, ([each, name]) => [each, { type: options[name]?.value ? 'string' : 'boolean' }]),
     ),
     allowPositionals: true,
     strict: false,
@@ -109,11 +116,14 @@ function readFlags(options: Record<string, Option>, args: string[]) {
   for (const token of tokens) {
     if (token.kind === 'positional') positionals.push(token.value)
     if (token.kind !== 'option') continue
-    const option = Object.hasOwn(options, token.name) ? options[token.name] : undefined
+    if (Object.hasOwn(otherFlags, token.name))
+      throw new Error(`Unknown flag ${token.rawName}. ${otherFlags[token.name]}`)
+    const name = names.get(token.name) ?? ''
+    const option = options[name]
     if (!option) throw new Error(unknownFlag(token.rawName, Object.keys(options)))
     const value = readValue(option, token)
-    const before = values[token.name]
-    values[token.name] = Array.isArray(before) ? [...before, String(value)] : value
+    const before = values[name]
+    values[name] = Array.isArray(before) ? [...before, String(value)] : value
   }
   return { values, positionals }
 }

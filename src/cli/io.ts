@@ -45,7 +45,12 @@ export interface Io {
 export function createIo(json: boolean): Io {
   const { stdout, stderr } = process
   // A reader that closes the pipe early (`| head`) is not an error; a full disk is.
-  stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1))
+  stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (!isTerminalGone(error)) process.exit(error.code === 'EPIPE' ? 0 : 1)
+  })
+  stderr.on('error', (error) => {
+    if (!isTerminalGone(error)) throw error
+  })
   const overwrites = stderr.isTTY && !json && !isDumbTerminal()
   const columns = Math.max(COLUMNS_MIN, stdout.columns || COLUMNS_DEFAULT)
   return {
@@ -89,6 +94,9 @@ export function createIo(json: boolean): Io {
     }
   }
 }
+
+/** A tunnel whose terminal was closed gets SIGHUP, and still completes its requests. */
+const isTerminalGone = ({ code }: NodeJS.ErrnoException) => code === 'EIO'
 
 async function askAtTerminal(question: string, how?: { hidden: true }): Promise<string> {
   const { createInterface } = await import('node:readline/promises')

@@ -41,7 +41,7 @@ async function dispatch(program: Program, args: string[], io: Io): Promise<void>
   const [first] = args
   if (first === '--version' || first === '-v' || first === 'version') return io.data({ version }, version)
   const isHelp = first === undefined || first === 'help' || args.includes('--help') || args.includes('-h')
-  const path = first === 'help' ? args.slice(1) : args
+  const path = toOwnCommand(first === 'help' ? args.slice(1) : args)
   const found = findCommand(commands, path)
   if (found && !isHelp) {
     const input = readInput(found, path.slice(found.name.split(' ').length))
@@ -82,15 +82,17 @@ function unknownCommand({ commands, whyMissing }: Program, names: string[], args
   if (names.length === 0) return new UsageError(`Unknown flag ${args[0]}. Run \`adit --help\` for usage.`)
   const missing = whyMissing?.(names[0] as string)
   if (missing) return new UsageError(missing)
-  const near = otherTunnelCommand(names) ?? nearestCommand(commands, names)
+  const near = nearestCommand(commands, names)
   const advice = near ? `Did you mean \`adit ${near}\`?` : 'Run `adit --help` for a list of commands.'
   return new UsageError(`Unknown command "${names.join(' ')}". ${advice}`)
 }
 
-/** The commands of other tunnel clients, `http 3000` and `tcp 5432`. */
-function otherTunnelCommand(names: string[]): string | undefined {
-  if (names[0] === 'http') return ['tunnel', ...names.slice(1)].join(' ')
-  return names[0] === 'tcp' ? ['tunnel', ...names].join(' ') : undefined
+/** The commands of other tunnel clients work too: `http 3000`, `tunnel http 3000` and `tcp 5432`. */
+function toOwnCommand(args: string[]): string[] {
+  const [first, second] = args
+  if (first === 'http') return ['tunnel', ...args.slice(1)]
+  if (first === 'tcp') return ['tunnel', ...args]
+  return first === 'tunnel' && second === 'http' ? ['tunnel', ...args.slice(2)] : args
 }
 
 /** Corrects word by word, so that a mistake in a group's name is found whatever follows it. */
@@ -105,10 +107,14 @@ function nearestCommand(commands: readonly Command[], names: string[]): string |
     )
     if (next.size === 0) break
     const word = next.has(name) ? name : nearest(name, [...next])
-    if (word === undefined) return undefined
+    if (word === undefined) {
+      // It may be an argument.
+      const isCommand = commands.some((one) => one.name === corrected.join(' '))
+      return isCommand ? [...corrected, ...names.slice(corrected.length)].join(' ') : undefined
+    }
     corrected.push(word)
   }
-  return corrected.join(' ')
+  return [...corrected, ...names.slice(corrected.length)].join(' ')
 }
 
 function reportError(error: unknown, io: Io): number {

@@ -47,6 +47,9 @@ test('variant A: a key reads its workspace and usage, and creates and revokes ke
   assert.match(made.stdout, /^adit_[0-9A-Za-z]{49}\n$/, 'the key alone, so that KEY=$(…) works')
   assert.match(made.stderr, /Created API key tok_\w+/)
   assert.equal((await server.call('GET', '/workspace', { key: made.stdout.trim() })).status, 200)
+  const named = await adit('keys', 'create', '--name', 'named', '--json')
+  assert.equal(parse(named).label, 'named', 'as other programs call it')
+  await adit('keys', 'revoke', parse(named).id, '--yes')
   const asJson = await adit('keys', 'create', '--json')
   assert.equal(asJson.stderr, '')
   assert.deepEqual(Object.keys(parse(asJson)), ['id', 'token', 'label', 'createdAt'])
@@ -54,10 +57,10 @@ test('variant A: a key reads its workspace and usage, and creates and revokes ke
   const listed = parse(await adit('keys', 'list', '--json'))
   assert.deepEqual(
     listed.map(({ label }: { label: string }) => label),
-    ['', 'ci', 'first'],
+    ['', 'named', 'ci', 'first'],
   )
   assert.match((await adit('keys', 'list')).stdout, /^ID +LABEL +CREATED +LAST USED +STATE\ntok_/)
-  const { id } = listed[1]
+  const { id } = listed[2]
   const unsure = await adit('keys', 'revoke', id)
   assert.deepEqual([unsure.code, unsure.stdout], [2, ''])
   assert.match(unsure.stderr, /Confirm with --yes/)

@@ -16,7 +16,14 @@ test('wrong usage is exit 2 and names the mistake, as text and as JSON', async (
   const cases: [args: string[], message: RegExp][] = [
     [['nope'], /Unknown command "nope"\. Run `adit --help` for a list of commands\.$/m],
     [['kyes', 'list'], /Unknown command "kyes list"\. Did you mean `adit keys list`\?$/m],
-    [['http', '3000'], /Unknown command "http 3000"\. Did you mean `adit tunnel 3000`\?$/m],
+    [['tunel', '3000'], /Unknown command "tunel 3000"\. Did you mean `adit tunnel 3000`\?$/m],
+    [['tunnel', '--port', '3000'], /Unknown flag --port\. The port is an argument: `adit tunnel 3000`\./],
+    [['tunnel', '-p', '3000'], /Unknown flag -p\. The port is an argument: `adit tunnel 3000`\./],
+    [['tunnel', '3000', '--subdomain', 'x'], /Unknown flag --subdomain\. Use --name\./],
+    [
+      ['login'],
+      /Missing the argument <server> and an API key on standard input\. Without a terminal, run `adit login/,
+    ],
     [['admin', 'user', 'delete', 'x'], /Unknown command "admin user delete x"/],
     [['admin', 'workspace', 'lst'], /Did you mean `adit admin workspace list`\?$/m],
     [['admin'], /`adit admin` needs a subcommand/],

@@ -14,6 +14,7 @@ export const API_ACCESS =
 export const labelOption = {
   value: '<text>',
   summary: `what the key is for, up to ${TEXT_CHARS_MAX} characters`,
+  alias: 'name',
 } as const
 
 export const yesOption = { summary: 'do not ask for confirmation' } as const

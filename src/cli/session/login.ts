@@ -64,14 +64,18 @@ const previousKeyAdvice = ({ keyId }: Profile) =>
     : `The previous API key of this profile stays valid. To revoke it, run \`adit keys revoke ${keyId}\`.`
 
 async function signInFromPipe(urlText: string | undefined, io: Io): Promise<SignedIn> {
-  if (urlText === undefined)
-    throw new UsageError('Missing argument <server>. Run `adit login --help` for usage.')
-  const url = parseUrl(urlText)
+  const url = urlText === undefined ? undefined : parseUrl(urlText)
   const apiKey = await io.readLine()
-  if (apiKey === '')
+  if (url === undefined || apiKey === '') {
+    const missing = [
+      url === undefined && 'the argument <server>',
+      apiKey === '' && 'an API key on standard input',
+    ]
     throw new UsageError(
-      `No API key on standard input. Pipe it in (\`adit login ${url} < key.txt\`), or use a terminal.`,
+      `Missing ${missing.filter(Boolean).join(' and ')}. Without a terminal, run ` +
+        `\`adit login ${url ?? 'https://adit.example.com'} < key.txt\`.`,
     )
+  }
   requireKey(apiKey, 'standard input')
   return { url, apiKey, workspace: await checkKey(url, apiKey) }
 }

@@ -9,7 +9,7 @@ import { formatBytes } from '../bytes.ts'
 import { formatDuration } from '../duration.ts'
 import { CommandError, UsageError } from '../errors.ts'
 import type { Io } from '../io.ts'
-import { awaitShutdown } from '../server/shutdown.ts'
+import { awaitShutdown, STOP_SIGNALS } from '../server/shutdown.ts'
 import { dim, green, joinLines, red, type Text, yellow } from '../style.ts'
 import { type AccessInput, accessNote, readAccess } from './access.ts'
 import { withCertificateAdvice } from './certificate-advice.ts'
@@ -103,11 +103,11 @@ function batchLines(io: Io) {
   }
 }
 
-/** The first signal completes what is in progress, the second stops at once. */
+/** The first signal completes what is in progress, the second stops at once. SIGHUP: the terminal is gone. */
 function shutdownSignals() {
   const stop = new AbortController()
   const abort = new AbortController()
-  const { requested, due } = awaitShutdown(DRAIN_MS / 1000)
+  const { requested, due } = awaitShutdown(DRAIN_MS / 1000, [...STOP_SIGNALS, 'SIGHUP'])
   requested.then(() => stop.abort())
   due.then(() => abort.abort())
   return { signal: stop.signal, abortSignal: abort.signal }

@@ -43,7 +43,7 @@ test('tunnel prints the URL and each request, and asks for the flags', async (t)
   const { tunnel, side } = await startTunnel(t, ['3000', '--name', 'my-app', '--pool'])
   assert.match(side.request.client ?? '', /^adit \d+\.\d+\.\d+$/)
   const { client: _client, resume: _resume, ...request } = side.request
-  assert.deepEqual(request, { type: 'http', name: 'my-app', pool: true })
+  assert.deepEqual(request, { type: 'http', name: 'my-app', pool: true, target: 'http://localhost:3000' })
   await tunnel.waitFor(/^Forwarding to http:\/\/localhost:3000\. Press Ctrl-C to stop\.$/m, 'stderr')
   side.send({ event: 'request', method: 'GET', path: '/hostile\u001b[31m', status: 200, ms: 1 })
   side.send({ event: 'request', method: 'GET', path: '/a', status: 404, ms: 12.6 })
@@ -55,6 +55,24 @@ test('tunnel prints the URL and each request, and asks for the flags', async (t)
   assert.equal(stdout, `${OPENED.url}\n`)
   assert.ok(!stderr.includes('\u001b') && !stderr.includes('hostile'), 'control characters of a path')
   assert.match(stderr, /^Tunnel closed\.$/m)
+})
+
+test('the commands of other clients open a tunnel, and SIGHUP closes it as SIGTERM does', async (t) => {
+  const edge = await startMinimalEdge(t)
+  for (const [index, args] of [
+    ['http', '3000'],
+    ['tunnel', 'http', '3000'],
+  ].entries()) {
+    const tunnel = startProcess(t, args, { ADIT_API_KEY: 'adit_key', ADIT_EDGE_URL: edge.url })
+    const side = await edge.connection(index)
+    await tunnel.waitFor(/^Forwarding to http:\/\/localhost:3000\./m, 'stderr')
+    tunnel.child.kill('SIGHUP')
+    await until('the client stops', () => side.isGoingAway)
+    side.session.goAway()
+    const { code, stderr } = await tunnel.ended
+    assert.equal(code, 0)
+    assert.match(stderr, /^Tunnel closed\.$/m)
+  }
 })
 
 test('tunnel tcp prints the address and each connection; with --json each line is an event', async (t) => {
@@ -190,7 +208,7 @@ test('for a certificate of an unknown CA, commands say how to trust it', async (
   assert.match(trusted.stderr, /is not an Adit edge/)
 })
 
-test('targets of tunnel tcp that are no port are usage errors, and commands of others are suggested', async (t) => {
+test('targets of tunnel tcp that are no port are usage errors, also with the commands of other clients', async (t) => {
   const env = { ADIT_API_KEY: 'adit_key', ADIT_EDGE_URL: 'http://127.0.0.1:9' }
   for (const [args, message] of [
     [['tunnel', 'tcp'], /Missing argument <target>\. Run `adit tunnel tcp --help` for usage\./],
@@ -198,7 +216,8 @@ test('targets of tunnel tcp that are no port are usage errors, and commands of o
     [['tunnel', 'tcp', '0'], /Invalid port "0" \(expected 1–65535\)/],
     [['tunnel', '3000', '4000'], /Unexpected argument "4000"/],
     [['tunnel', '3000', '--pool=yes'], /The flag --pool takes no value/],
-    [['tcp', '5432'], /Did you mean `adit tunnel tcp 5432`\?/],
+    [['tcp', 'x'], /Invalid port "x"/],
+    [['tunnel', 'http', 'x'], /Invalid port "x"/],
   ] as const) {
     const { code, stderr } = await run(t, [...args], env)
     assert.equal(code, 2, args.join(' '))
