@@ -17,6 +17,7 @@ const rules: Record<string, { parts: string[]; packages?: string[] }> = {
   'edge-sdk': { parts: ['contract', 'lib'], packages: ['typebox'] },
   'tunnel-protocol': { parts: ['lib', 'yamux'] },
   'tunnel-client': { parts: ['lib', 'tunnel-protocol', 'yamux'] },
+  tunnel: { parts: ['client', 'lib', 'tunnel-client', 'tunnel-protocol'] },
   edge: { parts: ['edge-sdk', 'lib', 'tunnel-protocol', 'yamux'] },
   'server/store': { parts: ['lib'], packages: ['kysely', 'pg'] },
   'server/verification': { parts: ['lib', 'server/store'] },
