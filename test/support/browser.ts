@@ -16,7 +16,13 @@ const QUIET = [
   '--disable-gpu',
   '--disable-background-networking',
   '--disable-component-update',
+  // Tunnels under a domain that is not localhost, without DNS.
+  '--host-resolver-rules=MAP *.example.test 127.0.0.1',
 ]
+
+const system = SYSTEM.find((path) => existsSync(path))
+const fromNpm = process.platform === 'linux' && process.arch === 'x64'
+export const hasBrowser = fromNpm || system !== undefined
 
 let launched: Promise<Browser> | undefined
 
@@ -27,9 +33,7 @@ export type Chromium = Pick<Browser, 'newContext'>
  * test.
  */
 export async function openBrowser(t: Test): Promise<Chromium | undefined> {
-  const system = SYSTEM.find((path) => existsSync(path))
-  const fromNpm = process.platform === 'linux' && process.arch === 'x64'
-  if (!fromNpm && !system) return undefined
+  if (!hasBrowser) return undefined
   launched ??= launch(fromNpm ? await chromiumFromNpm.executablePath() : (system as string))
   const browser = await launched
   return {

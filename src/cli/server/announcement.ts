@@ -32,8 +32,6 @@ interface Urls {
   url: string
   /** Undefined if metrics are not enabled. */
   metricsUrl: string | undefined
-  /** Undefined if no edge runs with this server. */
-  edgeUrl: string | undefined
 }
 
 /** Creates the first API key, if there is none yet. */
@@ -41,14 +39,13 @@ export async function announce(
   io: Io,
   config: Config,
   services: Services,
-  { url, metricsUrl, edgeUrl }: Urls,
+  { url, metricsUrl }: Urls,
 ): Promise<void> {
   const access = await findAccess(services)
   const facts = {
     url,
     api: url + apis.publicA.prefix,
     docs: `${url}/docs`,
-    ...(edgeUrl && { edge: edgeUrl }),
     ...(metricsUrl && { metrics: metricsUrl }),
     variant: config.variant,
     pid: process.pid,
@@ -60,10 +57,8 @@ export async function announce(
     `  Dashboard      ${url}`,
     `  API            ${facts.api}`,
     `  Documentation  ${facts.docs}`,
-    ...(edgeUrl ? [`  Edge           ${edgeUrl}`] : []),
     ...(metricsUrl ? [`  Metrics        ${metricsUrl}`] : []),
     ...nextSteps(config, url, access),
-    ...(edgeUrl ? shareAnApp(url) : []),
     '',
   ]
   const first = access.kind === 'first run' && {
@@ -73,14 +68,6 @@ export async function announce(
   }
   io.data({ ...facts, ...first }, joinLines(lines))
 }
-
-const shareAnApp = (url: string) => [
-  '',
-  'To share an app of this machine, here on port 3000:',
-  '',
-  `  ${commandName()} login --url ${url}`,
-  `  ${commandName()} tunnel 3000`,
-]
 
 function nextSteps(config: Config, url: string, access: Access): string[] {
   const adit = commandName()

@@ -42,15 +42,7 @@ const readDevice = operation({
     status: 200,
     schema: Type.Object({
       ...device,
-      workspaces: Type.Array(
-        Type.Object({
-          slug: Slug,
-          name: WorkspaceName,
-          keyDaysMax: IntegerOrNull,
-          /** Why the user cannot get a key there, and what to do. */
-          obstacle: TextOrNull,
-        }),
-      ),
+      workspaces: Type.Array(Type.Object({ slug: Slug, name: WorkspaceName, keyDaysMax: IntegerOrNull })),
     }),
   },
   faults: ['not_found', 'rate_limited'],
@@ -60,7 +52,7 @@ const approveDevice = operation({
   id: 'devices.approve',
   method: 'POST',
   path: '/workspaces/{workspace}/devices',
-  access: 'member',
+  access: 'admin',
   audit: ['device.approved'],
   summary: 'Approve a device',
   params: Type.Object(InWorkspace),

@@ -1,18 +1,18 @@
 // A program that is installed on this machine, and what it prints.
 import assert from 'node:assert/strict'
-import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process'
+import { type SpawnOptions, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { atEnd, type Test } from '../cleanup.ts'
 import { until } from '../until.ts'
 
 export interface Program {
-  readonly child: ChildProcess
   /** Everything it has printed. */
   output(): string
   waitFor(pattern: RegExp): Promise<void>
   ended: Promise<unknown>
 }
 
+/** With `detached` it has a process group of its own, which ends together. */
 export function startProgram(t: Test, command: string, args: string[], options: SpawnOptions = {}): Program {
   const child = spawn(command, args, { ...options, stdio: ['ignore', 'pipe', 'pipe'] })
   let output = ''
@@ -21,12 +21,18 @@ export function startProgram(t: Test, command: string, args: string[], options: 
       output += chunk
     })
   const ended = once(child, 'close')
+  const kill = () => {
+    if (options.detached && child.pid && child.exitCode === null) process.kill(-child.pid, 'SIGKILL')
+    else child.kill('SIGKILL')
+  }
+  // Also if the run is interrupted.
+  process.on('exit', kill)
   atEnd(t, () => {
-    child.kill('SIGKILL')
+    process.off('exit', kill)
+    kill()
     return ended
   })
   return {
-    child,
     output: () => output,
     waitFor: async (pattern) => {
       await until(`${command} prints ${pattern}`, () => pattern.test(output)).catch((error) => {

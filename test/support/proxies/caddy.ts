@@ -16,20 +16,25 @@ import { makeCertificate } from './certificates.ts'
 
 const isInstalled = (program: string) => !spawnSync(program, ['--help']).error
 
+/** Enough for certificates of Caddy's own CA. */
+export const hasCaddy = isInstalled('caddy')
 /** Undefined if all of it is installed. */
 export const caddyMissing = ['caddy', 'pebble', 'pebble-challtestsrv', 'openssl'].every(isInstalled)
   ? undefined
   : 'caddy and pebble are not installed here (apt-get install caddy pebble)'
 
-export interface Acme {
+interface CaddyPorts {
+  httpPort: number
+  httpsPort: number
+}
+
+export interface Acme extends CaddyPorts {
   directory: string
   /** The certificate of its own HTTPS server. */
   serverCa: string
   /** File with the root of the certificates that it issues. */
   rootFile: string
   root: string
-  httpPort: number
-  httpsPort: number
 }
 
 function startProgram(t: Test, program: string, args: string[], env: Record<string, string> = {}) {
@@ -96,16 +101,19 @@ export async function startAcme(t: Test): Promise<Acme> {
   }
 }
 
-/** deploy/Caddyfile as it is, with the ports and the CA of the test. */
-export async function startCaddy(t: Test, acme: Acme, env: Record<string, string>) {
+/** deploy/Caddyfile as it is, with the ports of the test, and certificates of its CA or of Caddy's own. */
+export async function startCaddy(t: Test, ca: Acme | CaddyPorts, env: Record<string, string>) {
   const folder = createFolder(t)
+  const issuer =
+    'directory' in ca
+      ? [`acme_ca ${ca.directory}`, `acme_ca_root ${ca.serverCa}`]
+      : ['local_certs', 'skip_install_trust']
   const options = [
     'admin off',
-    `http_port ${acme.httpPort}`,
-    `https_port ${acme.httpsPort}`,
+    `http_port ${ca.httpPort}`,
+    `https_port ${ca.httpsPort}`,
     `storage file_system ${folder}`,
-    `acme_ca ${acme.directory}`,
-    `acme_ca_root ${acme.serverCa}`,
+    ...issuer,
   ]
   const caddy = startProgram(
     t,
@@ -113,7 +121,7 @@ export async function startCaddy(t: Test, acme: Acme, env: Record<string, string
     ['run', '--config', join(root, 'deploy/Caddyfile'), '--adapter', 'caddyfile'],
     { HOME: folder, CADDY_GLOBAL_OPTIONS: options.join('\n'), ...env },
   )
-  await caddy.whenListening(acme.httpsPort)
+  await caddy.whenListening(ca.httpsPort)
   return {
     output: caddy.output,
     /** Hosts that have a certificate. */

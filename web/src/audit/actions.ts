@@ -42,13 +42,7 @@ const keys = {
     }),
   ],
   'key.rotated': ['Key rotated', 'rotated API key …'],
-  'key.revoked': [
-    'Key revoked',
-    ({ entry, name, text }) => ({
-      ...text('revoked API key', name),
-      ...(entry.detail === 'user-ended' && { suffix: 'with the access of its user' }),
-    }),
-  ],
+  'key.revoked': ['Key revoked', 'revoked API key …'],
   'device.approved': ['Device approved', 'approved the sign-in of device …'],
   'device.failed': ['Device not signed in', 'could not sign in device …'],
 } satisfies Actions

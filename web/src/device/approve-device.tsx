@@ -66,14 +66,12 @@ export function ApproveDevice({ code, device, user }: ApproveDeviceProps) {
                   setChosen(undefined)
                 }}
               />
-              {workspace.obstacle === null ? (
-                <ExpiryField daysMax={daysMax} value={expiry} onChange={setChosen} />
-              ) : (
-                <Text size="sm">{workspace.obstacle}</Text>
-              )}
+              <ExpiryField daysMax={daysMax} value={expiry} onChange={setChosen} />
             </>
           ) : (
-            <Text size="sm">You are not a member of a workspace. Ask a workspace owner to invite you.</Text>
+            <Text size="sm">
+              You cannot create API keys in any workspace. Ask a workspace owner for a role that can.
+            </Text>
           )}
           <Text size="xs" c="dimmed" style={{ overflowWrap: 'anywhere' }}>
             Signed in as {user.name} ({user.email}).
@@ -83,7 +81,7 @@ export function ApproveDevice({ code, device, user }: ApproveDeviceProps) {
             <Button variant="default" disabled={decide.isPending} onClick={() => decide.mutate(false)}>
               Deny
             </Button>
-            {workspace?.obstacle === null && (
+            {workspace && (
               <Button type="submit" loading={decide.isPending}>
                 Approve
               </Button>
@@ -110,11 +108,8 @@ function Facts({ device: { deviceName, address, requestedAt } }: { device: Devic
   )
 }
 
-function initialWorkspace({ workspaces }: Device): string {
-  const usable = workspaces.filter(({ obstacle }) => obstacle === null)
-  const choices = usable.length > 0 ? usable : workspaces
-  return (choices.find(({ slug }) => slug === lastWorkspace()) ?? choices[0])?.slug ?? ''
-}
+const initialWorkspace = ({ workspaces }: Device) =>
+  (workspaces.find(({ slug }) => slug === lastWorkspace()) ?? workspaces[0])?.slug ?? ''
 
 /** `NEVER` is the longest life that the policy allows. */
 const defaultExpiry = (daysMax: number | null): Expiry =>

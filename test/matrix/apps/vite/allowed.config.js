@@ -1,0 +1,1 @@
+export default { server: { allowedHosts: ['.tunnels.example.test'] } }

@@ -1,0 +1,2 @@
+document.querySelector('p').textContent = 'first'
+import.meta.webpackHot?.accept()

@@ -1,0 +1,6 @@
+const { ALLOWED_HOST } = process.env
+
+export default {
+  mode: 'development',
+  devServer: ALLOWED_HOST ? { allowedHosts: [ALLOWED_HOST] } : {},
+}
