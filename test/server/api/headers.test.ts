@@ -100,8 +100,8 @@ test('a matching If-None-Match is 304', async () => {
   for (const path of ['/workspace', '/tokens', '/usage', '/openapi.json']) {
     const first = await server.call('GET', path)
     const etag = first.headers.get('etag') as string
-    assert.match(etag, /^"[\w-]+"$/)
-    for (const ifNoneMatch of [etag, `W/${etag}`, `"other", ${etag}`, '*']) {
+    assert.match(etag, /^(W\/)?"[\w-]+"$/)
+    for (const ifNoneMatch of [etag, `W/${etag.replace('W/', '')}`, `"other", ${etag}`, '*']) {
       const again = await server.call('GET', path, { headers: { 'if-none-match': ifNoneMatch } })
       assert.equal(again.status, 304, `${path} ${ifNoneMatch}`)
       assert.equal(again.text, '')

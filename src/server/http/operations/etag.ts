@@ -6,8 +6,6 @@ export const createEtag = (body: string): string => `"${hash('sha1', body, 'base
 /** Whether `If-None-Match` contains the tag, by weak comparison as RFC 9110 requires. */
 export function etagMatches(ifNoneMatch: string | undefined, etag: string): boolean {
   if (ifNoneMatch === undefined) return false
-  return ifNoneMatch
-    .split(',')
-    .map((tag) => tag.trim().replace(/^W\//, ''))
-    .some((tag) => tag === '*' || tag === etag)
+  const strong = (tag: string) => tag.trim().replace(/^W\//, '')
+  return ifNoneMatch.split(',').some((tag) => tag.trim() === '*' || strong(tag) === strong(etag))
 }

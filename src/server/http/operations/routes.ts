@@ -16,6 +16,7 @@ import { Fault } from '../../domain/fault.ts'
 import { checker } from '../../domain/validation.ts'
 import type { MaybePromise } from '../../verification/verify.ts'
 import { basePath } from '../server/paths.ts'
+import { acceptsGzip, compressOnce, isCompressible, isLongEnough } from './compression.ts'
 import { createEtag, etagMatches } from './etag.ts'
 import { streamFile, streamList } from './long-lists.ts'
 import { readQuery } from './query.ts'
@@ -92,6 +93,7 @@ export function registerOperations<C extends Callers, A extends ServedApi>(
       ? (caller, input) => queue.run(caller, () => handle(caller, input))
       : handle
     const read = inputReader(operation)
+    const compressible = isCompressible(operation)
     const serialize = serializerFor(response.schema)
     const serializeRejection = response.rejection && serializerFor(response.rejection.schema)
     const url = prefix + operation.path.replaceAll(/\{(\w+)\}/g, ':$1')
@@ -138,17 +140,19 @@ export function registerOperations<C extends Callers, A extends ServedApi>(
           // Without an ETag, which would need the whole body before the first slice is sent.
           if (result.more) return sendList(reply, serialize, result, result.more)
           const body = serialize(result)
-          const etag = method === 'GET' ? createEtag(body) : undefined
-          if (etag) reply.header('etag', etag)
-          return etag && etagMatches(request.headers['if-none-match'], etag)
-            ? sendNotModified(reply, body)
-            : reply.send(body)
+          if (method !== 'GET') return reply.send(body)
+          const etag = createEtag(body)
+          if (compressible && isLongEnough(body)) {
+            reply.header('vary', 'Accept-Encoding')
+            if (acceptsGzip(request.headers['accept-encoding'])) return sendCompressed(reply, etag, body)
+          }
+          return sendTagged(reply, etag, body)
         }
         const result = handleInTurn(request.caller, input)
         // Returned only if it is streamed: Fastify awaits the end of a returned reply.
-        const settle = (known: Result) => {
+        const settle = (known: Result): unknown => {
           const sent = finish(known)
-          return known.more || response.file ? sent : undefined
+          return known.more || response.file || sent instanceof Promise ? sent : undefined
         }
         return result instanceof Promise ? result.then(settle) : settle(result)
       },
@@ -212,8 +216,18 @@ const sendStream = (reply: FastifyReply, events: AsyncIterable<string>) =>
 const nextLink = (url: string, next: Record<string, string>) =>
   `<${url}?${new URLSearchParams(next)}>; rel="next"`
 
-/** For HEAD, Fastify needs the body for its length, and removes it. */
-const sendNotModified = (reply: FastifyReply, body: string) => {
-  reply.code(304).removeHeader('content-type')
-  return reply.request.method === 'HEAD' ? reply.send(body) : reply.send()
+/** The ETag is weak: the compressed bytes are others, with the same meaning. */
+async function sendCompressed(reply: FastifyReply, etag: string, body: string): Promise<void> {
+  const compressed = await compressOnce(etag, body)
+  reply.header('content-encoding', 'gzip')
+  sendTagged(reply, `W/${etag}`, compressed)
+}
+
+/** Or 304. For HEAD, Fastify needs the body for its length, and removes it. */
+function sendTagged(reply: FastifyReply, etag: string, body: string | Buffer): FastifyReply {
+  const { method, headers } = reply.request
+  reply.header('etag', etag)
+  if (!etagMatches(headers['if-none-match'], etag)) return reply.send(body)
+  reply.code(304).removeHeader('content-type').removeHeader('content-encoding')
+  return method === 'HEAD' ? reply.send(body) : reply.send()
 }

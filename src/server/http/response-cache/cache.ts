@@ -1,11 +1,12 @@
 // The response cache: sends responses to frequent requests before Fastify runs. It stores what Fastify sent,
 // for the operations in cacheable-operations.ts, so a hit and a miss get the same response.
-import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
 import type { Logger } from 'pino'
 import { createLruCache } from '../../../lib/lru-cache.ts'
 import type { Context } from '../../domain/context.ts'
 import { bearerToken } from '../auth/authenticator.ts'
+import { acceptsGzip } from '../operations/compression.ts'
 import { logAccess } from '../server/access-log.ts'
 import { requestIds } from '../server/request-id.ts'
 import { readTraceId } from '../server/trace-context.ts'
@@ -120,7 +121,7 @@ export class ResponseCache {
     const exchange = { request, response, startedAt, clientIp, verified, hash }
     if ('render' in cacheable) return this.#tryRender(cacheable, exchange, next)
     const caller = cacheable.authenticate(hash)
-    const cached = caller && this.#findFresh(cacheable.cacheKey(caller.workspaceId, url))
+    const cached = caller && this.#findFresh(cacheable.cacheKey(caller.workspaceId, url) + codingKey(headers))
     if (!cached) return false
     this.#send(exchange, cached, caller.id)
     cacheable.countVerified()
@@ -142,7 +143,8 @@ export class ResponseCache {
         done()
       }
     route.onSend = (request, reply, payload, done) => {
-      if (reply.statusCode === 200 && typeof payload === 'string' && !reply.hasHeader('connection')) {
+      const isWhole = typeof payload === 'string' || Buffer.isBuffer(payload)
+      if (reply.statusCode === 200 && isWhole && !reply.hasHeader('connection')) {
         if ('createValidator' in cacheable) this.#store(cacheable, request, reply, payload)
         else if (!this.#heads.has(cacheable.id)) this.#heads.set(cacheable.id, toCachedHead(reply))
       }
@@ -150,14 +152,19 @@ export class ResponseCache {
     }
   }
 
-  #store({ cacheKey }: StoredResponse, request: FastifyRequest, reply: FastifyReply, body: string): void {
-    const { isFresh, url, caller } = request
+  #store(
+    { cacheKey }: StoredResponse,
+    request: FastifyRequest,
+    reply: FastifyReply,
+    body: string | Buffer,
+  ): void {
+    const { isFresh, url, caller, headers } = request
     if (!isFresh || url.length > URL_CHARS_MAX) return
     const bytes = Buffer.byteLength(body)
     if (bytes > BODY_BYTES_MAX) return
-    this.#responses.set(cacheKey((caller as Context).workspaceId, url), {
+    this.#responses.set(cacheKey((caller as Context).workspaceId, url) + codingKey(headers), {
       head: toCachedHead(reply),
-      body: bytes < BUFFER_BYTES_MIN ? body : Buffer.from(body),
+      body: typeof body === 'string' && bytes >= BUFFER_BYTES_MIN ? Buffer.from(body) : body,
       bytes,
       isFresh,
     })
@@ -227,6 +234,10 @@ export class ResponseCache {
     })
   }
 }
+
+/** Compressed responses are stored next to the others. */
+const codingKey = (headers: IncomingHttpHeaders): string =>
+  acceptsGzip(headers['accept-encoding']) ? ' gzip' : ''
 
 function withoutQuery(url: string): string {
   const queryAt = url.indexOf('?')
