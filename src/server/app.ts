@@ -39,6 +39,7 @@ import { createRateLimit } from './http/limits/rate-limit.ts'
 import { registerApiDocs } from './http/pages/api-docs.ts'
 import { registerDashboard } from './http/pages/dashboard-spa.ts'
 import { registerHealth } from './http/pages/health.ts'
+import { registerSiteFiles } from './http/pages/site-files.ts'
 import { ResponseCache } from './http/response-cache/cache.ts'
 import { cacheableOperations } from './http/response-cache/cacheable-operations.ts'
 import { createClientReader } from './http/server/client-address.ts'
@@ -387,6 +388,8 @@ async function registerDashboardPages(options: DashboardPagesOptions): Promise<v
     webhooks,
   })
   registerDeviceApi(server, { services, counters, baseUrl })
+  const { securityContact } = config
+  registerSiteFiles(server, { folder: PAGE_FOLDER, baseUrl, securityContact, clock: services.clock })
   await registerApiDocs(server, PAGE_FOLDER, baseUrl)
   await registerDashboard(server, PAGE_FOLDER, baseUrl)
 }

@@ -8,6 +8,7 @@ import { defaultPath } from './data-folder.ts'
 import { createReader, type Parsed, type Read, requireValid, setting } from './setting.ts'
 import {
   readBaseUrl,
+  readContact,
   readDatabaseUrl,
   readDomain,
   readInteger,
@@ -130,6 +131,11 @@ export const settings = {
     if (text !== '' && !isEmail(text)) throw new Error('must be an email address')
     return text || undefined
   }),
+  ADIT_SECURITY_CONTACT: setting(
+    'where to report vulnerabilities of this server, for security.txt: an https or mailto URL',
+    '',
+    readContact,
+  ),
   ADIT_WEBHOOK_PRIVATE_NETWORKS: setting(
     'comma-separated private networks that webhooks may be sent to, besides public addresses',
     '',
@@ -219,6 +225,7 @@ function parse(environment: NodeJS.ProcessEnv) {
     sso: sso && { ...sso, linkByEmail },
     mail: together({ url: 'ADIT_SMTP_URL', from: 'ADIT_MAIL_FROM' }),
     operatorEmail: read('ADIT_OPERATOR_EMAIL'),
+    securityContact: read('ADIT_SECURITY_CONTACT'),
     stopDelayS: read('ADIT_STOP_DELAY'),
     metrics: readMetricsAddress(read),
     workers: read('ADIT_WORKERS'),

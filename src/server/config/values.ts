@@ -1,6 +1,7 @@
 // Parsers of values. Their errors do not repeat the value, which may contain a password.
 import { isIP } from 'node:net'
 import { resolve } from 'node:path'
+import { isEmail } from '../../contract/fields.ts'
 import { isDnsLabel } from '../../lib/net/hostname.ts'
 import { parseNetwork } from '../../lib/net/ip-network.ts'
 import type { PortRange } from '../../lib/net/tcp-ports.ts'
@@ -90,6 +91,16 @@ export function readNetworks(text: string): string[] {
 }
 
 /** As browsers write them: in lower case, without a path and without the usual port of the scheme. */
+/** A URI on one line of security.txt. */
+export function readContact(text: string): string | undefined {
+  if (text === '') return undefined
+  const url = URL.parse(text)
+  const isMail = url?.protocol === 'mailto:' && isEmail(url.pathname)
+  if (!url || !(isMail || url.protocol === 'https:'))
+    throw new Error('must be an https or mailto URL, e.g. mailto:security@example.com')
+  return url.href
+}
+
 export function readOrigins(text: string): string[] {
   return text
     .split(',')

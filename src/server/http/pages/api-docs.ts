@@ -7,6 +7,7 @@ import staticFiles from '@fastify/static'
 import type { FastifyInstance } from 'fastify'
 import { basePath } from '../server/paths.ts'
 import { sendNotBuilt } from './dashboard-spa.ts'
+import { PAGE_HEADERS } from './page-headers.ts'
 
 /** Scalar sets styles inline as it renders. Scripts are files of this server only. */
 const contentSecurityPolicy = (apiOrigin: string) =>
@@ -34,10 +35,9 @@ export async function registerApiDocs(
     html ??= await readFile(join(root, 'index.html'), 'utf8').catch(() => undefined)
     if (!html) return sendNotBuilt(reply)
     return reply
-      .header('content-type', 'text/html; charset=utf-8')
+      .headers(PAGE_HEADERS)
       .header('content-security-policy', policy)
       .header('cache-control', 'no-cache')
-      .header('referrer-policy', 'no-referrer')
       .send(html.replace('__BASE__', basePath(baseUrl)))
   })
   if (!existsSync(root)) return

@@ -8,6 +8,7 @@ import type { FastifyInstance, FastifyReply } from 'fastify'
 import { Fault } from '../../domain/fault.ts'
 import { sendFault } from '../server/errors.ts'
 import { acceptsPage, basePath } from '../server/paths.ts'
+import { PAGE_HEADERS } from './page-headers.ts'
 
 /** The routes of web/src/app.tsx. */
 const PAGES = [
@@ -66,10 +67,9 @@ export async function registerDashboard(
 function sendPage(reply: FastifyReply, html: string, base: string): FastifyReply {
   const nonce = randomBytes(16).toString('base64url')
   return reply
-    .header('content-type', 'text/html; charset=utf-8')
+    .headers(PAGE_HEADERS)
     .header('content-security-policy', contentSecurityPolicy(nonce))
     .header('cache-control', 'no-store')
-    .header('referrer-policy', 'no-referrer')
     .send(html.replace('__CSP_NONCE__', nonce).replace('__BASE__', base))
 }
 
