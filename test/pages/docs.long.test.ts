@@ -58,7 +58,14 @@ async function scrollThrough(page: Page, operations: number): Promise<void> {
   await page.evaluate('window.scrollTo(0, 0)')
 }
 
+/** Texts and code that are cut off at the right, or shortened. */
+const CUT_OFF = `[...document.querySelectorAll('#reference .markdown-summary, #reference pre, #reference .tab-list')]
+  .flatMap((part) => [part, part.parentElement])
+  .filter((part) => part.clientWidth > 0 && part.scrollWidth > part.clientWidth + 1)
+  .map((part) => part.textContent.trim().slice(0, 60))`
+
 async function assertFits(page: Page, width: number): Promise<void> {
+  assert.deepEqual(await page.evaluate(CUT_OFF), [])
   const overflow = (await page.evaluate('document.documentElement.scrollWidth - window.innerWidth')) as number
   assert.ok(overflow <= 0, `${overflow} px too wide at ${width}`)
 }
