@@ -14,8 +14,11 @@ const displayPatterns: unknown[] = [DISPLAY_TEXT, DISPLAY_NAME]
 const portablePattern = (pattern: string): string =>
   displayPatterns.includes(pattern) ? `^[^${CONTROLS}]*$` : pattern.replaceAll('\\p{Cc}\\p{Cs}', CONTROLS)
 
-/** The members of one schema; those of the schemas in it are left as they are. */
-export function documentedSchema({ 'x-rule': _rule, ...schema }: Json): Json {
+/**
+ * The members of one schema; those of the schemas in it are left as they are. Names of rejected fields are
+ * in its description.
+ */
+export function documentedSchema({ 'x-rule': _rule, patternProperties: _names, ...schema }: Json): Json {
   const { pattern, maximum } = schema
   const isInteger = [schema.type].flat().includes('integer')
   // Generators of Java and C# take an integer without a format for one of 32 bits.

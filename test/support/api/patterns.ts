@@ -6,7 +6,6 @@ import { toolsByVariant } from '../../../src/mcp/tools.ts'
 interface Patterned {
   pattern?: unknown
   examples?: unknown[]
-  patternProperties?: object
 }
 
 /** Labels that the server accepts. */
@@ -31,9 +30,8 @@ export function documentedPatterns(): Map<string, Set<string>> {
     )
   const collect = (value: unknown, name = ''): void => {
     if (typeof value !== 'object' || value === null) return
-    const { pattern, examples = [], patternProperties = {} } = value as Patterned
+    const { pattern, examples = [] } = value as Patterned
     if (typeof pattern === 'string') add(pattern, [...examples, ...(name === 'label' ? LABELS : [])])
-    for (const each of Object.keys(patternProperties)) add(each, [])
     for (const [member, part] of Object.entries(value)) collect(part, member)
   }
   for (const api of Object.values<Api>(apis))
