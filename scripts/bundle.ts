@@ -1,14 +1,14 @@
 // Bundles the program into dist, together with the libraries that consist of hundreds of files, which halves
 // the start time. bin/adit.js runs the bundle while no source is newer, and the sources otherwise. The client
-// and the edge SDK are bundled into one self-contained file each, which their packages ship. Also builds the
-// package with the client alone.
+// and the edge SDK and the tunnel library are bundled into one self-contained file each, which their packages
+// ship. Also builds the package with the client alone.
 import { globSync, mkdirSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 import { isBuiltin } from 'node:module'
 import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Plugin, rolldown } from 'rolldown'
 import { bundleFile, isBundleCurrent } from './bundled.js'
-import { buildClientPackage } from './client-package.ts'
+import { buildClientPackage, forOldNode } from './client-package.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const folder = fileURLToPath(new URL('.', bundleFile))
@@ -26,10 +26,13 @@ const BUNDLED_PACKAGES = [
 ]
 const BUNDLED = new RegExp(`^(\\.|/|${BUNDLED_PACKAGES.join('|')})`)
 const WEEK_MS = 7 * 86_400_000
+/** Programs of any kind open tunnels, so it runs on the oldest Node of the client. */
+const TUNNEL = 'tunnel/index'
 const entries = {
   main: 'src/main.ts',
   'client/index': 'src/client/index.ts',
   'edge-sdk/index': 'src/edge-sdk/index.ts',
+  [TUNNEL]: 'src/tunnel/index.ts',
 }
 
 /** @fastify/static calls `glob` only if each file has its own route; to load it takes 20 ms of startup. */
@@ -48,6 +51,7 @@ async function build(name: string, source: string) {
     // Dependencies of a bundled library are bundled too.
     external: (id, importer) => isBuiltin(id) || !(BUNDLED.test(id) || importer?.includes('/node_modules/')),
     plugins: [withoutGlob],
+    ...(name === TUNNEL && { transform: forOldNode }),
     logLevel: 'warn',
   })
   const { output } = await bundle.generate({
@@ -80,7 +84,7 @@ async function buildAll(): Promise<void> {
  * were replaced.
  */
 function removeOldChunks(current: ReadonlySet<string>, builtBefore: number | undefined, now: Date): void {
-  for (const name of globSync('{.,client,edge-sdk}/*.js{,.*}', { cwd: folder })) {
+  for (const name of globSync('{.,client,edge-sdk,tunnel}/*.js{,.*}', { cwd: folder })) {
     if (current.has(name)) continue
     const { mtimeMs } = statSync(folder + name)
     // The modification time of an unused chunk is when it was replaced.

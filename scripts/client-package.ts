@@ -24,7 +24,17 @@ import('./main.js')
   })
 `
 
+/** For code that runs on the oldest Node of the client. */
 const fallback = (name: string): [string, string] => [join(root, 'scripts/node-20.ts'), name]
+
+export const forOldNode = {
+  target: `node${CLIENT_NODE_MAJOR}`,
+  inject: {
+    'Promise.withResolvers': fallback('withResolvers'),
+    'Map.groupBy': fallback('groupBy'),
+    'URL.parse': fallback('parseUrl'),
+  },
+}
 
 async function bundle(folder: string): Promise<void> {
   const build = await rolldown({
@@ -32,14 +42,7 @@ async function bundle(folder: string): Promise<void> {
     cwd: root,
     platform: 'node',
     external: isBuiltin,
-    transform: {
-      target: `node${CLIENT_NODE_MAJOR}`,
-      inject: {
-        'Promise.withResolvers': fallback('withResolvers'),
-        'Map.groupBy': fallback('groupBy'),
-        'URL.parse': fallback('parseUrl'),
-      },
-    },
+    transform: forOldNode,
     logLevel: 'warn',
   })
   await build.write({ dir: folder, entryFileNames: '[name].js', chunkFileNames: '[name]-[hash].js' })

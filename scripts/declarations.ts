@@ -1,6 +1,6 @@
-// Writes the type declarations of `adit/client` and `adit/edge` into dist. The compiler emits them, except
-// api.d.ts of each: those types derive from the contract and are written out here from its schemas, so that
-// users of the libraries need neither the contract nor TypeBox.
+// Writes the type declarations of `adit/client`, `adit/edge` and `adit/tunnel` into dist. The compiler emits
+// them, except api.d.ts of each: those types derive from the contract and are written out here from its
+// schemas, so that users of the libraries need neither the contract nor TypeBox.
 import { execFileSync } from 'node:child_process'
 import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -113,7 +113,7 @@ try {
   execFileSync(process.execPath, [join(root, 'node_modules/typescript/bin/tsc'), ...options], {
     stdio: 'inherit',
   })
-  for (const file of globSync('{client,edge-sdk}/**/*.d.ts', { cwd: folder })) {
+  for (const file of globSync('{client,edge-sdk,tunnel}/**/*.d.ts', { cwd: folder })) {
     const text = generated[file]?.() ?? readFileSync(join(folder, file), 'utf8')
     // The compiler leaves the source's .ts extensions in place; the files beside the declarations are .js.
     mkdirSync(dirname(join(root, 'dist', file)), { recursive: true })

@@ -1,11 +1,12 @@
 // `npm run pack`: makes the npm packages in packages/ from what was built. `adit` has the server, the CLI and
-// the edge; `adit-cli` is the client alone, and `adit-client` and `adit-edge-sdk` are the two libraries
-// alone. These three have no dependencies.
+// the edge; `adit-cli` is the client alone, and `adit-client`, `adit-edge-sdk` and `adit-tunnel` are the
+// libraries alone. These four have no dependencies.
 import { execFileSync } from 'node:child_process'
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { CLIENT_NODE_MAJOR } from '../src/lib/client-package.ts'
 import { clientFolder } from './client-package.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
@@ -15,6 +16,8 @@ interface Library {
   /** Folder in src, for the README, and in dist. */
   readonly part: string
   readonly description: string
+  /** Versions of Node, if it runs on more than the whole program. */
+  readonly node?: string
 }
 
 const libraries: Library[] = [
@@ -27,6 +30,12 @@ const libraries: Library[] = [
     name: 'adit-edge-sdk',
     part: 'edge-sdk',
     description: 'Verifies Adit API keys and reports usage, for tunnel edges and gateways.',
+  },
+  {
+    name: 'adit-tunnel',
+    part: 'tunnel',
+    description: 'Opens Adit tunnels from a program.',
+    node: `>=${CLIENT_NODE_MAJOR}`,
   },
 ]
 
@@ -65,7 +74,7 @@ export function packAll(destination: string): Packed[] {
   }
 }
 
-function stage({ name, part, description }: Library, folder: string): string {
+function stage({ name, part, description, node }: Library, folder: string): string {
   cpSync(join(root, 'dist', part), folder, { recursive: true })
   cpSync(join(root, 'src', part, 'README.md'), join(folder, 'README.md'))
   cpSync(join(root, 'LICENSE'), join(folder, 'LICENSE'))
@@ -82,7 +91,7 @@ function stage({ name, part, description }: Library, folder: string): string {
     },
     types: './index.d.ts',
     sideEffects: false,
-    engines,
+    engines: node === undefined ? engines : { node },
   }
   writeFileSync(join(folder, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`)
   return folder

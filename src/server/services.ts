@@ -58,7 +58,7 @@ export async function openServices(
 }
 
 function servicesOn(store: Store, config: Config): Services {
-  const { tunnelDomain, limits, usersCreateWorkspaces } = config
+  const { tunnelDomain, limits, variant, usersCreateWorkspaces } = config
   const clock = Date.now
   const random = (bytes: number) => randomBytes(bytes)
   const edgeDayMax = dailyMaximum(limits.usageLinkGbps)
@@ -72,6 +72,7 @@ function servicesOn(store: Store, config: Config): Services {
     ids: createIds(clock, random),
     tunnelDomain,
     limits,
+    variant,
     usersCreateWorkspaces,
     hasMail: config.mail !== undefined,
     commitUsage: createShardQueues(store, (reports) =>

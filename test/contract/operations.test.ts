@@ -47,7 +47,15 @@ const groupAccess: Record<string, Access> = {
 }
 
 /** Operations of the dashboard that others may use than those of their group, method and path. */
-const exceptions: Record<string, Access> = { 'members.leave': 'member', 'notices.list': 'admin' }
+const exceptions: Record<string, Access> = {
+  'members.leave': 'member',
+  'notices.list': 'admin',
+  // Members act on personal keys of their own.
+  'keys.create': 'member',
+  'keys.revoke': 'member',
+  'keys.rotate': 'member',
+  'devices.approve': 'member',
+}
 
 /** In a workspace members read and admins write; outside of it, a user acts on the own account. */
 function dashboardAccess({ id, method, path }: Operation): Access {

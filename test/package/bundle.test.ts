@@ -16,7 +16,7 @@ function createProgram(t: Test) {
   for (const name of ['scripts', 'bin', 'package.json', 'package-lock.json', 'LICENSE', 'src/lib'])
     cpSync(join(root, name), join(folder, name), { recursive: true })
   symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'))
-  for (const name of ['client', 'edge-sdk']) {
+  for (const name of ['client', 'edge-sdk', 'tunnel']) {
     mkdirSync(join(folder, 'src', name), { recursive: true })
     writeFileSync(join(folder, 'src', name, 'index.ts'), 'export const nothing = true\n')
   }

@@ -16,9 +16,9 @@ import { openPage } from './page.ts'
 
 const run = promisify(execFile)
 
-const libraries = ['adit-client', 'adit-edge-sdk']
+const libraries = ['adit-client', 'adit-edge-sdk', 'adit-tunnel']
 const packages = pack({ after: after as Test['after'] })
-/** A project with both libraries. */
+/** A project with all libraries. */
 const project = packages.install(libraries, '--offline')
 
 test('adit, installed, serves its dashboard and API', (t) => assertServes(t, packages.link()))

@@ -11,8 +11,9 @@ export const serverCommands: readonly Command[] = [
       details:
         'Creates the database if there is none, and migrates its schema. SIGTERM and SIGINT stop it after ' +
         'open requests are completed; a second signal stops it immediately.',
+      options: { edge: { summary: 'also run an edge on this machine, configured by ADIT_EDGE_…' } },
       environment: settings,
     },
-    async (_input, io) => (await import('../server/serve.ts')).serve(io),
+    async ({ edge }, io) => (await import('../server/serve.ts')).serve(edge, io),
   ),
 ]

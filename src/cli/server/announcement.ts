@@ -32,6 +32,8 @@ interface Urls {
   url: string
   /** Undefined if metrics are not enabled. */
   metricsUrl: string | undefined
+  /** Undefined if no edge runs with this server. */
+  edgeUrl: string | undefined
 }
 
 /** Creates the first API key, if there is none yet. */
@@ -39,13 +41,14 @@ export async function announce(
   io: Io,
   config: Config,
   services: Services,
-  { url, metricsUrl }: Urls,
+  { url, metricsUrl, edgeUrl }: Urls,
 ): Promise<void> {
   const access = await findAccess(services)
   const facts = {
     url,
     api: url + apis.publicA.prefix,
     docs: `${url}/docs`,
+    ...(edgeUrl && { edge: edgeUrl }),
     ...(metricsUrl && { metrics: metricsUrl }),
     variant: config.variant,
     pid: process.pid,
@@ -57,8 +60,10 @@ export async function announce(
     `  Dashboard      ${url}`,
     `  API            ${facts.api}`,
     `  Documentation  ${facts.docs}`,
+    ...(edgeUrl ? [`  Edge           ${edgeUrl}`] : []),
     ...(metricsUrl ? [`  Metrics        ${metricsUrl}`] : []),
     ...nextSteps(config, url, access),
+    ...(edgeUrl ? shareAnApp(url) : []),
     '',
   ]
   const first = access.kind === 'first run' && {
@@ -68,6 +73,14 @@ export async function announce(
   }
   io.data({ ...facts, ...first }, joinLines(lines))
 }
+
+const shareAnApp = (url: string) => [
+  '',
+  'To share an app of this machine, here on port 3000:',
+  '',
+  `  ${commandName()} login --url ${url}`,
+  `  ${commandName()} tunnel 3000`,
+]
 
 function nextSteps(config: Config, url: string, access: Access): string[] {
   const adit = commandName()

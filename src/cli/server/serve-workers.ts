@@ -15,12 +15,13 @@ import { startWorkers, type Workers } from '../../server/workers/primary.ts'
 import { CommandError } from '../errors.ts'
 import type { Io } from '../io.ts'
 import { announce } from './announcement.ts'
+import { type LocalEdge, startLocalEdge } from './local-edge.ts'
 import { onNpmGone, STOP_SIGNALS } from './shutdown.ts'
 
 /** How long to wait for a database that starts at the same time. */
 export const DATABASE_TIMEOUT_MS = 60_000
 
-export async function serveWithWorkers(io: Io, config: Config, log: Logger): Promise<void> {
+export async function serveWithWorkers(hasEdge: boolean, io: Io, config: Config, log: Logger): Promise<void> {
   const hasTerminal = isTerminalOpen()
   // Migrates the database before the workers open it.
   const services = await openServices(config, log, DATABASE_TIMEOUT_MS)
@@ -32,17 +33,23 @@ export async function serveWithWorkers(io: Io, config: Config, log: Logger): Pro
     const workers = await startWorkers(config, port, log, handleCounterCalls()).catch(() => {
       throw new CommandError('worker', 'The first worker exited before it listened; see its error above.')
     })
-    const stop = () => workers.stop('SIGTERM')
+    let edge: LocalEdge | undefined
+    const stop = async () => {
+      await edge?.stop()
+      workers.stop('SIGTERM')
+    }
     for (const name of STOP_SIGNALS) process.on(name, stop)
     // A terminal that is closed sends it too.
     process.on('SIGHUP', () => (hasTerminal && !isTerminalOpen() ? stop() : workers.restart()))
     onNpmGone(stop)
     const metrics = await startMetrics(config, workers, log)
     try {
-      const url = config.baseUrl ?? listenUrl(config.host, workers)
-      await announce(io, config, services, { url, metricsUrl: metrics?.url })
+      const localUrl = listenUrl(config.host, workers)
+      edge = hasEdge ? await startLocalEdge(services, localUrl, log) : undefined
+      const urls = { url: config.baseUrl ?? localUrl, metricsUrl: metrics?.url, edgeUrl: edge?.url }
+      await announce(io, config, services, urls)
     } catch (error) {
-      stop()
+      await stop()
       throw error
     } finally {
       await workers.exited

@@ -9,6 +9,7 @@ import { requireSecret } from '../../server/session-secret.ts'
 import { connectToPrimary, type Primary } from '../../server/workers/worker.ts'
 import type { Io } from '../io.ts'
 import { announce } from './announcement.ts'
+import { type LocalEdge, startLocalEdge } from './local-edge.ts'
 import { DATABASE_TIMEOUT_MS, serveWithWorkers } from './serve-workers.ts'
 import { awaitShutdown, type Shutdown } from './shutdown.ts'
 
@@ -16,7 +17,7 @@ const EXIT_TIMEOUT_MS = 500
 /** Loading sign-in blocks the event loop, so it follows the start and the requests that wait for it. */
 const LOAD_SIGN_IN_DELAY_MS = 3_000
 
-export async function serve(io: Io): Promise<void> {
+export async function serve(hasEdge: boolean, io: Io): Promise<void> {
   const config = readConfig()
   requireSecret(config)
   const log = createLog(config.logLevel)
@@ -24,16 +25,20 @@ export async function serve(io: Io): Promise<void> {
   if (primary) return serveAsWorker(config, log, primary)
   const unknown = unknownSettings()
   if (unknown.length > 0) log.warn({ unknown }, 'unknown ADIT_ variables ignored')
-  if (config.workers > 1) return serveWithWorkers(io, config, log)
+  if (config.workers > 1) return serveWithWorkers(hasEdge, io, config, log)
   const services = await openServices(config, log, DATABASE_TIMEOUT_MS)
   if (config.database.engine === 'sqlite') log.info({ path: config.database.path }, 'using SQLite database')
   const shutdown = awaitShutdown(config.stopDelayS)
   const running = await startServer(config, services, log)
   const { metricsUrl } = running
   if (metricsUrl) log.info({ url: metricsUrl }, 'metrics listening')
-  await runUntil(shutdown, { config, log, running }, () =>
-    announce(io, config, services, { url: config.baseUrl ?? running.url, metricsUrl }),
-  )
+  let edge: LocalEdge | undefined
+  const stopEdge = async () => edge?.stop()
+  await runUntil(shutdown, { config, log, running, stopEdge }, async () => {
+    if (hasEdge) edge = await startLocalEdge(services, running.url, log)
+    const url = config.baseUrl ?? running.url
+    await announce(io, config, services, { url, metricsUrl, edgeUrl: edge?.url })
+  })
 }
 
 /** The primary prints what all workers have in common. */
@@ -54,13 +59,15 @@ interface Serving {
   config: Config
   log: Logger
   running: Running
+  /** Stops the edge that this server has started. */
+  stopEdge?: () => Promise<void>
   /** Resolves if this is a worker and another listens in its place. */
   replaced?: Promise<'replaced'>
 }
 
 async function runUntil(
   shutdown: Shutdown,
-  { config, log, running, replaced = NEVER }: Serving,
+  { config, log, running, stopEdge, replaced = NEVER }: Serving,
   onStarted = async () => {},
 ): Promise<void> {
   const { stopDelayS } = config
@@ -83,6 +90,7 @@ async function runUntil(
     log.info({ reason }, 'stopping: completing open requests')
   } finally {
     clearTimeout(loading)
+    await stopEdge?.()
     await running.stop()
     log.info('stopped')
     await flushLog(log)

@@ -45,6 +45,9 @@ export async function edge(input: { 'tokens-file': string | undefined }, io: Io)
     log.warn('ADIT_EDGE_TCP_PORTS ignored: the control plane assigns ports, from its ADIT_TCP_PORTS')
   const onNotice = (line: string) => log.warn(withCertificateAdvice(line))
   const shutdown = awaitShutdown(0)
+  // Closes if `adit serve --edge`, which started this process, is killed.
+  process.once('disconnect', () => process.kill(process.pid, 'SIGTERM'))
+  process.channel?.unref()
   const access = await (file === undefined
     ? useControlPlane(config, { onNotice, onReady: (url) => log.info(`ready: keys verified by ${url}`) })
     : useTokensFile(file, config, onNotice))

@@ -42,7 +42,15 @@ const readDevice = operation({
     status: 200,
     schema: Type.Object({
       ...device,
-      workspaces: Type.Array(Type.Object({ slug: Slug, name: WorkspaceName, keyDaysMax: IntegerOrNull })),
+      workspaces: Type.Array(
+        Type.Object({
+          slug: Slug,
+          name: WorkspaceName,
+          keyDaysMax: IntegerOrNull,
+          /** Why the user cannot get a key there, and what to do. */
+          obstacle: TextOrNull,
+        }),
+      ),
     }),
   },
   faults: ['not_found', 'rate_limited'],
@@ -52,7 +60,7 @@ const approveDevice = operation({
   id: 'devices.approve',
   method: 'POST',
   path: '/workspaces/{workspace}/devices',
-  access: 'admin',
+  access: 'member',
   audit: ['device.approved'],
   summary: 'Approve a device',
   params: Type.Object(InWorkspace),

@@ -19,6 +19,12 @@ const keyFields = {
     kind: Type.Unsafe<'user' | 'key' | 'operator'>({ type: 'string', enum: ['user', 'key', 'operator'] }),
     name: Type.String(),
   }),
+  /** The user whose personal key it is; null for a key of the workspace. */
+  user: Type.Unsafe<{ name: string; isYou: boolean } | null>({
+    type: ['object', 'null'],
+    properties: { name: { type: 'string' }, isYou: { type: 'boolean' } },
+    required: ['name', 'isYou'],
+  }),
   lastUsedAt: InstantOrNull(),
   revokedAt: InstantOrNull(),
   state: State,
@@ -41,6 +47,7 @@ const listKeys = operation({
   query: Type.Object({
     state: Type.Optional(State),
     search: Type.Optional(SearchText()),
+    owner: Type.Optional(Type.Unsafe<'me'>({ type: 'string', enum: ['me'] })),
     limit: Limit,
     cursor: Cursor,
   }),
@@ -66,11 +73,19 @@ const createKey = operation({
   id: 'keys.create',
   method: 'POST',
   path: '/workspaces/{workspace}/keys',
-  access: 'admin',
+  access: 'member',
   audit: ['key.created'],
   summary: 'Create an API key',
   params: Type.Object(InWorkspace),
-  body: Type.Object({ label: Type.Optional(Label), expiresAt: Type.Optional(UtcTimestamp()) }, STRICT),
+  body: Type.Object(
+    {
+      label: Type.Optional(Label),
+      expiresAt: Type.Optional(UtcTimestamp()),
+      /** Members create personal keys only. */
+      personal: Type.Optional(Type.Boolean()),
+    },
+    STRICT,
+  ),
   response: { status: 201, schema: Type.Object(newKey), secret: true },
   faults: [],
 })
@@ -79,7 +94,7 @@ const revokeKey = operation({
   id: 'keys.revoke',
   method: 'DELETE',
   path: '/workspaces/{workspace}/keys/{id}',
-  access: 'admin',
+  access: 'member',
   audit: ['key.revoked'],
   endsAccess: true,
   summary: 'Revoke an API key',
@@ -92,7 +107,7 @@ const rotateKey = operation({
   id: 'keys.rotate',
   method: 'POST',
   path: '/workspaces/{workspace}/keys/{id}/rotate',
-  access: 'admin',
+  access: 'member',
   audit: ['key.created', 'key.rotated'],
   summary: 'Rotate an API key',
   params: Type.Object({ ...InWorkspace, id: TokenId }),

@@ -4,7 +4,7 @@ import Type from 'typebox'
 import { Instant, Slug, WorkspaceName } from '../fields.ts'
 import { KEY_DAYS_MAX } from '../limits.ts'
 import { operation, STRICT } from '../operation.ts'
-import { InWorkspace } from './members.ts'
+import { InWorkspace, Role } from './members.ts'
 
 export const Policy = Type.Object({
   /** A key that is created without an expiry gets this lifetime. */
@@ -16,7 +16,8 @@ export const Policy = Type.Object({
   }),
   /** Whether API keys may create and revoke API keys (variant A). A key may always revoke itself. */
   keysManageKeys: Type.Boolean(),
-  keyCreators: Type.Unsafe<'admin' | 'owner'>({ type: 'string', enum: ['admin', 'owner'] }),
+  /** The lowest role that may create API keys. Members create personal keys only, in variant A. */
+  keyCreators: Role,
   /** Users who only sign in with an identity provider are exempt. */
   twoFactorRequired: Type.Boolean(),
 })

@@ -51,6 +51,14 @@ export const workerEnvironment = (sockets: number) => ({ ADIT_WORKER_SOCKETS: St
 export const inheritedDescriptors = (environment: NodeJS.ProcessEnv = process.env): number[] =>
   Array.from({ length: Number(environment.ADIT_WORKER_SOCKETS) }, (_, index) => FIRST_DESCRIPTOR + index)
 
+/** For the edge that `adit serve --edge` starts. The metrics listener has one port, that of the server. */
+export const localEdgeEnvironment = (controlPlaneUrl: string, credential: string) => ({
+  ...process.env,
+  ADIT_URL: controlPlaneUrl,
+  ADIT_EDGE_KEY: credential,
+  ADIT_METRICS_PORT: '',
+})
+
 /** npm does not forward a signal that it gets itself, so a child of npm has to notice that npm is gone. */
 export const isStartedByNpm = (): boolean => process.env.npm_lifecycle_event !== undefined
 

@@ -3,14 +3,14 @@
 import { ARCHIVED_KEY, RESTORABLE_DAYS } from '../../lib/credentials/archive.ts'
 import type { InactiveState } from '../../lib/credentials/key-state.ts'
 import { DAY_MS } from '../../lib/time.ts'
-import { lockRole, type Role } from '../store/accounts/members.ts'
+import { lockRole, type Role, shareRole } from '../store/accounts/members.ts'
 import { lockSession, type SessionTimes } from '../store/accounts/sessions.ts'
 import type { Tx } from '../store/engine/store.ts'
 import { lockKey } from '../store/keys/rows.ts'
 import { lockWorkspace, readWorkspaceRules, type WorkspaceRules } from '../store/workspaces.ts'
-import type { Actor, Context, Services, UserActor } from './context.ts'
+import type { Actor, Context, KeyActor, Services, UserActor } from './context.ts'
 import { Fault } from './fault.ts'
-import { requireTwoFactor } from './two-factor.ts'
+import { requireTwoFactor, usesTwoFactor } from './two-factor.ts'
 
 export const inactiveKeyMessages: Record<InactiveState | 'archived', string> = {
   revoked: 'This API key was revoked. Use another one.',
@@ -44,8 +44,10 @@ export function requireNotArchived(
   })
 }
 
+export type { Role }
+
 export interface AuthorizedWorkspace extends WorkspaceRules {
-  /** The role of the user who acts; undefined for other actors. */
+  /** The role of the user who acts, or whose personal key does; undefined for other actors. */
   role?: Role | undefined
 }
 
@@ -69,15 +71,38 @@ export async function reauthorize(
   { lockWorkspace: isLocked = true, revokedKeyId }: LockOptions = {},
 ): Promise<AuthorizedWorkspace> {
   const workspace = await (isLocked ? lockWorkspace : readWorkspaceRules)(db, workspaceId)
-  if (actor.kind === 'key') {
-    // Keys are never deleted. One that is missing after a restore counts as revoked.
-    const mode = actor.id === revokedKeyId ? 'exclusive' : 'shared'
-    const state = (await lockKey(db, { workspaceId, id: actor.id }, mode)) ?? 'revoked'
-    if (state !== 'active') throw new Fault('unauthorized', { message: inactiveKeyMessages[state] })
-    if (workspace.archived_at !== null) throw new Fault('unauthorized', { message: ARCHIVED_KEY })
-  }
-  const role = actor.kind === 'user' ? await requireCurrentRole(db, { clock }, workspace, actor) : undefined
-  return { ...workspace, role }
+  if (actor.kind === 'user')
+    return { ...workspace, role: await requireCurrentRole(db, { clock }, workspace, actor) }
+  if (actor.kind !== 'key') return workspace
+  const mode = actor.id === revokedKeyId ? 'exclusive' : 'shared'
+  return { ...workspace, role: await requireActiveKey(db, workspace, actor, mode) }
+}
+
+const NO_TWO_FACTOR =
+  'This workspace requires two-factor authentication, which the user of this personal API key has not set up'
+
+/** The role of the user of a personal key, which is locked before the key, as by a removal of the user. */
+async function requireActiveKey(
+  db: Tx,
+  { id: workspaceId, archived_at, two_factor_required_at }: WorkspaceRules,
+  { id, userId }: KeyActor,
+  mode: 'shared' | 'exclusive',
+): Promise<Role | undefined> {
+  const role = userId === null ? undefined : await shareRole(db, workspaceId, userId)
+  // Keys are never deleted. One that is missing after a restore counts as revoked, and so does a personal one
+  // without its member.
+  const state = (await lockKey(db, { workspaceId, id }, mode)) ?? 'revoked'
+  if (state !== 'active') throw new Fault('unauthorized', { message: inactiveKeyMessages[state] })
+  if (archived_at !== null) throw new Fault('unauthorized', { message: ARCHIVED_KEY })
+  if (userId === null) return undefined
+  if (role === undefined) throw new Fault('unauthorized', { message: inactiveKeyMessages.revoked })
+  const isSelfRevocation = mode === 'exclusive'
+  if (two_factor_required_at !== null && !isSelfRevocation && !(await usesTwoFactor(db, userId)))
+    throw new Fault('invalid_request', {
+      message: `${NO_TWO_FACTOR}.`,
+      details: [{ path: '', message: NO_TWO_FACTOR }],
+    })
+  return role
 }
 
 /** The role that the user has now; it may be lower than when the request started. Locks the workspace. */

@@ -1,5 +1,6 @@
 // The input of domain functions: the services they use and, if they act for a caller, who that is.
 
+import type { Variant } from '../../contract/variants.ts'
 import type { ServerInstruments } from '../../lib/metrics/server-instruments.ts'
 import type { Limits } from '../config/server.ts'
 import type { Role } from '../store/accounts/members.ts'
@@ -19,6 +20,8 @@ export interface Services extends PropagationServices {
   limits: Limits
   /** Whether a mail server is configured. */
   hasMail: boolean
+  /** Of the public API. In variant B, only admins and owners create and revoke keys. */
+  variant: Variant
   /** Whether users may create workspaces in the dashboard, or only the operator. */
   usersCreateWorkspaces: boolean
   instruments: ServerInstruments
@@ -30,9 +33,7 @@ export interface PasswordHasher {
 }
 
 /** Who may change a workspace. */
-export type Caller =
-  /** With the IP address of the request. */
-  { kind: 'key'; id: string; address?: string | undefined } | OperatorActor | UserActor
+export type Caller = KeyActor | OperatorActor | UserActor
 
 /** Who the audit log names. */
 export type Actor =
@@ -41,6 +42,15 @@ export type Actor =
   | { kind: 'server'; id: 'adit'; address?: string }
   /** An unauthenticated caller; the id is the IP address. */
   | { kind: 'anonymous'; id: string }
+
+export interface KeyActor {
+  kind: 'key'
+  id: string
+  /** The user whose personal key it is; null for a key of the workspace. */
+  userId: string | null
+  /** IP address of the request. */
+  address?: string | undefined
+}
 
 export interface OperatorActor {
   kind: 'operator'

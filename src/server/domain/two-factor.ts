@@ -14,6 +14,9 @@ export async function usesTwoFactor(db: Db, userId: string): Promise<boolean> {
   return user !== undefined && !lacksTwoFactor(user, await hasPassword(db, userId))
 }
 
+export const TWO_FACTOR_REQUIRED =
+  'This workspace requires two-factor authentication. Set it up in the settings of your account first.'
+
 /** A member who does not use it, though the workspace requires it, can only set it up. */
 export async function requireTwoFactor(
   db: Db,
@@ -21,8 +24,5 @@ export async function requireTwoFactor(
   userId: string,
 ): Promise<void> {
   if (two_factor_required_at === null || (await usesTwoFactor(db, userId))) return
-  throw new Fault('forbidden', {
-    message:
-      'This workspace requires two-factor authentication. Set it up in the settings of your account first.',
-  })
+  throw new Fault('forbidden', { message: TWO_FACTOR_REQUIRED })
 }

@@ -2,7 +2,13 @@
 // other nodes after the commit, and waits until no node uses a cache that predates it.
 
 import { DAY_MS } from '../../lib/time.ts'
-import { appendChange, type Change, type LinkedChange, readHead } from '../store/change-log/entries.ts'
+import {
+  appendChange,
+  appendChanges,
+  type Change,
+  type LinkedChange,
+  readHead,
+} from '../store/change-log/entries.ts'
 import type { Store, Tx } from '../store/engine/store.ts'
 import { encodeAnnouncement } from './announcement.ts'
 import { createPropagationWait, type PropagationWait, resultWithin } from './propagation-wait.ts'
@@ -62,18 +68,43 @@ export interface KeyChange {
   /** Hash of the secret, if it has one. */
   hash?: string
   /** The new expiry, if the kind is `key-expiry`. */
-  expiresAt?: number
+  expiresAt?: number | null
 }
 
 /** Call it last in the changing transaction. Returns the change to await once that is committed. */
-export async function publishChange(
+export const publishChange = (
   db: Tx,
+  services: PropagationServices,
+  change: KeyChange,
+): Promise<LinkedChange> => appendChange(db, newEntry(services, change))
+
+/**
+ * The same for several, whose last one is returned: a node that has it has all. Undefined if there are none.
+ * Only the last one is announced, so that nodes read the others from the log.
+ */
+export const publishChanges = async (
+  db: Tx,
+  services: PropagationServices,
+  changes: readonly KeyChange[],
+): Promise<LinkedChange | undefined> =>
+  changes.length === 0
+    ? undefined
+    : appendChanges(
+        db,
+        changes.map((change) => newEntry(services, change)),
+      )
+
+const newEntry = (
   { clock, random }: PropagationServices,
-  { kind, subjectId, hash = '', expiresAt }: KeyChange,
-): Promise<LinkedChange> {
-  const checksum = Buffer.from(random(CHECKSUM_BYTES)).toString('hex')
-  return appendChange(db, { kind, subjectId, hash, expiresAt: expiresAt ?? null, at: clock(), checksum })
-}
+  { kind, subjectId, hash = '', expiresAt = null }: KeyChange,
+) => ({
+  kind,
+  subjectId,
+  hash,
+  expiresAt,
+  at: clock(),
+  checksum: Buffer.from(random(CHECKSUM_BYTES)).toString('hex'),
+})
 
 /**
  * Resolves when no node uses a cache that predates the change. With a change it never rejects: if the

@@ -42,6 +42,8 @@ export interface ValidKey {
   valid: true
   keyId: string
   workspaceId: string
+  /** The user whose personal key it is; null for a key of the workspace. It never changes. */
+  userId: string | null
   /** Milliseconds since 1970 by the clock of the database; null if it does not expire. */
   expiresAt: number | null
 }
@@ -231,7 +233,7 @@ export function createCredentialVerifier(options: VerifierOptions): CredentialVe
         if (row.archived_at !== null) return invalid.archived
         // Many keys share a workspace: reuses the cached string, if there is one.
         const workspaceId = workspaces.get(row.workspace_id)?.id ?? row.workspace_id
-        return { valid: true, keyId: row.id, workspaceId, expiresAt: row.expires_at }
+        return { valid: true, keyId: row.id, workspaceId, userId: row.user_id, expiresAt: row.expires_at }
       }
       return thenMaybe(count(keyVerdicts, cachedKey(hash) ?? verify(hash, keys, readKey)), (verdict) => {
         if (!verdict.valid && (verdict.reason === 'revoked' || verdict.reason === 'expired'))

@@ -70,7 +70,7 @@ for (const [index, engine] of engines.entries()) {
       expiresAt: new Date(Date.parse(read.json.requestedAt) + 10 * MINUTE).toISOString(),
       state: 'pending',
       reason: null,
-      workspaces: [{ slug: 'acme', name: 'Acme', keyDaysMax: null }],
+      workspaces: [{ slug: 'acme', name: 'Acme', keyDaysMax: null, obstacle: null }],
     })
     const expiresAt = new Date(clock.now + 30 * DAY).toISOString()
     assert.equal((await approve(userCode, ann, { expiresAt })).json.state, 'approved')
@@ -188,8 +188,11 @@ for (const [index, engine] of engines.entries()) {
       ['disabled', (user) => setDisabled(services, operator, user.email, true), ended],
       [
         'role lowered',
-        (user) => ann.post(`/workspaces/acme/members/${user.id}`, { role: 'member' }),
-        /no longer valid\. Only admins and owners of this workspace may do this\.$/,
+        async (user) => {
+          await setPolicy({ key_creator_role: 'admin' })
+          await ann.post(`/workspaces/acme/members/${user.id}`, { role: 'member' })
+        },
+        /no longer valid\. The policy of this workspace lets only admins and owners create API keys\./,
       ],
       [
         'removed',
@@ -363,9 +366,14 @@ test('a device without a name is shown and labeled as such', async () => {
 test('members who may not create keys cannot approve, and other users learn nothing of a decision', async () => {
   const { server, ann, approve } = deployments[0] as Deployment
   const mia = await addMember(server, 'Mia', 'member')
+  const policy = (keyCreators: string) => ann.post('/workspaces/acme/policy', { keyCreators })
+  assert.equal((await policy('admin')).status, 200)
   const { userCode } = await startDevice(server.url)
-  assert.deepEqual((await mia.post('/devices/read', { code: userCode })).json.workspaces, [])
-  assert.equal((await approve(userCode, mia)).status, 403)
+  const [acme] = (await mia.post('/devices/read', { code: userCode })).json.workspaces
+  assert.match(acme.obstacle, /policy of this workspace lets only admins and owners create API keys\. Ask/)
+  const rejected = await approve(userCode, mia)
+  assert.deepEqual([rejected.status, rejected.json.message], [403, acme.obstacle])
+  assert.equal((await policy('member')).status, 200)
   assert.equal((await approve(userCode)).status, 200)
   for (const path of ['/devices/read', '/devices/deny'])
     assert.equal((await mia.post(path, { code: userCode })).status, 404, path)

@@ -94,7 +94,7 @@ for (const engine of engines) {
     const ctx = { ...server.services, actor: operator, workspaceId: server.workspace.id }
     await assert.rejects(createKey(ctx), /The workspace "acme" is archived\. Restore it with/)
     // As in a request that was authenticated before, and whose body arrived afterwards.
-    const late = { ...ctx, actor: { kind: 'key' as const, id: server.key.id } }
+    const late = { ...ctx, actor: { kind: 'key' as const, id: server.key.id, userId: null } }
     await assert.rejects(createKey(late), /workspace of this API key is archived/)
     await assert.rejects(revoke(late, server.key.id), /workspace of this API key is archived/)
     await assert.rejects(archiveAsOperator(server.services, operator, 'acme'), /already archived/)

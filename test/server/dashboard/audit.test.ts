@@ -279,7 +279,7 @@ for (const engine of engines) {
     const entryOf = (action: AuditAction) =>
       createAuditRow(services, {
         workspaceId: workspace.id,
-        actor: { kind: 'key', id: key.id },
+        actor: { kind: 'key', id: key.id, userId: null },
         action,
         target: { id: key.id },
       })

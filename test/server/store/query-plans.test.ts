@@ -67,6 +67,7 @@ const tables: Record<string, Record<string, string>> = {
     created_at: 'i',
     expires_at: `case when i % 5 = 0 then i end`,
     lineage_id: `case when i % 5 = 0 then 'k' || (i / 10) end`,
+    user_id: `case when i % 5 = 1 then 'u' || (i / 10 + 1) end`,
   },
   sessions: {
     id: `'s' || i`,
@@ -465,6 +466,13 @@ const calls: [module: object, calls: Calls][] = [
           checksum: '',
           at: NOW,
         }),
+      appendChanges: (db) => {
+        const change = { kind: 'key', subjectId: '', hash: '', expiresAt: null, at: NOW } as const
+        return changeLog.appendChanges(db, [
+          { ...change, checksum: 'x' },
+          { ...change, checksum: 'y' },
+        ])
+      },
       lockHead: changeLog.lockHead,
       deleteChangesBefore: (db) => changeLog.deleteChangesBefore(db, 100, 200),
       countChangesBefore: (db) => changeLog.countChangesBefore(db, 100),
@@ -516,7 +524,14 @@ const calls: [module: object, calls: Calls][] = [
       },
       listKeyLabels: (db) => keys.listKeyLabels(db, ws, ['k1', 'k2']),
       listActiveByLineage: (db) => keys.listActiveByLineage(db, ws, ['k1', 'k2']),
-      countActiveKeys: (db) => keys.countActiveKeys(db, ws, 10),
+      countActiveKeys: async (db) => {
+        await keys.countActiveKeys(db, ws, 10)
+        await keys.countActiveKeys(db, ws, 10, 'u1')
+      },
+      revokePersonalKeys: async (db) => {
+        await keys.revokePersonalKeys(db, { userId: 'u1' }, NOW)
+        await keys.revokePersonalKeys(db, { userId: 'u1', workspaceId: ws }, NOW)
+      },
       revokeKey: (db) => keys.revokeKey(db, { workspaceId: ws, id: 'k1' }, NOW),
       lockKey: async (db) => {
         await keys.lockKey(db, { workspaceId: ws, id: 'k1' }, 'shared')

@@ -14,7 +14,7 @@ const bodies: Record<string, object> = {
   'two-factor.begin': { password: 'wrong password' },
   'two-factor.confirm': { code: '000000' },
   'two-factor.disable': { password: 'wrong password' },
-  'keys.create': { label: 'x' },
+  'keys.create': { label: 'x', personal: true },
   'devices.read': { code: 'BCDF-GHJK' },
   'devices.approve': { code: 'BCDF-GHJK' },
   'devices.deny': { code: 'BCDF-GHJK' },
@@ -31,7 +31,7 @@ const bodies: Record<string, object> = {
   'settings.policy': {
     keyDaysMax: null,
     keysManageKeys: true,
-    keyCreators: 'admin',
+    keyCreators: 'member',
     twoFactorRequired: false,
   },
 }

@@ -1,11 +1,12 @@
 // A program that is installed on this machine, and what it prints.
 import assert from 'node:assert/strict'
-import { type SpawnOptions, spawn } from 'node:child_process'
+import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { atEnd, type Test } from '../cleanup.ts'
 import { until } from '../until.ts'
 
 export interface Program {
+  readonly child: ChildProcess
   /** Everything it has printed. */
   output(): string
   waitFor(pattern: RegExp): Promise<void>
@@ -33,6 +34,7 @@ export function startProgram(t: Test, command: string, args: string[], options: 
     return ended
   })
   return {
+    child,
     output: () => output,
     waitFor: async (pattern) => {
       await until(`${command} prints ${pattern}`, () => pattern.test(output)).catch((error) => {

@@ -42,7 +42,13 @@ const keys = {
     }),
   ],
   'key.rotated': ['Key rotated', 'rotated API key …'],
-  'key.revoked': ['Key revoked', 'revoked API key …'],
+  'key.revoked': [
+    'Key revoked',
+    ({ entry, name, text }) => ({
+      ...text('revoked API key', name),
+      ...(entry.detail === 'user-ended' && { suffix: 'with the access of its user' }),
+    }),
+  ],
   'device.approved': ['Device approved', 'approved the sign-in of device …'],
   'device.failed': ['Device not signed in', 'could not sign in device …'],
 } satisfies Actions

@@ -24,7 +24,11 @@ interface Field {
 }
 
 const days = (value: NonNullable<Value>) => `${value} ${value === 1 ? 'day' : 'days'}`
-const creators: Record<string, string> = { admin: 'admins and owners', owner: 'owners only' }
+const creators: Record<string, string> = {
+  member: 'everyone',
+  admin: 'admins and owners',
+  owner: 'owners only',
+}
 const quota = (label: string, format = formatCount): Field => ({
   label,
   format: (value) => (typeof value === 'number' ? format(value) : String(value)),

@@ -66,12 +66,14 @@ export function ApproveDevice({ code, device, user }: ApproveDeviceProps) {
                   setChosen(undefined)
                 }}
               />
-              <ExpiryField daysMax={daysMax} value={expiry} onChange={setChosen} />
+              {workspace.obstacle === null ? (
+                <ExpiryField daysMax={daysMax} value={expiry} onChange={setChosen} />
+              ) : (
+                <Text size="sm">{workspace.obstacle}</Text>
+              )}
             </>
           ) : (
-            <Text size="sm">
-              You cannot create API keys in any workspace. Ask a workspace owner for a role that can.
-            </Text>
+            <Text size="sm">You are not a member of a workspace. Ask a workspace owner to invite you.</Text>
           )}
           <Text size="xs" c="dimmed" style={{ overflowWrap: 'anywhere' }}>
             Signed in as {user.name} ({user.email}).
@@ -81,7 +83,7 @@ export function ApproveDevice({ code, device, user }: ApproveDeviceProps) {
             <Button variant="default" disabled={decide.isPending} onClick={() => decide.mutate(false)}>
               Deny
             </Button>
-            {workspace && (
+            {workspace?.obstacle === null && (
               <Button type="submit" loading={decide.isPending}>
                 Approve
               </Button>
@@ -108,8 +110,11 @@ function Facts({ device: { deviceName, address, requestedAt } }: { device: Devic
   )
 }
 
-const initialWorkspace = ({ workspaces }: Device) =>
-  (workspaces.find(({ slug }) => slug === lastWorkspace()) ?? workspaces[0])?.slug ?? ''
+function initialWorkspace({ workspaces }: Device): string {
+  const usable = workspaces.filter(({ obstacle }) => obstacle === null)
+  const choices = usable.length > 0 ? usable : workspaces
+  return (choices.find(({ slug }) => slug === lastWorkspace()) ?? choices[0])?.slug ?? ''
+}
 
 /** `NEVER` is the longest life that the policy allows. */
 const defaultExpiry = (daysMax: number | null): Expiry =>

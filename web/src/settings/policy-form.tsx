@@ -76,11 +76,19 @@ export function PolicyForm({ policy: saved, isVariantA }: PolicyFormProps) {
             inputWrapperOrder={['label', 'description', 'input', 'error']}
           />
           <Radio.Group
-            label="Who can create API keys in the dashboard"
+            label="Who can create API keys"
+            description={!isVariantA && 'Members request a key, which one of these users approves.'}
             value={policy.keyCreators}
             onChange={(value) => update({ keyCreators: value as Policy['keyCreators'] })}
           >
             <Stack gap="xs" mt="xs">
+              {isVariantA && (
+                <Radio
+                  value="member"
+                  label="Everyone: members create personal keys, admins and owners any key"
+                  disabled={!isOwner}
+                />
+              )}
               <Radio value="admin" label="Admins and owners" disabled={!isOwner} />
               <Radio value="owner" label="Owners only" disabled={!isOwner} />
             </Stack>

@@ -17,12 +17,14 @@ import {
 } from '../../store/accounts/members.ts'
 import { findUserByEmail } from '../../store/accounts/users.ts'
 import type { Tx } from '../../store/engine/store.ts'
+import { awaitPropagation, publishChanges } from '../../verification/propagation.ts'
 import { isAtLeast, requireNotArchived, requireRole, requireRoleForUpdate } from '../actors.ts'
 import type { Changes } from '../audit/changes.ts'
 import { writeAudit } from '../audit/entries.ts'
 import type { MemberContext, Services } from '../context.ts'
 import { eventActor, memberInEvent, recordEvent, recordInvitation } from '../events/record.ts'
 import { Fault } from '../fault.ts'
+import { revokePersonalKeys } from '../keys/personal.ts'
 import { toIso } from '../timestamps.ts'
 import { requireTwoFactor } from '../two-factor.ts'
 import { requireInvitationAllowed } from './link-limits.ts'
@@ -173,8 +175,9 @@ export async function setRole(ctx: MemberContext, id: string, wanted: Role) {
   return describeMember(ctx, member, members)
 }
 
+/** The personal keys of the member are revoked, and when it returns no node accepts them. */
 export async function removeMember(ctx: MemberContext, id: string) {
-  await ctx.store.transaction(async (db) => {
+  const position = await ctx.store.transaction(async (db) => {
     const role = await requireRoleForUpdate(db, ctx)
     const member = await requireMayChange(db, ctx, role, id)
     if (member.role === 'owner') requireAnotherOwner(member.others)
@@ -188,7 +191,10 @@ export async function removeMember(ctx: MemberContext, id: string) {
       type: 'member.removed',
       data: { member: memberInEvent(member, member.role), actor: eventActor(ctx.actor) },
     })
+    const { workspaceId } = ctx
+    return publishChanges(db, ctx, await revokePersonalKeys(db, ctx, ctx.actor, { userId: id, workspaceId }))
   })
+  await awaitPropagation(ctx, position)
   return { id, removed: true as const }
 }
 

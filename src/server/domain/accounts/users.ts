@@ -24,12 +24,14 @@ import {
   type UserRow,
 } from '../../store/accounts/users.ts'
 import type { Tx } from '../../store/engine/store.ts'
+import { awaitPropagation, publishChanges } from '../../verification/propagation.ts'
 import { requireNotArchived, requireSession, sessionEnd } from '../actors.ts'
 import { type Changes, changesBetween } from '../audit/changes.ts'
 import { writeAudit, writeUserAudit } from '../audit/entries.ts'
 import type { Actor, Caller, Services, UserActor } from '../context.ts'
 import { recordInvitation } from '../events/record.ts'
 import { Fault } from '../fault.ts'
+import { revokePersonalKeys } from '../keys/personal.ts'
 import { readSlices, SLICE_ROWS } from '../pagination.ts'
 import { isoOrNull, toIso } from '../timestamps.ts'
 import { lacksTwoFactor } from '../two-factor.ts'
@@ -281,17 +283,23 @@ export async function* listAllUsers(services: Services) {
   }
 }
 
-/** Disables a user and ends their sessions, or enables the user again. */
-export async function setDisabled(services: Services, actor: Actor, email: string, disabled: boolean) {
+/**
+ * Disables a user, ends their sessions and revokes their personal keys, or enables the user again, who then
+ * needs new keys.
+ */
+export async function setDisabled(services: Services, actor: Caller, email: string, disabled: boolean) {
   const user = await getUserByEmail(services, email)
-  await services.store.transaction(async (db) => {
+  const position = await services.store.transaction(async (db) => {
+    // Locks the user first: a key that is created meanwhile is rejected, or is revoked here.
     if (!disabled) await enableUser(db, user.id)
-    else if (await disableUser(db, user.id, services.clock())) {
-      await deleteSessions(db, user.id)
-      await deleteChallenges(db, user.id)
-    } else return
+    else if (!(await disableUser(db, user.id, services.clock()))) return undefined
     const action = disabled ? 'user.disabled' : 'user.enabled'
     await writeUserAudit(db, services, { actor, action, user })
+    if (!disabled) return undefined
+    await deleteSessions(db, user.id)
+    await deleteChallenges(db, user.id)
+    return publishChanges(db, services, await revokePersonalKeys(db, services, actor, { userId: user.id }))
   })
+  if (disabled) await awaitPropagation(services, position)
   return { email: user.email, disabled }
 }

@@ -36,6 +36,8 @@ export type AuditDetail =
   | 'disabled'
   /** The operator has overridden the policy of the workspace. */
   | 'forced'
+  /** A personal key was revoked because its user was disabled, or is no longer a member. */
+  | 'user-ended'
 
 interface Entry {
   workspaceId: string | null
@@ -49,6 +51,13 @@ interface Entry {
 
 export const writeAudit = (db: Tx, services: Services, entry: Entry): Promise<void> =>
   insertRows(db, services, entry.action, [createAuditRow(services, entry)])
+
+/** The entries of one action on many targets. */
+export const writeAuditEntries = (db: Tx, services: Services, entries: readonly Entry[]): Promise<void> =>
+  insertAudit(
+    db,
+    entries.map((entry) => createAuditRow(services, entry)),
+  )
 
 /** Repetitions of some actions within a minute share an entry, so that one caller cannot flood the log. */
 async function insertRows(db: Tx, services: Services, action: AuditAction, rows: AuditRow[]): Promise<void> {

@@ -13,15 +13,16 @@ import {
   updateDevice,
 } from '../../store/device-authorizations.ts'
 import type { Tx } from '../../store/engine/store.ts'
-import { isAtLeast, reauthorize, requireSession } from '../actors.ts'
+import { reauthorize, requireSession } from '../actors.ts'
 import { changesBetween } from '../audit/changes.ts'
 import { writeAudit } from '../audit/entries.ts'
 import type { Context, Services, UserActor } from '../context.ts'
 import { Fault } from '../fault.ts'
 import { parseExpiry } from '../keys/expiry.ts'
+import { creatorsMessage, keyRights, requireMayCreateKey } from '../keys/rights.ts'
 import { isoOrNull, toIso } from '../timestamps.ts'
-import { usesTwoFactor } from '../two-factor.ts'
-import { expiryByPolicy, readPolicy, requireMayCreateKey } from '../workspaces/policy.ts'
+import { TWO_FACTOR_REQUIRED, usesTwoFactor } from '../two-factor.ts'
+import { expiryByPolicy, readPolicy } from '../workspaces/policy.ts'
 import { createUserCode, formatUserCode, parseUserCode } from './user-code.ts'
 
 const LIFETIME_MS = 10 * MINUTE_MS
@@ -94,16 +95,26 @@ export async function readDevice(services: Services, userId: string, code: strin
   return { ...describeDevice(row), workspaces: await workspacesToChoose(services, userId) }
 }
 
-/** Those in which the user may create keys. The approval checks it again. */
-async function workspacesToChoose({ store: { db } }: Services, userId: string) {
+/** With the reason why the user cannot get a key there, if so. The approval checks it again. */
+async function workspacesToChoose(services: Services, userId: string) {
+  const { db } = services.store
   const memberships = await listMemberships(db, userId)
   const hasTwoFactor = await usesTwoFactor(db, userId)
-  return memberships.flatMap(({ slug, name, role, archived_at: archivedAt, ...row }) => {
-    const { keyCreators, keyDaysMax, twoFactorRequired } = readPolicy(row)
-    const isAllowed =
-      archivedAt === null && isAtLeast(role, keyCreators) && (hasTwoFactor || !twoFactorRequired)
-    return isAllowed ? [{ slug, name, keyDaysMax }] : []
-  })
+  const actor = { kind: 'user', id: userId, name: '' } as const
+  return memberships
+    .filter(({ archived_at }) => archived_at === null)
+    .map((row) => {
+      const { slug, name } = row
+      const { keyCreators, keyDaysMax, twoFactorRequired } = readPolicy(row, services.variant)
+      const mayCreate = keyRights(services, row, actor).creates !== 'none'
+      const obstacle =
+        twoFactorRequired && !hasTwoFactor
+          ? TWO_FACTOR_REQUIRED
+          : mayCreate
+            ? null
+            : `${creatorsMessage(keyCreators, services.variant)}.`
+      return { slug, name, keyDaysMax, obstacle }
+    })
 }
 
 const describeDevice = (row: DeviceRow) => ({
@@ -127,7 +138,7 @@ export const approveDevice = (ctx: Context & { actor: UserActor }, { code, expir
     const row = await lockPending(db, ctx, ctx.actor, code)
     const workspace = await reauthorize(db, ctx)
     const { workspaceId, actor } = ctx
-    requireMayCreateKey(workspace, actor)
+    requireMayCreateKey(ctx, workspace, actor.id)
     const now = ctx.clock()
     const requested = expiresAt === undefined ? null : parseExpiry(expiresAt, now)
     const keyExpiresAt = expiryByPolicy(workspace, actor, { createdAt: now, expiresAt: requested })

@@ -132,12 +132,12 @@ async function createApprovedKey(
   const user = userId === null ? undefined : await findUser(db, userId)
   if (!user || user.disabled_at !== null || workspaceId === null || sessionId === null)
     throw new Fault('unauthorized')
-  const session = { id: sessionId, needs: 'admin' as const }
+  const session = { id: sessionId, needs: 'member' as const }
   const actor: UserActor = { kind: 'user', id: user.id, name: user.name, address, session }
   const ctx = { ...services, workspaceId, actor }
   const workspace = await reauthorize(db, ctx)
   const expiry = row.key_expires_at === null ? undefined : toIso(row.key_expires_at)
-  const created = newKey(ctx, workspace, { label: row.device_name, expiresAt: expiry })
+  const created = newKey(ctx, workspace, { label: row.device_name, expiresAt: expiry, userId: user.id })
   const { id, token, label, expiresAt } = await addKey(db, ctx, workspace, created)
   const { slug } = await getWorkspace(db, workspaceId)
   return { id, token, label, expiresAt, workspace: slug, approvedBy: user.name }

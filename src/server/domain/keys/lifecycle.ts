@@ -30,13 +30,9 @@ import { alertQuotas, type QuotaUse } from '../quotas/alerts.ts'
 import { effectiveQuotas } from '../quotas/limits.ts'
 import { isoOrNull, toIso } from '../timestamps.ts'
 import { type Checker, checker } from '../validation.ts'
-import {
-  expiryByPolicy,
-  overridesPolicy,
-  requireMayCreateKey,
-  requireMayRevokeKey,
-} from '../workspaces/policy.ts'
+import { expiryByPolicy, overridesPolicy } from '../workspaces/policy.ts'
 import { parseExpiry } from './expiry.ts'
+import { actingUserId, requireMayCreateKey, requireMayRevokeKey } from './rights.ts'
 
 export interface CreatedKey {
   id: string
@@ -44,9 +40,15 @@ export interface CreatedKey {
   label: string
   createdAt: string
   expiresAt: string | null
+  /** The user whose personal key it is; null for a key of the workspace. */
+  userId: string | null
 }
 
 export interface NewKey {
+  /**
+   * Whether a user creates a personal key, or one of the workspace. What a personal key creates is personal.
+   */
+  personal?: boolean | undefined
   label?: string | undefined
   /** A UTC timestamp; the key does not expire if it is undefined. */
   expiresAt?: string | undefined
@@ -72,11 +74,12 @@ const checkLabel: Checker<string> = checker(Label, 'label')
 
 export const createKey = (
   ctx: Context,
-  { label = '', expiresAt, idempotency }: NewKey = {},
+  { label = '', expiresAt, personal = false, idempotency }: NewKey = {},
 ): Promise<CreatedKey> =>
   ctx.store.transaction(async (db) => {
     const workspace = await reauthorize(db, ctx)
-    const created = newKey(ctx, workspace, { label, expiresAt })
+    const userId = personal || ctx.actor.kind === 'key' ? actingUserId(ctx.actor) : null
+    const created = newKey(ctx, workspace, { label, expiresAt, userId })
     if (!idempotency) return addKey(db, ctx, workspace, created)
     const encryptionKey = deriveEncryptionKey(idempotency.idempotencyKey, idempotency.apiKey)
     const now = ctx.clock()
@@ -97,9 +100,25 @@ export const createKey = (
 export function newKey(
   ctx: Context,
   workspace: AuthorizedWorkspace,
-  { label, expiresAt, now = ctx.clock() }: { label: string; expiresAt?: string | undefined; now?: number },
+  { label, expiresAt, userId, now = ctx.clock() }: KeyInput,
 ): CreatedKey {
-  requireMayCreateKey(workspace, ctx.actor)
+  requireMayCreateKey(ctx, workspace, userId)
+  return draftKey(ctx, workspace, { label, expiresAt, userId, now })
+}
+
+interface KeyInput {
+  label: string
+  expiresAt?: string | undefined
+  userId: string | null
+  now?: number
+}
+
+/** For a key that the caller has authorized. */
+function draftKey(
+  ctx: Context,
+  workspace: AuthorizedWorkspace,
+  { label, expiresAt, userId, now = ctx.clock() }: KeyInput,
+): CreatedKey {
   checkLabel(label)
   const requested = expiresAt === undefined ? null : parseExpiry(expiresAt, now)
   return {
@@ -108,6 +127,7 @@ export function newKey(
     label,
     createdAt: toIso(now),
     expiresAt: isoOrNull(expiryByPolicy(workspace, ctx.actor, { createdAt: now, expiresAt: requested })),
+    userId,
   }
 }
 
@@ -134,9 +154,11 @@ export async function addKey(
   const createdAt = Date.parse(created.createdAt)
   const expiresAt = created.expiresAt === null ? null : Date.parse(created.expiresAt)
   const quotaUse = await requireBelowQuota(db, ctx, workspace)
+  if (created.userId !== null) await requireBelowPersonalLimit(db, workspaceId, created.userId)
   await insertKey(db, {
     id: created.id,
     workspace_id: workspaceId,
+    user_id: created.userId,
     label: created.label,
     hash: hashSecret(created.token),
     created_at: createdAt,
@@ -154,7 +176,11 @@ export async function addKey(
     action: 'key.created',
     target: { id: created.id },
     ...(overridesPolicy(workspace, { createdAt, expiresAt }) && { detail: 'forced' }),
-    changes: changesBetween(null, { label: created.label, expiresAt: created.expiresAt }),
+    changes: changesBetween(null, {
+      label: created.label,
+      expiresAt: created.expiresAt,
+      ...(created.userId !== null && { personal: true }),
+    }),
   })
   const { token: _, ...key } = created
   await recordEvent(db, ctx, { workspaceId, type: 'key.created', data: { key, actor: eventActor(actor) } })
@@ -179,11 +205,25 @@ async function requireBelowQuota(
   const { keys } = effectiveQuotas(limits.quotas, workspace)
   const active = await countActiveKeys(db, workspaceId, keys)
   if (active < keys) return { workspaceId, kind: 'keys', used: active + 1, limit: keys }
-  const message =
+  throw limitReached(
     `The workspace has ${keys} active API keys, which is the limit. Revoke keys that are no longer in use; ` +
-    'the operator can raise the limit with `adit admin workspace quota`'
-  throw new Fault('invalid_request', { message: `${message}.`, details: [{ path: '', message }] })
+      'the operator can raise the limit with `adit admin workspace quota`',
+  )
 }
+
+/** Of a user in a workspace. They are revoked together when the user is removed or disabled. */
+export const PERSONAL_KEYS_MAX = 100
+
+async function requireBelowPersonalLimit(db: Tx, workspaceId: string, userId: string): Promise<void> {
+  if ((await countActiveKeys(db, workspaceId, PERSONAL_KEYS_MAX, userId)) < PERSONAL_KEYS_MAX) return
+  throw limitReached(
+    `The user has ${PERSONAL_KEYS_MAX} active personal API keys in this workspace, which is the limit. ` +
+      'Revoke keys that are no longer in use',
+  )
+}
+
+const limitReached = (message: string) =>
+  new Fault('invalid_request', { message: `${message}.`, details: [{ path: '', message }] })
 
 /** The first response again, if the request is the same. */
 function replayFirst(first: StoredResponse, { label, expiresAt }: StoredResponse['request']): CreatedKey {
@@ -243,8 +283,8 @@ export const describeLifecycle = (row: KeyRow) => ({
 export async function revoke(ctx: Context, id: string) {
   const position = await ctx.store.transaction(async (db) => {
     const workspace = await reauthorize(db, ctx, { lockWorkspace: false, revokedKeyId: id })
-    requireMayRevokeKey(workspace, ctx.actor, id)
-    const change = await revokeActive(db, ctx, id)
+    const userId = requireMayRevokeKey(ctx, workspace, id)
+    const change = await revokeActive(db, ctx, id, userId)
     return change && publishChange(db, ctx, change)
   })
   await awaitPropagation(ctx, position)
@@ -252,10 +292,18 @@ export async function revoke(ctx: Context, id: string) {
   return { id, revoked: true as const }
 }
 
-/** The change to publish; undefined if the workspace has no active key with this id. */
-export async function revokeActive(db: Tx, ctx: Context, id: string): Promise<KeyChange | undefined> {
+/**
+ * The change to publish; undefined if the workspace has no active key with this id, or it is not a personal
+ * one of the user.
+ */
+export async function revokeActive(
+  db: Tx,
+  ctx: Context,
+  id: string,
+  userId?: string,
+): Promise<KeyChange | undefined> {
   const { workspaceId, actor } = ctx
-  const revoked = await revokeKey(db, { workspaceId, id }, ctx.clock())
+  const revoked = await revokeKey(db, { workspaceId, id, userId }, ctx.clock())
   if (!revoked) return undefined
   await writeAudit(db, ctx, { workspaceId, actor, action: 'key.revoked', target: { id } })
   const data = { key: keyInEvent(revoked), actor: eventActor(actor) }

@@ -1,31 +1,41 @@
 // The list of API keys in the dashboard. Active keys of one lineage are listed together: below the newest
 // those that it replaces.
 import type { KeyState } from '../../../lib/credentials/key-state.ts'
+import { listUserNames } from '../../store/accounts/users.ts'
 import { type KeyRow, listActiveByLineage, listKeyLabels, listKeys } from '../../store/keys/rows.ts'
 import { rowState } from '../../store/keys/state.ts'
 import type { Context } from '../context.ts'
 import { filteredPage } from '../pagination.ts'
 import { describeLifecycle, type KeyPage } from './lifecycle.ts'
+import { actingUserId } from './rights.ts'
 
 interface KeyFilter {
   state?: KeyState | undefined
   search?: string | undefined
+  /** Only the personal keys of the user who reads. */
+  owner?: 'me' | undefined
 }
 
 /** A page of the keys that match, with who created them. */
 export async function listForMembers(
   ctx: Context,
-  { state, search = '', limit = 50, cursor }: KeyPage & KeyFilter,
+  { state, search = '', owner, limit = 50, cursor }: KeyPage & KeyFilter,
 ) {
   const { db } = ctx.store
   const hasText = createMatcher(search.trim())
+  const ownId = actingUserId(ctx.actor)
+  const userId = owner === 'me' ? (ownId ?? '') : undefined
   const matches = (row: KeyRow) => (state === undefined || rowState(row) === state) && hasText(row)
   const active = new ActiveLineages(ctx)
   const { page, next } = await filteredPage({
     limit,
     cursor,
     read: (slice) =>
-      listKeys(db, ctx.workspaceId, { ...slice, withRevoked: state === undefined || state === 'revoked' }),
+      listKeys(db, ctx.workspaceId, {
+        ...slice,
+        userId,
+        withRevoked: state === undefined || state === 'revoked',
+      }),
     filter: async (rows) => {
       const matching = rows.filter(matches)
       await active.load(matching)
@@ -36,15 +46,18 @@ export async function listForMembers(
     row,
     predecessors: rowState(row) === 'active' ? active.olderThan(row).filter(matches) : [],
   }))
-  const findCreator = await creators(
-    ctx,
-    items.flatMap(({ row, predecessors }) => [row, ...predecessors]),
-  )
+  const listed = items.flatMap(({ row, predecessors }) => [row, ...predecessors])
+  const findCreator = await creators(ctx, listed)
+  const userNames = await readUserNames(ctx, listed)
   const describe = (row: KeyRow) => {
     const [successor] = active.newerThan(row)
     return {
       ...describeLifecycle(row),
       createdBy: findCreator(row),
+      user:
+        row.user_id === null
+          ? null
+          : { name: userNames.get(row.user_id) ?? row.user_id, isYou: row.user_id === ownId },
       successor: successor ? { id: successor.id, lastFour: successor.last_four } : null,
     }
   }
@@ -97,6 +110,11 @@ class ActiveLineages {
   #of(lineageId: string | null): KeyRow[] {
     return this.#keys.get(lineageId ?? '') ?? []
   }
+}
+
+async function readUserNames({ store }: Context, rows: KeyRow[]): Promise<Map<string, string>> {
+  const ids = new Set(rows.flatMap(({ user_id }) => user_id ?? []))
+  return new Map((await listUserNames(store.db, [...ids])).map(({ id, name }) => [id, name]))
 }
 
 /** Keys that were created by a key record its id; the list shows its label instead. */

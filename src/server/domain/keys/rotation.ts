@@ -10,12 +10,13 @@ import { awaitPropagation, type KeyChange, publishChange } from '../../verificat
 import { reauthorize } from '../actors.ts'
 import { changesBetween } from '../audit/changes.ts'
 import { writeAudit } from '../audit/entries.ts'
-import type { Context } from '../context.ts'
+import type { Caller, Context } from '../context.ts'
 import { eventActor, recordEvent } from '../events/record.ts'
 import { Fault } from '../fault.ts'
 import { isoOrNull, toIso } from '../timestamps.ts'
 import { keyDaysMaxFor } from '../workspaces/policy.ts'
 import { addKey, keyInEvent, newKey, noActiveKey, noSuchKey, revokeActive } from './lifecycle.ts'
+import { actingUserId } from './rights.ts'
 
 export async function rotate(ctx: Context, id: string, overlap: Overlap) {
   const { workspaceId, actor } = ctx
@@ -23,11 +24,12 @@ export async function rotate(ctx: Context, id: string, overlap: Overlap) {
     const workspace = await reauthorize(db, ctx)
     const old = await lockKeyRow(db, { workspaceId, id })
     if (!old || rowState(old) !== 'active') return { rotated: undefined }
+    requireOwnKey(old, actor)
     await requireMayRotate(db, old, overlap)
     const now = ctx.clock()
     const daysMax = keyDaysMaxFor(workspace, actor) ?? KEY_DAYS_MAX
     const expiresAt = successorExpiry(old, daysMax, now)
-    const successor = newKey(ctx, workspace, { label: old.label, expiresAt, now })
+    const successor = newKey(ctx, workspace, { label: old.label, expiresAt, userId: old.user_id, now })
     // Before the successor is added: a key that is revoked does not count against the limit.
     const { change, predecessor } = await retire(db, ctx, old, overlap)
     await addKey(db, ctx, workspace, successor, {
@@ -51,6 +53,14 @@ export async function rotate(ctx: Context, id: string, overlap: Overlap) {
   if (!rotated) throw await noActiveKey(ctx, id)
   await awaitPropagation(ctx, position)
   return rotated
+}
+
+/** A caller who rotates a key gets its successor, and could then act as its user. */
+function requireOwnKey({ user_id: userId }: KeyRow, actor: Caller): void {
+  if (userId === null || userId === actingUserId(actor)) return
+  throw new Fault('conflict', {
+    message: 'This is a personal API key, which only its user can rotate. You can revoke it.',
+  })
 }
 
 /** The list shows the active keys of a lineage together. */

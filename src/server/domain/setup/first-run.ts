@@ -29,7 +29,7 @@ export async function prepareFirstRun(services: Services): Promise<FirstRun | un
       provisioned: true,
     })
     const ctx = { ...services, actor, workspaceId: workspace.id }
-    const key = await addKey(db, ctx, workspace, newKey(ctx, workspace, { label: 'first key' }))
+    const key = await addKey(db, ctx, workspace, newKey(ctx, workspace, { label: 'first key', userId: null }))
     const link = await createLink(db, services, {
       purpose: 'join',
       email: null,

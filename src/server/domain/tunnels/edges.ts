@@ -5,6 +5,8 @@ import { lockHead } from '../../store/change-log/entries.ts'
 import { endSession } from '../../store/tunnels/edge-sessions.ts'
 import {
   findActiveEdge,
+  findEdgeByHash,
+  getEdge,
   insertEdge,
   listActiveEdges,
   listEdges,
@@ -75,6 +77,14 @@ export async function findEdgeUrl({ store }: Services): Promise<string | null> {
 }
 
 const noActiveEdge = (id: string) => new Fault('not_found', { message: `There is no active edge ${id}.` })
+
+/** Undefined if the credential is unknown or revoked. */
+export async function findByCredential({ store }: Services, token: string) {
+  const found = await findEdgeByHash(store.db, hashSecret(token))
+  if (found?.revoked_at !== null) return undefined
+  const { id, url } = await getEdge(store.db, found.id)
+  return { id, url, token }
+}
 
 /** For the operator, with the load that each edge has reported. */
 export async function listAll({ store }: Services) {

@@ -30,7 +30,7 @@ export async function readWorkspace(
   ctx: Context,
 ): Promise<ReturnType<typeof describeWorkspace> & { policy: Policy }> {
   const row = await getWorkspace(ctx.store.db, ctx.workspaceId)
-  return { ...describeWorkspace(ctx, row), policy: readPolicy(row) }
+  return { ...describeWorkspace(ctx, row), policy: readPolicy(row, ctx.variant) }
 }
 
 export const describeWorkspace = (services: Services, row: WorkspaceRow) => ({

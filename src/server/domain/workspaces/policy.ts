@@ -3,18 +3,19 @@
 // started earlier can violate a new policy.
 import type { Static } from 'typebox'
 import type { Policy as PolicySchema } from '../../../contract/dashboard/settings.ts'
+import type { Variant } from '../../../contract/variants.ts'
 import { DAY_MS, SECOND_MS } from '../../../lib/time.ts'
 import type { PolicyColumns, WorkspaceRules } from '../../store/workspaces.ts'
-import { type AuthorizedWorkspace, requireNotArchived } from '../actors.ts'
 import type { Caller } from '../context.ts'
 import { Fault } from '../fault.ts'
 
 export type Policy = Static<typeof PolicySchema>
 
-export const readPolicy = (row: PolicyColumns): Policy => ({
+/** In variant B, members create no keys: they request them. */
+export const readPolicy = (row: PolicyColumns, variant: Variant): Policy => ({
   keyDaysMax: row.key_days_max,
   keysManageKeys: row.keys_read_only_at === null,
-  keyCreators: row.key_creator_role ?? 'admin',
+  keyCreators: row.key_creator_role ?? (variant === 'A' ? 'member' : 'admin'),
   twoFactorRequired: row.two_factor_required_at !== null,
 })
 
@@ -23,7 +24,7 @@ const EXPIRY_TOLERANCE_MS = DAY_MS
 
 /** The longest life of a key in days; null if it is unlimited, or if the operator overrides the policy. */
 export const keyDaysMaxFor = (workspace: WorkspaceRules, actor: Caller): number | null =>
-  actor.kind === 'operator' && actor.force ? null : readPolicy(workspace).keyDaysMax
+  actor.kind === 'operator' && actor.force ? null : workspace.key_days_max
 
 const latestExpiry = (keyDaysMax: number, createdAt: number): number =>
   Math.floor((createdAt + keyDaysMax * DAY_MS) / SECOND_MS) * SECOND_MS
@@ -62,33 +63,9 @@ export function expiryByPolicy(
 
 /** Whether the key lives longer than the policy allows: an operator has overridden it. */
 export function overridesPolicy(workspace: WorkspaceRules, { createdAt, expiresAt }: KeyLifetime): boolean {
-  const { keyDaysMax } = readPolicy(workspace)
+  const { key_days_max: keyDaysMax } = workspace
   if (keyDaysMax === null) return false
   return expiresAt === null || expiresAt > latestExpiry(keyDaysMax, createdAt)
-}
-
-export function requireMayCreateKey(workspace: AuthorizedWorkspace, actor: Caller): void {
-  const { keysManageKeys, keyCreators } = readPolicy(workspace)
-  requireNotArchived(workspace, actor)
-  if (actor.kind === 'key' && !keysManageKeys) throw managedByUsers('create')
-  if (actor.kind === 'user' && keyCreators === 'owner' && workspace.role !== 'owner')
-    throw new Fault('forbidden', {
-      message: 'The policy of this workspace lets only owners create API keys.',
-    })
-}
-
-/** A key may always revoke itself, so that anyone who finds a leaked key can revoke it. */
-export function requireMayRevokeKey(workspace: WorkspaceRules, actor: Caller, id: string): void {
-  if (actor.kind === 'key' && actor.id !== id && !readPolicy(workspace).keysManageKeys)
-    throw managedByUsers('revoke')
-}
-
-/** 400, because the public API does not return 403. */
-function managedByUsers(verb: 'create' | 'revoke'): Fault {
-  const message =
-    `The policy of this workspace does not let API keys ${verb} API keys. ` +
-    `An admin or owner can ${verb} them in the dashboard`
-  return new Fault('invalid_request', { message: `${message}.`, details: [{ path: '', message }] })
 }
 
 const days = (count: number) => `${count} ${count === 1 ? 'day' : 'days'}`

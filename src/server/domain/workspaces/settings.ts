@@ -84,7 +84,7 @@ export async function changePolicy(ctx: MemberContext, changedRules: Partial<Pol
   const { workspaceId, actor } = ctx
   return ctx.store.transaction(async (db) => {
     const workspace = await reauthorize(db, ctx)
-    const before = readPolicy(workspace)
+    const before = readPolicy(workspace, ctx.variant)
     const policy = { ...before, ...changedRules }
     const changes = changesBetween({ ...before }, { ...policy })
     if (Object.keys(changes).length === 0) return policy
@@ -110,6 +110,6 @@ export async function changePolicy(ctx: MemberContext, changedRules: Partial<Pol
 const toColumns = (policy: Policy, now: number) => ({
   key_days_max: policy.keyDaysMax,
   keys_read_only_at: policy.keysManageKeys ? null : now,
-  key_creator_role: policy.keyCreators === 'owner' ? ('owner' as const) : null,
+  key_creator_role: policy.keyCreators === 'member' ? null : policy.keyCreators,
   two_factor_required_at: policy.twoFactorRequired ? now : null,
 })

@@ -1,13 +1,13 @@
 // The caller of an operation that needs an API key.
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { Context, Services } from '../../domain/context.ts'
+import type { Context, KeyActor, Services } from '../../domain/context.ts'
 import { type CredentialVerifier, type MaybePromise, thenMaybe } from '../../verification/verify.ts'
 import type { RateLimit } from '../limits/rate-limit.ts'
 import { bearerToken, createAuthenticator, keyMessages } from './authenticator.ts'
 
 /** The context of an authenticated request, and the raw key that it came with. */
 export interface KeyContext extends Context {
-  actor: { kind: 'key'; id: string; address: string | undefined }
+  actor: KeyActor
   apiKey: string
 }
 
@@ -22,8 +22,8 @@ export function createKeyAuth({ services, verifier, rateLimit }: KeyAuthOptions)
   const authenticateKey = createAuthenticator(verifier.verifyKey, keyMessages)
   return (request: FastifyRequest, reply: FastifyReply): MaybePromise<KeyContext> => {
     const apiKey = bearerToken(request)
-    return thenMaybe(authenticateKey(request, apiKey), ({ keyId, workspaceId }) => {
-      const actor = { kind: 'key' as const, id: keyId, address: request.clientAddress }
+    return thenMaybe(authenticateKey(request, apiKey), ({ keyId, workspaceId, userId }) => {
+      const actor = { kind: 'key' as const, id: keyId, userId, address: request.clientAddress }
       const ctx: KeyContext = { ...services, workspaceId, actor, apiKey: apiKey as string }
       // Known from here on, so that the log names it whatever happens next.
       request.caller = ctx

@@ -1,5 +1,7 @@
 // Workspace memberships and roles.
 import type { Selectable } from 'kysely'
+import { isPostgres } from '../engine/bulk.ts'
+import { type Placeholders, statement } from '../engine/statement.ts'
 import type { Db, Tx } from '../engine/store.ts'
 import type { Tables } from '../engine/tables.ts'
 
@@ -15,6 +17,31 @@ export async function lockRole(db: Tx, workspaceId: string, userId: string): Pro
     .returning('role')
     .executeTakeFirst()
   return row?.role
+}
+
+/**
+ * The role of a user who does not act in a session: the owner of a personal key, or who has approved a
+ * request. Undefined for those who are disabled or not members. Until the transaction ends, others can
+ * neither change the role nor remove or disable the user, but may read it like this.
+ */
+export const shareRole = async (db: Tx, workspaceId: string, userId: string): Promise<Role | undefined> =>
+  (await selectShared(db, { workspaceId, userId }))[0]?.role
+
+const selectShared = statement((db: Tx, { workspaceId, userId }: Placeholders<MemberName>) => {
+  const query = db
+    .selectFrom('members')
+    .innerJoin('users', 'users.id', 'members.user_id')
+    .select('members.role')
+    .where('members.workspace_id', '=', workspaceId)
+    .where('members.user_id', '=', userId)
+    .where('users.disabled_at', 'is', null)
+  // On SQLite a transaction is the only writer anyway.
+  return isPostgres(db) ? query.forShare() : query
+})
+
+interface MemberName {
+  workspaceId: string
+  userId: string
 }
 
 /** The membership of a user, by the workspace's slug. */

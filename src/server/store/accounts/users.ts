@@ -1,5 +1,6 @@
 // User accounts.
 import type { Selectable } from 'kysely'
+import { isOneOf, listParameter } from '../engine/bulk.ts'
 import type { Page } from '../engine/page.ts'
 import type { Db, Tx } from '../engine/store.ts'
 import type { Tables } from '../engine/tables.ts'
@@ -18,6 +19,13 @@ export async function insertUser(db: Tx, row: UserRow): Promise<boolean> {
 
 export const findUser = (db: Db, id: string): Promise<UserRow | undefined> =>
   db.selectFrom('users').selectAll().where('id', '=', id).executeTakeFirst()
+
+export const listUserNames = (db: Db, ids: readonly string[]) =>
+  db
+    .selectFrom('users')
+    .select(['id', 'name'])
+    .where(isOneOf(db, 'id', listParameter(db, ids)))
+    .execute()
 
 /** Locks the row; an update without change does so on both engines. */
 export const lockUser = (db: Tx, id: string): Promise<UserRow | undefined> =>

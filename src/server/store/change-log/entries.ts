@@ -57,8 +57,11 @@ interface Appended {
 
 /** Call it last in the transaction: every change locks the same row, until its commit. */
 export async function appendChange(db: Tx, { at, ...change }: NewChange): Promise<LinkedChange> {
-  const appended = await (isPostgres(db) ? appendAtOnce : appendOnSqlite)(db, { at, ...change })
-  return { ...change, ...appended }
+  const { sequence, previousChecksum } = await (isPostgres(db) ? appendAtOnce : appendOnSqlite)(db, {
+    at,
+    ...change,
+  })
+  return { ...change, sequence, previousChecksum }
 }
 
 /** In one statement, so that the row is locked for one round trip and the commit. */
@@ -78,27 +81,40 @@ const appendEntry = statement(
 
 const appendAtOnce = async (db: Tx, change: NewChange) => (await appendEntry(db, change))[0] as Appended
 
-/** SQLite has no such statement. A transaction there is the only writer. */
-async function appendOnSqlite(db: Tx, change: NewChange): Promise<Appended> {
-  const { kind, subjectId, hash, expiresAt, at, checksum } = change
-  const previous = await readHead(db)
-  const sequence = previous.sequence + 1
-  await db.updateTable('change_log_head').set({ sequence, checksum }).where('id', '=', 1).execute()
-  await db
-    .insertInto('change_log')
-    .values({
-      sequence,
-      checksum,
-      previous_checksum: previous.checksum,
-      kind,
-      subject_id: subjectId,
-      hash,
-      expires_at: expiresAt,
-      at,
-    })
-    .execute()
-  return { sequence, previousChecksum: previous.checksum }
+/** SQLite has no such statement. */
+const appendOnSqlite = (db: Tx, change: NewChange): Promise<Appended> => appendChanges(db, [change])
+
+/** SQLite limits the parameters of a statement. */
+const ROWS_PER_STATEMENT = 500
+
+/** Appends at least one change, and returns the last. Call it last in the transaction, too. */
+export async function appendChanges(db: Tx, changes: readonly NewChange[]): Promise<LinkedChange> {
+  // On SQLite a transaction is the only writer.
+  if (isPostgres(db)) await lockHead(db)
+  let { sequence, checksum: previousChecksum } = await readHead(db)
+  const entries = changes.map((change) => {
+    sequence += 1
+    const entry = { ...change, sequence, previousChecksum }
+    previousChecksum = change.checksum
+    return entry
+  })
+  const last = entries.at(-1) as (typeof entries)[number]
+  const head = { sequence: last.sequence, checksum: last.checksum }
+  await db.updateTable('change_log_head').set(head).where('id', '=', 1).execute()
+  for (let start = 0; start < entries.length; start += ROWS_PER_STATEMENT)
+    await db
+      .insertInto('change_log')
+      .values(entries.slice(start, start + ROWS_PER_STATEMENT).map(toRow))
+      .execute()
+  return last
 }
+
+const toRow = ({ previousChecksum, subjectId, expiresAt, ...entry }: LinkedChange & { at: number }) => ({
+  ...entry,
+  previous_checksum: previousChecksum,
+  subject_id: subjectId,
+  expires_at: expiresAt,
+})
 
 /** Serializes with all changes. An update that changes nothing locks the row on both engines. */
 export async function lockHead(db: Tx): Promise<void> {

@@ -39,8 +39,8 @@ export interface Tables {
     key_days_max: number | null
     /** Since when API keys may not create or revoke keys. */
     keys_read_only_at: number | null
-    /** The lowest role that may create keys; null for admins. */
-    key_creator_role: 'owner' | null
+    /** The lowest role that may create keys; null for members, who create personal keys only. */
+    key_creator_role: 'admin' | 'owner' | null
     two_factor_required_at: number | null
     /** See domain/archive.ts. */
     archived_at: number | null
@@ -60,6 +60,8 @@ export interface Tables {
   api_keys: {
     id: string
     workspace_id: string
+    /** The user whose personal key it is; null for a key of the workspace. */
+    user_id: string | null
     label: string
     hash: string
     created_at: number

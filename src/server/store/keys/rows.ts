@@ -1,5 +1,5 @@
 // SQL of API keys.
-import type { Selectable } from 'kysely'
+import { type Selectable, sql } from 'kysely'
 import type { KeyState } from '../../../lib/credentials/key-state.ts'
 import { executeBulk, isOneOf, isPostgres, listParameter } from '../engine/bulk.ts'
 import { nowIn } from '../engine/clock.ts'
@@ -28,7 +28,8 @@ const selectByHash = statement((db: Db, { hashes }: Placeholders<{ hashes: strin
   db
     .selectFrom('api_keys')
     .innerJoin('workspaces', 'workspaces.id', 'api_keys.workspace_id')
-    .select(['api_keys.hash', 'api_keys.id', 'api_keys.workspace_id', 'workspaces.archived_at'])
+    .select(['api_keys.hash', 'api_keys.id', 'api_keys.workspace_id', 'api_keys.user_id'])
+    .select('workspaces.archived_at')
     .select(stateColumns)
     .select(nowIn(db).as('now'))
     .where(isOneOf(db, 'api_keys.hash', hashes)),
@@ -45,11 +46,12 @@ export const findKeyById = (db: Db, id: string): Promise<KeyRow | undefined> =>
 export function listKeys(
   db: Db,
   workspaceId: string,
-  { after, limit, withRevoked = true }: Page & { withRevoked?: boolean },
+  { after, limit, withRevoked = true, userId }: Page & { withRevoked?: boolean; userId?: string | undefined },
 ): Promise<KeyRow[]> {
   let query = selectKeys(db).where('workspace_id', '=', workspaceId).orderBy('id', 'desc').limit(limit)
   if (after !== undefined) query = query.where('id', '<', after)
   if (!withRevoked) query = query.where('revoked_at', 'is', null)
+  if (userId !== undefined) query = query.where('user_id', '=', userId)
   return query.execute()
 }
 
@@ -74,14 +76,20 @@ export const listActiveByLineage = (
     .orderBy('generation', 'desc')
     .execute()
 
-/** Counts up to `max`. */
-export async function countActiveKeys(db: Db, workspaceId: string, max: number): Promise<number> {
-  const active = db
+/** Counts up to `max`: all of the workspace, or the personal ones of a user. */
+export async function countActiveKeys(
+  db: Db,
+  workspaceId: string,
+  max: number,
+  userId?: string,
+): Promise<number> {
+  let active = db
     .selectFrom('api_keys')
     .select('id')
     .where('workspace_id', '=', workspaceId)
     .where(inState(db, 'active'))
     .limit(max)
+  if (userId !== undefined) active = active.where('user_id', '=', userId)
   const { count } = await db
     .selectFrom(active.as('active'))
     .select((row) => row.fn.countAll().as('count'))
@@ -89,24 +97,42 @@ export async function countActiveKeys(db: Db, workspaceId: string, max: number):
   return Number(count)
 }
 
-/** The key; undefined if the workspace has no active key with this id. */
-export const revokeKey = async (db: Tx, name: KeyName, at: number) =>
-  (await updateRevoked(db, { ...name, at }))[0]
+/** The key; undefined if the workspace has no active key with this id, or it is not of the user. */
+export const revokeKey = async (db: Tx, name: KeyName & { userId?: string | undefined }, at: number) =>
+  (await updateRevoked(db, { ...name, userId: name.userId ?? null, at }))[0]
 
 interface KeyName {
   workspaceId: string
   id: string
 }
 
-const updateRevoked = statement((db: Tx, { workspaceId, id, at }: Placeholders<KeyName & { at: number }>) =>
-  db
+const updateRevoked = statement(
+  (db: Tx, { workspaceId, id, userId, at }: Placeholders<KeyName & { userId: string | null; at: number }>) =>
+    db
+      .updateTable('api_keys')
+      .set({ revoked_at: at })
+      .where('workspace_id', '=', workspaceId)
+      .where('id', '=', id)
+      .where(inState(db, 'active'))
+      .where(sql<boolean>`(cast(${userId} as text) is null or user_id = ${userId})`)
+      .returning(['id', 'label', 'hash', 'created_at', 'expires_at']),
+)
+
+/** Revokes the active personal keys of a user, in one workspace or in all, and returns them. */
+export function revokePersonalKeys(
+  db: Tx,
+  { userId, workspaceId }: { userId: string; workspaceId?: string | undefined },
+  at: number,
+) {
+  let query = db
     .updateTable('api_keys')
     .set({ revoked_at: at })
-    .where('workspace_id', '=', workspaceId)
-    .where('id', '=', id)
+    .where('user_id', '=', userId)
     .where(inState(db, 'active'))
-    .returning(['id', 'label', 'hash', 'created_at', 'expires_at']),
-)
+    .returning(['id', 'workspace_id', 'label', 'hash', 'created_at', 'expires_at'])
+  if (workspaceId !== undefined) query = query.where('workspace_id', '=', workspaceId)
+  return query.execute()
+}
 
 type LockMode = 'shared' | 'exclusive'
 

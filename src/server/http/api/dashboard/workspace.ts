@@ -30,7 +30,7 @@ export const workspaceHandlers = ({
     keysCanManageKeys: variant === 'A',
   }),
   'keys.list': (ctx, page) => listForMembers(ctx, page),
-  'keys.create': (ctx, { label, expiresAt }) => keys.createKey(ctx, { label, expiresAt }),
+  'keys.create': (ctx, { workspace: _, ...key }) => keys.createKey(ctx, key),
   'keys.revoke': (ctx, { id }) => keys.revoke(ctx, id),
   'keys.rotate': (ctx, { id, overlap }) => rotate(ctx, id, overlap),
   'notices.list': (ctx) => listNotices(ctx),

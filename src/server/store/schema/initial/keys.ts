@@ -1,10 +1,12 @@
 import type { Migration } from '../migration.ts'
 
 export const keys: Migration = ({ int64, strict }) => [
-  // Rotation: keys of one lineage have the id of its first key, and are numbered by generation.
+  // A personal key has the id of its user. Rotation: keys of one lineage have the id of its first key, and
+  // are numbered by generation.
   `create table api_keys (
      id text primary key,
      workspace_id text not null references workspaces (id),
+     user_id text references users (id),
      label text not null,
      hash text not null unique,
      last_four text not null,
@@ -22,6 +24,9 @@ export const keys: Migration = ({ int64, strict }) => [
   // Active keys are counted and listed without scanning revoked ones.
   'create index api_keys_active on api_keys (workspace_id, id) where revoked_at is null',
   'create index api_keys_expiring on api_keys (expires_at) where revoked_at is null and expires_at is not null',
+  'create index api_keys_of_user on api_keys (user_id, workspace_id, id) where user_id is not null',
+  `create index api_keys_active_of_user on api_keys (user_id, workspace_id)
+     where user_id is not null and revoked_at is null`,
   `create index api_keys_lineages on api_keys (workspace_id, lineage_id, generation)
      where lineage_id is not null and revoked_at is null`,
 

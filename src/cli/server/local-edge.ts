@@ -1,0 +1,99 @@
+// `adit serve --edge`: an edge on the same machine, as a process of its own. To the control plane it is an
+// edge like any other; its credential is in its folder, so that it stays the same edge after a restart.
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { hostname } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import type { Logger } from 'pino'
+import { readEdgeConfig } from '../../server/config/edge.ts'
+import { localEdgeEnvironment } from '../../server/config/environment.ts'
+import type { Services } from '../../server/domain/context.ts'
+import { Fault } from '../../server/domain/fault.ts'
+import { createEdge, findByCredential, setUrl } from '../../server/domain/tunnels/edges.ts'
+
+const RESTART_DELAY_MS = 1_000
+const SERVER = { kind: 'server', id: 'adit' } as const
+
+export interface LocalEdge {
+  /** Undefined if it did not start; its own error is in the log. */
+  readonly url: string | undefined
+  stop(): Promise<void>
+}
+
+export async function startLocalEdge(
+  services: Services,
+  controlPlaneUrl: string,
+  log: Logger,
+): Promise<LocalEdge> {
+  const edge = await prepareEdge(services)
+  const environment = localEdgeEnvironment(controlPlaneUrl, edge.token)
+  let isStopping = false
+  let child: ChildProcess
+
+  async function start(): Promise<string | undefined> {
+    // Not in the process group of this server: Ctrl-C would stop both at once, and the edge has to report its
+    // last usage first. It exits when the channel closes, so it does not outlive a server that is killed.
+    child = spawn(process.execPath, [...process.execArgv, process.argv[1] as string, 'edge', '--json'], {
+      env: environment,
+      stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
+      detached: true,
+    })
+    const exited = once(child, 'exit').catch(() => [])
+    const url = await Promise.race([readUrl(child), exited.then(() => undefined)])
+    if (url === undefined) log.error('the edge did not start: see its error above; tunnels need one')
+    else exited.then(([code, signal]) => restart(code, signal))
+    if (url !== undefined && url !== edge.url && isLocal(services.tunnelDomain))
+      await setUrl(services, SERVER, edge.id, url)
+    return url
+  }
+
+  function restart(code: unknown, signal: unknown): void {
+    if (isStopping) return
+    log.error({ code, signal }, 'edge exited; restarting')
+    setTimeout(() => {
+      if (!isStopping) void start()
+    }, RESTART_DELAY_MS).unref()
+  }
+
+  return {
+    url: await start(),
+    async stop() {
+      isStopping = true
+      if (child.exitCode !== null || child.signalCode !== null) return
+      const exited = once(child, 'exit')
+      child.kill('SIGTERM')
+      await exited
+    },
+  }
+}
+
+async function readUrl(child: ChildProcess): Promise<string | undefined> {
+  const lines = createInterface({ input: child.stdout as NonNullable<ChildProcess['stdout']> })
+  for await (const line of lines) return (JSON.parse(line) as { url: string }).url
+  return undefined
+}
+
+/** Another machine may have an edge of that name at the same control plane. */
+const createLocalEdge = (services: Services) =>
+  createEdge(services, SERVER, 'local').catch((error) => {
+    if (!(error instanceof Fault && error.code === 'conflict')) throw error
+    return createEdge(services, SERVER, `local ${hostname()} ${process.pid}`)
+  })
+
+/** On a domain of its own, the edge has a public URL that only the operator knows. */
+const isLocal = (tunnelDomain: string) => /(^|\.)localhost$/.test(tunnelDomain)
+
+/** The edge of the credential in its folder, or a new one if that was revoked or is of another database. */
+async function prepareEdge(services: Services) {
+  const { folder } = readEdgeConfig()
+  const file = join(folder, 'credential')
+  const stored = existsSync(file) ? readFileSync(file, 'utf8').trim() : ''
+  const known = await findByCredential(services, stored)
+  if (known) return known
+  const created = await createLocalEdge(services)
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  writeFileSync(file, `${created.token}\n`, { mode: 0o600, flush: true })
+  return created
+}

@@ -1,0 +1,132 @@
+// Opens a tunnel for a program, as `adit tunnel` does for a user.
+import { EventEmitter } from 'node:events'
+import { createClient } from '../client/index.ts'
+import { HOST_HEADER_RULE, isHost, normalizeOrigin } from '../lib/net/host-header.ts'
+import { TunnelRejected } from '../tunnel-client/connect.ts'
+import { toEdgeUrl } from '../tunnel-client/edge-url.ts'
+import { LocalServer } from '../tunnel-client/local-server.ts'
+import { runTunnel } from '../tunnel-client/run.ts'
+import { parseAccess } from '../tunnel-protocol/requested-access.ts'
+import type { OpenTunnelOptions, TunnelEvents } from './types.ts'
+
+/** `code` is that of the edge, such as `unauthorized`, or `unreachable`. */
+export class TunnelError extends Error {
+  override name = 'TunnelError'
+  readonly code: string
+
+  constructor(code: string, message: string) {
+    super(message)
+    this.code = code
+  }
+}
+
+/** An open tunnel. It reconnects by itself until it is closed. */
+export class Tunnel extends EventEmitter<TunnelEvents> {
+  readonly #stop = new AbortController()
+  #opened = { url: '', host: '', name: '' }
+  #ended: Promise<void> = Promise.resolve()
+
+  private constructor() {
+    super()
+  }
+
+  /** The public URL. */
+  get url(): string {
+    return this.#opened.url
+  }
+
+  get host(): string {
+    return this.#opened.host
+  }
+
+  get name(): string {
+    return this.#opened.name
+  }
+
+  /** Completes the requests in progress, and resolves when the tunnel is closed. */
+  async close(): Promise<void> {
+    this.#stop.abort()
+    await this.#ended
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+
+  /** @internal */
+  static async open(options: OpenTunnelOptions): Promise<Tunnel> {
+    const { signal, apiKey, pool = false, type = 'http', name, hostHeader } = options
+    const target = readTarget(options)
+    const access = readAccess(options)
+    signal?.throwIfAborted()
+    const edge = await findEdge(options)
+    const tunnel = new Tunnel()
+    let isOpen = false
+    const running = new Promise<void>((resolve, reject) => {
+      tunnel.#ended = runTunnel({
+        edge,
+        key: apiKey,
+        type,
+        name,
+        pool,
+        access,
+        target: type === 'http' ? target.origin : undefined,
+        hostHeader,
+        client: 'adit-tunnel',
+        localServer: new LocalServer({
+          ...target,
+          onUnreachable: (message) => tunnel.emit('unreachable', message),
+        }),
+        signal: signal ? AbortSignal.any([signal, tunnel.#stop.signal]) : tunnel.#stop.signal,
+        ...(options.drainMs !== undefined && { drainMs: options.drainMs }),
+        onOpen(opened) {
+          tunnel.#opened = opened
+          if (isOpen) tunnel.emit('reconnected')
+          isOpen = true
+          resolve()
+        },
+        onLost(reason) {
+          if (isOpen) return void tunnel.emit('lost', reason)
+          // A program wants to know; a user at a terminal waits.
+          tunnel.#stop.abort()
+          reject(new TunnelError('unreachable', reason))
+        },
+        onRequest: (request) => tunnel.emit('request', request),
+        onConnection: (connection) => tunnel.emit('connection', connection),
+        onNotice: (message) => tunnel.emit('notice', message),
+      }).then(
+        () => end(undefined),
+        (error) => end(error instanceof TunnelRejected ? new TunnelError(error.code, error.message) : error),
+      )
+      function end(error: Error | undefined): void {
+        if (isOpen) tunnel.emit('close', error)
+        else reject(error ?? signal?.reason ?? new TunnelError('closed', 'The tunnel was closed.'))
+      }
+    })
+    await running
+    return tunnel
+  }
+}
+
+/** Resolves when the tunnel is open. Rejects if the edge cannot be reached, or rejects it. */
+export const openTunnel = (options: OpenTunnelOptions): Promise<Tunnel> => Tunnel.open(options)
+
+function readTarget({ port, host = 'localhost', hostHeader }: OpenTunnelOptions) {
+  if (!Number.isInteger(port) || port < 1 || port > 65_535)
+    throw new TypeError('Invalid port (expected 1–65535).')
+  const origin = normalizeOrigin(`http://${host.includes(':') ? `[${host}]` : host}:${port}`)
+  if (origin === undefined) throw new TypeError('Invalid host (expected a name or an address).')
+  if (hostHeader !== undefined && !isHost(hostHeader))
+    throw new TypeError(`Invalid hostHeader (expected ${HOST_HEADER_RULE}).`)
+  return { host, port, origin }
+}
+
+const readAccess = ({ type = 'http', basicAuth, allowIp = [] }: OpenTunnelOptions) =>
+  basicAuth === undefined && allowIp.length === 0 ? undefined : parseAccess(type, { basicAuth, allowIp })
+
+async function findEdge({ url, edge, apiKey, signal }: OpenTunnelOptions): Promise<string> {
+  if (edge !== undefined) return new URL(edge).href.replace(/\/+$/, '')
+  if (url === undefined) throw new TypeError('Missing url of the server, or edge.')
+  const client = createClient({ baseUrl: url, apiKey })
+  return toEdgeUrl(await client.edge.find(undefined, signal ? { signal } : {}), url).edge
+}

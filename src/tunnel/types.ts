@@ -1,0 +1,46 @@
+// The types of the library, written out, so that its declarations need no other part.
+
+export interface OpenTunnelOptions {
+  /** URL of the server, which names the edge, e.g. `https://adit.example.com`. */
+  readonly url?: string
+  /** URL of the edge, instead of `url`. */
+  readonly edge?: string
+  /** An API key of the workspace. */
+  readonly apiKey: string
+  /** Port of the local server. */
+  readonly port: number
+  /** Host of the local server; `localhost` by default. */
+  readonly host?: string
+  readonly type?: 'http' | 'tcp'
+  /** The first part of the public host name; a random one by default. */
+  readonly name?: string
+  /** Let several clients share the name and its traffic. */
+  readonly pool?: boolean
+  /** The user and password that visitors need; for HTTP tunnels. */
+  readonly basicAuth?: { readonly user: string; readonly password: string }
+  /** Addresses and networks that are allowed, in CIDR notation; all by default. */
+  readonly allowIp?: readonly string[]
+  /** The Host header that the local server gets: `rewrite` for that of the target, or a host. */
+  readonly hostHeader?: string
+  /** Aborts the opening, or closes the tunnel. */
+  readonly signal?: AbortSignal
+  /** How long requests in progress may take after `close`; 10,000 by default. */
+  readonly drainMs?: number
+}
+
+export interface TunnelEvents {
+  /** A request of an HTTP tunnel was proxied. */
+  request: [request: { method: string; path: string; status: number; ms: number }]
+  /** A connection of a TCP tunnel has closed. */
+  connection: [connection: { bytesIn: number; bytesOut: number; ms: number }]
+  /** The connection to the edge is lost, and is opened again. */
+  lost: [reason: string]
+  /** It is open again. */
+  reconnected: []
+  /** The edge has a message for you, such as a quota that is used up. */
+  notice: [message: string]
+  /** The local server cannot be reached. */
+  unreachable: [message: string]
+  /** The tunnel is closed: by you, or with an error by the edge. */
+  close: [error: Error | undefined]
+}

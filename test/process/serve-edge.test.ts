@@ -1,0 +1,84 @@
+// `adit serve --edge`: the control plane and an edge in one command.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { atEnd, type Test } from '../support/cleanup.ts'
+import { createFolder } from '../support/databases/create.ts'
+import { fetchHost, startLocal } from '../support/edges/tunnels.ts'
+import { freePort } from '../support/processes/ports.ts'
+import { startProcess } from '../support/processes/process.ts'
+import { until } from '../support/until.ts'
+
+interface Facts {
+  url: string
+  token?: string
+  edge?: string
+}
+
+async function startBoth(t: Test, home: string, env: Record<string, string> = {}) {
+  const settings = { HOME: home, ADIT_PORT: '0', ADIT_EDGE_PORT: '0', ...env }
+  const running = startProcess(t, ['serve', '--edge', '--json'], settings)
+  const [line] = await running.waitFor(/^\{.*\}$/m)
+  return { ...running, ...(JSON.parse(line) as Facts) }
+}
+
+/** The process of the edge writes its id with each line of its log. */
+async function findEdgeProcess({ waitFor, child }: Awaited<ReturnType<typeof startBoth>>): Promise<number> {
+  const [, id] = await waitFor(/"pid":(\d+)[^\n]*"storing unreported usage"/, 'stderr')
+  assert.notEqual(Number(id), child.pid)
+  return Number(id)
+}
+
+const isRunning = (id: number) => {
+  try {
+    return process.kill(id, 0)
+  } catch {
+    return false
+  }
+}
+
+test('one command runs a server and its edge, which stays the same edge after a restart', async (t) => {
+  const home = createFolder(t)
+  const first = await startBoth(t, home)
+  const { port } = await startLocal(t)
+  const access = { ADIT_URL: first.url, ADIT_API_KEY: first.token as string }
+  const tunnel = startProcess(t, ['tunnel', String(port), '--name', 'app'], access)
+  await tunnel.waitFor(/^http:\/\/app\.default\.localhost:\d+$/m)
+  const edge = { port: Number(new URL(first.edge as string).port) }
+  assert.equal((await fetchHost(edge, 'app.default.localhost', { path: '/' })).status, 200)
+  first.child.kill('SIGINT')
+  const { code, stderr } = await first.ended
+  assert.equal(code, 0)
+  assert.ok(
+    stderr.lastIndexOf('"route":"/edge/v1/') < stderr.lastIndexOf('"msg":"stopped"'),
+    'the edge first',
+  )
+
+  const second = await startBoth(t, home)
+  second.child.kill('SIGTERM')
+  await second.ended
+  const { stdout } = await startProcess(t, ['admin', 'edge', 'list', '--json'], { HOME: home }).ended
+  assert.deepEqual(
+    JSON.parse(stdout).map(({ name }: { name: string }) => name),
+    ['local'],
+  )
+})
+
+test('an edge that is killed is started again, and does not outlive a killed server', async (t) => {
+  const both = await startBoth(t, createFolder(t))
+  process.kill(await findEdgeProcess(both), 'SIGKILL')
+  const [, next] = await both.waitFor(
+    /"edge exited; restarting"[\s\S]*"pid":(\d+)[^\n]*"storing unreported usage"/,
+    'stderr',
+  )
+  atEnd(t, () => isRunning(Number(next)) && process.kill(Number(next), 'SIGKILL'))
+  both.child.kill('SIGKILL')
+  await until('the edge is gone', () => !isRunning(Number(next)))
+})
+
+test('without a port for the edge the server runs, and the log has the reason', async (t) => {
+  const port = String(await freePort())
+  const both = await startBoth(t, createFolder(t), { ADIT_PORT: port, ADIT_EDGE_PORT: port })
+  assert.equal(both.edge, undefined)
+  await both.waitFor(/already in use|in use/, 'stderr')
+  await both.waitFor(/the edge did not start/, 'stderr')
+})

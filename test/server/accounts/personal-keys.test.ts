@@ -1,0 +1,259 @@
+// Personal API keys: they may at most do what their user may at that moment, and end with the user.
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import type { Role } from '../../../src/contract/operation.ts'
+import { setDisabled } from '../../../src/server/domain/accounts/users.ts'
+import { PERSONAL_KEYS_MAX } from '../../../src/server/domain/keys/lifecycle.ts'
+import { poll, startDevice } from '../../support/accounts/devices.ts'
+import { addMember } from '../../support/accounts/users.ts'
+import { addEdge, addNode, addWorkspace, caller, operator, serve } from '../../support/api/server.ts'
+import type { Test } from '../../support/cleanup.ts'
+import { engines } from '../../support/databases/create.ts'
+
+type Member = Awaited<ReturnType<typeof addMember>>
+
+const KEYS = '/workspaces/acme/keys'
+const NOT_FOUND = [404, '{"error":"not_found"}']
+
+async function setUp(t: Test, engine: (typeof engines)[number]) {
+  const server = await serve(t, { engine })
+  let count = 0
+  const join = (role: Role) => addMember(server, `User${++count}`, role)
+  const createPersonal = async (user: Member, label = 'personal') => {
+    const { status, json, text } = await user.post(KEYS, { label, personal: true })
+    assert.equal(status, 201, text)
+    return json as { id: string; token: string }
+  }
+  const olga = await addMember(server, 'Olga', 'owner')
+  const as = (key: { token: string }) => ({
+    create: (label = 'x') =>
+      server.call('POST', '/tokens', {
+        key: key.token,
+        body: JSON.stringify({ label }),
+        headers: { 'content-type': 'application/json' },
+      }),
+    revoke: (id: string) => server.call('DELETE', `/tokens/${id}`, { key: key.token }),
+    read: (url = server.url) => caller(`${url}/api/v1`, key.token)('GET', '/workspace'),
+  })
+  const ownerOf = async (id: string) =>
+    (
+      await server.services.store.db.selectFrom('api_keys').select('user_id').where('id', '=', id).execute()
+    )[0]?.user_id
+  const setRole = (id: string, role: Role) => olga.post(`/workspaces/acme/members/${id}`, { role })
+  const setPolicy = (change: object) => olga.post('/workspaces/acme/policy', change)
+  return { server, olga, join, createPersonal, as, ownerOf, setRole, setPolicy }
+}
+
+const deployments = await Promise.all(engines.map((engine) => setUp({ after }, engine)))
+
+for (const [index, engine] of engines.entries()) {
+  const shared = deployments[index] as Awaited<ReturnType<typeof setUp>>
+  const { server, olga, join, createPersonal, as, ownerOf, setRole, setPolicy } = shared
+
+  test(`${engine}: a member's key manages that member's own keys only; others look unknown`, async () => {
+    const [mia, max] = [await join('member'), await join('member')]
+    const [own, other] = [await createPersonal(mia), await createPersonal(max)]
+    const key = as(own)
+    const { json: created, status } = await key.create()
+    assert.equal(status, 201)
+    assert.equal(await ownerOf(created.id), mia.id, 'personal again, of the same user')
+    const unknown = await key.revoke('tok_none')
+    for (const id of [other.id, server.key.id]) {
+      const response = await key.revoke(id)
+      assert.deepEqual([response.status, response.text], NOT_FOUND)
+      assert.equal(response.text, unknown.text)
+    }
+    assert.equal((await as(other).read()).status, 200, 'unchanged')
+    assert.equal((await key.revoke(created.id)).status, 200)
+    assert.equal((await as(created).read()).status, 401)
+    const { tokens } = (await server.call('GET', '/tokens', { key: own.token })).json
+    assert.ok(
+      tokens.some(({ id }: { id: string }) => id === server.key.id),
+      'lists all keys',
+    )
+    assert.deepEqual(
+      Object.keys(tokens[0]).sort(),
+      ['createdAt', 'id', 'label', 'lastUsedAt', 'revokedAt'],
+      'the fields of the specification',
+    )
+  })
+
+  test(`${engine}: the key of an admin or owner manages all keys, until the very next request after a demotion`, async (t) => {
+    const adam = await join('admin')
+    const nodes = engine === 'postgres' ? [server.url, (await addNode(t, server)).url] : [server.url]
+    const personal = await createPersonal(adam)
+    const others = await Promise.all([1, 2, 3].map(() => createPersonal(olga)))
+    for (const url of nodes) assert.equal((await as(personal).read(url)).status, 200, 'cached')
+    assert.equal((await as(personal).revoke(others[0]?.id as string)).status, 200)
+    const { json: workspaceKey } = await server.post('/tokens', { label: 'of the workspace' })
+    assert.equal(await ownerOf(workspaceKey.id), null, 'as before')
+    assert.equal((await setRole(adam.id, 'member')).status, 200)
+    for (const url of nodes) {
+      const call = caller(`${url}/api/v1`, personal.token)
+      assert.equal((await call('DELETE', `/tokens/${workspaceKey.id}`)).status, 404)
+      assert.equal((await call('DELETE', `/tokens/${others[1]?.id}`)).status, 404)
+    }
+    assert.equal((await setRole(adam.id, 'owner')).status, 200)
+    assert.equal((await as(personal).revoke(workspaceKey.id)).status, 200)
+  })
+
+  test(`${engine}: the policy decides whether members create keys, and messages say whom to ask`, async () => {
+    const mia = await join('member')
+    const personal = await createPersonal(mia)
+    const workspaceKey = await mia.post(KEYS, { label: 'x' })
+    assert.equal(workspaceKey.status, 403)
+    assert.match(workspaceKey.json.message, /Create a personal key, or ask one of them/)
+    assert.equal((await setPolicy({ keyCreators: 'admin' })).status, 200)
+    const rejected = await mia.post(KEYS, { label: 'x', personal: true })
+    assert.equal(rejected.status, 403)
+    assert.match(rejected.json.message, /lets only admins and owners create API keys\. Ask one of them/)
+    const byKey = await as(personal).create()
+    assert.deepEqual([byKey.status, byKey.json.error], [400, 'invalid_request'])
+    assert.match(byKey.json.details[0].message, /lets only admins and owners create API keys/)
+    assert.equal((await as(await createPersonal(olga)).create()).status, 201)
+    await setPolicy({ keyCreators: 'member', keysManageKeys: false })
+    const [create, revoke] = [await as(personal).create(), await as(personal).revoke('tok_none')]
+    for (const { status, json } of [create, revoke]) {
+      assert.equal(status, 400)
+      assert.match(json.details[0].message, /does not let API keys/)
+    }
+    assert.equal((await as(personal).revoke(personal.id)).status, 200, 'always itself')
+    await setPolicy({ keysManageKeys: true })
+  })
+
+  test(`${engine}: members revoke and rotate their own keys in the dashboard, and nobody else's`, async () => {
+    const [mia, max] = [await join('member'), await join('member')]
+    const [own, other] = [await createPersonal(mia, 'laptop'), await createPersonal(max)]
+    const foreign = await mia.remove(`${KEYS}/${other.id}`)
+    assert.deepEqual([foreign.status, foreign.text], NOT_FOUND)
+    const rotated = await mia.post(`${KEYS}/${own.id}/rotate`, { overlap: 'none' })
+    assert.equal(rotated.status, 201, rotated.text)
+    assert.equal(await ownerOf(rotated.json.id), mia.id)
+    const byOwner = await olga.post(`${KEYS}/${other.id}/rotate`, { overlap: 'none' })
+    assert.equal(byOwner.status, 409, 'its successor would let the owner act as the user')
+    assert.match(byOwner.json.message, /only its user can rotate/)
+    const mine = await mia.get(`${KEYS}?owner=me`)
+    assert.deepEqual(
+      mine.json.keys.map(({ id, user }: { id: string; user: object }) => [id, user]),
+      [
+        [rotated.json.id, { name: mia.name, isYou: true }],
+        [own.id, { name: mia.name, isYou: true }],
+      ],
+    )
+    assert.equal((await mia.remove(`${KEYS}/${rotated.json.id}`)).status, 200)
+    assert.equal((await olga.remove(`${KEYS}/${other.id}`)).status, 200)
+  })
+
+  test(`${engine}: a sign-in from a terminal creates a personal key, also for members`, async () => {
+    for (const role of ['member', 'owner'] as const) {
+      const user = await join(role)
+      const { deviceCode, userCode } = await startDevice(server.url, `of-${role}`)
+      assert.equal((await user.post('/workspaces/acme/devices', { code: userCode })).status, 200)
+      const { json } = await poll(server.url, deviceCode)
+      assert.equal(await ownerOf(json.key_id), user.id)
+    }
+  })
+
+  test(`${engine}: removing a member, or leaving, revokes their keys on every node before the response`, async (t) => {
+    const second = engine === 'postgres' ? (await addNode(t, server)).url : server.url
+    const edge = await addEdge(server, `edge-${engine}`)
+    const elsewhere = await addWorkspace(server, 'elsewhere')
+    for (const end of ['remove', 'leave'] as const) {
+      const mia = await join('member')
+      const keys = await Promise.all([1, 2, 3].map(() => createPersonal(mia)))
+      for (const key of keys) assert.equal((await as(key).read(second)).status, 200)
+      assert.equal((await edge.verify(keys[0]?.token as string)).json.valid, true)
+      const ended =
+        end === 'remove'
+          ? await olga.remove(`/workspaces/acme/members/${mia.id}`)
+          : await mia.remove('/workspaces/acme/membership')
+      assert.equal(ended.status, 200, ended.text)
+      for (const url of [second, server.url])
+        for (const key of keys) assert.equal((await as(key).read(url)).status, 401)
+      assert.deepEqual((await edge.verify(keys[0]?.token as string)).json, {
+        valid: false,
+        reason: 'revoked',
+      })
+      const { entries } = (await olga.get('/workspaces/acme/audit?action=key.revoked&limit=3')).json
+      assert.deepEqual(
+        entries
+          .map((entry: { target: { id: string }; detail: string }) => [entry.target.id, entry.detail])
+          .sort(),
+        keys.map(({ id }) => [id, 'user-ended']).sort(),
+      )
+    }
+    assert.equal((await as(server.key).read()).status, 200)
+    assert.equal((await as(elsewhere.key).read()).status, 200)
+  })
+
+  test(`${engine}: a disabled user's keys are revoked everywhere, and stay so when the user is enabled again`, async (t) => {
+    const second = engine === 'postgres' ? (await addNode(t, server)).url : server.url
+    const mia = await join('admin')
+    const keys = await Promise.all([1, 2].map(() => createPersonal(mia)))
+    for (const key of keys) assert.equal((await as(key).read(second)).status, 200)
+    await setDisabled(server.services, operator, mia.email, true)
+    for (const key of keys) assert.equal((await as(key).read(second)).status, 401)
+    await setDisabled(server.services, operator, mia.email, false)
+    for (const key of keys) assert.equal((await as(key).read()).status, 401)
+  })
+
+  test(`${engine}: no key survives a removal or a disabling that races with its creation`, async () => {
+    for (const end of ['remove', 'disable'] as const)
+      for (let round = 0; round < 5; round++) {
+        const mia = await join('member')
+        const personal = await createPersonal(mia)
+        const creations = Promise.all([
+          as(personal).create(),
+          as(personal).create(),
+          mia.post(KEYS, { personal: true }),
+        ])
+        if (end === 'remove') await olga.remove(`/workspaces/acme/members/${mia.id}`)
+        else await setDisabled(server.services, operator, mia.email, true)
+        for (const { status, json } of await creations)
+          if (status === 201) assert.equal((await as(json).read()).status, 401, `${end}, round ${round}`)
+          else assert.ok([401, 404].includes(status), String(status))
+      }
+  })
+
+  test(`${engine}: a user has a limited number of personal keys`, async () => {
+    const mia = await join('member')
+    const { id, token } = await createPersonal(mia)
+    const { store } = server.services
+    const [row] = await store.db.selectFrom('api_keys').selectAll().where('id', '=', id).execute()
+    await store.transaction((db) =>
+      db
+        .insertInto('api_keys')
+        .values(
+          Array.from({ length: PERSONAL_KEYS_MAX - 1 }, (_, n) => ({
+            ...(row as NonNullable<typeof row>),
+            id: `${id}${n}`,
+            hash: `${id}${n}`,
+          })),
+        )
+        .execute(),
+    )
+    const rejected = await mia.post(KEYS, { personal: true })
+    assert.deepEqual([rejected.status, rejected.json.error], [400, 'invalid_request'])
+    assert.match(rejected.json.message ?? rejected.json.details[0].message, /100 active personal API keys/)
+    const { change_log } = { change_log: () => store.db.selectFrom('change_log').select('hash').execute() }
+    assert.equal((await olga.remove(`/workspaces/acme/members/${mia.id}`)).status, 200)
+    const hashes = new Set((await change_log()).map(({ hash }) => hash))
+    for (let n = 0; n < PERSONAL_KEYS_MAX - 1; n++) assert.ok(hashes.has(`${id}${n}`))
+    assert.equal((await as({ token }).read()).status, 401)
+  })
+
+  test(`${engine}: a personal key of a user without the required two-factor authentication writes nothing`, async () => {
+    const mia = await join('member')
+    const personal = await createPersonal(mia)
+    const { store } = server.services
+    const set = (at: number | null) =>
+      store.transaction((db) => db.updateTable('workspaces').set({ two_factor_required_at: at }).execute())
+    await set(1)
+    const created = await as(personal).create()
+    const revoked = await as(personal).revoke(personal.id)
+    await set(null)
+    assert.deepEqual([created.status, created.json.error], [400, 'invalid_request'])
+    assert.match(created.json.details[0].message, /requires two-factor authentication/)
+    assert.equal(revoked.status, 200, 'itself')
+  })
+}
