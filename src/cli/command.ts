@@ -33,6 +33,8 @@ export interface Command {
   readonly arguments?: readonly string[]
   /** Name of a last argument that may be left out. */
   readonly optionalArgument?: string
+  /** Name of last arguments, of which there may be any number. */
+  readonly restArguments?: string
   readonly options?: { readonly [name: string]: Option }
   /** Flags of other programs that are something else here, with what to do instead. */
   readonly otherFlags?: Readonly<Record<string, string>>
@@ -49,10 +51,12 @@ type Value<O extends Option> = O extends { value: string }
       : string | undefined
   : boolean
 
-type Input<C extends Pick<Command, 'arguments' | 'optionalArgument' | 'options'>> = {
+type Input<C extends Pick<Command, 'arguments' | 'optionalArgument' | 'restArguments' | 'options'>> = {
   [A in C['arguments'] extends readonly string[] ? C['arguments'][number] : never]: string
 } & {
   [A in C['optionalArgument'] extends string ? C['optionalArgument'] : never]: string | undefined
+} & {
+  [A in C['restArguments'] extends string ? C['restArguments'] : never]: string[]
 } & {
   -readonly [N in keyof C['options']]: C['options'][N] extends Option ? Value<C['options'][N]> : never
 }
@@ -76,7 +80,7 @@ type Values = Record<string, string | string[] | boolean | undefined>
 /** Parses the words after the command's name. Throws a UsageError that names the mistake. */
 export function readInput(command: Command, args: string[]): Values {
   const options: Record<string, Option> = { ...command.options, ...commonOptions }
-  const { arguments: names = [], optionalArgument } = command
+  const { arguments: names = [], optionalArgument, restArguments } = command
   try {
     const { values, positionals } = readFlags(options, args, command.otherFlags)
     for (const [name, { required, value }] of Object.entries(options))
@@ -85,6 +89,7 @@ export function readInput(command: Command, args: string[]): Values {
       if (positionals[index] === undefined) throw new Error(`Missing argument <${name}>.`)
       values[name] = positionals[index]
     }
+    if (restArguments !== undefined) values[restArguments] = positionals.splice(names.length)
     const [optional, ...others] = positionals.slice(names.length)
     if (optionalArgument !== undefined) values[optionalArgument] = optional
     const extra = optionalArgument === undefined ? optional : others[0]

@@ -76,12 +76,14 @@ export function helpFor(command: Command): Text {
 }
 
 /** The command with its arguments and required flags. */
-function formatUsage({ name, arguments: names = [], optionalArgument, options = {} }: Command): string {
+function formatUsage(command: Command): string {
+  const { name, arguments: names = [], optionalArgument, restArguments, options = {} } = command
   const required = Object.entries(options).filter(([, option]) => option.required)
   return [
     name,
     ...names.map((argument) => `<${argument}>`),
     ...(optionalArgument === undefined ? [] : [`[<${optionalArgument}>]`]),
+    ...(restArguments === undefined ? [] : [`[<${restArguments}> …]`]),
     ...required.map(([flag, option]) => formatFlag(flag, option)),
   ].join(' ')
 }

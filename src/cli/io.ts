@@ -30,7 +30,14 @@ export interface Io {
   /** "3 minutes ago" on a terminal, the ISO timestamp elsewhere; `never` without one. */
   time(iso: string | null | undefined): string
   /** How many columns a chart may use, and whether block characters can be drawn. */
-  readonly terminal: { columns: number; blocks: boolean }
+  readonly terminal: {
+    columns: number
+    blocks: boolean
+    /** Whether lines can stay in place while others scroll. */
+    canPin: boolean
+  }
+  /** A message as it is written to standard error. */
+  format(text: Text): string
   /** Whether input and output are a terminal, so that a user can be prompted. */
   readonly interactive: boolean
   /** Prompts the user; hidden input is not echoed. */
@@ -73,7 +80,8 @@ export function createIo(json: boolean): Io {
       if (!iso) return 'never'
       return stdout.isTTY && !json ? relativeTime(iso, Date.now()) : iso
     },
-    terminal: { columns, blocks: !isDumbTerminal() },
+    terminal: { columns, blocks: !isDumbTerminal(), canPin: Boolean(overwrites && stdout.isTTY) },
+    format: (text) => render(text, stderr),
     interactive: Boolean(process.stdin.isTTY && stderr.isTTY) && !json,
     ask: askAtTerminal,
     confirm: async (question) => /^y(es)?$/i.test(await askAtTerminal(`${question} [y/N] `)),

@@ -12,7 +12,7 @@ const SHRUNK_MIN = 8
 export type Cell = string | Styled
 
 /** The head of each column, and how to read its cell from an item. */
-type Columns<T> = Record<string, (item: T) => Cell>
+export type Columns<T> = Record<string, (item: T) => Cell>
 
 export interface ListOptions<T> {
   readonly columns: Columns<T>
@@ -55,6 +55,13 @@ export async function* tableLines<T>(
   }
   if (isEmpty) yield [[empty]]
   else if (pending.length > 0) yield align(pending)
+}
+
+/** A short table as lines, with its head. */
+export function alignTable<T>(items: readonly T[], columns: Columns<T>, width: number | undefined): Cell[][] {
+  const heads = Object.keys(columns)
+  const rows = items.map((item) => Object.values(columns).map((cell) => cell(item)))
+  return createAligner(heads, heads.toReversed(), width)([heads.map(bold), ...rows])
 }
 
 /** Pads cells, each column at least as wide as in the rows before. */

@@ -1,6 +1,6 @@
 // Commands that open tunnels.
 import { type Command, command } from '../command.ts'
-import { apiOptions } from './options.ts'
+import { apiOptions, yesOption } from './options.ts'
 
 const group = 'Tunnels'
 
@@ -40,7 +40,7 @@ export const tunnelCommands: readonly Command[] = [
         '  adit tunnel 192.168.1.20:8080\n' +
         '  adit tunnel --serve ./public\n\n' +
         `Prints the public URL, then a line for each request. ${STOPPING} For servers that do not ` +
-        `use HTTP, see \`adit tunnel tcp\`. ${EDGE_ACCESS}`,
+        `use HTTP, see \`adit tunnel tcp\`. ${EDGE_ACCESS} Without a target, it is the one in adit.json.`,
       otherFlags,
       optionalArgument: 'target',
       options: {
@@ -51,9 +51,32 @@ export const tunnelCommands: readonly Command[] = [
           summary: 'send this Host header to the local server; "rewrite" is that of the target',
         },
         ...edgeOptions,
+        yes: { summary: 'publish what adit.json names, without confirmation' },
       },
     },
-    async (input, io) => (await import('../tunnels/tunnel.ts')).tunnel('http', input, io),
+    async (input, io) => {
+      const { tunnel } = await import('../tunnels/tunnel.ts')
+      if (input.target !== undefined || input.serve !== undefined) return tunnel('http', input, io)
+      const { fromProject } = await import('../tunnels/project/defaults.ts')
+      const { type, ...tunnelInput } = await fromProject(input, io)
+      return tunnel(type, tunnelInput, io)
+    },
+  ),
+  command(
+    {
+      name: 'start',
+      group,
+      summary: 'open the tunnels of adit.json, or those named',
+      details:
+        'The file is in this folder, or above it in its repository:\n\n' +
+        '  { "tunnels": { "web": { "target": 3000 }, "db": { "target": 5432, "type": "tcp" } } }\n\n' +
+        'Shows a table of the tunnels, and a line for each request below it. With --json, each line ' +
+        'is an event with the name of its tunnel. Asks before it publishes anything but ports of ' +
+        `this machine; scripts need --yes. ${STOPPING} ${EDGE_ACCESS}`,
+      restArguments: 'names',
+      options: { yes: yesOption, edge: edgeOptions.edge, ...apiOptions },
+    },
+    async (input, io) => (await import('../tunnels/start.ts')).start(input, io),
   ),
   command(
     {

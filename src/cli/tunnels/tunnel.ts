@@ -85,7 +85,7 @@ export async function tunnel(type: TunnelType, input: TunnelInput, io: Io): Prom
 /**
  * Lines of requests are printed together with others of the same turn: a busy tunnel has thousands a second.
  */
-function batchLines(io: Io) {
+export function batchLines(io: Io) {
   let lines: Text[] = []
   const flush = () => {
     if (lines.length > 0) io.info(joinLines(lines))
@@ -104,7 +104,7 @@ function batchLines(io: Io) {
 }
 
 /** The first signal completes what is in progress, the second stops at once. SIGHUP: the terminal is gone. */
-function shutdownSignals() {
+export function shutdownSignals() {
   const stop = new AbortController()
   const abort = new AbortController()
   const { requested, due } = awaitShutdown(DRAIN_MS / 1000, [...STOP_SIGNALS, 'SIGHUP'])
@@ -116,12 +116,12 @@ function shutdownSignals() {
 const timeOfDay = () => dim(new Date().toISOString().slice(11, 19))
 const duration = (ms: number) => formatDuration(ms).padStart(8)
 
-function requestLine({ method, path, status, ms }: ProxiedRequest): Text {
+export function requestLine({ method, path, status, ms }: ProxiedRequest): Text {
   const color = status >= 500 ? red : status >= 400 ? yellow : green
   return [timeOfDay(), '  ', color(String(status)), `  ${duration(ms)}  ${method.padEnd(6)} ${path}`]
 }
 
-const connectionLine = ({ bytesIn, bytesOut, ms }: ProxiedConnection): Text => [
+export const connectionLine = ({ bytesIn, bytesOut, ms }: ProxiedConnection): Text => [
   timeOfDay(),
   `  ${duration(ms)}  ${formatBytes(bytesIn)} in, ${formatBytes(bytesOut)} out`,
 ]
@@ -131,7 +131,7 @@ function drainLine(type: TunnelType, inProgress: number): string {
   return `Finishing ${inProgress} ${what}${inProgress === 1 ? '' : 's'}. Press Ctrl-C again to stop now.`
 }
 
-function toTunnelError({ code, message }: TunnelRejected, keySource: ApiAccess['keySource']): Error {
+export function toTunnelError({ code, message }: TunnelRejected, keySource: ApiAccess['keySource']): Error {
   if (code === 'unauthorized') return keyRejected(message, keySource)
   if (code === 'invalid_request') return new UsageError(message)
   return new CommandError(code, message)

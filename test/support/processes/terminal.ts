@@ -10,11 +10,18 @@ export const hasTerminal = existsSync('/usr/bin/script')
 export const NO_TERMINAL = '"script" is not installed'
 
 /** Columns are set before the command starts. */
-export function atTerminal(t: Test, args: string[], env: Record<string, string>, columns = 80) {
+export function atTerminal(
+  t: Test,
+  args: string[],
+  env: Record<string, string>,
+  columns = 80,
+  cwd = process.cwd(),
+) {
   const command = [process.execPath, join(root, 'bin/adit.js'), ...args].map((arg) => `'${arg}'`).join(' ')
-  const child = spawn('script', ['-qefc', `stty cols ${columns}; exec ${command}`, '/dev/null'], {
+  const child = spawn('script', ['-qefc', `stty cols ${columns} rows 40; exec ${command}`, '/dev/null'], {
     env: { PATH: process.env.PATH ?? '', TERM: 'xterm', ...env },
     stdio: ['pipe', 'pipe', 'inherit'],
+    cwd,
   })
   atEnd(t, () => child.kill('SIGKILL'))
   let output = ''

@@ -1,0 +1,30 @@
+// `adit tunnel` without a target: the tunnel of adit.json that --name says, or its only one.
+import type { TunnelType } from '../../../tunnel-protocol/protocol.ts'
+import type { Io } from '../../io.ts'
+import type { AccessInput } from '../access.ts'
+import type { TargetInput } from '../target.ts'
+import { confirmTargets, readProject } from './read.ts'
+
+interface Input extends TargetInput, AccessInput {
+  name: string | undefined
+  pool: boolean
+  yes: boolean
+}
+
+/** Flags take precedence. */
+export async function fromProject<I extends Input>(input: I, io: Io): Promise<I & { type: TunnelType }> {
+  const project = await readProject()
+  const tunnels = project?.tunnels ?? []
+  const found = input.name === undefined ? tunnels : tunnels.filter(({ name }) => name === input.name)
+  const [tunnel] = found
+  if (project === undefined || tunnel === undefined || found.length > 1) return { ...input, type: 'http' }
+  await confirmTargets(project.path, [tunnel], input.yes, io)
+  return {
+    ...input,
+    ...tunnel,
+    pool: input.pool || tunnel.pool,
+    'basic-auth': input['basic-auth'] ?? tunnel['basic-auth'],
+    'allow-ip': input['allow-ip'].length > 0 ? input['allow-ip'] : tunnel['allow-ip'],
+    'host-header': input['host-header'] ?? tunnel['host-header'],
+  }
+}

@@ -1,0 +1,141 @@
+// The tunnels of adit.json, validated. Errors name the path of the member.
+import { dirname, resolve } from 'node:path'
+import { PROJECT_FILE, PROJECT_TUNNELS_MAX, ProjectTunnel } from '../../../contract/project-file.ts'
+import { DNS_LABEL_RULE, isDnsLabel, isLoopbackHost } from '../../../lib/net/hostname.ts'
+import { oneLine } from '../../../lib/net/untrusted-text.ts'
+import { Fault } from '../../../server/domain/fault.ts'
+import { type Checker, checker } from '../../../server/domain/validation.ts'
+import type { TunnelType } from '../../../tunnel-protocol/protocol.ts'
+import { CommandError, UsageError } from '../../errors.ts'
+import type { Io } from '../../io.ts'
+import { findProjectFile } from './find.ts'
+
+const SECRET_MEMBER = /pass|secret|token|credential|api.?key/i
+const SHOWN_CHARS_MAX = 50
+
+/** As the flags of `adit tunnel`. */
+export interface ProjectTunnelInput {
+  name: string
+  type: TunnelType
+  target: string | undefined
+  serve: string | undefined
+  pool: boolean
+  'basic-auth': string | undefined
+  'allow-ip': string[]
+  'host-header': string | undefined
+}
+
+interface Project {
+  readonly path: string
+  readonly tunnels: readonly ProjectTunnelInput[]
+}
+
+/** Undefined if there is no project file. */
+export async function readProject(): Promise<Project | undefined> {
+  const found = await findProjectFile(process.cwd())
+  if (!found) return undefined
+  const { path, text } = found
+  return { path, tunnels: parse(path, text) }
+}
+
+function parse(path: string, text: string): ProjectTunnelInput[] {
+  const fail = (message: string) => new UsageError(`${path}: ${oneLine(message)}`)
+  let root: unknown
+  try {
+    root = JSON.parse(text)
+  } catch (error) {
+    throw fail(`invalid JSON (${(error as Error).message}).`)
+  }
+  const { $schema: _schema, tunnels, ...others } = requireObject(root, '', fail)
+  rejectMembers(others, '', '$schema, tunnels', fail)
+  const entries = Object.entries(requireObject(tunnels, '/tunnels', fail))
+  if (entries.length === 0 || entries.length > PROJECT_TUNNELS_MAX)
+    throw fail(`/tunnels must have 1 to ${PROJECT_TUNNELS_MAX} tunnels.`)
+  return entries.map(([name, value]) => {
+    const member = `/tunnels/${name.slice(0, SHOWN_CHARS_MAX)}`
+    if (!isDnsLabel(name)) throw fail(`${member} is not a name of a tunnel (expected ${DNS_LABEL_RULE}).`)
+    return toInput(name, member, requireObject(value, member, fail), dirname(path), fail)
+  })
+}
+
+type Fail = (message: string) => UsageError
+
+function requireObject(value: unknown, path: string, fail: Fail): Record<string, unknown> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw fail(`${path || 'the file'} must be an object.`)
+  return value as Record<string, unknown>
+}
+
+function rejectMembers(others: Record<string, unknown>, path: string, expected: string, fail: Fail): void {
+  const [name] = Object.keys(others)
+  if (name === undefined) return
+  const advice = SECRET_MEMBER.test(name)
+    ? 'is a secret, which does not belong in a project file; use `adit login`, ADIT_API_KEY or ' +
+      'ADIT_TUNNEL_BASIC_AUTH'
+    : `is unknown; expected ${expected}`
+  throw fail(`${path}/${name.slice(0, SHOWN_CHARS_MAX)} ${advice}.`)
+}
+
+function toInput(
+  name: string,
+  path: string,
+  value: Record<string, unknown>,
+  folder: string,
+  fail: Fail,
+): ProjectTunnelInput {
+  const members = Object.keys(ProjectTunnel.properties)
+  const others = Object.fromEntries(Object.entries(value).filter(([member]) => !members.includes(member)))
+  rejectMembers(others, path, members.join(', '), fail)
+  const check: Checker<ProjectTunnel> = checker(ProjectTunnel, path)
+  try {
+    check(value)
+  } catch (error) {
+    throw error instanceof Fault ? fail(`${error.message}.`) : error
+  }
+  const { target, serve, type = 'http', basicAuth, allowIp = [], hostHeader, pool = false } = value
+  if ((target === undefined) === (serve === undefined))
+    throw fail(`${path} needs a target or serve, not both.`)
+  if (type === 'tcp' && (serve ?? basicAuth ?? hostHeader) !== undefined)
+    throw fail(`${path} is a TCP tunnel, which has no serve, basicAuth or hostHeader.`)
+  return {
+    name,
+    type,
+    target: target === undefined ? undefined : String(target),
+    serve: serve === undefined ? undefined : resolve(folder, serve),
+    pool,
+    'basic-auth': basicAuth,
+    'allow-ip': allowIp,
+    'host-header': hostHeader,
+  }
+}
+
+/** A port of this machine, as a number, or after a loopback host with or without a scheme. */
+function isLoopbackPort(target: string): boolean {
+  const [, host = 'localhost'] = /^(?:(?:https?|tcp):\/\/)?(?:(\[[^\]]*\]|[^:/]*):)?\d+\/?$/i.exec(
+    target,
+  ) ?? ['', target]
+  return isLoopbackHost(host)
+}
+
+/** Asks before anything but a port of this machine is published: the user may not have written the file. */
+export async function confirmTargets(
+  path: string,
+  tunnels: readonly ProjectTunnelInput[],
+  yes: boolean,
+  io: Io,
+): Promise<void> {
+  const others = tunnels.flatMap(({ name, target, serve }) => {
+    if (serve !== undefined) return [`${name}: the files of ${oneLine(serve)}`]
+    return target === undefined || isLoopbackPort(target) ? [] : [`${name}: ${oneLine(target)}`]
+  })
+  if (others.length === 0 || yes) return
+  const question = `${path} publishes more than ports of this machine: ${others.join('; ')}.`
+  if (!io.interactive) throw new UsageError(`${question} Confirm with --yes.`)
+  if (!(await io.confirm(`${question} Continue?`))) throw new CommandError('canceled', 'Canceled.')
+}
+
+export const noProjectFile = () =>
+  new UsageError(
+    `There is no ${PROJECT_FILE} in this folder or above it in its repository. Create one, for example ` +
+      '{ "tunnels": { "my-app": { "target": 3000 } } }.',
+  )

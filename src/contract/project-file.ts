@@ -1,0 +1,73 @@
+// The project file adit.json: the tunnels of a project. docs/adit.schema.json is this schema, for editors.
+import Type, { type Static } from 'typebox'
+import { HOST_HEADER_CHARS_MAX, HOST_HEADER_PATTERN } from '../lib/net/host-header.ts'
+import { DNS_LABEL_CHARS_MAX } from './limits.ts'
+import { STRICT } from './operation.ts'
+
+export const PROJECT_FILE = 'adit.json'
+export const PROJECT_FILE_BYTES_MAX = 64 * 1024
+export const PROJECT_TUNNELS_MAX = 20
+const NETWORKS_MAX = 50
+const TEXT_MAX = 300
+
+export const ProjectTunnel = Type.Object(
+  {
+    target: Type.Optional(
+      Type.Unsafe<number | string>({
+        type: ['integer', 'string'],
+        minimum: 1,
+        maximum: 65_535,
+        maxLength: TEXT_MAX,
+        description: 'A port of this machine, or what `adit tunnel` takes, such as 192.168.1.20:8080.',
+      }),
+    ),
+    serve: Type.Optional(
+      Type.String({ minLength: 1, maxLength: TEXT_MAX, description: 'A folder whose files are served.' }),
+    ),
+    type: Type.Optional(Type.Unsafe<'http' | 'tcp'>({ type: 'string', enum: ['http', 'tcp'] })),
+    basicAuth: Type.Optional(
+      Type.String({
+        maxLength: TEXT_MAX,
+        pattern: '^[^:]+$',
+        description: 'The user that visitors need. Its password is asked for; it is never in this file.',
+        'x-rule':
+          'must be a user name without a password: secrets are not allowed in this file; adit asks for it',
+      }),
+    ),
+    allowIp: Type.Optional(
+      Type.Array(Type.String({ maxLength: 50 }), {
+        maxItems: NETWORKS_MAX,
+        description: 'Addresses and networks that are allowed, in CIDR notation.',
+      }),
+    ),
+    hostHeader: Type.Optional(
+      Type.String({
+        maxLength: HOST_HEADER_CHARS_MAX,
+        pattern: HOST_HEADER_PATTERN,
+        description:
+          'The Host header that the local server gets: `rewrite` for that of the target, or a host.',
+      }),
+    ),
+    pool: Type.Optional(Type.Boolean({ description: 'Several clients share the name.' })),
+  },
+  STRICT,
+)
+
+export const ProjectFile = Type.Object(
+  {
+    $schema: Type.Optional(Type.String({ maxLength: TEXT_MAX })),
+    tunnels: Type.Record(
+      Type.String({ pattern: `^[a-z0-9]([a-z0-9-]{0,${DNS_LABEL_CHARS_MAX - 2}}[a-z0-9])?$` }),
+      ProjectTunnel,
+      {
+        ...STRICT,
+        minProperties: 1,
+        maxProperties: PROJECT_TUNNELS_MAX,
+        description: 'The tunnels by name, which is the first part of the host name.',
+      },
+    ),
+  },
+  STRICT,
+)
+
+export type ProjectTunnel = Static<typeof ProjectTunnel>
