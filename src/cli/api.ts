@@ -1,7 +1,9 @@
 // Selects the server and the API key: from flags, the environment or the profile, in this order.
-import { AditError, type Client, createClient } from '../client/index.ts'
+import { AditError, type Client, type ClientOptions, createClient } from '../client/index.ts'
 import { WORKSPACE_OF_KEY_ARCHIVED } from '../lib/credentials/archive.ts'
-import { clientEnvironment } from '../server/config/environment.ts'
+import { createFetch } from '../lib/net/proxy/fetch.ts'
+import { ProxyError } from '../lib/net/proxy/tunnel.ts'
+import { clientEnvironment, readProxies } from '../server/config/environment.ts'
 import { CommandError, NotAuthenticated, UsageError } from './errors.ts'
 import { type Profile, readProfiles } from './session/profiles.ts'
 import { withCertificateAdvice } from './tunnels/certificate-advice.ts'
@@ -94,28 +96,36 @@ export const keySourceName = (source: KeySource) => (source ? `profile "${source
 
 const isSameServer = (a: string, b: string) => a === URL.parse(`${b}/`)?.href.replace(/\/+$/, '')
 
+/** Through the proxy of the environment. */
+export const createApiClient = (options: ClientOptions): Client =>
+  createClient({ ...options, fetch: createFetch(readProxies()) })
+
 /** Calls the API. Its errors become errors of the command, with advice. */
 export async function withApi<T>(input: ApiInput, act: (client: Client) => Promise<T>): Promise<T> {
   const access = findAccess(input)
+  const client = createApiClient(access)
   try {
-    return await act(createClient(access))
+    return await act(client)
   } catch (error) {
     throw error instanceof AditError ? toCommandError(error, access) : error
   }
 }
 
-function withServerAdvice(message: string): string {
+/** What to do if the server cannot be reached. The message of a proxy says it itself. */
+export function withServerAdvice({ message, cause }: AditError): string {
+  if (cause instanceof ProxyError) return message
   const advice = withCertificateAdvice(message)
   return advice === message ? `${message} Check the URL, and that the server is running.` : advice
 }
 
-function toCommandError({ fault, message, requestId }: AditError, access: ApiAccess): Error {
+function toCommandError(error: AditError, access: ApiAccess): Error {
+  const { fault, message, requestId } = error
   switch (fault.error) {
     case 'unauthorized':
       return keyRejected(`${access.baseUrl} rejected the API key: ${message}`, access.keySource)
     case 'unreachable':
     case 'timed_out':
-      return new CommandError(fault.error, withServerAdvice(message))
+      return new CommandError(fault.error, withServerAdvice(error))
     case 'invalid_request':
       return new UsageError(message.replaceAll(/\/(body|query|params)\//g, '').concat('.'))
     case 'internal':

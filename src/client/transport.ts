@@ -17,7 +17,8 @@ export interface TransportOptions {
   timeoutMs?: number
   /** Maximum number of retries; 3 by default. */
   retries?: number
-  fetch?: typeof fetch
+  /** Sends requests, instead of the global fetch. */
+  fetch?: (url: string, init: RequestInit) => Promise<Response>
 }
 
 interface RoutedOperation {

@@ -63,9 +63,12 @@ interface ControlPlaneOptions {
   url: string
   /** The edge's credential, `adit_edge_…`. */
   credential: string
+  /** Sends requests, instead of the global fetch: through a proxy, for example. */
+  fetch?: (url: string, init: RequestInit) => Promise<Response>
 }
 
-export function createControlPlane({ url, credential }: ControlPlaneOptions): ControlPlane {
+export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
+  const { url, credential, fetch: sendRequest = fetch } = options
   const base = URL.parse(url)
   if (!base || !/^https?:$/.test(base.protocol))
     throw new TypeError(
@@ -79,7 +82,7 @@ export function createControlPlane({ url, credential }: ControlPlaneOptions): Co
   async function send(path: string, init: RequestInit): Promise<Response> {
     let response: Response
     try {
-      response = await fetch(root + path, {
+      response = await sendRequest(root + path, {
         ...init,
         redirect: 'error',
         headers: { authorization, ...(init.headers as Record<string, string>) },

@@ -1,6 +1,9 @@
 // Opens a connection to the edge: an HTTP request that is upgraded to a WebSocket.
 import { randomBytes } from 'node:crypto'
 import { request as httpRequest, type IncomingMessage } from 'node:http'
+import type { Socket } from 'node:net'
+import type { FindProxy } from '../lib/net/proxy/settings.ts'
+import { connectThrough } from '../lib/net/proxy/tunnel.ts'
 import { messageLine } from '../lib/net/untrusted-text.ts'
 import { CONNECT_PATH, SUBPROTOCOL, TUNNEL_HEADER, type TunnelRequest } from '../tunnel-protocol/protocol.ts'
 import { acceptKey, WebSocketConnection } from '../tunnel-protocol/websocket.ts'
@@ -28,16 +31,19 @@ export interface ConnectOptions {
   /** The tunnel was open before. */
   readonly isReconnect: boolean
   readonly signal: AbortSignal
+  /** The proxy of connections to the edge. */
+  readonly findProxy?: FindProxy
 }
 
 /** Rejects with TunnelRejected, or with another error if a retry may help. */
 export async function connect(options: ConnectOptions): Promise<WebSocketConnection> {
   const { edge, key, request, signal } = options
   const url = new URL(edge + CONNECT_PATH)
-  const send = url.protocol === 'https:' ? (await import('node:https')).request : httpRequest
+  const socket = await openProxied(options, url)
+  const send = url.protocol === 'https:' && !socket ? (await import('node:https')).request : httpRequest
   const nonce = randomBytes(16).toString('base64')
   const upgrade = send(url, {
-    agent: false,
+    ...(socket ? { protocol: 'http:', createConnection: () => socket } : { agent: false }),
     headers: {
       connection: 'Upgrade',
       upgrade: 'websocket',
@@ -59,11 +65,7 @@ export async function connect(options: ConnectOptions): Promise<WebSocketConnect
   upgrade.on('response', (response) => {
     readBody(response).then((body) => reject(toError(options, response, body)), reject)
   })
-  upgrade.on('error', (error: NodeJS.ErrnoException) =>
-    reject(
-      new Error(`The edge at ${edge} cannot be reached: ${messageLine(error.message || `${error.code}`)}.`),
-    ),
-  )
+  upgrade.on('error', (error) => reject(unreachable(edge, error)))
   const abort = () => upgrade.destroy(new Error('canceled'))
   const timer = setTimeout(
     () => upgrade.destroy(new Error(`no response within ${CONNECT_TIMEOUT_MS / 1000} seconds`)),
@@ -82,6 +84,21 @@ export async function connect(options: ConnectOptions): Promise<WebSocketConnect
     upgrade.destroy()
   }
 }
+
+/** A connection through a proxy; undefined if there is none. */
+async function openProxied(
+  { edge, findProxy, signal }: ConnectOptions,
+  url: URL,
+): Promise<Socket | undefined> {
+  const proxy = findProxy?.(url)
+  if (!proxy) return undefined
+  return connectThrough(proxy, url, signal).catch((error) => {
+    throw unreachable(edge, error)
+  })
+}
+
+const unreachable = (edge: string, { message, code }: NodeJS.ErrnoException) =>
+  new Error(`The edge at ${edge} cannot be reached: ${messageLine(message || `${code}`)}.`)
 
 const isAccepted = ({ headers }: IncomingMessage, nonce: string) =>
   headers.upgrade?.toLowerCase() === 'websocket' &&

@@ -2,6 +2,7 @@
 // network fails, and stops only when the edge rejects or closes the tunnel.
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { FindProxy } from '../lib/net/proxy/settings.ts'
 import type {
   Opened,
   ProxiedConnection,
@@ -35,6 +36,8 @@ export interface TunnelOptions {
   /** Base URL of the edge. */
   readonly edge: string
   readonly key: string
+  /** The proxy of connections to the edge. */
+  readonly findProxy?: FindProxy
   /** Gets the streams of the tunnel. */
   readonly localServer: StreamServer
   readonly type: TunnelType

@@ -215,7 +215,11 @@ test('only the configuration reads the environment, and only HTTP servers and cl
   for (const file of globSync('**/*.ts', { cwd: source })) {
     const text = readFileSync(join(source, file), 'utf8')
     if (!file.startsWith('server/config/')) assert.doesNotMatch(text, /process\.env/, file)
-    if (!/^(server\/(http|webhooks)|lib\/(metrics|http)|edge|tunnel-client|tunnel-protocol)\//.test(file))
+    if (
+      !/^(server\/(http|webhooks)|lib\/(metrics|http|net\/proxy)|edge|tunnel-client|tunnel-protocol)\//.test(
+        file,
+      )
+    )
       assert.doesNotMatch(text, /node:http/, file)
   }
 })

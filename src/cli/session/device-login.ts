@@ -5,8 +5,11 @@ import { hostname } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { TEXT_CHARS_MAX } from '../../contract/limits.ts'
 import { cleanText } from '../../contract/text.ts'
+import { createFetch } from '../../lib/net/proxy/fetch.ts'
+import { ProxyError } from '../../lib/net/proxy/tunnel.ts'
 import { ResponseTooLarge, readText } from '../../lib/net/response-text.ts'
 import { messageLine } from '../../lib/net/untrusted-text.ts'
+import { readProxies } from '../../server/config/environment.ts'
 import { abortOnSignal } from '../abort-on-signal.ts'
 import { requireKey } from '../api.ts'
 import { CommandError } from '../errors.ts'
@@ -40,7 +43,8 @@ interface Reply {
 /** Earlier versions of the server do not have it. */
 export async function supportsDeviceLogin(url: string): Promise<boolean> {
   const signal = AbortSignal.timeout(TIMEOUT_MS)
-  const response = await fetch(`${url}/device/openapi.json`, { redirect: 'manual', signal }).catch(() => null)
+  const send = createFetch(readProxies())
+  const response = await send(`${url}/device/openapi.json`, { redirect: 'manual', signal }).catch(() => null)
   await response?.body?.cancel()
   return response?.status === 200
 }
@@ -149,7 +153,7 @@ function toKey({ body }: Reply): DeviceKey {
 async function post(url: string, form: Record<string, string>, signal: AbortSignal): Promise<Reply> {
   const timeout = AbortSignal.timeout(TIMEOUT_MS)
   try {
-    const response = await fetch(url, {
+    const response = await createFetch(readProxies())(url, {
       method: 'POST',
       body: new URLSearchParams(form),
       redirect: 'manual',
@@ -159,7 +163,8 @@ async function post(url: string, form: Record<string, string>, signal: AbortSign
     return { status: response.status, body: Object(body) as Reply['body'] }
   } catch (error) {
     if (error instanceof SyntaxError || error instanceof ResponseTooLarge) throw unreadable()
-    throw new CommandError('unreachable', 'The server cannot be reached. Try again.')
+    const reason = error instanceof ProxyError ? `: ${error.message}` : ''
+    throw new CommandError('unreachable', `The server cannot be reached${reason}. Try again.`)
   }
 }
 

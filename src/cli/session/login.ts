@@ -1,9 +1,16 @@
 // `adit login`, `adit logout` and `adit profiles`. An API key is never a flag: other users of the machine
 // could read it.
-import { AditError, createClient } from '../../client/index.ts'
+import { AditError } from '../../client/index.ts'
 import { oneLine } from '../../lib/net/untrusted-text.ts'
 import { clientEnvironment } from '../../server/config/environment.ts'
-import { otherProfiles, parseUrl, requireKey, unknownProfile } from '../api.ts'
+import {
+  createApiClient,
+  otherProfiles,
+  parseUrl,
+  requireKey,
+  unknownProfile,
+  withServerAdvice,
+} from '../api.ts'
 import { CommandError, NotAuthenticated, UsageError } from '../errors.ts'
 import type { Io } from '../io.ts'
 import { green, yellow } from '../style.ts'
@@ -122,7 +129,7 @@ async function retryAtTerminal<T>(io: Io, attempt: () => Promise<T>): Promise<T>
 
 /** Reads a public document, so that a wrong URL is noticed before the key is typed. */
 async function probe(url: string, typed: string): Promise<void> {
-  const client = createClient({ baseUrl: url, apiKey: 'none', retries: 0, timeoutMs: PROBE_TIMEOUT_MS })
+  const client = createApiClient({ baseUrl: url, apiKey: 'none', retries: 0, timeoutMs: PROBE_TIMEOUT_MS })
   try {
     await client.description.read()
   } catch (error) {
@@ -138,7 +145,7 @@ async function probe(url: string, typed: string): Promise<void> {
 
 /** Only a key that works is saved. */
 async function checkKey(baseUrl: string, apiKey: string) {
-  const client = createClient({ baseUrl, apiKey, retries: 1 })
+  const client = createApiClient({ baseUrl, apiKey, retries: 1 })
   const { slug, name } = await client.workspace.read().catch((error) => {
     throw toLoginError(error, baseUrl)
   })
@@ -155,8 +162,7 @@ function toLoginError(error: unknown, baseUrl: string): unknown {
   if (code === 'unauthorized')
     return new NotAuthenticated(`${baseUrl} rejected the API key: ${error.message}`)
   if (code === 'not_found' || code === 'unreadable') return notAditServer(code, baseUrl)
-  if (code === 'unreachable' || code === 'timed_out')
-    return new CommandError(code, `${error.message} Check the URL, and that the server is running.`)
+  if (code === 'unreachable' || code === 'timed_out') return new CommandError(code, withServerAdvice(error))
   return new CommandError(code, error.message)
 }
 

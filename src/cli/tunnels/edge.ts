@@ -18,8 +18,9 @@ import { createLog, flushLog } from '../../lib/log.ts'
 import { type EdgeSources, edgeMetrics } from '../../lib/metrics/edge-metrics.ts'
 import { startMetricsListener } from '../../lib/metrics/listener.ts'
 import { createRegistry } from '../../lib/metrics/registry.ts'
+import { createFetch } from '../../lib/net/proxy/fetch.ts'
 import { type EdgeConfig, readEdgeConfig } from '../../server/config/edge.ts'
-import { commandName, unknownSettings } from '../../server/config/environment.ts'
+import { commandName, readProxies, unknownSettings } from '../../server/config/environment.ts'
 import { version } from '../../server/config/server.ts'
 import { CommandError, NotAuthenticated, UsageError } from '../errors.ts'
 import type { Io } from '../io.ts'
@@ -154,7 +155,9 @@ async function useControlPlane(
   { onNotice, onReady }: { onNotice: OnNotice; onReady: (url: string) => void },
 ): Promise<KeyAccess> {
   if (url === undefined || credential === undefined) throw missingAccess(url, credential)
-  const controlPlane = asUsageError(() => createControlPlane({ url, credential }))
+  const controlPlane = asUsageError(() =>
+    createControlPlane({ url, credential, fetch: createFetch(readProxies()) }),
+  )
   const unreachable = await checkCredential(controlPlane, url)
   const meter = await startMeter(controlPlane, { folder, onNotice }).catch(rethrowAsFolderError)
   let isReady = unreachable === undefined

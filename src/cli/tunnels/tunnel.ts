@@ -1,5 +1,6 @@
 // `adit tunnel` and `adit tunnel tcp`: expose a local server, or the files of a folder, through an edge until
 // they are stopped.
+import { readProxies } from '../../server/config/environment.ts'
 import { version } from '../../server/config/server.ts'
 import { TunnelRejected } from '../../tunnel-client/connect.ts'
 import { DRAIN_MS, runTunnel } from '../../tunnel-client/run.ts'
@@ -28,6 +29,7 @@ export async function tunnel(type: TunnelType, input: TunnelInput, io: Io): Prom
   const { target, note, localServer, request } = await openTarget(type, input, (message) => io.warn(message))
   const access = await readAccess(type, input, io)
   const { edge, apiKey, keySource, fromDomain } = await findEdge(input, io)
+  const findProxy = readProxies()
   const { signal, abortSignal } = shutdownSignals()
   let shown: string | undefined
   let lost: string | undefined
@@ -43,6 +45,7 @@ export async function tunnel(type: TunnelType, input: TunnelInput, io: Io): Prom
       ...request,
       client: `adit ${version}`,
       localServer,
+      findProxy,
       signal,
       abortSignal,
       onOpen({ url, host, name, access }: Opened) {

@@ -1,8 +1,10 @@
 // The environment of commands, apart from the settings of servers.
 import { homedir } from 'node:os'
 import { join } from 'node:path'
+import { type FindProxy, parseProxies } from '../../lib/net/proxy/settings.ts'
 import { edgeSettings } from './edge.ts'
 import { settings } from './server.ts'
+import { ConfigError } from './setting.ts'
 
 /** Variables of commands other than `adit serve`. */
 const otherVariables = new Set([
@@ -29,6 +31,15 @@ export function clientEnvironment(environment: NodeJS.ProcessEnv = process.env) 
     apiKey: ADIT_API_KEY?.trim() || undefined,
     edgeUrl: ADIT_EDGE_URL?.trim() || undefined,
     tunnelBasicAuth: ADIT_TUNNEL_BASIC_AUTH || undefined,
+  }
+}
+
+/** The proxies of connections to servers and edges. */
+export function readProxies(environment: NodeJS.ProcessEnv = process.env): FindProxy {
+  try {
+    return parseProxies(environment)
+  } catch (error) {
+    throw new ConfigError(`Invalid configuration:\n  ${(error as Error).message}`)
   }
 }
 

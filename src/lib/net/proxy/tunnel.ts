@@ -1,0 +1,122 @@
+// Connections through an HTTP proxy, by CONNECT.
+import type { ClientRequest, IncomingMessage } from 'node:http'
+import { isIP, type Socket } from 'node:net'
+import { messageLine } from '../untrusted-text.ts'
+import { defaultPort, type ForwardProxy, withoutBrackets } from './settings.ts'
+
+/** For the connection to the proxy and its response, and for TLS with the server. */
+const CONNECT_TIMEOUT_MS = 10_000
+
+/** The message completes "… cannot be reached: …". It never contains the credentials of the proxy. */
+export class ProxyError extends Error {
+  override name = 'ProxyError'
+
+  constructor({ name }: ForwardProxy, problem: string) {
+    super(`the proxy ${name} ${problem}`)
+  }
+}
+
+/** A connection to the server of the URL, with TLS if the URL has https. */
+export async function connectThrough(
+  proxy: ForwardProxy,
+  url: URL,
+  signal?: AbortSignal | null,
+): Promise<Socket> {
+  const timeout = AbortSignal.timeout(CONNECT_TIMEOUT_MS)
+  const abort = signal ? AbortSignal.any([signal, timeout]) : timeout
+  try {
+    const socket = await openTunnel(proxy, url, abort)
+    return url.protocol === 'https:' ? await startTls(socket, url, abort) : socket
+  } catch (error) {
+    if (signal?.aborted || !timeout.aborted) throw error
+    throw new ProxyError(proxy, `did not connect within ${CONNECT_TIMEOUT_MS / 1000} seconds`)
+  }
+}
+
+/** Sends a request to the proxy itself. Node limits the size of the response head. */
+export async function requestProxy(
+  { hostname: host, port, isTls, authorization }: ForwardProxy,
+  { headers, ...options }: { method: string; path: string; headers: Record<string, string> },
+): Promise<ClientRequest> {
+  // Loaded only where there is a proxy: most commands have none.
+  const { request: send } = isTls ? await import('node:https') : await import('node:http')
+  const ownHeaders = authorization === undefined ? {} : { 'proxy-authorization': authorization }
+  return send({ host, port, agent: false, headers: { ...headers, ...ownHeaders }, ...options })
+}
+
+async function openTunnel(proxy: ForwardProxy, url: URL, signal: AbortSignal): Promise<Socket> {
+  const authority = `${url.hostname}:${url.port || defaultPort(url)}`
+  const request = await requestProxy(proxy, {
+    method: 'CONNECT',
+    path: authority,
+    headers: { host: authority },
+  })
+  return settle(request, signal, (resolve, reject) => {
+    request.on('connect', (response, socket: Socket, head) => {
+      const { statusCode = 0 } = response
+      if (statusCode >= 200 && statusCode < 300) {
+        if (head.length > 0) socket.unshift(head)
+        resolve(socket)
+      } else {
+        socket.destroy()
+        reject(rejected(proxy, response))
+      }
+    })
+    request.on('error', (error) => reject(signal.aborted ? error : failed(proxy, error)))
+    request.end()
+  })
+}
+
+async function startTls(socket: Socket, url: URL, signal: AbortSignal): Promise<Socket> {
+  const { connect } = await import('node:tls')
+  const host = withoutBrackets(url.hostname)
+  const secure = connect({ socket, host, servername: isIP(host) ? '' : host, ALPNProtocols: ['http/1.1'] })
+  return settle(secure, signal, (resolve, reject) => {
+    secure.once('secureConnect', () => resolve(secure))
+    secure.on('error', reject)
+  })
+}
+
+/** Destroys the stream if the signal is aborted first. */
+async function settle<T>(
+  stream: ClientRequest | Socket,
+  signal: AbortSignal,
+  start: (resolve: (value: T) => void, reject: (error: Error) => void) => void,
+): Promise<T> {
+  const abort = () => stream.destroy(signal.reason)
+  signal.addEventListener('abort', abort)
+  try {
+    return await new Promise<T>((resolve, reject) => {
+      start(resolve, reject)
+      if (signal.aborted) abort()
+    })
+  } finally {
+    signal.removeEventListener('abort', abort)
+  }
+}
+
+/** The proxy did not respond to a request, or with something else than HTTP. */
+export function failed(proxy: ForwardProxy, { code = '', message }: NodeJS.ErrnoException): ProxyError {
+  const reason = messageLine(message || code)
+  return new ProxyError(
+    proxy,
+    code.startsWith('HPE_') ? `sent no valid HTTP response: ${reason}` : `cannot be reached: ${reason}`,
+  )
+}
+
+export function rejected(
+  proxy: ForwardProxy,
+  { statusCode = 0, statusMessage = '' }: IncomingMessage,
+): ProxyError {
+  // tinyproxy responds with 401 to a wrong password.
+  if (statusCode === 407 || statusCode === 401)
+    return new ProxyError(
+      proxy,
+      `rejected the connection with ${statusCode}: set a valid user and password in the variable, as ` +
+        'http://user:password@host:port',
+    )
+  return new ProxyError(
+    proxy,
+    `rejected the connection: ${messageLine(`${statusCode} ${statusMessage}`.trim())}`,
+  )
+}

@@ -1,0 +1,45 @@
+// A real tinyproxy: a forward proxy, whose connections come from an address of its own.
+import assert from 'node:assert/strict'
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { atEnd, type Test } from '../cleanup.ts'
+import { createFolder } from '../databases/create.ts'
+import { freePort, isListening } from '../processes/ports.ts'
+import { until } from '../until.ts'
+
+export const tinyproxy = spawnSync('tinyproxy', ['-v']).status === 0
+
+export const PROXY_ADDRESS = '127.0.0.9'
+
+export async function startTinyproxy(t: Test, ...directives: string[]) {
+  const folder = createFolder(t)
+  const [port, file, logFile] = [await freePort(), join(folder, 'tinyproxy.conf'), join(folder, 'log')]
+  const listener = [
+    `Port ${port}`,
+    'Listen 127.0.0.1',
+    `Bind ${PROXY_ADDRESS}`,
+    'Timeout 60',
+    'MaxClients 100',
+  ]
+  const log = [`LogFile "${logFile}"`, 'LogLevel Connect']
+  writeFileSync(file, [...listener, ...log, ...directives, ''].join('\n'))
+  const child = spawn('tinyproxy', ['-d', '-c', file], { stdio: 'ignore' })
+  const ended = once(child, 'exit')
+  const stop = () => {
+    child.kill('SIGKILL')
+    return ended
+  }
+  atEnd(t, stop)
+  await until('tinyproxy listens', () => {
+    assert.equal(child.exitCode, null, 'tinyproxy did not start')
+    return isListening(port)
+  })
+  /** The requests that it got, such as `CONNECT example.com:443`. */
+  const requests = () =>
+    [...readFileSync(logFile, 'utf8').matchAll(/Request \(file descriptor \d+\): (\S+ \S+)/g)].map(
+      ([, request = '']) => request,
+    )
+  return { port, stop, requests }
+}
