@@ -53,7 +53,18 @@ const signOut = operation({
   audit: ['user.signed-out'],
   endsAccess: true,
   summary: 'Sign out',
-  response: done,
+  response: {
+    status: 200,
+    // The URL contains an ID token.
+    secret: true,
+    schema: Type.Object({
+      done: Type.Literal(true),
+      providerUrl: Type.Unsafe<string | null>({
+        type: ['string', 'null'],
+        description: 'Where the browser ends its session at the identity provider; null if there is none.',
+      }),
+    }),
+  },
   faults: [],
 })
 

@@ -73,6 +73,8 @@ const beginSso = operation({
   access: 'browser',
   audit: { none: 'The return from the identity provider is recorded.' },
   summary: 'Begin single sign-on',
+  description: 'With the link of an invitation, the sign-in accepts it.',
+  body: Type.Object({ link: Type.Optional(Link) }),
   response: { status: 200, schema: Type.Object({ url: Type.String() }) },
   faults: ['not_found', 'rate_limited'],
 })

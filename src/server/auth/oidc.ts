@@ -3,6 +3,8 @@
 import { createHash } from 'node:crypto'
 import * as openid from 'openid-client'
 import { isEmail } from '../../contract/fields.ts'
+import { TEXT_CHARS_MAX } from '../../contract/limits.ts'
+import { cleanText } from '../../contract/text.ts'
 import type { VerifiedIdentity } from '../domain/accounts/identities.ts'
 
 interface Client {
@@ -13,7 +15,15 @@ interface Client {
 
 interface OidcSettings extends Client {
   redirectUri: string
+  /** Where the provider sends the browser after it has ended its session. */
+  signedOutUri: string
   clock: () => number
+}
+
+/** What a sign-in proves, and the ID token, with which the session at the provider can be ended. */
+export interface Identified {
+  identity: VerifiedIdentity
+  idToken: string
 }
 
 /** The secrets of one sign-in, known only to the browser that started it. */
@@ -37,27 +47,58 @@ const RESPONSE_BYTES_MAX = 512 * 1024
 const DISCOVERY_MS = 60 * 60 * 1000
 /** OpenID Connect Core 1.0, 2: at most 255 ASCII characters. */
 const SUBJECT = /^[\x20-\x7e]{1,255}$/
+/** Minimum interval between two reads of the signing keys because of an unknown `kid`. */
+const UNKNOWN_KID_MS = 60 * 1000
+/** The library reads keys of this age again if the `kid` is unknown. */
+const KEYS_AGE_S = 60
+const ERROR_CODE = /^[\w.:/-]{1,100}$/
 /** Tolerated clock skew between the provider and this server. */
 const CLOCK_TOLERANCE_S = 60
 /** Maximum age of an ID token, which is used right after it is issued. */
 const TOKEN_AGE_MAX_S = 10 * 60
 
 export function createOidcClient(settings: OidcSettings) {
-  const { issuer, redirectUri, clock } = settings
+  const { issuer, redirectUri, signedOutUri, clock } = settings
 
-  let cached: { provider: Promise<openid.Configuration>; expiresAt: number } | undefined
-  function getProvider(): Promise<openid.Configuration> {
-    if (cached && clock() < cached.expiresAt) return cached.provider
-    const provider = discover(settings)
-    cached = { provider, expiresAt: clock() + DISCOVERY_MS }
-    provider.catch(() => {
-      if (cached?.provider === provider) cached = undefined
+  let cached: { metadata: Promise<openid.ServerMetadata>; expiresAt: number } | undefined
+  function getMetadata(): Promise<openid.ServerMetadata> {
+    if (cached && clock() < cached.expiresAt) return cached.metadata
+    const metadata = discover(settings)
+    cached = { metadata, expiresAt: clock() + DISCOVERY_MS }
+    metadata.catch(() => {
+      if (cached?.metadata === metadata) cached = undefined
     })
-    return provider
+    return metadata
+  }
+  const getProvider = async () => configure(await getMetadata(), settings)
+
+  let keys: ReturnType<typeof openid.getJwksCache>
+  let keysReadAgainAt = Number.NEGATIVE_INFINITY
+  /**
+   * Runs `work` with the signing keys that were read before. It may read them again once if a token has an
+   * unknown `kid`: keys that look older than they are make the library do so.
+   */
+  async function withKeys<T>(provider: openid.Configuration, work: () => Promise<T>): Promise<T> {
+    const before = keys
+    const ageS = clock() - keysReadAgainAt >= UNKNOWN_KID_MS ? KEYS_AGE_S : 0
+    if (before) openid.setJwksCache(provider, { ...before, uat: before.uat - ageS })
+    try {
+      return await work()
+    } finally {
+      const after = openid.getJwksCache(provider)
+      if (after && after.uat !== (before?.uat ?? 0) - ageS) {
+        keys = after
+        if (before) keysReadAgainAt = clock()
+      }
+    }
   }
 
   return {
-    async authorizationUrl({ state, nonce, codeVerifier }: Challenge): Promise<string> {
+    /** `loginHint` is the address that the user is expected to have. */
+    async authorizationUrl(
+      { state, nonce, codeVerifier }: Challenge,
+      loginHint: string | null,
+    ): Promise<string> {
       const parameters = {
         redirect_uri: redirectUri,
         scope: SCOPES,
@@ -65,6 +106,7 @@ export function createOidcClient(settings: OidcSettings) {
         nonce,
         code_challenge: await openid.calculatePKCECodeChallenge(codeVerifier),
         code_challenge_method: 'S256',
+        ...(loginHint !== null && { login_hint: loginHint }),
       }
       return openid.buildAuthorizationUrl(await getProvider(), parameters).href
     },
@@ -73,53 +115,76 @@ export function createOidcClient(settings: OidcSettings) {
     async identify(
       returned: { code: string; iss?: string | undefined },
       { state, nonce, codeVerifier }: Challenge,
-    ): Promise<VerifiedIdentity> {
+    ): Promise<Identified> {
       const provider = await getProvider()
       const url = new URL(redirectUri)
       const { code, iss } = returned
       url.search = new URLSearchParams({ code, state, ...(iss !== undefined && { iss }) }).toString()
       const checks = { pkceCodeVerifier: codeVerifier, expectedState: state, expectedNonce: nonce }
-      const tokens = await openid
-        .authorizationCodeGrant(provider, url, { ...checks, idTokenExpected: true })
-        .catch(rethrow)
+      const tokens = await withKeys(provider, () =>
+        openid.authorizationCodeGrant(provider, url, { ...checks, idTokenExpected: true }),
+      ).catch(rethrow)
       const claims = tokens.claims() as Claims
       requireOwn(claims, settings.clientId, clock())
       requireAccessTokenHash(tokens.id_token as string, claims, tokens.access_token)
       const profile = await findProfile(provider, claims, tokens.access_token)
-      return { issuer, ...toIdentity(claims, profile) }
+      return { identity: { issuer, ...toIdentity(claims, profile) }, idToken: tokens.id_token as string }
+    },
+
+    /** The URL that ends the session at the provider; null if the provider has none. */
+    async signOutUrl(idToken: string): Promise<string | null> {
+      const provider = await getProvider()
+      const { end_session_endpoint } = provider.serverMetadata()
+      if (end_session_endpoint === undefined) return null
+      requireUrl(end_session_endpoint, 'end_session_endpoint', issuer)
+      const parameters = { id_token_hint: idToken, post_logout_redirect_uri: signedOutUri }
+      return openid.buildEndSessionUrl(provider, parameters).href
     },
   }
 }
 
-/** Reads the configuration of the provider. Its signing keys are loaded when the first one is needed. */
-async function discover({ issuer, clientId, clientSecret }: Client): Promise<openid.Configuration> {
+/** Reads the discovery document of the provider. */
+async function discover({ issuer }: Pick<Client, 'issuer'>): Promise<openid.ServerMetadata> {
   const url = `${issuer}/.well-known/openid-configuration`
-  const execute = [openid.enableNonRepudiationChecks]
-  if (issuer.startsWith('http:')) execute.push(openid.allowInsecureRequests)
-  const metadata = { [openid.clockTolerance]: CLOCK_TOLERANCE_S }
-  const options = { timeout: TIMEOUT_S, execute, [openid.customFetch]: fetchBounded }
+  const options = {
+    timeout: TIMEOUT_S,
+    execute: issuer.startsWith('http:') ? [openid.allowInsecureRequests] : [],
+    [openid.customFetch]: fetchBounded,
+  }
   const provider = await openid
-    .discovery(new URL(url), clientId, metadata, authentication(clientSecret), options)
+    .discovery(new URL(url), 'unused', undefined, undefined, options)
     .catch(rethrow)
-  const server = provider.serverMetadata()
+  const metadata = provider.serverMetadata()
   // The library does not compare the issuer if it gets the URL of the document. A trailing slash is allowed.
-  if (server.issuer.replace(/\/$/, '') !== issuer)
-    throw new OidcError(`${url} names another issuer; set ADIT_OIDC_ISSUER to the one it names`)
+  if (metadata.issuer.replace(/\/$/, '') !== issuer) {
+    const other = cleanText(metadata.issuer, TEXT_CHARS_MAX)
+    throw new OidcError(`${url} names another issuer: ${other}. Set ADIT_OIDC_ISSUER to it if it is yours`)
+  }
   for (const name of ['authorization_endpoint', 'token_endpoint', 'jwks_uri'] as const)
-    requireUrl(server[name], name, issuer)
+    requireUrl(metadata[name], name, issuer)
+  return metadata
+}
+
+function configure(metadata: openid.ServerMetadata, client: Client): openid.Configuration {
+  const tolerance = { [openid.clockTolerance]: CLOCK_TOLERANCE_S }
+  const method = authentication(client.clientSecret)
+  const provider = new openid.Configuration(metadata, client.clientId, tolerance, method)
+  provider.timeout = TIMEOUT_S
+  provider[openid.customFetch] = fetchBounded
+  openid.enableNonRepudiationChecks(provider)
+  if (client.issuer.startsWith('http:')) openid.allowInsecureRequests(provider)
   return provider
 }
 
 /** Throws if the discovery document or the signing keys cannot be read. */
 export async function checkProvider(issuer: string): Promise<void> {
-  const provider = await discover({ issuer, clientId: 'adit', clientSecret: 'unused' })
-  const url = provider.serverMetadata().jwks_uri as string
+  const url = (await discover({ issuer })).jwks_uri as string
   const response = await fetchBounded(url, {
     signal: AbortSignal.timeout(TIMEOUT_S * 1000),
     redirect: 'manual',
   })
   const { keys } = (await response.json()) as { keys?: unknown }
-  if (!Array.isArray(keys)) throw new OidcError(`${url} has no signing keys`)
+  if (!Array.isArray(keys) || keys.length === 0) throw new OidcError(`${url} has no signing keys`)
 }
 
 /** Uses a method that the provider supports; the default is Basic. */
@@ -197,10 +262,6 @@ function requireUrl(value: unknown, name: string, issuer: string): void {
 
 async function fetchBounded(url: string, init: object): Promise<Response> {
   const { body, ok, status, headers } = await fetch(url, init)
-  if (!ok) {
-    await body?.cancel()
-    throw new OidcError(`${new URL(url).pathname} returned status ${status}`)
-  }
   const chunks: Uint8Array[] = []
   let bytes = 0
   for await (const chunk of body ?? []) {
@@ -208,5 +269,18 @@ async function fetchBounded(url: string, init: object): Promise<Response> {
     if (bytes > RESPONSE_BYTES_MAX) throw new OidcError(`${new URL(url).pathname} returned too many bytes`)
     chunks.push(chunk)
   }
-  return new Response(chunks.length > 0 ? Buffer.concat(chunks) : null, { status, headers })
+  const received = Buffer.concat(chunks)
+  if (ok) return new Response(received.length > 0 ? received : null, { status, headers })
+  const code = errorCode(received.toString())
+  throw new OidcError(`${new URL(url).pathname} returned status ${status}${code && `: ${code}`}`)
+}
+
+/** The code of an OAuth error (RFC 6749, 5.2), such as `invalid_client`; empty if the body has none. */
+function errorCode(body: string): string {
+  try {
+    const { error } = JSON.parse(body)
+    return typeof error === 'string' && ERROR_CODE.test(error) ? error : ''
+  } catch {
+    return ''
+  }
 }

@@ -3,7 +3,7 @@
 import { DAY_MS, MINUTE_MS } from '../../lib/time.ts'
 import { SESSION_MS_MAX, sessionEnd } from '../domain/actors.ts'
 import type { Services } from '../domain/context.ts'
-import { deriveKeyedHash } from '../domain/encryption.ts'
+import { decrypt, deriveEncryptionKey, deriveKeyedHash, encrypt } from '../domain/encryption.ts'
 import { extendSession, findSession, insertSession } from '../store/accounts/sessions.ts'
 import type { Tx } from '../store/engine/store.ts'
 import { type Browser, createCookie, createToken, type WithCookies } from './cookies.ts'
@@ -18,16 +18,23 @@ const IDLE_TIMEOUT_MS = DAY_MS
 /** Minimum interval between updates of a session in use. */
 const TOUCH_INTERVAL_MS = 5 * MINUTE_MS
 
+/** A longer one does not fit into the URL with which the session at the provider is ended. */
+const ID_TOKEN_CHARS_MAX = 6_000
+
 /** `secret` is ADIT_SECRET. */
 export function createSessions(services: Services, secret: string, https: boolean) {
   const hash = deriveKeyedHash('sessions', secret)
+  const idTokenKey = deriveEncryptionKey('id tokens', secret)
   const cookie = createCookie('session_token', { https, maxAgeS: IDLE_TIMEOUT_MS / 1000 })
 
   return {
     clear: cookie.clear,
 
-    /** Returns the cookie. The caller has locked the user, and checked that it is not disabled. */
-    async start(db: Tx, browser: Browser, userId: string): Promise<string> {
+    /**
+     * Returns the cookie. The caller has locked the user, and checked that it is not disabled. With the ID
+     * token of a single sign-on, signing out also ends the session at the provider.
+     */
+    async start(db: Tx, browser: Browser, userId: string, idToken?: string): Promise<string> {
       const token = createToken(services.random)
       const now = services.clock()
       await insertSession(db, {
@@ -38,9 +45,15 @@ export function createSessions(services: Services, secret: string, https: boolea
         user_agent: browser.agent,
         created_at: now,
         expires_at: now + IDLE_TIMEOUT_MS,
+        id_token:
+          idToken !== undefined && idToken.length <= ID_TOKEN_CHARS_MAX
+            ? encrypt(idTokenKey, idToken, services.random)
+            : null,
       })
       return cookie.set(token)
     },
+
+    decryptIdToken: (encrypted: string) => decrypt<string>(idTokenKey, encrypted),
 
     /** The session of the browser's cookie; undefined if the browser is not signed in. */
     async read(browser: Browser): Promise<WithCookies<SessionIds> | undefined> {

@@ -139,6 +139,7 @@ export function createAuth({ services, secret, https, onProblem }: AuthSettings)
     /** For a user who was authenticated by an identity provider. Returns the cookie to set. */
     startSession: sessions.start,
     clearSession: sessions.clear,
+    decryptIdToken: sessions.decryptIdToken,
     hashPassword: passwords.hash,
 
     async signIn(browser: Browser, given: string, password: string): Promise<SignedIn> {

@@ -2,17 +2,13 @@
 // started it can complete it, and abandoned sign-ins need no storage.
 import { hashSecret } from '../../lib/credentials/secret.ts'
 import { MINUTE_MS } from '../../lib/time.ts'
-import {
-  admitIdentity,
-  recordRejection,
-  type SsoRejection,
-  type VerifiedIdentity,
-} from '../domain/accounts/identities.ts'
+import { admitIdentity, recordRejection, type SsoRejection } from '../domain/accounts/identities.ts'
+import { readInvitation } from '../domain/accounts/links.ts'
 import { decrypt, deriveEncryptionKey, encrypt } from '../domain/encryption.ts'
 import { Fault } from '../domain/fault.ts'
 import { useSsoState } from '../store/accounts/challenges.ts'
 import { type Browser, createCookie, createToken, type WithCookies } from './cookies.ts'
-import { type Challenge, createOidcClient, OidcError } from './oidc.ts'
+import { type Challenge, createOidcClient, type Identified, OidcError } from './oidc.ts'
 import type { Auth, AuthSettings } from './sign-in.ts'
 
 export interface SsoSettings {
@@ -21,6 +17,23 @@ export interface SsoSettings {
   clientSecret: string
   /** Whether to link an existing account to a subject with the same verified address. */
   linkByEmail: boolean
+}
+
+/** A sign-in in progress. */
+interface PendingSignIn extends Challenge {
+  invitation?: Invitation | undefined
+}
+
+/** The invitation that the sign-in accepts: the hash of its secret, and the workspace. */
+interface Invitation {
+  hash: string
+  slug: string
+}
+
+/** `workspace` is the slug of the workspace that the user has joined by an invitation. */
+interface SsoResult {
+  failure?: SsoFailure
+  workspace?: string | undefined
 }
 
 /** Why a single sign-on did not succeed. */
@@ -36,6 +49,7 @@ export function createSso(settings: AuthSettings, auth: Auth, sso: SsoSettings, 
   const client = createOidcClient({
     ...sso,
     redirectUri: `${baseUrl}/dashboard/api/sign-in/sso/return`,
+    signedOutUri: `${baseUrl}/sign-in`,
     clock: services.clock,
   })
   const cookie = challengeCookie(settings)
@@ -48,7 +62,7 @@ export function createSso(settings: AuthSettings, auth: Auth, sso: SsoSettings, 
   async function consumeChallenge(
     browser: Browser,
     { state, code }: Record<string, string>,
-  ): Promise<Challenge | undefined> {
+  ): Promise<PendingSignIn | undefined> {
     const challenge = cookie.read(browser)
     if (!challenge || state !== challenge.state)
       return reject('started in another browser, or more than 10 minutes ago')
@@ -63,19 +77,21 @@ export function createSso(settings: AuthSettings, auth: Auth, sso: SsoSettings, 
   const identify = (
     { code = '', iss }: Record<string, string>,
     challenge: Challenge,
-  ): Promise<VerifiedIdentity | undefined> =>
+  ): Promise<Identified | undefined> =>
     client.identify({ code, iss }, challenge).catch((error) => reject(describe(error)))
 
   /** The account, its session and the audit entry are one transaction. */
   async function signIn(
     browser: Browser,
-    identity: VerifiedIdentity,
+    { identity, idToken }: Identified,
+    invitation: Invitation | undefined,
   ): Promise<WithCookies<SsoRejection | undefined>> {
     const { address } = browser
+    const policy = { ...sso, address, invitation: invitation?.hash }
     return services.store.transaction(async (db) => {
-      const { user, rejection } = await admitIdentity(db, services, identity, { ...sso, address })
+      const { user, rejection } = await admitIdentity(db, services, identity, policy)
       if (rejection === undefined)
-        return { result: undefined, cookies: [await auth.startSession(db, browser, user.id)] }
+        return { result: undefined, cookies: [await auth.startSession(db, browser, user.id, idToken)] }
       warn(rejection)
       await recordRejection(db, services, { user, rejection, address })
       return { result: rejection, cookies: [] }
@@ -83,11 +99,15 @@ export function createSso(settings: AuthSettings, auth: Auth, sso: SsoSettings, 
   }
 
   return {
-    /** Returns the URL to redirect the browser to. */
-    async begin(): Promise<WithCookies<{ url: string }>> {
+    /**
+     * Returns the URL to redirect the browser to. `link` is the secret of the invitation to accept, which
+     * only the browser that has begun can do with this sign-in.
+     */
+    async begin(link?: string): Promise<WithCookies<{ url: string }>> {
+      const opened = link === undefined ? undefined : await readInvitation(services, link)
       const [state, nonce, codeVerifier] = [token(), token(), token()]
-      const challenge = { state, nonce, codeVerifier }
-      const url = await client.authorizationUrl(challenge).catch((cause) => {
+      const challenge = { state, nonce, codeVerifier, invitation: opened?.invitation }
+      const url = await client.authorizationUrl(challenge, opened?.email ?? null).catch((cause) => {
         warn(describe(cause))
         throw new Fault('unavailable', {
           message: 'The identity provider cannot be reached. Try again shortly, or sign in with a password.',
@@ -99,10 +119,7 @@ export function createSso(settings: AuthSettings, auth: Auth, sso: SsoSettings, 
     },
 
     /** Handles the redirect back from the provider. */
-    async finish(
-      browser: Browser,
-      query: Record<string, string>,
-    ): Promise<WithCookies<{ failure: SsoFailure | undefined }>> {
+    async finish(browser: Browser, query: Record<string, string>): Promise<WithCookies<SsoResult>> {
       const failed = (failure: SsoFailure) => ({ result: { failure }, cookies: [cookie.clear] })
       if (query.error === 'access_denied') return failed('canceled')
       if (query.error !== undefined) {
@@ -110,11 +127,20 @@ export function createSso(settings: AuthSettings, auth: Auth, sso: SsoSettings, 
         return failed('failed')
       }
       const challenge = await consumeChallenge(browser, query)
-      const identity = challenge && (await identify(query, challenge))
-      if (!identity) return failed('failed')
-      const { result: failure, cookies } = await signIn(browser, identity)
-      return { result: { failure }, cookies: [cookie.clear, ...cookies] }
+      const identified = challenge && (await identify(query, challenge))
+      if (!identified) return failed('failed')
+      const { invitation } = challenge
+      const { result: failure, cookies } = await signIn(browser, identified, invitation)
+      if (failure) return failed(failure)
+      return { result: { workspace: invitation?.slug }, cookies: [cookie.clear, ...cookies] }
     },
+
+    /** The URL that ends the session at the provider; null if there is none. Contains the ID token. */
+    signOutUrl: (idToken: string): Promise<string | null> =>
+      client.signOutUrl(idToken).catch((error) => {
+        settings.onProblem('warn', `cannot sign out at the identity provider: ${describe(error)}`)
+        return null
+      }),
   }
 }
 
@@ -126,12 +152,12 @@ function challengeCookie({ services, secret, https }: AuthSettings) {
   const cookie = createCookie('sso', { https, maxAgeS: TIMEOUT_MS / 1000 })
   return {
     clear: cookie.clear,
-    write: (challenge: Challenge): string =>
+    write: (challenge: PendingSignIn): string =>
       cookie.set(encrypt(key, { ...challenge, expiresAt: services.clock() + TIMEOUT_MS }, services.random)),
     /** Undefined also if it was changed or has expired. */
-    read({ cookie: header }: Browser): Challenge | undefined {
+    read({ cookie: header }: Browser): PendingSignIn | undefined {
       try {
-        const challenge = decrypt<Challenge & { expiresAt: number }>(key, cookie.read(header) ?? '')
+        const challenge = decrypt<PendingSignIn & { expiresAt: number }>(key, cookie.read(header) ?? '')
         return challenge.expiresAt > services.clock() ? challenge : undefined
       } catch {
         return undefined

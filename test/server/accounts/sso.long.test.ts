@@ -24,6 +24,7 @@ async function startProvider(t: Test, addresses: ReadonlyMap<string, string> = n
         client_id: 'adit',
         client_secret: 'shared with the provider',
         redirect_uris: [`${BASE}/dashboard/api/sign-in/sso/return`],
+        post_logout_redirect_uris: [`${BASE}/sign-in`],
         grant_types: ['authorization_code'],
         response_types: ['code'],
       },
@@ -134,6 +135,11 @@ for (const engine of engines)
     )
     const kept = await server.services.store.db.selectFrom('identities').selectAll().execute()
     assert.ok(!JSON.stringify(kept).includes('eyJ'), 'no token of the provider is stored')
+
+    const { providerUrl } = (await again.post('/sign-out')).json
+    const signOutPage = await fetch(providerUrl)
+    assert.equal(signOutPage.status, 200, 'the provider accepts the ID token and the URL to return to')
+    assert.match(await signOutPage.text(), /sign-?out/i)
 
     const stranger = open()
     assert.equal(await signInThere(stranger, 'mallory'), '/sign-in?error=not_invited')

@@ -124,7 +124,10 @@ test('oidc: discovery document and signing keys are read, and each failure is a 
   assert.equal((await sso(provider.issuer)).status, 'ok')
 
   provider.describe({ issuer: 'https://other.example.com' })
-  assert.match((await sso(provider.issuer)).message, /names another issuer/)
+  assert.match((await sso(provider.issuer)).message, /names another issuer: https:\/\/other\.example\.com\. /)
+  provider.describe({})
+  provider.publishKeys()
+  assert.match((await sso(provider.issuer)).message, /\/jwks has no signing keys/)
   provider.describe({ jwks_uri: `${provider.issuer}/missing` })
   assert.match(
     (await sso(provider.issuer)).message,

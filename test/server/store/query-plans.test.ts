@@ -833,6 +833,7 @@ const session = {
   user_agent: null,
   created_at: NOW,
   expires_at: NOW,
+  id_token: null,
 }
 
 const twoFactor = { secret: 's', recovery_codes: '[]', failed_codes: 0, locked_until: null }

@@ -33,6 +33,8 @@ export const CLIENT_SECRET = 'shared with the provider, and long enough for HS25
 export async function startHostileProvider(t: Test, alg = 'RS256') {
   const keys = await generateKeyPair(alg, { extractable: true })
   const jwk = { ...(await exportJWK(keys.publicKey)), kid: 'k1', alg, use: 'sig' }
+  let published: object[] = [jwk]
+  let keyRequests = 0
   let behavior: Behavior = {}
   const claimsByCode = new Map<string, Claims>()
   const tokenRequests: URLSearchParams[] = []
@@ -56,7 +58,8 @@ export async function startHostileProvider(t: Test, alg = 'RS256') {
       case '/.well-known/openid-configuration':
         return json(response, { ...discovery(), ...behavior.discovery })
       case '/jwks':
-        return json(response, { keys: [jwk] })
+        keyRequests += 1
+        return json(response, { keys: published })
       case '/token':
         return void respondToToken(request, response)
       case '/userinfo':
@@ -86,6 +89,11 @@ export async function startHostileProvider(t: Test, alg = 'RS256') {
     sign,
     publicKey: keys.publicKey,
     tokenRequests,
+    keyRequests: () => keyRequests,
+    /** Publishes the same key under these ids. */
+    publishKeys(...ids: string[]) {
+      published = ids.map((kid) => ({ ...jwk, kid }))
+    },
     env: {
       ADIT_OIDC_ISSUER: issuer,
       ADIT_OIDC_CLIENT_ID: CLIENT_ID,
@@ -95,11 +103,19 @@ export async function startHostileProvider(t: Test, alg = 'RS256') {
     describe(given: Claims) {
       behavior = { discovery: given }
     },
+    behave(given: Behavior) {
+      behavior = given
+    },
     /**
-     * Signs in as `login`, with the address <login>@example.com; returns the final location of the browser.
+     * Signs in as `login`, with the address <login>@example.com, and accepts an invitation if there is one;
+     * returns the final location of the browser.
      */
-    async signIn(browser: TestBrowser, login: string, given: Behavior = {}): Promise<string> {
-      const begun = await browser.post('/sign-in/sso')
+    async signIn(
+      browser: TestBrowser,
+      login: string,
+      { link, ...given }: Behavior & { link?: string } = {},
+    ): Promise<string> {
+      const begun = await browser.post('/sign-in/sso', { link })
       if (begun.status !== 200) throw new Error(begun.text)
       const { searchParams } = new URL(begun.json.url)
       const now = Math.floor(Date.now() / 1000)

@@ -23,7 +23,9 @@ export function UserMenu() {
   const [, navigate] = useLocation()
   const signOut = useMutation({
     mutationFn: () => call('session.end'),
-    onSuccess: () => {
+    onSuccess: ({ providerUrl }) => {
+      // The provider redirects back to the sign-in page.
+      if (providerUrl !== null) return location.assign(providerUrl)
       navigate('/sign-in')
       queryClient.clear()
       showToast('Signed out.')

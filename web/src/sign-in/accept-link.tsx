@@ -1,17 +1,18 @@
 // Accepts an invitation, or sets a new password with a reset link.
 import { Anchor, Button, Stack, Text } from '@mantine/core'
-import { useMutation } from '@tanstack/react-query'
+import { useMutation, useQuery } from '@tanstack/react-query'
 import { type ReactNode, useState } from 'react'
 import { useLocation } from 'wouter'
 import { call, type Input, type Output } from '../api.ts'
 import { fieldError } from '../api-error.ts'
 import { ErrorAlert } from '../components/lists/query-states.tsx'
 import { showToast } from '../components/toast.tsx'
-import { allowSignedOut, queryClient } from '../queries.ts'
+import { allowSignedOut, queryClient, signInOptionsQuery } from '../queries.ts'
 import type { Session } from '../session.tsx'
 import { AuthLayout } from './auth-layout.tsx'
 import { CredentialsForm } from './credentials-form.tsx'
 import { CodeForm, SignInForm } from './sign-in-form.tsx'
+import { SsoButton } from './sso-button.tsx'
 
 type LinkDetails = Output<'links.read'>
 type Step = LinkDetails['step'] | 'code'
@@ -76,10 +77,18 @@ export function AcceptLink({ token, link, user }: AcceptLinkProps) {
     <AuthLayout {...(step === 'code' ? { title: 'Two-factor authentication' } : headingFor(link))}>
       <Stack>
         {steps[step]()}
+        {link.purpose === 'join' && (step === 'choose' || step === 'sign_in') && (
+          <ContinueWithSso token={token} />
+        )}
         {!passwordError && <ErrorAlert error={use.error} />}
       </Stack>
     </AuthLayout>
   )
+}
+
+function ContinueWithSso({ token }: { token: string }) {
+  const host = useQuery(signInOptionsQuery).data?.sso
+  return host ? <SsoButton link={token}>Continue with {host}</SsoButton> : null
 }
 
 /** Only the setup link of a new server is for an owner without naming an address. */

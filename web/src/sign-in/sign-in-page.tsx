@@ -1,22 +1,16 @@
 // The sign-in page. Users who are already signed in are redirected to the dashboard.
-import { Alert, Anchor, Button, Divider, Skeleton } from '@mantine/core'
-import { useMutation, useQuery } from '@tanstack/react-query'
+import { Alert, Anchor, Skeleton } from '@mantine/core'
+import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { Link, Redirect, useLocation, useSearchParams } from 'wouter'
 import { useHistoryState } from 'wouter/use-browser-location'
-import { call } from '../api.ts'
 import { ErrorAlert } from '../components/lists/query-states.tsx'
 import { WarningIcon } from '../icons.tsx'
-import {
-  allowSignedOut,
-  optionalSessionQuery,
-  queryClient,
-  type SignInState,
-  signInOptionsQuery,
-} from '../queries.ts'
+import { optionalSessionQuery, queryClient, type SignInState, signInOptionsQuery } from '../queries.ts'
 import { AuthLayout } from './auth-layout.tsx'
 import { ResetByOperator } from './reset-by-operator.tsx'
 import { SignInForm } from './sign-in-form.tsx'
+import { SsoButton } from './sso-button.tsx'
 
 /** Messages for the error codes with which single sign-on returns. */
 const ssoErrors: Record<string, string> = {
@@ -27,6 +21,10 @@ const ssoErrors: Record<string, string> = {
   account_exists:
     'The account with your email address is not linked to the identity provider. Sign in with its ' +
     'password. If it has none, ask your server admin for a link to set one.',
+  wrong_email:
+    'Your invitation is for another email address than the one you have at the identity provider. Open the ' +
+    'invitation link again, and sign in there with the invited address or set a password.',
+  invalid_invitation: 'This invitation has expired or was already used. Ask for a new one.',
   disabled: 'This account is disabled. Contact your server admin.',
   failed: 'Sign-in with the identity provider failed. Try again, or contact your server admin.',
   canceled: 'Sign-in with the identity provider was canceled.',
@@ -65,35 +63,10 @@ function SignInMethods({ ssoError }: { ssoError: string | null }) {
         </Alert>
       )}
       <SignInForm onSignedIn={enter}>
-        {options.data?.sso && <SsoButton host={options.data.sso} />}
+        {options.data?.sso && <SsoButton>Sign in with {options.data.sso}</SsoButton>}
         <ForgotPassword resetByMail={options.data?.resetByMail} />
         <ErrorAlert error={options.error} />
       </SignInForm>
-    </>
-  )
-}
-
-function SsoButton({ host }: { host: string }) {
-  const start = useMutation({
-    mutationFn: () => call('sign-in.sso'),
-    onSuccess: ({ url }) => location.assign(url),
-    ...allowSignedOut,
-  })
-  return (
-    <>
-      <Divider label="or" />
-      <ErrorAlert error={start.error} />
-      <Button
-        variant="default"
-        loading={start.isPending || start.isSuccess}
-        onClick={() => start.mutate()}
-        styles={{
-          label: { whiteSpace: 'normal', overflowWrap: 'anywhere' },
-          root: { minHeight: 36, height: 'auto' },
-        }}
-      >
-        Sign in with {host}
-      </Button>
     </>
   )
 }

@@ -3,12 +3,13 @@
 import { TEXT_CHARS_MAX } from '../../../contract/limits.ts'
 import { cleanText } from '../../../contract/text.ts'
 import { findUserByIdentity, hasIdentity, insertIdentity } from '../../store/accounts/identities.ts'
+import type { LinkRow } from '../../store/accounts/links.ts'
 import { findUserByEmail, insertUser, lockUser, type UserRow } from '../../store/accounts/users.ts'
 import type { Tx } from '../../store/engine/store.ts'
 import { writeUserAudit } from '../audit/entries.ts'
 import type { Services } from '../context.ts'
 import { Fault } from '../fault.ts'
-import { acceptOpenInvitations, isInvited, newUser } from './links.ts'
+import { acceptLockedInvitation, acceptOpenInvitations, isInvited, lockInvitation, newUser } from './links.ts'
 import { recordFailedSignIn, recordSignIn } from './sign-ins.ts'
 
 /** An identity that the provider has verified. */
@@ -21,7 +22,13 @@ export interface VerifiedIdentity {
   name: string
 }
 
-export type SsoRejection = 'not_invited' | 'email_unverified' | 'account_exists' | 'disabled'
+export type SsoRejection =
+  | 'not_invited'
+  | 'email_unverified'
+  | 'account_exists'
+  | 'disabled'
+  | 'invalid_invitation'
+  | 'wrong_email'
 
 type Admission =
   | { user: UserRow; rejection?: undefined }
@@ -32,6 +39,8 @@ interface Policy {
   linkByEmail: boolean
   /** Client IP address. */
   address: string
+  /** Hash of the invitation that the sign-in accepts, if it was started from one. */
+  invitation?: string | undefined
 }
 
 /** Runs in the transaction that creates the session. */
@@ -41,22 +50,40 @@ export async function admitIdentity(
   identity: VerifiedIdentity,
   policy: Policy,
 ): Promise<Admission> {
-  const admission = await findAccount(db, services, identity, policy)
+  const { invitation, rejection } = await lockInvitationFor(db, services, identity, policy)
+  if (rejection !== undefined) return { user: undefined, rejection }
+  const admission = await findAccount(db, services, identity, { ...policy, isInvited: !!invitation })
   if (admission.rejection !== undefined) return admission
   // Locked, so that a user who is disabled concurrently keeps no session.
   const user = await lockUser(db, admission.user.id)
   if (!user || user.disabled_at !== null) return { user, rejection: 'disabled' }
+  if (invitation) await acceptLockedInvitation(db, services, invitation, user, policy.address)
   if (identity.emailVerified && identity.email === user.email)
     await acceptOpenInvitations(db, services, user, policy.address)
   await recordSignIn(db, services, user, { method: 'sso', address: policy.address })
   return { user }
 }
 
+/** Only a user with the verified address of the invitation may accept it. A setup link has no address. */
+async function lockInvitationFor(
+  db: Tx,
+  services: Services,
+  { email, emailVerified }: VerifiedIdentity,
+  { invitation: hash }: Policy,
+): Promise<{ invitation?: LinkRow; rejection?: SsoRejection }> {
+  if (hash === undefined) return {}
+  const invitation = await lockInvitation(db, services, hash)
+  if (!invitation) return { rejection: 'invalid_invitation' }
+  if (!emailVerified) return { rejection: 'email_unverified' }
+  if (invitation.email !== null && invitation.email !== email) return { rejection: 'wrong_email' }
+  return { invitation }
+}
+
 async function findAccount(
   db: Tx,
   services: Services,
   identity: VerifiedIdentity,
-  policy: Policy,
+  policy: Policy & { isInvited: boolean },
 ): Promise<Admission> {
   const { issuer, subject, email } = identity
   const linked = await findUserByIdentity(db, issuer, subject)
@@ -64,7 +91,7 @@ async function findAccount(
   const user = email === undefined ? undefined : await findUserByEmail(db, email)
   if (email === undefined || !identity.emailVerified) return { user, rejection: 'email_unverified' }
   if (user) return linkExisting(db, services, user, identity, policy)
-  if (!(await isInvited(db, services, email))) {
+  if (!policy.isInvited && !(await isInvited(db, services, email))) {
     // A concurrent sign-in may have used the invitation and linked the subject meanwhile.
     const linkedNow = await findUserByIdentity(db, issuer, subject)
     return linkedNow ? { user: linkedNow } : { user, rejection: 'not_invited' }
@@ -116,6 +143,8 @@ const REASONS = {
   email_unverified: 'sso-email-unverified',
   disabled: 'disabled',
   not_invited: undefined,
+  invalid_invitation: undefined,
+  wrong_email: undefined,
 } as const
 
 /** Writes to the audit log of the account, if there is one. */

@@ -227,6 +227,35 @@ export const newUser = (
   disabled_at: null,
 })
 
+/** An open invitation, for a sign-in that accepts it by its hash. */
+export async function readInvitation(services: Services, secret: string) {
+  const { purpose, email, workspace } = await readLink(services, secret, undefined)
+  if (purpose !== 'join' || !workspace) throw invalidLinkFault()
+  return { email, invitation: { hash: hashSecret(secret), slug: workspace.slug } }
+}
+
+/** Undefined if it is not open. Locks its workspace, so that no other request uses it meanwhile. */
+export async function lockInvitation(db: Tx, services: Services, hash: string): Promise<LinkRow | undefined> {
+  const find = () => findLink(db, hash, services.clock())
+  const found = await find()
+  if (found?.purpose !== 'join' || found.workspace_id === null) return undefined
+  return (await lockWorkspace(db, found.workspace_id)).archived_at === null ? find() : undefined
+}
+
+/** Uses a locked invitation. The role of a user who is a member already does not change. */
+export async function acceptLockedInvitation(
+  db: Tx,
+  services: Services,
+  { hash, workspace_id }: LinkRow,
+  user: UserRow,
+  ipAddress: string,
+): Promise<void> {
+  const row = await endLink(db, hash, services.clock())
+  if (!row) throw invalidLinkFault()
+  const joined = await listMemberWorkspaceIds(db, user.id)
+  if (!joined.includes(workspace_id ?? '')) await addInvitedMember(db, services, row, user, ipAddress)
+}
+
 /** Adds the user to the workspace of an invitation. */
 async function addInvitedMember(
   db: Tx,

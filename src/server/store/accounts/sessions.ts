@@ -52,12 +52,12 @@ export const deleteSession = (
   db: Tx,
   userId: string,
   id: string,
-): Promise<Pick<SessionRow, 'ip_address'> | undefined> =>
+): Promise<Pick<SessionRow, 'ip_address' | 'id_token'> | undefined> =>
   db
     .deleteFrom('sessions')
     .where('user_id', '=', userId)
     .where('id', '=', id)
-    .returning('ip_address')
+    .returning(['ip_address', 'id_token'])
     .executeTakeFirst()
 
 /** Deletes all sessions of a user, optionally except one. */

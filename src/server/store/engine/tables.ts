@@ -112,6 +112,8 @@ export interface Tables {
     user_agent: string | null
     created_at: number
     expires_at: number
+    /** The encrypted ID token of a single sign-on. */
+    id_token: string | null
   }
   /** Sign-ins in progress: see store/accounts/challenges.ts. */
   verifications: {

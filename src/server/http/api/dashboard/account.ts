@@ -9,6 +9,7 @@ import { type Dependencies, DONE, type HandlerGroup } from './handlers.ts'
 export function accountHandlers({
   services,
   auth,
+  sso,
   throttle,
   enqueue,
   confirm,
@@ -16,8 +17,10 @@ export function accountHandlers({
   return {
     'session.read': ({ user }) => accounts.describeSelf(services, user),
     'session.end': async ({ actor, respond }) => {
-      await accounts.signOut(services, actor)
-      return respond({ result: DONE, cookies: [auth.clearSession] })
+      const encrypted = (await accounts.signOut(services, actor))?.id_token
+      const providerUrl =
+        sso && encrypted ? await (await sso.open()).signOutUrl(auth.decryptIdToken(encrypted)) : null
+      return respond({ result: { ...DONE, providerUrl }, cookies: [auth.clearSession] })
     },
     'session.end-all': async ({ actor }) => {
       await accounts.signOutEverywhere(services, actor)

@@ -33,17 +33,20 @@ export function signInHandlers(deps: Dependencies): HandlerGroup<'sign-in'> {
       const signedIn = await throttle.attempt(limits, () => auth.signInWithCode(browser, code))
       return respond(await signInLimits.markKnown(browser, signedIn))
     },
-    'sign-in.sso': async ({ browser, respond }) => {
+    'sign-in.sso': async ({ browser, respond }, { link }) => {
       if (!sso) throw new Fault('not_found')
       await throttle.consume(perNetwork('sso', browser.address, 60))
-      return respond(await (await sso.open()).begin())
+      return respond(await (await sso.open()).begin(link))
     },
     'sign-in.return': async ({ browser, respond }, query) => {
       if (!sso) throw new Fault('not_found')
       await throttle.consume(perNetwork('sso-return', browser.address, 60))
-      const { failure } = respond(await (await sso.open()).finish(browser, query as Record<string, string>))
+      const { failure, workspace } = respond(
+        await (await sso.open()).finish(browser, query as Record<string, string>),
+      )
       const path = basePath(baseUrl)
-      return { location: failure ? `${path}/sign-in?error=${failure}` : `${path}/` }
+      if (failure) return { location: `${path}/sign-in?error=${failure}` }
+      return { location: workspace === undefined ? `${path}/` : `${path}/w/${workspace}` }
     },
     'sign-in.request-reset': async ({ browser }, { email }) => {
       if (!sendMail) throw new Fault('not_found')

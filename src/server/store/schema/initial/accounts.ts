@@ -31,7 +31,8 @@ export const accounts: Migration = ({ int64, strict }) => [
      ip_address text,
      user_agent text,
      created_at ${int64} not null,
-     expires_at ${int64} not null
+     expires_at ${int64} not null,
+     id_token text
    )${strict}`,
   'create index sessions_by_user on sessions (user_id)',
   'create index sessions_by_expiry on sessions (expires_at)',
