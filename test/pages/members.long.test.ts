@@ -59,6 +59,8 @@ test('inviting, revoking an invitation, changing a role and removing a member ar
   await checkPage(page, 'members-invite', '1280-light')
   await dialog.getByRole('button', { name: 'Invite' }).click()
   await page.getByTestId('invitation-link').waitFor()
+  await dialog.getByText('The link works on this machine only').waitFor()
+  await checkPage(page, 'members-invited-local', '1280-light')
   await checkPage(page, 'members-invited', '1280-light')
   await dialog.getByRole('button', { name: 'Done' }).click()
   await toast(page, 'eve@example.com invited.').waitFor()

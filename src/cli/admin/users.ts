@@ -1,4 +1,5 @@
 import { type Role, roles } from '../../contract/operation.ts'
+import { isLoopbackHost } from '../../lib/net/hostname.ts'
 import { readConfig } from '../../server/config/server.ts'
 import { findWorkspacesOfLastOwner } from '../../server/domain/accounts/last-access.ts'
 import { type CreatedLink, linkUrl } from '../../server/domain/accounts/links.ts'
@@ -49,6 +50,11 @@ function printLink({ email, secret, expiresAt }: CreatedLink, more: object, io: 
     io.info(
       `ADIT_BASE_URL is not set, so the link starts with ${guess}. ` +
         'If users reach your server at another URL, replace that part, and set ADIT_BASE_URL.',
+    )
+  else if (isLoopbackHost(new URL(baseUrl).hostname))
+    io.info(
+      `The link works on this machine only, because ADIT_BASE_URL is ${baseUrl}. ` +
+        'Set it to the URL at which others reach your server, and create the link again.',
     )
 }
 

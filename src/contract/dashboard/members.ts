@@ -55,7 +55,11 @@ const invite = operation({
   body: Type.Object({ email: Email, role: Role }, STRICT),
   response: {
     status: 201,
-    schema: Type.Object({ ...Invitation.properties, link: TextOrNull }),
+    schema: Type.Object({
+      ...Invitation.properties,
+      link: TextOrNull,
+      isLocal: Type.Boolean({ description: 'Whether the link works on the machine of the server only.' }),
+    }),
     secret: true,
   },
   faults: ['conflict', 'rate_limited'],

@@ -26,6 +26,11 @@ for (const engine of engines)
     const forBob = await run(t, args, configured)
     assert.match(forBob.stdout, /^https:\/\/adit\.example\.com\/link#/)
     assert.ok(!forBob.stderr.includes('ADIT_BASE_URL'))
+    const local = await run(t, args, { ...env, ADIT_BASE_URL: 'http://localhost:8080' })
+    assert.match(
+      local.stderr,
+      /works on this machine only, because ADIT_BASE_URL is http:\/\/localhost:8080\./,
+    )
 
     const { url } = await startServing(t, env)
     const ann = openBrowser(url)

@@ -122,6 +122,12 @@ function CreatedInvitationDialog({ created, onClose, onClosed }: CreatedInvitati
             We sent an email to {created.email}. The link in it works once and expires in 24 hours.
           </Text>
         ))}
+      {created?.isLocal && (
+        <Alert color="red" icon={<WarningIcon />} title="The link works on this machine only">
+          It leads to a loopback address, which other machines cannot reach. Ask your server admin to set
+          ADIT_BASE_URL to the URL at which others reach this server, then invite {created.email} again.
+        </Alert>
+      )}
     </OnceDialog>
   )
 }

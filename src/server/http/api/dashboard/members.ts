@@ -1,5 +1,6 @@
 // The members of a workspace, their roles, and invitations.
 
+import { isLoopbackHost } from '../../../../lib/net/hostname.ts'
 import { linkUrl } from '../../../domain/accounts/links.ts'
 import * as members from '../../../domain/accounts/members.ts'
 import { Fault } from '../../../domain/fault.ts'
@@ -20,7 +21,8 @@ export const memberHandlers = ({
   'invitations.create': async (ctx, input) => {
     const { secret, ...created } = await members.invite(ctx, input, { mails: sendMail !== undefined })
     const link = linkUrl(address(), secret)
-    const invitation = { ...created, email: input.email.toLowerCase(), role: input.role }
+    const isLocal = isLoopbackHost(new URL(link).hostname)
+    const invitation = { ...created, email: input.email.toLowerCase(), role: input.role, isLocal }
     if (!sendMail) return { ...invitation, link }
     const { name: workspace } = await readWorkspace(ctx)
     const email = invitationEmail(invitation.email, { inviter: ctx.actor.name, workspace, link })
