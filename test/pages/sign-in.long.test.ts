@@ -1,6 +1,7 @@
 // Pages that do not require a session: sign-in, links and unknown paths.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { startHostileProvider } from '../support/accounts/hostile-provider.ts'
 import { addMember, linkFor, PASSWORD } from '../support/accounts/users.ts'
 import { serve } from '../support/api/server.ts'
 import { openBrowser } from '../support/browser.ts'
@@ -27,6 +28,8 @@ test('the sign-in page says what to do after single sign-on was rejected', async
     ['not_invited', /Ask an owner of your workspace for an invitation/],
     ['email_unverified', /has not verified your email address.* open your invitation link/],
     ['account_exists', /Sign in with its password\. If it has none, ask your server admin for a link/],
+    ['wrong_email', /Your invitation is for another email address/],
+    ['invalid_invitation', /This invitation has expired or was already used/],
     ['disabled', /disabled\. Contact your server admin/],
     ['failed', /Try again, or contact your server admin/],
   ] as const) {
@@ -98,6 +101,24 @@ test('unknown paths show the not-found page, signed in or not', async (t) => {
   await notFound.waitFor()
   await page.getByRole('link', { name: 'Go to overview' }).click()
   await page.getByRole('heading', { level: 1, name: 'Acme' }).waitFor()
+})
+
+test('an invitation offers single sign-on, which begins with the invited address', async (t) => {
+  const browser = await openBrowser(t)
+  if (!browser) return t.skip(NO_BROWSER)
+  const provider = await startHostileProvider(t)
+  const server = await serve(t, { engine: 'sqlite', env: provider.env })
+  const link = await linkFor(server, 'bob@example.com', 'member')
+  const context = await browser.newContext({ viewport: DESKTOP })
+  const { page, errors } = await openPage(context)
+  await page.goto(`${server.url}/link#${link}`)
+  const sso = button(page, `Continue with ${new URL(provider.issuer).host}`)
+  await sso.waitFor()
+  await checkEveryView(page, 'link-sso')
+  assert.deepEqual(errors, [])
+  const authorization = page.waitForRequest(`${provider.issuer}/authorize?**`)
+  await sso.click()
+  assert.equal(new URL((await authorization).url()).searchParams.get('login_hint'), 'bob@example.com')
 })
 
 test('an invitation link creates an account once, and says so when it is opened again', async (t) => {

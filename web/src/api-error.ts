@@ -44,6 +44,10 @@ export class ApiError extends Error {
     return new ApiError('unreachable', MESSAGES.unreachable as string)
   }
 
+  static signedOut(): ApiError {
+    return new ApiError('unauthorized', MESSAGES.unauthorized as string, 401)
+  }
+
   static of(response: Response, { error, message, details }: ErrorBody): ApiError {
     const code = (error ?? codeForStatus(response.status)) as Code
     const requestId = response.headers.get('x-request-id')

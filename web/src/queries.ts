@@ -16,6 +16,7 @@ const RETRY_INTERVAL_MS = 5_000
 const USAGE_REFRESH_MS = 10_000
 const LIVE_REFRESH_MS = 5_000
 const DEVICE_REFRESH_MS = 2_000
+const NEW_DELIVERY_REFRESH_MS = 500
 
 const isUnauthorized = (error: unknown) => error instanceof ApiError && error.code === 'unauthorized'
 
@@ -71,9 +72,20 @@ function redirectToSignIn(): void {
   navigate(`${prefix}/sign-in`, { replace: true, state })
 }
 
+/**
+ * Null if signed out. Asks first whether there is a session: browsers log a response with status 401 as an
+ * error.
+ */
+const findSession = async () => ((await call('sign-in.options')).isSignedIn ? call('session.read') : null)
+
 export const sessionQuery = queryOptions({
   queryKey: ['session'],
-  queryFn: () => call('session.read'),
+  queryFn: async ({ queryKey }) => {
+    const isFirst = queryClient.getQueryData(queryKey) === undefined
+    const session = isFirst ? await findSession() : await call('session.read')
+    if (session === null) throw ApiError.signedOut()
+    return session
+  },
 })
 
 /** The session, or null if signed out; for pages that work either way. */
@@ -81,7 +93,7 @@ export const optionalSessionQuery = queryOptions({
   queryKey: ['optional-session'],
   queryFn: async () => {
     try {
-      return await call('session.read')
+      return await findSession()
     } catch (error) {
       if (isUnauthorized(error)) return null
       throw error
@@ -213,6 +225,11 @@ export const deliveriesQuery = (workspace: string, id: string) =>
     initialPageParam: null as number | null,
     getNextPageParam: (page) => page.next,
     ...live,
+    // The first attempt of a new delivery takes less than a second.
+    refetchInterval: ({ state }) =>
+      state.data?.pages[0]?.deliveries.some(({ state, attempts }) => state === 'pending' && attempts === 0)
+        ? NEW_DELIVERY_REFRESH_MS
+        : LIVE_REFRESH_MS,
   })
 
 /** Loaded again after another attempt. */

@@ -37,7 +37,7 @@ const readOptions = operation({
   summary: 'Get sign-in options',
   response: {
     status: 200,
-    schema: Type.Object({ sso: TextOrNull, resetByMail: Type.Boolean() }),
+    schema: Type.Object({ sso: TextOrNull, resetByMail: Type.Boolean(), isSignedIn: Type.Boolean() }),
   },
   faults: [],
 })

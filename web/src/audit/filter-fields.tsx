@@ -1,9 +1,10 @@
 // Fields that filter the audit log.
-import { Button, Group, Select, TextInput } from '@mantine/core'
+import { Button, Select, TextInput } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { membersQuery } from '../queries.ts'
 import { useWorkspace } from '../session.tsx'
 import { filterGroups } from './actions.ts'
+import classes from './audit.module.css'
 import type { AuditFilter } from './filter.ts'
 
 const actions = Object.entries(filterGroups).map(([group, items]) => ({
@@ -29,14 +30,13 @@ export function FilterFields({ filter, onChange, displayName }: FilterFieldsProp
     onChange(value ? { ...others, [name]: value } : others)
   }
   return (
-    <Group gap="sm" align="flex-end">
+    <div className={classes.filters}>
       <Select
         label="Actor"
         placeholder="Anyone"
+        className={classes.wide ?? ''}
         searchable
         clearable
-        flex="1 1 200px"
-        maw={340}
         data={actors}
         value={filter.actor ?? null}
         onChange={(value) => set('actor', value)}
@@ -44,10 +44,9 @@ export function FilterFields({ filter, onChange, displayName }: FilterFieldsProp
       <Select
         label="Action"
         placeholder="Any action"
+        className={classes.wide ?? ''}
         searchable
         clearable
-        flex="1 1 200px"
-        maw={340}
         data={actions}
         value={filter.action ?? null}
         onChange={(value) => set('action', value)}
@@ -57,8 +56,6 @@ export function FilterFields({ filter, onChange, displayName }: FilterFieldsProp
           key={name}
           label={name === 'from' ? 'From (UTC)' : 'To (UTC)'}
           type="date"
-          flex="1 1 130px"
-          maw={170}
           value={filter[name] ?? ''}
           onChange={(event) => set(name, event.currentTarget.value)}
         />
@@ -77,7 +74,7 @@ export function FilterFields({ filter, onChange, displayName }: FilterFieldsProp
           Clear filters
         </Button>
       )}
-    </Group>
+    </div>
   )
 }
 

@@ -8,11 +8,13 @@ import classes from './live-status.module.css'
 const STALE_AFTER_MS = 15_000
 
 interface LiveStatusProps {
-  query: { dataUpdatedAt: number }
+  /** `failureReason`: why the last poll failed. */
+  query: { dataUpdatedAt: number; failureReason: Error | null }
 }
 
-export function LiveStatus({ query: { dataUpdatedAt } }: LiveStatusProps) {
-  const isStale = useIsOlderThan(dataUpdatedAt, STALE_AFTER_MS)
+export function LiveStatus({ query: { dataUpdatedAt, failureReason } }: LiveStatusProps) {
+  const isOld = useIsOlderThan(dataUpdatedAt, STALE_AFTER_MS)
+  const isStale = isOld || failureReason !== null
   if (dataUpdatedAt === 0) return null
   return (
     <Group gap={6} wrap="nowrap" role="status" title="Updated every 5 seconds while this page is visible">

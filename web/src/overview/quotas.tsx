@@ -27,36 +27,45 @@ const isMonthly = ({ kind, limit }: Quota): boolean =>
 
 export const isUsedUp = ({ used, limit }: Quota): boolean => limit !== null && Number(used) >= limit
 
-/** Shows quotas with a limit. Keys always have one. */
+const percentUsed = ({ used, limit }: Quota): number =>
+  limit === null ? 0 : Math.min((Number(used) / limit) * 100, 100)
+
+/** Keys always have a limit: alone, it says nothing until much of it is used. */
+const isWorthShowing = (quota: Quota): boolean =>
+  quota.kind === 'keys' ? percentUsed(quota) >= NEAR_PERCENT : quota.limit !== null
+
+/** Shows quotas with a limit. */
 export function Quotas() {
   const { slug } = useWorkspace()
   const quotas = useQuery(quotasQuery(slug))
   return (
     <QueryResult query={quotas} skeleton={<Skeleton h={120} />}>
-      {({ quotas, renewsAt }) => (
-        <Paper p="lg" component="section" aria-labelledby="quotas">
-          <Stack gap="md">
-            <div>
-              <Title order={2} size="h4" id="quotas">
-                Quotas
-              </Title>
-              <Text size="xs" c="dimmed">
-                {quotas.some(isMonthly) && `Monthly quotas renew on ${formatDay(renewsAt)} at 00:00 UTC. `}
-                Set by your server admin.
-              </Text>
-            </div>
-            {quotas.map(
-              (quota) => quota.limit !== null && <Bar key={quota.kind} {...quota} limit={quota.limit} />,
-            )}
-          </Stack>
-        </Paper>
-      )}
+      {({ quotas, renewsAt }) =>
+        quotas.some(isWorthShowing) && (
+          <Paper p="lg" component="section" aria-labelledby="quotas">
+            <Stack gap="md">
+              <div>
+                <Title order={2} size="h4" id="quotas">
+                  Quotas
+                </Title>
+                <Text size="xs" c="dimmed">
+                  {quotas.some(isMonthly) && `Monthly quotas renew on ${formatDay(renewsAt)} at 00:00 UTC. `}
+                  Set by your server admin.
+                </Text>
+              </div>
+              {quotas.map(
+                (quota) => quota.limit !== null && <Bar key={quota.kind} {...quota} limit={quota.limit} />,
+              )}
+            </Stack>
+          </Paper>
+        )
+      }
     </QueryResult>
   )
 }
 
 function Bar({ kind, used, limit }: Quota & { limit: number }) {
-  const percent = Math.min((Number(used) / limit) * 100, 100)
+  const percent = percentUsed({ kind, used, limit })
   const left = Math.max(limit - Number(used), 0)
   const exact = (amount: number | bigint) =>
     kind === 'bytes' ? formatBytesExact(amount) : formatCount(amount)

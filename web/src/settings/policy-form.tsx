@@ -1,11 +1,12 @@
 // The policy of a workspace: rules for API keys and sign-in.
 
-import { Button, Checkbox, Group, Radio, Stack, TextInput } from '@mantine/core'
+import { Checkbox, Group, Radio, Stack, TextInput } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
 import { KEY_DAYS_MAX } from '../../../src/contract/limits.ts'
 import { call, type Output } from '../api.ts'
 import { ErrorAlert } from '../components/lists/query-states.tsx'
+import { SaveButton } from '../components/save-button.tsx'
 import { Section } from '../components/section.tsx'
 import { showToast } from '../components/toast.tsx'
 import { invalidateWorkspace } from '../queries.ts'
@@ -36,11 +37,9 @@ export function PolicyForm({ policy: saved, isVariantA }: PolicyFormProps) {
   const [policy, setPolicy] = useState(saved)
   const [days, setDays] = useState(formatDays(saved))
   const update = (change: Partial<Policy>) => setPolicy({ ...policy, ...change })
+  const edited = { ...policy, keyDaysMax: days === '' ? null : Number(days) }
   const save = useMutation({
-    mutationFn: () => {
-      const edited = { ...policy, keyDaysMax: days === '' ? null : Number(days) }
-      return call('settings.policy', { workspace: slug, ...changesBetween(base, edited) })
-    },
+    mutationFn: () => call('settings.policy', { workspace: slug, ...changesBetween(base, edited) }),
     onSuccess: (changed) => {
       setBase(changed)
       setPolicy(changed)
@@ -112,9 +111,9 @@ export function PolicyForm({ policy: saved, isVariantA }: PolicyFormProps) {
           <ErrorAlert error={save.error} />
           {isOwner && (
             <Group>
-              <Button type="submit" variant="default" loading={save.isPending}>
+              <SaveButton variant="default" saved={base} edited={edited} isPending={save.isPending}>
                 Save policy
-              </Button>
+              </SaveButton>
             </Group>
           )}
         </Stack>

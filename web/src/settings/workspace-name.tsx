@@ -1,9 +1,10 @@
-import { Button, Group, Stack, TextInput } from '@mantine/core'
+import { Group, Stack, TextInput } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
 import { TEXT_CHARS_MAX } from '../../../src/contract/limits.ts'
 import { call } from '../api.ts'
 import { ErrorAlert } from '../components/lists/query-states.tsx'
+import { SaveButton } from '../components/save-button.tsx'
 import { Section } from '../components/section.tsx'
 import { showToast } from '../components/toast.tsx'
 import { queryClient } from '../queries.ts'
@@ -43,9 +44,14 @@ export function WorkspaceName() {
           <ErrorAlert error={rename.error} />
           {isOwner && (
             <Group>
-              <Button type="submit" variant="default" loading={rename.isPending}>
+              <SaveButton
+                variant="default"
+                saved={savedName}
+                edited={name.trim()}
+                isPending={rename.isPending}
+              >
                 Save name
-              </Button>
+              </SaveButton>
             </Group>
           )}
         </Stack>

@@ -4,6 +4,7 @@ import type { FormEvent } from 'react'
 import { basicAuthLength } from '../../../src/lib/credentials/basic-auth.ts'
 import { ErrorAlert } from '../components/lists/query-states.tsx'
 import { NewPasswordInput } from '../components/new-password-input.tsx'
+import { SaveButton } from '../components/save-button.tsx'
 import type { TunnelName } from '../queries.ts'
 import { type AccessRulesForm, useAccessRulesForm } from './access-rules-form.ts'
 
@@ -79,9 +80,14 @@ function DialogForm({ name, onClose }: { name: TunnelName; onClose: () => void }
           <Button variant="default" onClick={onClose}>
             Cancel
           </Button>
-          <Button type="submit" loading={form.isSaving} disabled={!form.canSave}>
+          <SaveButton
+            saved={form.saved}
+            edited={form.values}
+            isPending={form.isSaving}
+            isValid={form.isValid}
+          >
             Save
-          </Button>
+          </SaveButton>
         </Group>
       </Stack>
     </form>

@@ -19,13 +19,14 @@ export type AccessRulesForm = ReturnType<typeof useAccessRulesForm>
 
 export function useAccessRulesForm({ name, access }: TunnelName, onSaved: () => void) {
   const { slug } = useWorkspace()
-  const [values, setValues] = useState({
+  const [saved] = useState({
     requiresPassword: access.user !== null,
     user: access.user ?? '',
     password: '',
     networks: access.allowIp.join('\n'),
     hostHeader: access.hostHeader ?? '',
   })
+  const [values, setValues] = useState(saved)
   const { requiresPassword, user, password } = values
   const hostHeader = values.hostHeader.trim()
   const allowIp = values.networks.split(/[\s,]+/).filter(Boolean)
@@ -74,7 +75,8 @@ export function useAccessRulesForm({ name, access }: TunnelName, onSaved: () => 
     },
     /** An error that is not about a field. */
     otherError: Object.values(rejected).some(Boolean) ? null : save.error,
-    canSave: hasPassword && !Object.values(invalid).some(Boolean),
+    saved,
+    isValid: hasPassword && !Object.values(invalid).some(Boolean),
     isSaving: save.isPending,
     save: save.mutate,
   }

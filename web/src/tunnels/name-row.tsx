@@ -8,10 +8,11 @@ import { ErrorAlert } from '../components/lists/query-states.tsx'
 import { RelativeTime } from '../components/relative-time.tsx'
 import { showToast } from '../components/toast.tsx'
 import { formatCount } from '../format.ts'
+import { tunnelUrl } from '../overview/commands.ts'
 import { invalidateWorkspace, type TunnelName } from '../queries.ts'
 import { useWorkspace } from '../session.tsx'
 import { AccessSummary } from './access-summary.tsx'
-import { HostName } from './tunnel-address.tsx'
+import { HostName, publicAddress } from './tunnel-address.tsx'
 
 interface NameRowProps {
   name: TunnelName
@@ -22,6 +23,7 @@ export function NameRow({ name, onEdit }: NameRowProps) {
   const { canManage } = useWorkspace()
   // Only an open tunnel has a port.
   const { host } = name.url === null ? name : new URL(name.url)
+  const address = name.url === null ? (tunnelUrl(host) ?? host) : publicAddress({ url: name.url })
   return (
     <li>
       <Group justify="space-between" gap="sm">
@@ -29,14 +31,14 @@ export function NameRow({ name, onEdit }: NameRowProps) {
           <Group gap="xs">
             <Group gap={4} wrap="nowrap" miw={0}>
               <HostName name={name.name} host={host} />
-              <CopyIconButton text={host} name={`Copy ${host}`} />
+              <CopyIconButton text={address} name={`Copy ${address}`} />
             </Group>
             {name.reserved && <Badge color="teal">Reserved</Badge>}
             {name.open > 0 && <Badge color="green">{formatCount(name.open)} open</Badge>}
           </Group>
           <Text size="xs" c="dimmed">
-            {name.lastUsedAt ? 'Last used ' : 'Not used yet'}
-            {name.lastUsedAt && <RelativeTime at={name.lastUsedAt} />}
+            {name.open > 0 ? 'In use' : name.lastUsedAt ? 'Last used ' : 'Not used yet'}
+            {name.open === 0 && name.lastUsedAt && <RelativeTime at={name.lastUsedAt} />}
           </Text>
           <AccessSummary
             password={name.access.user === null ? undefined : `Password required, user ${name.access.user}`}

@@ -5,23 +5,21 @@ import type { Tunnel } from '../queries.ts'
 import classes from './tunnels.module.css'
 
 /** Clients of TCP services expect a host and a port, not a URL. */
-export const publicAddress = ({ type, url }: Tunnel): string =>
-  type === 'tcp' ? new URL(url).host : url.replace(/\/$/, '')
+export const publicAddress = ({ url }: Pick<Tunnel, 'url'>): string =>
+  url.startsWith('tcp:') ? new URL(url).host : url.replace(/\/$/, '')
 
-/** `isNamed`: the name is already next to the address, which is smaller then. */
-export function TunnelAddress({ tunnel, isNamed = false }: { tunnel: Tunnel; isNamed?: boolean }) {
+/** Otherwise the name has to be shown next to the address. */
+export const isNameInHost = ({ name, url }: Tunnel): boolean => new URL(url).host.startsWith(`${name}.`)
+
+export function TunnelAddress({ tunnel }: { tunnel: Tunnel }) {
   const address = publicAddress(tunnel)
-  const { host } = new URL(tunnel.url)
-  const text = isNamed ? host : <HostName name={tunnel.name} host={host} />
-  const size = isNamed ? 'xs' : 'sm'
+  const text = <HostName name={tunnel.name} host={new URL(tunnel.url).host} />
   return (
     <Group gap={4} wrap="nowrap" miw={0}>
       {tunnel.type === 'tcp' ? (
-        <Text span size={size} className={classes.host ?? ''}>
-          {text}
-        </Text>
+        text
       ) : (
-        <Anchor href={tunnel.url} target="_blank" rel="noreferrer" size={size} className={classes.host ?? ''}>
+        <Anchor href={tunnel.url} target="_blank" rel="noreferrer" size="sm" className={classes.host ?? ''}>
           {text}
         </Anchor>
       )}

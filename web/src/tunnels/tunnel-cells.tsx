@@ -5,19 +5,21 @@ import { removeButtonProps } from '../components/focus.ts'
 import { formatBytes, formatBytesExact, formatCount, formatCountShort } from '../format.ts'
 import type { Tunnel } from '../queries.ts'
 import { AccessSummary } from './access-summary.tsx'
-import { publicAddress, TunnelAddress, TunnelBadges } from './tunnel-address.tsx'
+import { isNameInHost, publicAddress, TunnelAddress, TunnelBadges } from './tunnel-address.tsx'
 
 export type OnClose = (tunnel: Tunnel, button: HTMLElement) => void
 
 export const TunnelTitle = ({ tunnel }: { tunnel: Tunnel }) => (
   <>
     <Group gap={6}>
-      <Text size="sm" fw={650}>
-        {tunnel.name}
-      </Text>
+      {!isNameInHost(tunnel) && (
+        <Text size="sm" fw={650}>
+          {tunnel.name}
+        </Text>
+      )}
+      <TunnelAddress tunnel={tunnel} />
       <TunnelBadges tunnel={tunnel} />
     </Group>
-    <TunnelAddress tunnel={tunnel} isNamed />
     <AccessSummary
       password={tunnel.access.basicAuth ? 'Password required' : undefined}
       allowIp={tunnel.access.allowIp}
@@ -38,8 +40,8 @@ export const Requests = ({ tunnel: { requests } }: { tunnel: Tunnel }) => (
   <span title={formatCount(requests)}>{formatCountShort(requests)}</span>
 )
 
-export const inProgress = ({ streams }: Tunnel): string =>
-  streams === 0 ? 'Idle' : `${formatCountShort(streams)} in progress`
+/** At the time of the last report: short requests between two reports are not seen. */
+export const inProgress = ({ streams }: Tunnel): string => `${formatCountShort(streams)} in progress`
 
 export const Traffic = ({ tunnel: { bytesIn, bytesOut } }: { tunnel: Tunnel }) => (
   <>

@@ -6,6 +6,7 @@ import { type FormEvent, useState } from 'react'
 import { TEXT_CHARS_MAX, WEBHOOK_URL_CHARS_MAX } from '../../../src/contract/limits.ts'
 import { call } from '../api.ts'
 import { ErrorAlert } from '../components/lists/query-states.tsx'
+import { SaveButton } from '../components/save-button.tsx'
 import { showToast } from '../components/toast.tsx'
 import { invalidateWorkspace, type WebhookEndpoint } from '../queries.ts'
 import { useWorkspace } from '../session.tsx'
@@ -50,9 +51,9 @@ function EndpointForm({ endpoint, onClose, onCreated }: EndpointFormProps) {
   const [description, setDescription] = useState(endpoint?.description ?? '')
   const [isAll, setAll] = useState((endpoint?.events.length ?? 0) === 0)
   const [events, setEvents] = useState<string[]>(endpoint?.events ?? [])
+  const settings = { url: url.trim(), description, events: isAll ? [] : (events as EventType[]).toSorted() }
   const save = useMutation({
     mutationFn: async () => {
-      const settings = { url: url.trim(), description, events: isAll ? [] : (events as EventType[]) }
       if (endpoint) await call('webhooks.update', { workspace: slug, id: endpoint.id, ...settings })
       else onCreated((await call('webhooks.create', { workspace: slug, ...settings })).secret)
     },
@@ -109,9 +110,20 @@ function EndpointForm({ endpoint, onClose, onCreated }: EndpointFormProps) {
           <Button variant="default" onClick={onClose}>
             Cancel
           </Button>
-          <Button type="submit" loading={save.isPending} disabled={!isAll && events.length === 0}>
+          <SaveButton
+            saved={
+              endpoint && {
+                url: endpoint.url,
+                description: endpoint.description,
+                events: endpoint.events.toSorted(),
+              }
+            }
+            edited={settings}
+            isPending={save.isPending}
+            isValid={isAll || events.length > 0}
+          >
             {endpoint ? 'Save' : 'Add webhook'}
-          </Button>
+          </SaveButton>
         </Group>
       </Stack>
     </form>

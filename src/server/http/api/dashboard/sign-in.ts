@@ -9,7 +9,8 @@ import { resetEmail } from './emails.ts'
 import type { Dependencies, HandlerGroup } from './handlers.ts'
 
 export function signInHandlers(deps: Dependencies): HandlerGroup<'sign-in'> {
-  const { services, baseUrl, address, auth, sso, sendMail, throttle, enqueue, signInLimits, log } = deps
+  const { services, baseUrl, address, auth, sso, sendMail, throttle, enqueue, signInLimits, findUser, log } =
+    deps
 
   async function mailResetLink(email: string, from: string): Promise<void> {
     const user = await accounts.findByEmail(services, email)
@@ -18,7 +19,11 @@ export function signInHandlers(deps: Dependencies): HandlerGroup<'sign-in'> {
   }
 
   return {
-    'sign-in.options': () => ({ sso: sso?.host ?? null, resetByMail: sendMail !== undefined }),
+    'sign-in.options': async (caller) => ({
+      sso: sso?.host ?? null,
+      resetByMail: sendMail !== undefined,
+      isSignedIn: (await findUser(caller)) !== undefined,
+    }),
     'sign-in.password': async ({ browser, respond }, { email, password }) => {
       const limits = await signInLimits.limitsOf(browser, email)
       const signedIn = await throttle.attempt(
