@@ -1,6 +1,6 @@
 // Group commit of usage reports: those that arrive during a commit are merged in the next transaction, so
 // that a burst of small reports costs few commits and few connections.
-import { isUnavailable, Overloaded } from '../engine/errors.ts'
+import { DatabaseUnreachable, isUnavailable, Overloaded } from '../engine/errors.ts'
 import type { RejectedCounter } from '../engine/usage-limits.ts'
 import type { ParsedReport } from '../engine/usage-report.ts'
 
@@ -59,10 +59,16 @@ export function createGroupCommit(
           return commitGroup(group)
         })
       } catch (error) {
-        for (const { reject } of group ?? takeGroup()) reject(error)
+        rejectAll(group ?? takeGroup(), error)
+        // Each of the others would wait for the timeout of another attempt to connect.
+        while (error instanceof DatabaseUnreachable && queue.length > 0) rejectAll(takeGroup(), error)
       }
     }
     running -= 1
+  }
+
+  function rejectAll(reports: readonly QueuedReport[], error: unknown): void {
+    for (const { reject } of reports) reject(error)
   }
 
   async function commitGroup(group: readonly QueuedReport[]): Promise<void> {
@@ -74,7 +80,11 @@ export function createGroupCommit(
     } catch (error) {
       if (group.length === 1 || isUnavailable(error)) throw error
       // An unexpected error may be caused by one report, which must not fail the others.
-      for (const each of group) await commitGroup([each]).catch(each.reject)
+      for (const [index, each] of group.entries()) {
+        const failure: unknown = await commitGroup([each]).catch((reason) => reason)
+        if (isUnavailable(failure)) return rejectAll(group.slice(index), failure)
+        each.reject(failure)
+      }
     }
   }
 

@@ -2,11 +2,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { toFault } from '../../../../src/server/domain/fault.ts'
+import { DatabaseUnreachable } from '../../../../src/server/store/engine/errors.ts'
 import { type UsageShards, undistributed } from '../../../../src/server/store/engine/postgres/usage-shards.ts'
 import type { Store } from '../../../../src/server/store/engine/store.ts'
 import { noUsage, type ParsedReport } from '../../../../src/server/store/engine/usage-report.ts'
 import { createGroupCommit } from '../../../../src/server/store/usage/group-commit.ts'
 import { createShardQueues } from '../../../../src/server/store/usage/shard-queues.ts'
+import { addEdge, serveThroughRelay } from '../../../support/api/server.ts'
+import { until } from '../../../support/until.ts'
 
 const reportOf = (edgeId: string, items = 1): ParsedReport => ({
   edgeId,
@@ -113,6 +116,64 @@ test('while the database is unavailable, a group fails as a whole, and the next 
   )
   assert.deepEqual(await commit(reportOf('d')), [])
   assert.equal(attempts, 3)
+})
+
+test('when the database cannot be reached, everything that waits fails with one attempt, and later reports succeed', async () => {
+  let attempts = 0
+  let isDown = true
+  const commit = createGroupCommit(async (reports) => {
+    attempts += 1
+    if (isDown) throw new DatabaseUnreachable(new Error('ECONNREFUSED'))
+    return reports.map(() => [])
+  })
+  const waiting = Array.from({ length: 10 }, () => commit(reportOf('x', 5_000)))
+  const settled = await Promise.allSettled(waiting)
+  assert.ok(settled.every(({ status }) => status === 'rejected'))
+  assert.equal(attempts, 1)
+  isDown = false
+  // The queue is empty again: it takes as much as before.
+  const later = Array.from({ length: 20 }, () => commit(reportOf('x', 5_000)))
+  assert.equal((await Promise.all(later)).length, 20)
+})
+
+test('when the database fails while reports are merged one by one, the rest of them fail at once', async () => {
+  let attempts = 0
+  const started = Promise.withResolvers<void>()
+  const commit = createGroupCommit(async (reports) => {
+    await started.promise
+    attempts += 1
+    if (reports.length > 1) throw new Error('cannot be merged')
+    if (attempts === 4) throw new DatabaseUnreachable(new Error('ECONNREFUSED'))
+    return reports.map(() => [])
+  })
+  const results = ['first', 'a', 'b', 'c', 'd'].map((edge) => commit(reportOf(edge)))
+  started.resolve()
+  const settled = await Promise.allSettled(results)
+  assert.deepEqual(
+    settled.map(({ status }) => status),
+    ['fulfilled', 'fulfilled', 'rejected', 'rejected', 'rejected'],
+  )
+  assert.equal(attempts, 4)
+})
+
+test('reports that fail while PostgreSQL is away are counted once when they are sent again', async (t) => {
+  const { server, relay } = await serveThroughRelay(t)
+  const edges = await Promise.all(['a', 'b', 'c', 'd'].map((name) => addEdge(server, name)))
+  const day = new Date().toISOString().slice(0, 10)
+  const counter = { workspace: 'acme', day, requests: 1, bytesIn: 1, bytesOut: 1, events: 0 }
+  const send = () =>
+    Promise.all(edges.map(async (edge) => (await edge.report({ epoch: 'e', counters: [counter] })).status))
+  assert.deepEqual(await send(), [200, 200, 200, 200])
+  counter.requests = 5
+  relay.cut()
+  assert.deepEqual(await send(), [503, 503, 503, 503])
+  relay.mend()
+  await until('all are accepted', async () => (await send()).every((status) => status === 200))
+  const { total } = await server.services.store.db
+    .selectFrom('usage_days')
+    .select((row) => row.fn.sum('requests').as('total'))
+    .executeTakeFirstOrThrow()
+  assert.equal(Number(total), 20)
 })
 
 test('a report for a shard that was moved uses the limits of its new worker', async () => {
