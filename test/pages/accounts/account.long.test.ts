@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Page } from 'playwright-core'
-import { codeOf } from '../support/accounts/authenticator.ts'
-import { addMember, openBrowser as openApiClient, PASSWORD, signIn } from '../support/accounts/users.ts'
-import { serve } from '../support/api/server.ts'
-import { openBrowser } from '../support/browser.ts'
+import { codeOf } from '../../support/accounts/authenticator.ts'
+import { addMember, openBrowser as openApiClient, PASSWORD, signIn } from '../../support/accounts/users.ts'
+import { serve } from '../../support/api/server.ts'
+import { openBrowser } from '../../support/browser.ts'
 import {
   button,
   checkPage,
@@ -15,7 +15,7 @@ import {
   openPage,
   signInAs,
   toast,
-} from './support/harness.ts'
+} from '../support/harness.ts'
 
 async function startTwoFactorSetup(page: Page): Promise<void> {
   await button(page, 'Set up').click()

@@ -1,10 +1,10 @@
 // Pages that do not require a session: sign-in, links and unknown paths.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { startHostileProvider } from '../support/accounts/hostile-provider.ts'
-import { addMember, linkFor, PASSWORD } from '../support/accounts/users.ts'
-import { serve } from '../support/api/server.ts'
-import { openBrowser } from '../support/browser.ts'
+import { startHostileProvider } from '../../support/accounts/hostile-provider.ts'
+import { addMember, linkFor, PASSWORD } from '../../support/accounts/users.ts'
+import { serve } from '../../support/api/server.ts'
+import { openBrowser } from '../../support/browser.ts'
 import {
   button,
   checkEveryView,
@@ -16,7 +16,7 @@ import {
   PHONE,
   signInAs,
   toast,
-} from './support/harness.ts'
+} from '../support/harness.ts'
 
 test('the sign-in page says what to do after single sign-on was rejected', async (t) => {
   const browser = await openBrowser(t)
