@@ -84,9 +84,42 @@ export async function startHostileProvider(t: Test, alg = 'RS256') {
     token_endpoint_auth_methods_supported: ['client_secret_basic', 'client_secret_post'],
   })
 
+  /** Begins to sign in; the returned function completes it, and returns the final location of the browser. */
+  async function begin(
+    browser: TestBrowser,
+    login: string,
+    { link, ...given }: Behavior & { link?: string } = {},
+  ): Promise<() => Promise<string>> {
+    const begun = await browser.post('/sign-in/sso', { link })
+    if (begun.status !== 200) throw new Error(begun.text)
+    const { searchParams } = new URL(begun.json.url)
+    const now = Math.floor(Date.now() / 1000)
+    behavior = given
+    const code = `code-${claimsByCode.size}`
+    claimsByCode.set(code, {
+      iss: issuer,
+      aud: CLIENT_ID,
+      sub: `subject of ${login}`,
+      iat: now,
+      exp: now + 60,
+      nonce: searchParams.get('nonce') ?? undefined,
+      email: `${login}@example.com`,
+      email_verified: true,
+      name: login,
+      ...given.claims,
+    })
+    const query = { code, state: searchParams.get('state') ?? '', ...given.returned }
+    return async () => {
+      const back = await browser.get(`/sign-in/sso/return?${new URLSearchParams(query)}`)
+      if (back.status !== 302) throw new Error(`${back.status} ${back.text}`)
+      return back.headers.get('location') as string
+    }
+  }
+
   return {
     issuer,
     sign,
+    begin,
     publicKey: keys.publicKey,
     tokenRequests,
     keyRequests: () => keyRequests,
@@ -110,34 +143,7 @@ export async function startHostileProvider(t: Test, alg = 'RS256') {
      * Signs in as `login`, with the address <login>@example.com, and accepts an invitation if there is one;
      * returns the final location of the browser.
      */
-    async signIn(
-      browser: TestBrowser,
-      login: string,
-      { link, ...given }: Behavior & { link?: string } = {},
-    ): Promise<string> {
-      const begun = await browser.post('/sign-in/sso', { link })
-      if (begun.status !== 200) throw new Error(begun.text)
-      const { searchParams } = new URL(begun.json.url)
-      const now = Math.floor(Date.now() / 1000)
-      behavior = given
-      const code = `code-${claimsByCode.size}`
-      claimsByCode.set(code, {
-        iss: issuer,
-        aud: CLIENT_ID,
-        sub: `subject of ${login}`,
-        iat: now,
-        exp: now + 60,
-        nonce: searchParams.get('nonce') ?? undefined,
-        email: `${login}@example.com`,
-        email_verified: true,
-        name: login,
-        ...given.claims,
-      })
-      const query = { code, state: searchParams.get('state') ?? '', ...given.returned }
-      const back = await browser.get(`/sign-in/sso/return?${new URLSearchParams(query)}`)
-      if (back.status !== 302) throw new Error(`${back.status} ${back.text}`)
-      return back.headers.get('location') as string
-    },
+    signIn: async (...args: Parameters<typeof begin>): Promise<string> => (await begin(...args))(),
   }
 }
 
