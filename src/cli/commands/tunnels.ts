@@ -69,7 +69,7 @@ export const tunnelCommands: readonly Command[] = [
       summary: 'open the tunnels of adit.json, or those named',
       details:
         'The file is in this folder, or above it in its repository:\n\n' +
-        '  { "tunnels": { "web": { "target": 3000 }, "db": { "target": 5432, "type": "tcp" } } }\n\n' +
+        '  { "tunnels": { "web": { "target": 3000 }, "api": { "target": 4000 } } }\n\n' +
         'Shows a table of the tunnels, and a line for each request below it. With --json, each line ' +
         'is an event with the name of its tunnel. Asks before it publishes anything but ports of ' +
         `this machine; scripts need --yes. ${STOPPING} ${EDGE_ACCESS}`,
