@@ -6,7 +6,7 @@ import { globSync, mkdirSync, renameSync, rmSync, statSync, utimesSync, writeFil
 import { isBuiltin } from 'node:module'
 import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { type Plugin, rolldown } from 'rolldown'
+import { rolldown } from 'rolldown'
 import { bundleFile, isBundleCurrent } from './bundled.js'
 import { buildClientPackage, forOldNode } from './client-package.ts'
 
@@ -17,7 +17,6 @@ const BUNDLED_PACKAGES = [
   'kysely',
   'openid-client',
   'fastify',
-  '@fastify',
   'fast-json-stringify',
   'pino',
   'pg$',
@@ -35,13 +34,6 @@ const entries = {
   [TUNNEL]: 'src/tunnel/index.ts',
 }
 
-/** @fastify/static calls `glob` only if each file has its own route; to load it takes 20 ms of startup. */
-const withoutGlob: Plugin = {
-  name: 'without-glob',
-  resolveId: (id) => (id === 'glob' ? '\0glob' : null),
-  load: (id) => (id === '\0glob' ? 'export const glob = undefined' : null),
-}
-
 /** One build for each entry, so that they share no chunks. */
 async function build(name: string, source: string) {
   const bundle = await rolldown({
@@ -50,7 +42,6 @@ async function build(name: string, source: string) {
     platform: 'node',
     // Dependencies of a bundled library are bundled too.
     external: (id, importer) => isBuiltin(id) || !(BUNDLED.test(id) || importer?.includes('/node_modules/')),
-    plugins: [withoutGlob],
     ...(name === TUNNEL && { transform: forOldNode }),
     logLevel: 'warn',
   })

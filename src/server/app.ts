@@ -1,8 +1,7 @@
 // The composition root: services → credential verifier → HTTP. Only this file and services.ts construct
 // parts.
-import { findPackageJSON } from 'node:module'
 import { hostname } from 'node:os'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
@@ -13,6 +12,7 @@ import { serverMetrics } from '../lib/metrics/server-metrics.ts'
 import { type ListenAddress, listenError } from '../lib/net/listen-error.ts'
 import { listenUrl } from '../lib/net/listen-url.ts'
 import { type Listener, startListener } from '../lib/net/listener.ts'
+import { openProgramFiles, programFolder } from '../lib/program-files.ts'
 import { errorMessage } from '../lib/startup-error.ts'
 import { type Auth, type AuthSettings, createAuth } from './auth/sign-in.ts'
 import type { SsoSettings } from './auth/sso.ts'
@@ -39,6 +39,7 @@ import { createRateLimit } from './http/limits/rate-limit.ts'
 import { registerApiDocs } from './http/pages/api-docs.ts'
 import { registerDashboard } from './http/pages/dashboard-spa.ts'
 import { registerHealth } from './http/pages/health.ts'
+import { registerInstall } from './http/pages/install/routes.ts'
 import { registerSiteFiles } from './http/pages/site-files.ts'
 import { ResponseCache } from './http/response-cache/cache.ts'
 import { cacheableOperations } from './http/response-cache/cacheable-operations.ts'
@@ -56,8 +57,6 @@ import { createCredentialVerifier } from './verification/verify.ts'
 import { startWebhookDelivery } from './webhooks/delivery.ts'
 import { createTargets } from './webhooks/targets.ts'
 import type { Primary } from './workers/worker.ts'
-
-const PAGE_FOLDER = join(dirname(findPackageJSON(import.meta.url) as string), 'web/dist')
 
 export interface Running {
   url: string
@@ -388,10 +387,13 @@ async function registerDashboardPages(options: DashboardPagesOptions): Promise<v
     webhooks,
   })
   registerDeviceApi(server, { services, counters, baseUrl })
+  const executables = config.executables ?? join(programFolder(), 'executables')
+  registerInstall(server, { files: openProgramFiles('dist'), executables, address })
+  const pages = openProgramFiles('web/dist')
   const { securityContact } = config
-  registerSiteFiles(server, { folder: PAGE_FOLDER, baseUrl, securityContact, clock: services.clock })
-  await registerApiDocs(server, PAGE_FOLDER, baseUrl)
-  await registerDashboard(server, PAGE_FOLDER, baseUrl)
+  registerSiteFiles(server, { files: pages, baseUrl, securityContact, clock: services.clock })
+  registerApiDocs(server, pages, baseUrl)
+  await registerDashboard(server, pages, baseUrl)
 }
 
 /** For the primary: counts what the limits of all its workers need. */

@@ -32,7 +32,7 @@ const rules: Record<string, { parts: string[]; packages?: string[] }> = {
   'server/mail': { parts: [], packages: ['nodemailer'] },
   'server/http': {
     parts: ['contract', 'lib', 'mcp', 'server/auth', 'server/verification', 'server/domain', 'server/mail'],
-    packages: ['fastify', 'fast-json-stringify', '@fastify/static', 'pino', 'typebox'],
+    packages: ['fastify', 'fast-json-stringify', 'pino', 'typebox'],
   },
   'server/webhooks': { parts: ['lib', 'server/domain'], packages: ['standardwebhooks'] },
   'server/workers': { parts: ['lib', 'server/config', 'server/store'], packages: ['pino'] },

@@ -1,6 +1,7 @@
 // The settings of the server, parsed from the environment once and frozen. Only this file and config/ read
 // the environment.
 import { availableParallelism } from 'node:os'
+import { resolve } from 'node:path'
 import { isEmail } from '../../contract/fields.ts'
 import type { Variant } from '../../contract/variants.ts'
 import type { Target } from '../store/engine/store.ts'
@@ -146,6 +147,11 @@ export const settings = {
     '',
     readOrigins,
   ),
+  ADIT_EXECUTABLES: setting(
+    'folder with executables for /install.sh; empty for executables next to the program',
+    '',
+    (text) => (text === '' ? undefined : resolve(text)),
+  ),
   ADIT_AUDIT_RETENTION_DAYS: setting(
     'days after which audit log entries are deleted; empty to keep them',
     '',
@@ -226,6 +232,8 @@ function parse(environment: NodeJS.ProcessEnv) {
     mail: together({ url: 'ADIT_SMTP_URL', from: 'ADIT_MAIL_FROM' }),
     operatorEmail: read('ADIT_OPERATOR_EMAIL'),
     securityContact: read('ADIT_SECURITY_CONTACT'),
+    /** Undefined: a folder next to the program. */
+    executables: read('ADIT_EXECUTABLES'),
     stopDelayS: read('ADIT_STOP_DELAY'),
     metrics: readMetricsAddress(read),
     workers: read('ADIT_WORKERS'),

@@ -1,6 +1,7 @@
 // The primary: starts the workers, which share its port, replaces those that end, and restarts them one after
 // the other. It serves no requests itself.
 import cluster, { type Worker } from 'node:cluster'
+import { isSea } from 'node:sea'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { workerEnvironment } from '../config/environment.ts'
@@ -42,6 +43,11 @@ interface Slot {
   sockets?: PortSockets | undefined
 }
 
+/**
+ * In an executable, the first argument takes the place of the script, and the options of Node are built in.
+ */
+const program = isSea() ? { exec: process.argv[2] ?? '', args: process.argv.slice(3), execArgv: [] } : {}
+
 /** Without `sharedPort`, the cluster module passes the connections to the workers. */
 export async function startWorkers(
   { workers: count, stopDelayS }: WorkersConfig,
@@ -57,7 +63,7 @@ export async function startWorkers(
   function fork(slot: Slot): Worker {
     slot.sockets ??= sharedPort?.open()
     const fds = slot.sockets?.fds ?? []
-    cluster.setupPrimary({ stdio: ['inherit', 'inherit', 'inherit', 'ipc', ...fds] })
+    cluster.setupPrimary({ ...program, stdio: ['inherit', 'inherit', 'inherit', 'ipc', ...fds] })
     const worker = cluster.fork(workerEnvironment(fds.length))
     // Emitted if a connection or a message cannot be passed to a worker that has just ended.
     return worker.on('error', (error) => log.warn({ err: error }, 'cannot reach a worker'))

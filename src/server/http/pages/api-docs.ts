@@ -1,13 +1,11 @@
 // The API reference at /docs: Scalar on the OpenAPI document of this server, built into web/dist. All of its
 // files come from this server, so it works offline, and none is read before it is requested.
-import { existsSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
-import { join } from 'node:path'
-import staticFiles from '@fastify/static'
 import type { FastifyInstance } from 'fastify'
+import type { ProgramFiles } from '../../../lib/program-files.ts'
 import { basePath } from '../server/paths.ts'
 import { sendNotBuilt } from './dashboard-spa.ts'
 import { PAGE_HEADERS } from './page-headers.ts'
+import { serveFiles } from './static-files.ts'
 
 /** Scalar sets styles inline as it renders. Scripts are files of this server only. */
 const contentSecurityPolicy = (apiOrigin: string) =>
@@ -22,17 +20,12 @@ const contentSecurityPolicy = (apiOrigin: string) =>
     "frame-ancestors 'none'",
   ].join('; ')
 
-/** `folder`: web/dist. `baseUrl`: the public URL of the API, which the page may call. */
-export async function registerApiDocs(
-  server: FastifyInstance,
-  folder: string,
-  baseUrl?: string,
-): Promise<void> {
-  const root = join(folder, 'docs')
+/** `files`: web/dist. `baseUrl`: the public URL of the API, which the page may call. */
+export function registerApiDocs(server: FastifyInstance, files: ProgramFiles, baseUrl?: string): void {
   const policy = contentSecurityPolicy(baseUrl ? new URL(baseUrl).origin : '')
   let html: string | undefined
   server.get('/docs', async (_request, reply) => {
-    html ??= await readFile(join(root, 'index.html'), 'utf8').catch(() => undefined)
+    html ??= await files.read('docs/index.html').then(String, () => undefined)
     if (!html) return sendNotBuilt(reply)
     return reply
       .headers(PAGE_HEADERS)
@@ -40,15 +33,6 @@ export async function registerApiDocs(
       .header('cache-control', 'no-cache')
       .send(html.replace('__BASE__', basePath(baseUrl)))
   })
-  if (!existsSync(root)) return
-  await server.register(staticFiles, {
-    root,
-    prefix: '/docs/',
-    decorateReply: false,
-    index: false,
-    preCompressed: true,
-    // The names stay the same across versions: revalidate each time.
-    cacheControl: false,
-    setHeaders: (reply) => reply.header('cache-control', 'no-cache'),
-  })
+  // The names stay the same across versions: revalidate each time.
+  serveFiles(server, { files, folder: 'docs', cacheControl: 'no-cache' })
 }

@@ -1,14 +1,13 @@
 // The dashboard: one HTML file for all of its pages and for unknown paths, and its assets, whose names
 // contain a hash of their content.
 import { randomBytes } from 'node:crypto'
-import { existsSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
-import staticFiles from '@fastify/static'
 import type { FastifyInstance, FastifyReply } from 'fastify'
+import type { ProgramFiles } from '../../../lib/program-files.ts'
 import { Fault } from '../../domain/fault.ts'
 import { sendFault } from '../server/errors.ts'
 import { acceptsPage, basePath } from '../server/paths.ts'
 import { PAGE_HEADERS } from './page-headers.ts'
+import { serveFiles } from './static-files.ts'
 
 /** The routes of web/src/app.tsx. */
 const PAGES = [
@@ -37,14 +36,13 @@ const contentSecurityPolicy = (nonce: string) =>
     "frame-ancestors 'none'",
   ].join('; ')
 
-/** `folder`: web/dist. `baseUrl`: the public URL of the server, whose path a proxy may remove. */
+/** `files`: web/dist. `baseUrl`: the public URL of the server, whose path a proxy may remove. */
 export async function registerDashboard(
   server: FastifyInstance,
-  folder: string,
+  files: ProgramFiles,
   baseUrl?: string,
 ): Promise<void> {
-  const file = join(folder, 'index.html')
-  const html = existsSync(file) ? readFileSync(file, 'utf8') : undefined
+  const html = files.names.has('index.html') ? String(await files.read('index.html')) : undefined
   const base = basePath(baseUrl)
   const send = (reply: FastifyReply) => (html ? sendPage(reply, html, base) : sendNotBuilt(reply))
   for (const url of ['/', ...PAGES.flatMap((page) => [page, `${page}/`])])
@@ -52,16 +50,7 @@ export async function registerDashboard(
   server.setNotFoundHandler((request, reply) =>
     html && acceptsPage(request) ? send(reply.code(404)) : sendFault(new Fault('not_found'), request, reply),
   )
-  if (!html) return
-  await server.register(staticFiles, {
-    root: join(folder, 'assets'),
-    prefix: '/assets/',
-    decorateReply: false,
-    index: false,
-    preCompressed: true,
-    maxAge: YEAR_S * 1000,
-    immutable: true,
-  })
+  serveFiles(server, { files, folder: 'assets', cacheControl: `public, max-age=${YEAR_S}, immutable` })
 }
 
 function sendPage(reply: FastifyReply, html: string, base: string): FastifyReply {

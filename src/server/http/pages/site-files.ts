@@ -1,7 +1,6 @@
 // Files at paths that browsers, crawlers, password managers and security researchers try on any site.
-import { readFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import type { FastifyInstance } from 'fastify'
+import type { ProgramFiles } from '../../../lib/program-files.ts'
 import { DAY_MS } from '../../../lib/time.ts'
 import { Fault } from '../../domain/fault.ts'
 import { basePath } from '../server/paths.ts'
@@ -13,7 +12,7 @@ const TEXT = 'text/plain; charset=utf-8'
 
 interface SiteFilesOptions {
   /** web/dist */
-  folder: string
+  files: ProgramFiles
   /** Public URL of the server. */
   baseUrl: string | undefined
   /** URI for reports of vulnerabilities; undefined if the operator names none. */
@@ -22,12 +21,12 @@ interface SiteFilesOptions {
 }
 
 export function registerSiteFiles(server: FastifyInstance, options: SiteFilesOptions): void {
-  const { folder, baseUrl, securityContact, clock } = options
+  const { files, baseUrl, securityContact, clock } = options
   server.get('/robots.txt', (_request, reply) =>
     reply.type(TEXT).header('cache-control', CACHE_DAY).send('User-agent: *\nDisallow: /\n'),
   )
   server.get('/favicon.ico', async (_request, reply) => {
-    const icon = await readFile(join(folder, 'docs/icon.svg')).catch(() => undefined)
+    const icon = await files.read('docs/icon.svg').catch(() => undefined)
     if (!icon) throw new Fault('not_found')
     return reply.type('image/svg+xml').header('cache-control', CACHE_DAY).send(icon)
   })

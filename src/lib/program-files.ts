@@ -1,0 +1,30 @@
+// Files that are built with the program, such as those of the dashboard: beside it, or in the executable.
+import { existsSync, readdirSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { findPackageJSON } from 'node:module'
+import { dirname, join } from 'node:path'
+import { getAssetKeys, getRawAsset, isSea } from 'node:sea'
+
+export interface ProgramFiles {
+  /** Paths relative to the folder. */
+  readonly names: ReadonlySet<string>
+  read(name: string): Promise<Buffer>
+}
+
+/** Where the program is installed: the folder of its package, or of the executable. */
+export const programFolder = (): string =>
+  isSea() ? dirname(process.execPath) : dirname(findPackageJSON(import.meta.url) as string)
+
+/** `folder` is relative to the package. */
+export function openProgramFiles(folder: string): ProgramFiles {
+  if (isSea()) {
+    const keys = getAssetKeys().filter((key) => key.startsWith(`${folder}/`))
+    return {
+      names: new Set(keys.map((key) => key.slice(folder.length + 1))),
+      read: async (name) => Buffer.from(getRawAsset(`${folder}/${name}`)),
+    }
+  }
+  const path = join(programFolder(), folder)
+  const entries = existsSync(path) ? readdirSync(path, { recursive: true, encoding: 'utf8' }) : []
+  return { names: new Set(entries), read: (name) => readFile(join(path, name)) }
+}
