@@ -134,5 +134,6 @@ test('the script has the public URL, quoted, whatever the Host header says', asy
     encoding: 'utf8',
   })
   assert.equal(quoted, baseUrl)
-  if (existsSync('/usr/bin/shellcheck')) execFileSync('shellcheck', ['--severity=warning', '-'], { input: script })
+  if (existsSync('/usr/bin/shellcheck'))
+    execFileSync('shellcheck', ['--severity=warning', '-'], { input: script })
 })

@@ -38,9 +38,9 @@ test('the steps to the first tunnel show working commands and are ticked as they
   await page.getByRole('link', { name: 'Create key' }).waitFor()
   const commands = await page.locator('pre').allInnerTexts()
   assert.deepEqual(commands, [
-    "alias adit='npx --no-install adit'",
     `export ADIT_EDGE_KEY=$(adit admin edge create edge-1)\nADIT_URL=${server.url} adit edge`,
-    `adit login --url ${server.url}`,
+    `curl -fsSL ${server.url}/install.sh | sh`,
+    `adit login ${server.url}`,
     'adit tunnel 3000 --name my-app',
   ])
   await checkEveryView(page, 'get-started')
@@ -56,7 +56,7 @@ test('the steps to the first tunnel show working commands and are ticked as they
   const login = (commands[2] ?? '').split(' ').slice(1)
   const { code, stderr } = await run(t, login, { HOME: home, XDG_CONFIG_HOME: home }, token)
   assert.equal(code, 0, stderr)
-  await waitForTick(page, 'Use the key')
+  await waitForTick(page, 'Install the client and sign in')
 
   await fillWithUsage(server.services, workspace.id, 1, () => {})
   await waitForTick(page, 'Open a tunnel')

@@ -25,9 +25,9 @@ test('without open tunnels the page shows the commands that open one', async (t)
   await page.getByRole('heading', { name: 'No open tunnels' }).waitFor()
   await page.getByText('No edge is connected').waitFor()
   assert.deepEqual(await page.locator('pre').allInnerTexts(), [
-    "alias adit='npx --no-install adit'",
     `export ADIT_EDGE_KEY=$(adit admin edge create edge-1)\nADIT_URL=${server.url} adit edge`,
-    `adit login --url ${server.url}`,
+    `curl -fsSL ${server.url}/install.sh | sh`,
+    `adit login ${server.url}`,
     'adit tunnel 3000 --name my-app',
   ])
   await checkEveryView(page, 'tunnels-none')

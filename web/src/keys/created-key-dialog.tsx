@@ -1,13 +1,13 @@
 // Shows a new API key once.
 import { Alert, Code, Group, Text } from '@mantine/core'
 import type { Output } from '../api.ts'
+import { InstallCommand } from '../components/client-setup.tsx'
 import { CopyBlock, CopyTextButton } from '../components/copy.tsx'
 import { OnceDialog } from '../components/dialogs/once.tsx'
 import { RelativeTime } from '../components/relative-time.tsx'
 import { showToast } from '../components/toast.tsx'
 import { WarningIcon } from '../icons.tsx'
-import { curlCommand, loginCommand } from '../overview/commands.ts'
-import { AliasHint } from '../overview/get-started.tsx'
+import { client, curlCommand } from '../overview/commands.ts'
 
 type CreatedKey = Output<'keys.create'> & Partial<Pick<Output<'keys.rotate'>, 'predecessor'>>
 
@@ -47,12 +47,12 @@ export function CreatedKeyDialog({ created, onClose, onClosed }: CreatedKeyDialo
           <Group>
             <CopyTextButton text={created.token} name="Copy key" />
           </Group>
-          <AliasHint />
+          <InstallCommand />
           <div>
             <Text size="sm" fw={600} mb={4}>
-              Sign in with the CLI and paste the key
+              Sign in and paste the key
             </Text>
-            <CopyBlock text={loginCommand} name="Copy login command" />
+            <CopyBlock text={client.login} name="Copy login command" />
           </div>
           <div>
             <Text size="sm" fw={600} mb={4}>

@@ -6,6 +6,7 @@ import { useInfiniteQuery, useQuery } from '@tanstack/react-query'
 import { useRef, useState } from 'react'
 import { useSearchParams } from 'wouter'
 import { TEXT_CHARS_MAX } from '../../../src/contract/limits.ts'
+import { ConnectMachineButton } from '../components/client-setup.tsx'
 import { LoadMoreButton } from '../components/lists/load-more-button.tsx'
 import { EmptyState, NoMatchYet, QueryResult, SkeletonRows } from '../components/lists/query-states.tsx'
 import { SearchInput } from '../components/lists/search-input.tsx'
@@ -63,7 +64,12 @@ export function KeysPage() {
       title="API keys"
       context={name}
       description="Keys let tunnel clients and scripts use this workspace."
-      actions={createButton}
+      actions={
+        <>
+          <ConnectMachineButton />
+          {createButton}
+        </>
+      }
     >
       <ExpiringKeys isLinked={false} />
       <Group>

@@ -3,20 +3,14 @@ import { Anchor, Button, Paper, Stack, Text, ThemeIcon, Timeline, Title, Visuall
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
 import { Link } from 'wouter'
+import { LOCAL_PORT } from '../../../src/lib/client-commands.ts'
+import { InstallCommand } from '../components/client-setup.tsx'
 import { CopyBlock } from '../components/copy.tsx'
 import { CheckIcon } from '../icons.tsx'
 import { docsUrl } from '../paths.ts'
 import { keysQuery, workspaceQuery } from '../queries.ts'
 import { useWorkspace } from '../session.tsx'
-import {
-  aliasCommand,
-  EDGE_PORT,
-  edgeCommands,
-  LOCAL_PORT,
-  loginCommand,
-  tunnelCommand,
-  tunnelUrl,
-} from './commands.ts'
+import { client, EDGE_PORT, edgeCommands, tunnelUrl } from './commands.ts'
 
 const REFRESH_MS = 5_000
 
@@ -42,7 +36,7 @@ export function GetStarted({ exampleHost, hasTraffic }: GetStartedProps) {
     { title: 'Create an API key', isDone: keys.length > 0, content: <KeyStep isDone={keys.length > 0} /> },
     { title: 'Run an edge', isDone: edgeName !== null, content: <EdgeStep name={edgeName} /> },
     {
-      title: 'Use the key',
+      title: 'Install the client and sign in',
       isDone: keys.some(({ lastUsedAt }) => lastUsedAt !== null),
       content: <LoginStep />,
     },
@@ -62,7 +56,6 @@ export function GetStarted({ exampleHost, hasTraffic }: GetStartedProps) {
               : `Open your first tunnel. ${done} of ${steps.length} steps done.`}
           </Text>
         </div>
-        <AliasHint />
         <Timeline active={-1} bulletSize={26} lineWidth={2}>
           {steps.map(({ title, isDone, content }, index) => (
             <Timeline.Item
@@ -86,18 +79,6 @@ export function GetStarted({ exampleHost, hasTraffic }: GetStartedProps) {
         </Timeline>
       </Stack>
     </Paper>
-  )
-}
-
-/** Shown above the first command. */
-export function AliasHint() {
-  return (
-    <div>
-      <Text size="sm" mb={4}>
-        In a clone of the repository, first run:
-      </Text>
-      <CopyBlock text={aliasCommand} name="Copy alias command" />
-    </div>
   )
 }
 
@@ -151,7 +132,7 @@ function EdgeStep({ name }: { name: string | null }) {
     <>
       <Text size="sm">
         An edge receives requests from the internet and sends them through your tunnels. Your server admin
-        starts one:
+        starts one on the server:
       </Text>
       <CopyBlock text={edgeCommands} name="Copy edge commands" />
     </>
@@ -161,15 +142,16 @@ function EdgeStep({ name }: { name: string | null }) {
 function LoginStep() {
   return (
     <>
+      <InstallCommand />
       <Text size="sm">
-        Sign in on the machine running your app: paste the API key, or press Enter to sign in with your
-        browser. To use a key without the CLI, see the{' '}
+        Sign in: paste the API key, or press Enter to sign in with your browser. To use a key without the CLI,
+        see the{' '}
         <Anchor href={docsUrl} underline="always">
           API reference
         </Anchor>
         .
       </Text>
-      <CopyBlock text={loginCommand} name="Copy login command" />
+      <CopyBlock text={client.login} name="Copy login command" />
     </>
   )
 }
@@ -183,7 +165,7 @@ function TunnelStep({ exampleHost }: { exampleHost: string }) {
         {url ? <span className="mono">{url}</span> : 'the URL that this prints'}. Usage appears here seconds
         after the first request.
       </Text>
-      <CopyBlock text={tunnelCommand} name="Copy tunnel command" />
+      <CopyBlock text={client.tunnel} name="Copy tunnel command" />
       {!url && (
         <Text size="sm" c="dimmed">
           If the edge does not listen on port {EDGE_PORT} (<span className="mono">ADIT_EDGE_PORT</span>), add{' '}

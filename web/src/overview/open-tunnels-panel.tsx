@@ -2,6 +2,7 @@
 import { Anchor, Badge, Code, Group, Paper, Skeleton, Stack, Text, Title } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { Link } from 'wouter'
+import { LOCAL_PORT } from '../../../src/lib/client-commands.ts'
 import type { Output } from '../api.ts'
 import { CopyBlock } from '../components/copy.tsx'
 import { QueryResult } from '../components/lists/query-states.tsx'
@@ -12,7 +13,7 @@ import { formatCount, formatCountShort } from '../format.ts'
 import { type Tunnel, tunnelsQuery } from '../queries.ts'
 import { useWorkspace } from '../session.tsx'
 import { TunnelAddress, TunnelBadges } from '../tunnels/tunnel-address.tsx'
-import { LOCAL_PORT, loginCommand, tunnelCommand } from './commands.ts'
+import { client } from './commands.ts'
 
 const SHOWN_MAX = 5
 
@@ -91,14 +92,14 @@ function NoTunnels({ showsSteps }: OpenTunnelsPanelProps) {
     <Stack gap="xs" px="lg" pb="lg" pt={4}>
       <Text size="sm" c="dimmed">
         {showsSteps ? (
-          'None yet. Follow the steps below to open one.'
+          'None yet. Follow the steps above to open one.'
         ) : (
           <>
-            Open one for your app on port {LOCAL_PORT}, after <Code className="mono">{loginCommand}</Code>:
+            Open one for your app on port {LOCAL_PORT}, after <Code className="mono">{client.login}</Code>:
           </>
         )}
       </Text>
-      {!showsSteps && <CopyBlock text={tunnelCommand} name="Copy tunnel command" />}
+      {!showsSteps && <CopyBlock text={client.tunnel} name="Copy tunnel command" />}
     </Stack>
   )
 }

@@ -1,4 +1,4 @@
-// Overview of a workspace: open tunnels, details, and recent usage or the steps to the first tunnel.
+// Overview of a workspace: the steps to the first tunnel or open tunnels, details, and recent usage.
 import { Badge, Code, Group, Paper, Skeleton, Stack, Text, Title } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { type ReactNode, useEffect, useState } from 'react'
@@ -35,20 +35,16 @@ export function OverviewPage() {
     <Page title={name} context="Overview">
       <Notices />
       <ExpiringKeys isLinked />
+      {showsSteps && workspace.data && usage.data && (
+        <GetStarted exampleHost={workspace.data.exampleUrl} hasTraffic={hasTraffic(usage.data)} />
+      )}
       <OpenTunnelsPanel showsSteps={usage.isPending ? undefined : showsSteps} />
       <QueryResult query={workspace} skeleton={<Skeleton h={150} />}>
         {(details) => <Details workspace={details} lastSeen={usage.data?.lastSeen} />}
       </QueryResult>
       <Quotas />
       <QueryResult query={usage} skeleton={<SkeletonRows count={3} height={110} />}>
-        {(data) => (
-          <>
-            {showsSteps && workspace.data && (
-              <GetStarted exampleHost={workspace.data.exampleUrl} hasTraffic={hasTraffic(data)} />
-            )}
-            {hasTraffic(data) && <RecentUsage usage={data} />}
-          </>
-        )}
+        {(data) => hasTraffic(data) && <RecentUsage usage={data} />}
       </QueryResult>
     </Page>
   )

@@ -1,16 +1,9 @@
 // Shown while no tunnel is open: the commands that open one, and what is missing before.
 import { Code, Paper, Stack, Text, Title } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
-import { CopyBlock } from '../components/copy.tsx'
+import { ClientSetup, Command } from '../components/client-setup.tsx'
 import { TunnelIcon } from '../icons.tsx'
-import {
-  edgeCommands,
-  LOCAL_PORT,
-  loginCommand,
-  provisionCommand,
-  tunnelCommand,
-} from '../overview/commands.ts'
-import { AliasHint } from '../overview/get-started.tsx'
+import { edgeCommands, provisionCommand } from '../overview/commands.ts'
 import { edgesQuery, workspaceQuery } from '../queries.ts'
 import { useWorkspace } from '../session.tsx'
 
@@ -38,27 +31,12 @@ export function NoTunnels() {
             <Code className="mono">{provisionCommand(slug)}</Code>.
           </Text>
         )}
-        <AliasHint />
         {edges?.edges.every(({ isConnected }) => !isConnected) && (
-          <div>
-            <Text size="sm" mb={4}>
-              No edge is connected. Your server admin starts one:
-            </Text>
-            <CopyBlock text={edgeCommands} name="Copy edge commands" />
-          </div>
+          <Command command={edgeCommands} name="Copy edge commands">
+            No edge is connected. Your server admin starts one on the server:
+          </Command>
         )}
-        <div>
-          <Text size="sm" mb={4}>
-            Sign in on the machine running your app, with your browser or an API key:
-          </Text>
-          <CopyBlock text={loginCommand} name="Copy login command" />
-        </div>
-        <div>
-          <Text size="sm" mb={4}>
-            Open a tunnel to your app on port {LOCAL_PORT}:
-          </Text>
-          <CopyBlock text={tunnelCommand} name="Copy tunnel command" />
-        </div>
+        <ClientSetup />
       </Stack>
     </Paper>
   )

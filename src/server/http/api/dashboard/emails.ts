@@ -1,11 +1,13 @@
 // The text of the emails that the dashboard sends.
+
 import { withoutLinks } from '../../../../contract/text.ts'
+import { clientCommands } from '../../../../lib/client-commands.ts'
 import type { Email } from '../../../mail.ts'
 
 /** The subject contains no text that users chose: the email is sent in the name of this server. */
 export const invitationEmail = (
   to: string,
-  { inviter, workspace, link }: { inviter: string; workspace: string; link: string },
+  { inviter, workspace, link, url }: { inviter: string; workspace: string; link: string; url: string },
 ): Email => ({
   to,
   subject: 'Invitation to a workspace on Adit',
@@ -21,6 +23,12 @@ To accept the invitation, open this link:
 ${link}
 
 The link works once and expires in 24 hours.
+
+To open tunnels from your machine, install the client and sign in:
+
+${clientCommands(url).install}
+${clientCommands(url).login}
+
 If you did not expect this invitation, you can ignore this email.
 `,
 })

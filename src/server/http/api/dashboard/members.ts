@@ -25,7 +25,12 @@ export const memberHandlers = ({
     const invitation = { ...created, email: input.email.toLowerCase(), role: input.role, isLocal }
     if (!sendMail) return { ...invitation, link }
     const { name: workspace } = await readWorkspace(ctx)
-    const email = invitationEmail(invitation.email, { inviter: ctx.actor.name, workspace, link })
+    const email = invitationEmail(invitation.email, {
+      inviter: ctx.actor.name,
+      workspace,
+      link,
+      url: address(),
+    })
     await sendMail(email).catch((cause) => {
       throw new Fault('unavailable', {
         message: 'The invitation email could not be sent. Try again when the mail server is available.',
