@@ -18,7 +18,7 @@ function open(): void {
     type: 'http' as const,
     name: `app-${index}`,
     pool: false,
-    localServer: new LocalServer({ host: '127.0.0.1', port: 9 }),
+    localServer: new LocalServer({ target: { host: '127.0.0.1', port: 9 }, isHttp: true }),
     signal,
     onOpen() {
       opened += 1

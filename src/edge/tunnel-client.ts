@@ -67,6 +67,8 @@ export class TunnelClient {
   readonly hostHeader: string | undefined
   readonly totals = { requests: 0, bytesIn: 0, bytesOut: 0 }
   isDraining = false
+  /** Its connection is closed. */
+  isClosed = false
   #active = 0
   readonly #onDrained: () => void
   readonly #session: Session
@@ -100,7 +102,10 @@ export class TunnelClient {
         for (const listener of this.#drainListeners) listener()
         if (this.#active === 0) onDrained()
       },
-      onClose: () => onClosed(),
+      onClose: () => {
+        this.isClosed = true
+        onClosed()
+      },
     })
     this.#eventStream = this.#session.open()
     this.#events = new EventWriter(this.#eventStream)

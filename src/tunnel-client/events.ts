@@ -1,5 +1,6 @@
 // Parses the events of the edge: JSON objects, one per line.
 import type { Readable } from 'node:stream'
+import { toRequestProblem } from '../tunnel-protocol/problems.ts'
 import {
   EVENT_BYTES_MAX,
   type Opened,
@@ -52,8 +53,9 @@ function handle(line: Buffer, handlers: EventHandlers): void {
     if (areStrings(url, host, name) && isAddress(url))
       onOpen({ type, url, host, name, ...(access && { access: toAccess(access) }) })
   } else if (fields?.event === 'request') {
-    const { method, path, status, ms } = fields as unknown as ProxiedRequest
-    if (areStrings(method, path) && areNumbers(status, ms)) onRequest({ method, path, status, ms })
+    const { method, path, status, bytesIn, bytesOut, ms } = fields as unknown as ProxiedRequest
+    if (areStrings(method, path) && areNumbers(status, bytesIn, bytesOut, ms))
+      onRequest({ method, path, status, bytesIn, bytesOut, ms, ...toRequestProblem(fields) })
   } else if (fields?.event === 'connection') {
     const { bytesIn, bytesOut, ms } = fields as unknown as ProxiedConnection
     if (areNumbers(bytesIn, bytesOut, ms)) onConnection({ bytesIn, bytesOut, ms })

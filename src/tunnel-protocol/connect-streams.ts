@@ -1,6 +1,7 @@
 // Copies bytes between two streams, in both directions.
 import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
+import { TLSSocket } from 'node:tls'
 import { compact } from '../yamux/index.ts'
 import { freeAfterWrite } from './free-memory.ts'
 
@@ -34,7 +35,12 @@ function copy(from: Duplex, to: Duplex, onBytes?: OnBytes): void {
 const isComplete = (stream: Duplex) => stream.readableEnded && stream.writableFinished
 
 export function reset(stream: Duplex): void {
-  // While a socket is ending, libuv refuses to reset it, and Node would leave it open.
-  if (stream instanceof Socket && !stream.writableEnded) stream.resetAndDestroy()
+  // While a socket is ending, libuv refuses to reset it, and Node would leave it open. Only TCP has resets: a
+  // peer notices the end of TLS by the missing alert.
+  if (isTcp(stream) && !stream.writableEnded) stream.resetAndDestroy()
   else stream.destroy(new Error('The other side failed.'))
 }
+
+/** A Unix socket has no address. */
+const isTcp = (stream: Duplex): stream is Socket =>
+  stream instanceof Socket && !(stream instanceof TLSSocket) && stream.remoteAddress !== undefined

@@ -1,5 +1,6 @@
 // The protocol between tunnel client and edge: one WebSocket that carries yamux. docs/edges/protocol.md
 // describes it.
+import type { RequestProblem } from './problems.ts'
 
 /** Paths under it are the edge's own and never reach a local server. */
 export const OWN_PATHS = '/.adit/'
@@ -51,11 +52,14 @@ export interface Opened {
 }
 
 /** A request that the edge has proxied to the client. */
-export interface ProxiedRequest {
+export type ProxiedRequest = RequestProblem & {
   readonly method: string
   readonly path: string
   /** 101 for upgrades such as WebSockets, 499 if the client closed the connection before the response. */
   readonly status: number
+  readonly bytesIn: number
+  readonly bytesOut: number
+  /** Until the last byte of the response. */
   readonly ms: number
 }
 

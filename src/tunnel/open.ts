@@ -62,6 +62,7 @@ export class Tunnel extends EventEmitter<TunnelEvents> {
     const edge = await findEdge(options)
     const tunnel = new Tunnel()
     let isOpen = false
+    let isReachable = true
     const running = new Promise<void>((resolve, reject) => {
       tunnel.#ended = runTunnel({
         edge,
@@ -74,8 +75,17 @@ export class Tunnel extends EventEmitter<TunnelEvents> {
         hostHeader,
         client: 'adit-tunnel',
         localServer: new LocalServer({
-          ...target,
-          onUnreachable: (message) => tunnel.emit('unreachable', message),
+          target: { host: target.host, port: target.port },
+          isHttp: type === 'http',
+          onProblem(_, message) {
+            const { host, port } = target
+            const text = `The local server at ${host}:${port} cannot be reached: ${message}.`
+            if (isReachable) tunnel.emit('unreachable', text)
+            isReachable = false
+          },
+          onReachable() {
+            isReachable = true
+          },
         }),
         signal: signal ? AbortSignal.any([signal, tunnel.#stop.signal]) : tunnel.#stop.signal,
         ...(options.drainMs !== undefined && { drainMs: options.drainMs }),

@@ -118,7 +118,8 @@ test('messages and events of an edge stay on one line', async (t) => {
   for (const message of [FORGED, 'a\u2028adit: forged'])
     for (const event of ['notice', 'close'] as const)
       side.send({ event, reason: 'x', message } as unknown as TunnelEvent)
-  side.send({ event: 'request', method: 'GET', path: '/\nadit: forged', status: 200, ms: 1 })
+  const transfer = { bytesIn: 1, bytesOut: 2, ms: 1 }
+  side.send({ event: 'request', method: 'GET', path: '/\nadit: forged', status: 200, ...transfer })
   side.send({ event: 'close', reason: 'requested', message: 'Closed by Ann.' })
   const { stderr } = await tunnel.ended
   assert.match(stderr, /Closed by Ann\.\n$/)

@@ -196,7 +196,7 @@ test('a local server may be down, slow or broken: clients get 502, and the tunne
   const tunnel = await openTunnel(t, { edge, key: keys[0] as string, port, name: 'app' })
   const absent = await fetchHost(edge, tunnel.host)
   assert.equal(absent.status, 502)
-  assert.match(String(absent.body), /^The local server did not respond\.\n/)
+  assert.match(String(absent.body), /^The local server cannot be reached\.\n/)
   await assert.rejects(openSocket(edge, tunnel.host), /502/)
 
   // Not HTTP, or an invalid status.

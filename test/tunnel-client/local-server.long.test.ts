@@ -53,7 +53,7 @@ test('visitors that do not read fill the memory of a tunnel client up to a limit
       else socket.end('small')
     }),
   )
-  const localServer = new LocalServer({ host: '127.0.0.1', port })
+  const localServer = new LocalServer({ target: { host: '127.0.0.1', port }, isHttp: true })
   const { buffers } = localServer
   const { client: edge } = await sessionPair(
     t,

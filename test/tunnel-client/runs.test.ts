@@ -51,7 +51,12 @@ function start(
     type: 'http',
     name: undefined,
     pool: false,
-    localServer: new LocalServer({ host, port, onUnreachable: report('unreachable') }),
+    localServer: new LocalServer({
+      target: { host, port },
+      isHttp: false,
+      onProblem: (problem, message) => report(problem)(message),
+      onReachable: () => report('reachable')(undefined),
+    }),
     signal: stop.signal,
     abortSignal: abort.signal,
     onOpen: report('open'),
@@ -227,7 +232,7 @@ test('a stream that is reset before the local server accepts leaves nothing behi
   await until('all closed', () => local.sockets.size === 0)
 })
 
-test('an unreachable local server resets streams, and is reported once until it works again', async (t) => {
+test('an unreachable local server resets streams, and is reported when it works again', async (t) => {
   const port = await freePort()
   const { side, client } = await openTunnel(t, port, { host: 'localhost' })
   const fail = async () => {
@@ -237,25 +242,24 @@ test('an unreachable local server resets streams, and is reported once until it 
   }
   await fail()
   await fail()
-  assert.equal(client.of('unreachable').length, 1)
-  assert.match(
-    String(client.of('unreachable')[0]),
-    new RegExp(`^The local server at localhost:${port} cannot be reached: .*ECONNREFUSED.*\\.$`),
-  )
+  assert.match(String(client.of('unreachable')[0]), /ECONNREFUSED/)
+  assert.equal(client.of('reachable').length, 0)
   const local = await listen(t, echo, '127.0.0.1', port)
   const stream = openStream(side)
   stream.end('works')
   assert.equal(String(await readAll(stream)), 'works')
+  await until('it is reported', () => client.of('reachable').length === 1)
   local.close()
+  const before = client.of('unreachable').length
   await fail()
-  assert.equal(client.of('unreachable').length, 2)
+  assert.ok(client.of('unreachable').length > before)
 })
 
 test('a host name that does not resolve is reported as unreachable', async (t) => {
   const { side, client } = await openTunnel(t, 80, { host: 'does-not-exist.invalid' })
   const stream = openStream(side)
   await closed(stream)
-  assert.match(String(client.of('unreachable')[0]), /does-not-exist\.invalid:80 cannot be reached: /)
+  assert.match(String(client.of('unreachable')[0]), /ENOTFOUND|EAI_AGAIN/)
 })
 
 for (const host of ['127.0.0.1', '::1'])
@@ -276,10 +280,10 @@ for (const host of ['127.0.0.1', '::1'])
 
 test('events are reported; unknown, malformed and too long ones are ignored', async (t) => {
   const { side, client } = await openTunnel(t, 9)
-  const request = { method: 'GET', path: '/ü', status: 200, ms: 1.5 }
+  const request = { method: 'GET', path: '/ü', status: 200, bytesIn: 1, bytesOut: 2, ms: 1.5 }
   const connection = { bytesIn: 1, bytesOut: 2, ms: 3 }
   const lines = [
-    { event: 'request', ...request, unknown: 1 },
+    { event: 'request', ...request, unknown: 1, problem: 'later' },
     { event: 'later' },
     { event: 'request', method: 1 },
     { event: 'request', ...request, path: '/\r\nadit: \u001b[31mfake' },
@@ -379,7 +383,7 @@ test('a stream that arrives together with the confirmation is served', async (t)
 })
 
 test('open is reported before the events that arrive together with it', async (t) => {
-  const request = { method: 'GET', path: '/', status: 200, ms: 1 }
+  const request = { method: 'GET', path: '/', status: 200, bytesIn: 1, bytesOut: 2, ms: 1 }
   const edge = await startMinimalEdge(t, {
     onConnect({ send }) {
       send({ event: 'open', ...OPENED })

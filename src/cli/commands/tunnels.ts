@@ -34,18 +34,23 @@ export const tunnelCommands: readonly Command[] = [
       group,
       summary: 'expose a local server or a folder at a public URL',
       details:
-        'The target is a port of this machine, or host:port:\n\n' +
+        'The target is a port of this machine, host:port, a URL, or a Unix socket:\n\n' +
         '  adit tunnel 3000\n' +
         '  adit tunnel 3000 --name my-app --basic-auth ann\n' +
         '  adit tunnel 192.168.1.20:8080\n' +
+        '  adit tunnel https://localhost:8443 --insecure\n' +
+        '  adit tunnel unix:/run/app.sock\n' +
         '  adit tunnel --serve ./public\n\n' +
-        `Prints the public URL, then a line for each request. ${STOPPING} For servers that do not ` +
-        `use HTTP, see \`adit tunnel tcp\`. ${EDGE_ACCESS} Without a target, it is the one in adit.json.`,
+        'Prints the public URL, a line for each complete request, and what is wrong if your server ' +
+        `does not respond. ${STOPPING} For servers that do not use HTTP, see \`adit tunnel tcp\`. ${EDGE_ACCESS} ` +
+        'Without a target, it is the one in adit.json.',
       otherFlags,
       optionalArgument: 'target',
       options: {
         ...nameOptions,
         serve: { value: '<folder>', summary: 'serve the files of this folder instead of a target' },
+        insecure: { summary: 'accept any certificate of an https:// target' },
+        ca: { value: '<file>', summary: 'trust the certificates in this file for an https:// target' },
         'host-header': {
           value: '<rewrite|host>',
           summary: 'send this Host header to the local server; "rewrite" is that of the target',

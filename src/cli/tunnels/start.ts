@@ -68,7 +68,14 @@ export async function start(input: StartInput, io: Io): Promise<void> {
 
 async function prepare(tunnel: ProjectTunnelInput, io: Io): Promise<Prepared> {
   const { name, type } = tunnel
-  const opened = await openTarget(type, tunnel, (message) => io.warn(`${name}: ${message}`))
+  const show = (event: string, fields: { code?: string; message: string }) => {
+    io.warn(`${name}: ${fields.message}`)
+    report(io, event, { name }, fields)
+  }
+  const opened = await openTarget(type, tunnel, {
+    onProblem: (code, message) => show('problem', { code, message }),
+    onResolved: (message) => show('resolved', { message }),
+  })
   const access = await readAccess(type, withPassword(tunnel), io)
   return { tunnel, row: { name, target: opened.target, url: '', state: yellow('opening') }, opened, access }
 }
@@ -115,7 +122,7 @@ async function run(prepared: Prepared, options: RunOptions): Promise<Error | und
   }
 }
 
-const report = (io: Io, event: string, { name }: Row, fields: object) =>
+const report = (io: Io, event: string, { name }: Pick<Row, 'name'>, fields: object) =>
   io.json && io.data({ event, name, ...fields }, '')
 
 function handlers({ tunnel, row, opened }: Prepared, { io, signals, lines, label, update }: RunOptions) {
@@ -124,6 +131,7 @@ function handlers({ tunnel, row, opened }: Prepared, { io, signals, lines, label
     onOpen({ url, host, access }: Opened) {
       report(io, 'open', row, { type: tunnel.type, url, host, target: opened.target, access })
       lost = undefined
+      if (row.url === '') opened.localServer.check?.()
       row.url = url
       row.state = green('open')
       update()
@@ -140,6 +148,7 @@ function handlers({ tunnel, row, opened }: Prepared, { io, signals, lines, label
     onRequest(request: ProxiedRequest) {
       if (io.json) report(io, 'request', row, { ...request, ms: Math.round(request.ms) })
       else lines.infoSoon([label, requestLine(request)])
+      opened.problems?.onRequest(request)
     },
     onConnection(connection: ProxiedConnection) {
       if (io.json) report(io, 'connection', row, { ...connection, ms: Math.round(connection.ms) })

@@ -1,20 +1,29 @@
 // What a tunnel leads to: a local server, or with --serve the files of a folder.
-import { realpath, stat } from 'node:fs/promises'
+import { X509Certificate } from 'node:crypto'
+import { readFile, realpath, stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { HOST_HEADER_RULE, isHost, normalizeOrigin } from '../../lib/net/host-header.ts'
 import { privatePaths } from '../../server/config/private-paths.ts'
+import type { Target, TlsOptions } from '../../tunnel-client/dialer.ts'
 import { FileServer } from '../../tunnel-client/files/file-server.ts'
 import { findAditData } from '../../tunnel-client/files/private-files.ts'
 import { LocalServer, type StreamServer } from '../../tunnel-client/local-server.ts'
 import type { TunnelRequest, TunnelType } from '../../tunnel-protocol/protocol.ts'
 import { UsageError } from '../errors.ts'
+import { type ProblemHandlers, ProblemLog } from './problems.ts'
+
+/** Longer ones do not fit into the address of a socket. */
+const SOCKET_PATH_BYTES_MAX = 107
 
 export interface TargetInput {
   target: string | undefined
   /** A folder. */
   serve?: string | undefined
   'host-header'?: string | undefined
+  insecure?: boolean
+  /** A file of certificates. */
+  ca?: string | undefined
 }
 
 interface OpenTarget {
@@ -23,31 +32,60 @@ interface OpenTarget {
   /** The beginning of a sentence about it. */
   note: string
   localServer: StreamServer
+  /** Undefined for a folder. */
+  problems?: ProblemLog
   /** What the edge has to know of it. */
   request: Pick<TunnelRequest, 'target' | 'hostHeader'>
 }
 
 export async function openTarget(
   type: TunnelType,
-  { target: text, serve, 'host-header': hostHeader }: TargetInput,
-  onUnreachable: (message: string) => void,
+  input: TargetInput,
+  handlers: ProblemHandlers,
 ): Promise<OpenTarget> {
+  const { target: text, serve, 'host-header': hostHeader } = input
   if (serve !== undefined) {
     if (text !== undefined) throw new UsageError('A tunnel has a target or --serve <folder>, not both.')
-    if (hostHeader !== undefined) throw new UsageError('--host-header has no effect on --serve <folder>.')
+    for (const flag of ['host-header', 'insecure', 'ca'] as const)
+      if (input[flag]) throw new UsageError(`--${flag} has no effect on --serve <folder>.`)
     return openFolder(serve)
   }
   if (text === undefined)
     throw new UsageError(
       'Missing argument <target>, or the flag --serve <folder>. Run `adit tunnel --help` for usage.',
     )
-  const { host, port, url } = parseTarget(type, text)
-  const localServer = new LocalServer({ host, port, onUnreachable })
   if (hostHeader !== undefined && !isHost(hostHeader))
     throw new UsageError(`Invalid --host-header "${hostHeader}" (expected ${HOST_HEADER_RULE}).`)
-  const origin = URL.canParse(url) ? normalizeOrigin(new URL(url).origin) : undefined
+  const { url, origin, target } = parseTarget(type, text, await readTls(input))
+  const problems = new ProblemLog({
+    ...handlers,
+    target: url,
+    probeTls: () => localServer.probeTls(),
+  })
+  const localServer = new LocalServer({
+    target,
+    isHttp: type === 'http',
+    onProblem: (problem, message) => problems.onConnectProblem(problem, message),
+    onReachable: () => problems.onReachable(),
+  })
   const request = type === 'http' ? { target: origin, hostHeader } : {}
-  return { target: url, note: `Forwarding to ${url}`, localServer, request }
+  return { target: url, note: `Forwarding to ${url}`, localServer, request, problems }
+}
+
+/** The flags for https:// targets; undefined if there are none. */
+async function readTls({ insecure = false, ca }: TargetInput): Promise<TlsOptions | undefined> {
+  if (ca === undefined) return insecure ? { isInsecure: true } : undefined
+  if (insecure)
+    throw new UsageError('--insecure accepts any certificate, so --ca has no effect. Use one of them.')
+  try {
+    const pem = await readFile(ca, 'utf8')
+    new X509Certificate(pem)
+    return { ca: pem, isInsecure: false }
+  } catch (error) {
+    throw new UsageError(
+      `Cannot use --ca ${ca}: ${(error as Error).message}. It must be a certificate in PEM.`,
+    )
+  }
 }
 
 async function openFolder(path: string): Promise<OpenTarget> {
@@ -64,19 +102,54 @@ async function openFolder(path: string): Promise<OpenTarget> {
   return { target, note: `Serving the files of ${folder}`, localServer: new FileServer(folder), request: {} }
 }
 
-/** A port of this machine, `host:port`, or `http://host:port` (`tcp://` for TCP). */
-function parseTarget(type: TunnelType, text: string): { host: string; port: number; url: string } {
-  if (type === 'http' && /^https:/i.test(text))
-    throw new UsageError('The tunnel forwards to http:// servers only. Use the HTTP port of your server.')
-  const scheme = `${type}://`
-  const rest = (text.toLowerCase().startsWith(scheme) ? text.slice(scheme.length) : text).replace(/\/$/, '')
-  const [, host = 'localhost', portText = rest] =
-    /^(\[[\da-f:.]+\]|[^:/?#@[\]\s]+):([^:]*)$/i.exec(rest) ?? []
+interface ParsedTarget {
+  url: string
+  /** Undefined if it has no form that the edge accepts. */
+  origin: string | undefined
+  target: Target
+}
+
+const SCHEMES: Record<TunnelType, readonly string[]> = { http: ['http', 'https'], tcp: ['tcp'] }
+
+/** A port of this machine, `host:port`, a URL of these, or `unix:` and a path. */
+function parseTarget(type: TunnelType, text: string, tls: TlsOptions | undefined): ParsedTarget {
+  const [, prefix, slashes, rest = text] =
+    /^(https?|tcp|unix|[a-z][a-z\d+.-]*(?=:\/\/)):(\/\/)?(.*)$/is.exec(text) ?? []
+  const scheme = prefix?.toLowerCase() ?? (SCHEMES[type][0] as string)
+  if (tls && scheme !== 'https')
+    throw new UsageError('--insecure and --ca are for targets with https://, e.g. https://localhost:8443.')
+  if (scheme === 'unix') return parseSocket(rest)
+  if (!SCHEMES[type].includes(scheme) || (prefix !== undefined && slashes === undefined))
+    throw new UsageError(
+      `Invalid target "${text}" (expected a port, host:port, unix:<path>, or a URL with ` +
+        `${SCHEMES[type].map((name) => `${name}://`).join(' or ')}).`,
+    )
+  const address = rest.replace(/\/$/, '')
+  const [, host = 'localhost', portText = address] =
+    /^(\[[\da-f:.]+\]|[^:/?#@[\]\s]+):([^:]*)$/i.exec(address) ?? []
   const port = /^\d{1,5}$/.test(portText) ? Number(portText) : 0
   if (port < 1 || port > 65_535)
     throw new UsageError(
       `Invalid port "${portText}" (expected 1–65535). ` +
         'The target is a port or host:port, e.g. 3000 or 127.0.0.1:3000.',
     )
-  return { host: host.replace(/^\[(.*)\]$/, '$1'), port, url: `${scheme}${host}:${port}` }
+  const url = `${scheme}://${host}:${port}`
+  return {
+    url,
+    origin: URL.canParse(url) ? normalizeOrigin(new URL(url).origin) : undefined,
+    target: {
+      host: host.replace(/^\[(.*)\]$/, '$1'),
+      port,
+      ...(scheme === 'https' && { tls: tls ?? { isInsecure: false } }),
+    },
+  }
+}
+
+function parseSocket(text: string): ParsedTarget {
+  const path = resolve(text)
+  if (text === '' || Buffer.byteLength(path) > SOCKET_PATH_BYTES_MAX)
+    throw new UsageError(
+      `Invalid path of a Unix socket "${text}" (expected at most ${SOCKET_PATH_BYTES_MAX} bytes, e.g. unix:/run/app.sock).`,
+    )
+  return { url: `unix:${path}`, origin: 'http://localhost', target: { path } }
 }

@@ -1,5 +1,6 @@
 // `adit tunnel` and `adit tunnel tcp`: expose a local server, or the files of a folder, through an edge until
 // they are stopped.
+import { oneLine } from '../../lib/net/untrusted-text.ts'
 import { readProxies } from '../../server/config/environment.ts'
 import { version } from '../../server/config/server.ts'
 import { TunnelRejected } from '../../tunnel-client/connect.ts'
@@ -26,14 +27,26 @@ interface TunnelInput extends EdgeInput, TargetInput, AccessInput {
 }
 
 export async function tunnel(type: TunnelType, input: TunnelInput, io: Io): Promise<void> {
-  const { target, note, localServer, request } = await openTarget(type, input, (message) => io.warn(message))
+  const { info, infoSoon } = batchLines(io)
+  let isOver = false
+  const { target, note, localServer, request, problems } = await openTarget(type, input, {
+    onProblem(code, message) {
+      // The last line is why the tunnel was closed.
+      if (isOver) return
+      info([yellow('!'), ` ${message}`])
+      if (io.json) io.data({ event: 'problem', code, message }, '')
+    },
+    onResolved(message) {
+      info(message)
+      if (io.json) io.data({ event: 'resolved', message }, '')
+    },
+  })
   const access = await readAccess(type, input, io)
   const { edge, apiKey, keySource, fromDomain } = await findEdge(input, io)
   const findProxy = readProxies()
   const { signal, abortSignal } = shutdownSignals()
   let shown: string | undefined
   let lost: string | undefined
-  const { info, infoSoon } = batchLines(io)
   try {
     await runTunnel({
       edge,
@@ -53,6 +66,7 @@ export async function tunnel(type: TunnelType, input: TunnelInput, io: Io): Prom
         // Scripts read the URL from the first line of output; with --json, each reconnect is an event too.
         if (io.json || shown !== url) io.data({ event: 'open', type, url, host, name, target, access }, url)
         if (shown !== url) info(`${note}.${accessNote(access)} Press Ctrl-C to stop.\n`)
+        if (shown === undefined) localServer.check?.()
         shown = url
         lost = undefined
       },
@@ -68,6 +82,7 @@ export async function tunnel(type: TunnelType, input: TunnelInput, io: Io): Prom
       onRequest(request) {
         if (io.json) io.data({ event: 'request', ...request, ms: Math.round(request.ms) }, '')
         else infoSoon(requestLine(request))
+        problems?.onRequest(request)
       },
       onConnection(connection) {
         if (io.json) io.data({ event: 'connection', ...connection, ms: Math.round(connection.ms) }, '')
@@ -81,6 +96,8 @@ export async function tunnel(type: TunnelType, input: TunnelInput, io: Io): Prom
     })
   } catch (error) {
     throw error instanceof TunnelRejected ? toTunnelError(error, keySource) : error
+  } finally {
+    isOver = true
   }
   if (shown !== undefined) info('Tunnel closed.')
 }
@@ -119,15 +136,16 @@ export function shutdownSignals() {
 const timeOfDay = () => dim(new Date().toISOString().slice(11, 19))
 const duration = (ms: number) => formatDuration(ms).padStart(8)
 
-export function requestLine({ method, path, status, ms }: ProxiedRequest): Text {
+const transfer = ({ bytesIn, bytesOut, ms }: ProxiedConnection) =>
+  `  ${duration(ms)}  ${formatBytes(bytesIn)} in, ${formatBytes(bytesOut)} out`
+
+export function requestLine({ method, path, status, ...transferred }: ProxiedRequest): Text {
   const color = status >= 500 ? red : status >= 400 ? yellow : green
-  return [timeOfDay(), '  ', color(String(status)), `  ${duration(ms)}  ${method.padEnd(6)} ${path}`]
+  const line = `${transfer(transferred).padEnd(35)}  ${method.padEnd(6)} ${oneLine(path)}`
+  return [timeOfDay(), '  ', color(String(status)), line]
 }
 
-export const connectionLine = ({ bytesIn, bytesOut, ms }: ProxiedConnection): Text => [
-  timeOfDay(),
-  `  ${duration(ms)}  ${formatBytes(bytesIn)} in, ${formatBytes(bytesOut)} out`,
-]
+export const connectionLine = (connection: ProxiedConnection): Text => [timeOfDay(), transfer(connection)]
 
 function drainLine(type: TunnelType, inProgress: number): string {
   const what = type === 'tcp' ? 'connection' : 'request'

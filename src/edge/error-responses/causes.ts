@@ -18,6 +18,10 @@ const OWNER_OF_LOAD =
   'If it happens often, find out which requests take long at your local server, or split the traffic ' +
   'between several tunnels.'
 
+const VISITOR_OF_SERVER =
+  'The tunnel is open, but the server behind it does not respond as expected. Try again later.'
+const OWNER_OF_SERVER = 'Look at the output of `adit tunnel`, and at that of your local server.'
+
 export const causes = {
   malformed_request: {
     status: 400,
@@ -98,6 +102,54 @@ export const causes = {
     title: 'The request headers are too large',
     visitor: 'Delete the cookies of this site, and try again.',
     owner: 'Have your local server set fewer or smaller cookies.',
+  },
+  unreachable: {
+    status: 502,
+    title: 'The local server cannot be reached',
+    visitor: VISITOR_OF_SERVER,
+    owner: 'Start your local server, or check the target of `adit tunnel`.',
+  },
+  certificate: {
+    status: 502,
+    title: 'The certificate of the local server is not trusted',
+    visitor: VISITOR_OF_SERVER,
+    owner: 'Start `adit tunnel` with `--ca <file>` or `--insecure`.',
+  },
+  no_tls: {
+    status: 502,
+    title: 'The local server does not use TLS',
+    visitor: VISITOR_OF_SERVER,
+    owner: 'Use a target with `http://` instead of `https://`.',
+  },
+  tls: {
+    status: 502,
+    title: 'The local server uses TLS',
+    visitor: VISITOR_OF_SERVER,
+    owner: 'Use a target with `https://` instead of `http://`.',
+  },
+  not_http: {
+    status: 502,
+    title: 'The local server does not use HTTP',
+    visitor: VISITOR_OF_SERVER,
+    owner: 'Check the target of `adit tunnel`. For other protocols, use `adit tunnel tcp`.',
+  },
+  invalid_response: {
+    status: 502,
+    title: 'The response of the local server is invalid',
+    visitor: VISITOR_OF_SERVER,
+    owner: OWNER_OF_SERVER,
+  },
+  head_too_large: {
+    status: 502,
+    title: 'The response of the local server has too many or too large headers',
+    visitor: VISITOR_OF_SERVER,
+    owner: OWNER_OF_SERVER,
+  },
+  closed: {
+    status: 502,
+    title: 'The local server closed the connection',
+    visitor: VISITOR_OF_SERVER,
+    owner: OWNER_OF_SERVER,
   },
   no_response: {
     status: 502,

@@ -5,6 +5,7 @@ import type { EdgeInstruments, EvictionReason } from '../../lib/metrics/edge-ins
 import { clientNetwork } from '../../lib/net/client-limit.ts'
 import { ConnectionBuffers, type Endpoint } from '../../tunnel-protocol/buffers/connection-buffers.ts'
 import { reset } from '../../tunnel-protocol/connect-streams.ts'
+import type { RequestProblem } from '../../tunnel-protocol/problems.ts'
 import { type CauseCode, causes, type VisitorError } from '../error-responses/causes.ts'
 import type { Tunnel } from '../tunnel.ts'
 import type { TunnelClient } from '../tunnel-client.ts'
@@ -50,7 +51,9 @@ export class ActiveRequest extends ConnectionBuffers {
   #bytesOut = 0
   /** Bytes in both directions when its progress was checked last. */
   #checkedBytes: number | undefined
-  #isReported = false
+  /** Undefined until the response begins. */
+  #status: number | undefined
+  #problem: RequestProblem | undefined
   #isFinished = false
 
   constructor(options: ActiveRequestOptions) {
@@ -95,25 +98,34 @@ export class ActiveRequest extends ConnectionBuffers {
     this.transferredOut(bytesOut)
   }
 
-  /** Sends the request event to the tunnel client and counts the response, once. */
-  reportRequest({ method = '', url = '' }: IncomingMessage, status: number): void {
-    if (this.#isReported) return
-    this.#isReported = true
-    const ms = performance.now() - this.#startedAt
-    this.#options.instruments.tunneled.observe(status, ms)
-    this.#client?.send({
-      event: 'request',
-      method,
-      path: url.slice(0, PATH_CHARS_MAX),
-      status,
-      ms: roundMs(ms),
-    })
+  /** The response begins: counts it, once. The tunnel client gets the event when it is complete. */
+  onResponse(status: number): void {
+    if (this.#status !== undefined) return
+    this.#status = status
+    this.#options.instruments.tunneled.observe(status, performance.now() - this.#startedAt)
   }
 
-  reportConnection(): void {
-    const { bytesIn, bytesOut } = { bytesIn: this.#bytesIn, bytesOut: this.#bytesOut }
-    const ms = roundMs(performance.now() - this.#startedAt)
-    this.#client?.send({ event: 'connection', bytesIn, bytesOut, ms })
+  /** The local server is the reason why the request fails. */
+  onProblem(problem: RequestProblem): void {
+    this.#problem = problem
+  }
+
+  #sendEvent(): void {
+    const { request } = this.#options.visitor
+    const transfer = {
+      bytesIn: this.#bytesIn,
+      bytesOut: this.#bytesOut,
+      ms: roundMs(performance.now() - this.#startedAt),
+    }
+    if (!request) this.#client?.send({ event: 'connection', ...transfer })
+    else if (this.#status !== undefined) {
+      const { method = '', url = '' } = request
+      const path = url.slice(0, PATH_CHARS_MAX)
+      this.#client?.send({
+        ...{ event: 'request', method, path, status: this.#status, ...transfer },
+        ...this.#problem,
+      })
+    }
   }
 
   /** Whether it has transferred so much since the last check, as far as that depends on the visitor. */
@@ -137,6 +149,7 @@ export class ActiveRequest extends ConnectionBuffers {
   finish(): void {
     if (this.#isFinished) return
     this.#isFinished = true
+    this.#sendEvent()
     this.#client?.finish()
     this.tunnel.requests.delete(this)
     this.tunnel.load.requests.delete(this)
@@ -146,9 +159,9 @@ export class ActiveRequest extends ConnectionBuffers {
 
   #abort(cause: CauseCode): void {
     const { request, writable, reject } = this.#options.visitor
-    if (!request || this.#isReported) reset(writable)
+    if (!request || this.#status !== undefined) reset(writable)
     else {
-      this.reportRequest(request, causes[cause].status)
+      this.onResponse(causes[cause].status)
       reject({ cause })
     }
   }
@@ -158,7 +171,7 @@ export class ActiveRequest extends ConnectionBuffers {
     const { request, writable } = this.#options.visitor
     if (writable.writableLength > 0) return true
     const isBodyAwaited = request && !request.complete && request.readableLength === 0 && !request.isPaused()
-    return isBodyAwaited === true && !this.#isReported
+    return isBodyAwaited === true && this.#status === undefined
   }
 }
 

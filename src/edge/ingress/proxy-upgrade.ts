@@ -2,8 +2,8 @@
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { connectStreams } from '../../tunnel-protocol/connect-streams.ts'
+import type { NoResponseCause } from '../../tunnel-protocol/problems.ts'
 import type { YamuxStream } from '../../yamux/index.ts'
-import type { CauseCode } from '../error-responses/causes.ts'
 import { type RequestHead, type UpstreamHandler, UpstreamRequest } from '../local-server/request.ts'
 import type { ResponseHead } from '../local-server/response-head.ts'
 import type { TunnelClient } from '../tunnel-client.ts'
@@ -16,6 +16,7 @@ import {
   requestHeadBytes,
   responseHeaders,
 } from './proxy.ts'
+import { findUpgradeProblem } from './response-check.ts'
 import { closeGracefully } from './responses.ts'
 
 /** When the client of a tunnel stops, upgraded connections are closed that are idle for so long. */
@@ -34,7 +35,7 @@ export function proxyUpgrade(
   }
   const { headers, ...request } = requestHead(downstream, options)
   const upgrade = ['Connection', 'Upgrade', 'Upgrade', downstream.headers.upgrade ?? '']
-  const exchange = new UpgradeExchange({ socket, head }, client, options)
+  const exchange = new UpgradeExchange({ socket, head, path: request.target }, client, options)
   exchange.send({ ...request, headers: [...headers, ...upgrade], isUpgrade: true })
 }
 
@@ -42,6 +43,7 @@ interface UpgradingSocket {
   readonly socket: Duplex
   /** Bytes that arrived together with the headers. */
   readonly head: Buffer
+  readonly path: string
 }
 
 class UpgradeExchange implements UpstreamHandler {
@@ -126,8 +128,9 @@ class UpgradeExchange implements UpstreamHandler {
     socket.once('close', this.#client.onDraining(closeIfIdle))
   }
 
-  onError(): void {
-    this.#fail('no_response')
+  onError(cause: NoResponseCause): void {
+    this.#fail(this.#client.isClosed ? 'no_response' : cause)
+    this.#options.onProblem(findUpgradeProblem(this.#downstream.path, cause))
   }
 
   /** The request has no body. */
@@ -145,7 +148,7 @@ class UpgradeExchange implements UpstreamHandler {
     this.#options.onBytesOut(text.length)
   }
 
-  #fail(cause: CauseCode): void {
+  #fail(cause: NoResponseCause): void {
     const { socket } = this.#downstream
     clearTimeout(this.#timeout)
     this.#upstream?.destroy()

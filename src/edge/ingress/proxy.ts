@@ -2,14 +2,15 @@
 // repeats a request once that got no response and may be repeated.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { freeAfterWrite } from '../../tunnel-protocol/free-memory.ts'
+import type { NoResponseCause, RequestProblem } from '../../tunnel-protocol/problems.ts'
 import { compact, type YamuxStream } from '../../yamux/index.ts'
-import type { CauseCode } from '../error-responses/causes.ts'
 import type { UpstreamConnection } from '../local-server/connection.ts'
 import { type RequestHead, type UpstreamHandler, UpstreamRequest } from '../local-server/request.ts'
 import type { ResponseHead } from '../local-server/response-head.ts'
 import type { TunnelClient } from '../tunnel-client.ts'
 import { endToEnd, forwardedTrailers, headBytes, headerPairs, isProxyHeader } from './headers.ts'
 import type { HostRewrite } from './host-rewrite.ts'
+import { findProblem, mayHaveProblem } from './response-check.ts'
 
 export const RESPONSE_TIMEOUT_MS = 120_000
 const REPEATABLE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS'])
@@ -34,8 +35,10 @@ export interface ProxyOptions {
   onBytesOut(bytes: number): void
   /** Called when the response begins. */
   onResponse(status: number): void
+  /** The response says what is wrong between the tunnel and the local server. */
+  onProblem(problem: RequestProblem): void
   /** Sends an error downstream. Called only before a response has begun. */
-  fail(cause: CauseCode): void
+  fail(cause: NoResponseCause): void
 }
 
 export function proxyRequest(
@@ -59,6 +62,8 @@ class ProxiedExchange implements UpstreamHandler {
   #isConnectionReused = false
   #isRepeated = false
   #isBodyStarted = false
+  /** The status of a response whose body may say what is wrong, until its first chunk. */
+  #statusToCheck: number | undefined
 
   constructor(downstream: IncomingMessage, response: ServerResponse, options: ProxyOptions) {
     this.#downstream = downstream
@@ -123,13 +128,13 @@ class ProxiedExchange implements UpstreamHandler {
   }
 
   /** A request that may be repeated is: on another client, or on a new connection if its own was reused. */
-  onError(): void {
+  onError(cause: NoResponseCause): void {
     if (this.#response.destroyed) return
     const mayRepeat = this.#mayRepeat && !this.#isRepeated && !this.#response.headersSent
     this.#isRepeated = true
     const other = mayRepeat ? this.#options.pickClient(this.#client) : undefined
     if (other && (other !== this.#client || this.#isConnectionReused)) this.#send(other)
-    else this.#fail('no_response')
+    else this.#fail(this.#client?.isClosed ? 'no_response' : cause)
   }
 
   onHead(head: ResponseHead): void {
@@ -142,9 +147,10 @@ class ProxiedExchange implements UpstreamHandler {
       response.writeHead(head.status, head.reason, headers)
     } catch {
       // What Node rejects is not sent.
-      return void this.#fail('no_response')
+      return void this.#fail('invalid_response')
     }
     this.#options.onResponse(head.status)
+    if (mayHaveProblem(head)) this.#statusToCheck = head.status
     this.#options.onBytesOut(headBytes(firstLineLength(head), headers))
     process.nextTick(() => this.#flushHead())
   }
@@ -152,6 +158,7 @@ class ProxiedExchange implements UpstreamHandler {
   onData(data: Buffer): void {
     const response = this.#response
     this.#isBodyStarted = true
+    if (this.#statusToCheck !== undefined) this.#check(this.#statusToCheck, data)
     const chunk = response.writableLength > 0 ? compact(data) : data
     if (!response.write(chunk, freeAfterWrite(chunk))) this.#upstream?.pause()
     this.#options.onBytesOut(data.length)
@@ -164,6 +171,7 @@ class ProxiedExchange implements UpstreamHandler {
     this.#countTrailers(forwarded, this.#options.onBytesOut)
     if (forwarded.length > 0) this.#response.addTrailers(headerPairs(forwarded))
     if (isSmall) {
+      if (this.#statusToCheck !== undefined) this.#check(this.#statusToCheck, last)
       this.#options.onBytesOut(last.length)
       this.#response.end(last.toString('latin1'), 'latin1')
     } else {
@@ -175,6 +183,12 @@ class ProxiedExchange implements UpstreamHandler {
   /** Never called: the parser rejects an upgrade that the request did not ask for. */
   onUpgrade(): void {}
 
+  #check(status: number, body: Buffer): void {
+    this.#statusToCheck = undefined
+    const problem = findProblem(status, this.#head.target, body)
+    if (problem) this.#options.onProblem(problem)
+  }
+
   /** An event stream may begin long before its first event. */
   #flushHead(): void {
     if (!this.#isBodyStarted && !this.#response.destroyed) this.#response.flushHeaders()
@@ -184,7 +198,7 @@ class ProxiedExchange implements UpstreamHandler {
     if (trailers.length > 0) onBytes(headBytes(0, trailers) - 4)
   }
 
-  #fail(cause: CauseCode): void {
+  #fail(cause: NoResponseCause): void {
     const response = this.#response
     clearTimeout(this.#timeout)
     this.#upstream?.destroy()

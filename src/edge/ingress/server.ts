@@ -121,9 +121,11 @@ export function createIngress(options: IngressOptions): Ingress {
       onStream: (stream) => active.attach(stream),
       onBytesIn: (bytes) => active.countIn(bytes),
       onBytesOut: (bytes) => active.countOut(bytes),
-      onResponse: (status) => active.reportRequest(request, status),
+      onResponse: (status) => active.onResponse(status),
+      onProblem: (problem) => active.onProblem(problem),
       fail(cause) {
-        active.reportRequest(request, causes[cause].status)
+        active.onResponse(causes[cause].status)
+        active.onProblem({ problem: cause })
         send({ cause })
       },
     }
@@ -155,7 +157,7 @@ export function createIngress(options: IngressOptions): Ingress {
         const active = admitRequest(host, visitor, send)
         if (!active) return
         response.once('close', () => {
-          active.reportRequest(request, CLIENT_CLOSED_REQUEST)
+          active.onResponse(CLIENT_CLOSED_REQUEST)
           active.finish()
         })
         proxyRequest(request, response, proxyOptions(active, request, send))
@@ -181,7 +183,7 @@ export function createIngress(options: IngressOptions): Ingress {
         const active = admitRequest(host, visitor, send)
         if (!active) return
         socket.once('close', () => {
-          active.reportRequest(request, CLIENT_CLOSED_REQUEST)
+          active.onResponse(CLIENT_CLOSED_REQUEST)
           active.finish()
         })
         proxyUpgrade(request, socket, head, proxyOptions(active, request, send))
@@ -199,10 +201,7 @@ export function createIngress(options: IngressOptions): Ingress {
       const client = active?.pickClient()
       if (!active || !client) return
       socket.on('error', () => {})
-      socket.once('close', () => {
-        active.reportConnection()
-        active.finish()
-      })
+      socket.once('close', () => active.finish())
       const stream = openStream(client)
       if (!stream) return void socket.destroy()
       active.attach(stream)

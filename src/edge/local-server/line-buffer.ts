@@ -16,6 +16,11 @@ export class LineBuffer {
     return this.#bytes
   }
 
+  /** The first bytes of it, in latin1. */
+  start(bytesMax: number): string {
+    return this.#buffer.toString('latin1', 0, Math.min(bytesMax, this.#bytes))
+  }
+
   /**
    * Adds what was received from `start` on. Returns the part without its delimiter, in latin1, and where the
    * next one starts; undefined if the delimiter has not arrived.

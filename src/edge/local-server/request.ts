@@ -1,6 +1,7 @@
 // A request to the local server of a tunnel client: writes it to a connection, and parses the response.
 
 import { freeAfterWrite } from '../../tunnel-protocol/free-memory.ts'
+import { type NoResponseCause, readProblem } from '../../tunnel-protocol/problems.ts'
 import type { YamuxStream } from '../../yamux/index.ts'
 import { formatHeaders } from '../ingress/headers.ts'
 import type { ConnectionUser, UpstreamConnection } from './connection.ts'
@@ -28,7 +29,7 @@ export interface UpstreamHandler {
   /** The local server switched protocols. */
   onUpgrade(head: ResponseHead, stream: YamuxStream): void
   /** There will be no response, or not the rest of it. */
-  onError(): void
+  onError(cause: NoResponseCause): void
 }
 
 /** Calls its handler until the response is complete, there is an error, or it is destroyed. */
@@ -122,11 +123,13 @@ export class UpstreamRequest implements ConnectionUser, ResponseHandler {
   }
 
   onClose(): void {
-    this.#fail(new InvalidResponse('the connection was reset'))
+    this.#fail(new InvalidResponse('the connection was reset', 'closed'))
   }
 
   /** For the parser, as the other methods below. */
   onHead(head: ResponseHead): void {
+    const problem = head.status === 502 ? readProblem(head.headers) : undefined
+    if (problem) throw new InvalidResponse('no connection to the local server', problem)
     this.#handler.onHead(head)
   }
 
@@ -157,7 +160,7 @@ export class UpstreamRequest implements ConnectionUser, ResponseHandler {
     if (!(error instanceof InvalidResponse)) throw error
     if (this.#isOver) return
     this.destroy()
-    this.#handler.onError()
+    this.#handler.onError(error.problem)
   }
 
   #finish(): void {

@@ -1,5 +1,6 @@
 // Heads of HTTP/1.1 responses. Local servers are not trusted: what two parsers could understand differently
 // is rejected, as by llhttp in its strict mode.
+import type { NoResponseCause } from '../../tunnel-protocol/problems.ts'
 
 const HEADERS_MAX = 1_000
 const STATUS_LINE = /^HTTP\/1\.([01]) ([0-9]{3})(?: ([\t\x20-\x7e\x80-\xff]*))?$/
@@ -14,6 +15,22 @@ const ANY = /./
 /** The local server sent what is not a valid response. */
 export class InvalidResponse extends Error {
   override name = 'InvalidResponse'
+  readonly problem: NoResponseCause
+
+  constructor(message: string, problem: NoResponseCause = 'invalid_response') {
+    super(message)
+    this.problem = problem
+  }
+}
+
+/** An alert of TLS, which servers send that expect it: its type, and the major version. */
+const TLS_ALERT = String.fromCharCode(0x15, 0x03)
+
+/** Rejects what cannot become a status line, as soon as its first bytes have arrived. */
+export function requireHttp(start: string): void {
+  if (start.startsWith(TLS_ALERT)) throw new InvalidResponse('an alert of TLS', 'tls')
+  if (!start.startsWith('HTTP/1.'.slice(0, start.length)))
+    throw new InvalidResponse('not a status line', 'not_http')
 }
 
 /** How the end of the body is found; a number is its length. */
@@ -32,6 +49,7 @@ export interface ResponseHead {
 
 /** Parses a status line and headers. `text` is latin1 without the empty line. */
 export function parseHead(text: string): ResponseHead {
+  requireHttp(text.slice(0, 'HTTP/1.'.length))
   const lineEnd = text.indexOf('\r\n')
   const statusLine = STATUS_LINE.exec(lineEnd < 0 ? text : text.slice(0, lineEnd))
   if (!statusLine) throw new InvalidResponse('invalid status line')
@@ -62,7 +80,8 @@ export function parseHeaders(text: string, start: number): string[] {
     headers.push(name, value)
     at = end + 2
   }
-  if (headers.length > 2 * HEADERS_MAX) throw new InvalidResponse(`more than ${HEADERS_MAX} headers`)
+  if (headers.length > 2 * HEADERS_MAX)
+    throw new InvalidResponse(`more than ${HEADERS_MAX} headers`, 'head_too_large')
   return headers
 }
 

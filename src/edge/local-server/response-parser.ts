@@ -2,9 +2,11 @@
 // as it arrives, without copying.
 import { ChunkedDecoder } from './chunked-decoder.ts'
 import { LineBuffer } from './line-buffer.ts'
-import { InvalidResponse, isUpgrade, parseHead, type ResponseHead } from './response-head.ts'
+import { InvalidResponse, isUpgrade, parseHead, type ResponseHead, requireHttp } from './response-head.ts'
 
 const HEAD_BYTES_MAX = 16 * 1024
+/** Enough to tell HTTP from another protocol. */
+const START_BYTES = 7
 /** Limit of 1xx responses to one request. */
 const INFORMATIONAL_MAX = 32
 const NO_TRAILERS: readonly string[] = []
@@ -66,7 +68,7 @@ export class ResponseParser {
   /** The connection ended. */
   end(): void {
     if (this.#isComplete || this.#isStopped) return
-    if (this.#head?.framing !== 'until close') throw new InvalidResponse('incomplete response')
+    if (this.#head?.framing !== 'until close') throw new InvalidResponse('incomplete response', 'closed')
     this.#isComplete = true
     this.#complete()
   }
@@ -74,8 +76,12 @@ export class ResponseParser {
   #readHead(received: Buffer, at: number): number {
     const found = this.#lines.add(received, at)
     if ((found?.text.length ?? this.#lines.bytes) > HEAD_BYTES_MAX)
-      throw new InvalidResponse(`head of more than ${HEAD_BYTES_MAX} bytes`)
-    if (!found) return received.length
+      throw new InvalidResponse(`head of more than ${HEAD_BYTES_MAX} bytes`, 'head_too_large')
+    if (!found) {
+      // Servers of other protocols may wait for more than a request before they send more.
+      requireHttp(this.#lines.start(START_BYTES))
+      return received.length
+    }
     const head = parseHead(found.text)
     if (head.status >= 200) this.#onHead(head)
     else if (isUpgrade(head) && this.#mayUpgrade) {

@@ -44,6 +44,8 @@ const TUNNELS = {
   },
 }
 
+const TRANSFER = { bytesIn: 1, bytesOut: 2, ms: 1 }
+
 test('start opens the tunnels of the file, shows them in a table, and their requests below', async (t) => {
   const edge = await startEdge(t)
   const folder = createProject(t, TUNNELS)
@@ -67,8 +69,8 @@ test('start opens the tunnels of the file, shows them in a table, and their requ
   )
   const opened = edge.connections.slice(before)
   assert.equal(find(opened, 'db').request.pool, true)
-  find(opened, 'web').send({ event: 'request', method: 'GET', path: '/a', status: 200, ms: 1 })
-  await all.waitFor(/^web {2}\d\d:\d\d:\d\d {2}200 +1 ms {2}GET {4}\/a$/m, 'stderr')
+  find(opened, 'web').send({ event: 'request', method: 'GET', path: '/a', status: 200, ...TRANSFER })
+  await all.waitFor(/^web {2}\d\d:\d\d:\d\d {2}200 +1 ms {2}1 B in, 2 B out +GET {4}\/a$/m, 'stderr')
   find(opened, 'db').send({ event: 'close', reason: 'closed', message: 'The tunnel was closed by an admin.' })
   await all.waitFor(/^db +! The tunnel was closed by an admin\.$/m, 'stderr')
   all.child.kill('SIGTERM')
@@ -187,7 +189,7 @@ test('on a terminal the table stays above the requests', {
   const side = await edge.connection()
   await until('the table', () => terminal.output().includes('http://web.acme.tunnels.test'))
   assert.ok(terminal.output().includes('\u001b[4;40r'), 'lines scroll below the table')
-  side.send({ event: 'request', method: 'GET', path: '/some/path', status: 200, ms: 1 })
+  side.send({ event: 'request', method: 'GET', path: '/some/path', status: 200, ...TRANSFER })
   await terminal.reply('/some/path', '\u0003')
   await until('the client stops', () => side.isGoingAway)
   side.session.goAway()

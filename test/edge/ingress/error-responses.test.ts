@@ -25,7 +25,7 @@ const [down, password, limited] = await Promise.all([
 const host = 'none.acme.tunnels.test'
 const errors: [host: string, CauseCode][] = [
   [host, 'tunnel_not_found'],
-  [down.host, 'no_response'],
+  [down.host, 'unreachable'],
   [password.host, 'unauthorized'],
   [limited.host, 'forbidden'],
 ]

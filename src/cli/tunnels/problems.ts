@@ -1,0 +1,146 @@
+// What is wrong with the local server of a tunnel, for its owner: once per kind until it is fixed, with
+// advice.
+import { oneLine } from '../../lib/net/untrusted-text.ts'
+import type { ConnectProblem, Framework, NoResponseCause } from '../../tunnel-protocol/problems.ts'
+import type { ProxiedRequest } from '../../tunnel-protocol/protocol.ts'
+
+type Code = NoResponseCause | 'host_rejected'
+
+export interface ProblemHandlers {
+  /** `message` is for the user. */
+  onProblem(code: Code, message: string): void
+  /** The local server can be reached again. */
+  onResolved(message: string): void
+}
+
+interface ProblemLogOptions extends ProblemHandlers {
+  /** URL of the target. */
+  readonly target: string
+  /** Whether the target speaks TLS; asked if it closes connections. */
+  probeTls(): Promise<boolean>
+}
+
+/** Found at a connection, so every response proves that they are fixed. Others may be those of one path. */
+const OF_CONNECTION = new Set<Code>(['unreachable', 'certificate', 'no_tls', 'tls', 'not_http'])
+/** Responses of the edge: they say nothing about the local server. */
+const CLIENT_CLOSED_REQUEST = 499
+
+export class ProblemLog {
+  readonly #options: ProblemLogOptions
+  /** Unresolved problems, each with the path that had it. */
+  readonly #open = new Map<Code, string | undefined>()
+
+  constructor(options: ProblemLogOptions) {
+    this.#options = options
+  }
+
+  onConnectProblem(problem: ConnectProblem, error: string): void {
+    this.#add(problem, undefined, connectMessage(problem, this.#options.target, oneLine(error)))
+  }
+
+  onReachable(): void {
+    if (!this.#open.has('unreachable') && !this.#open.has('certificate') && !this.#open.has('no_tls')) return
+    this.#resolve(OF_CONNECTION)
+    this.#options.onResolved(`The local server at ${this.#options.target} can be reached now.`)
+  }
+
+  onRequest(request: ProxiedRequest): void {
+    const { problem, path, status } = request
+    if (problem === undefined) {
+      if (status !== CLIENT_CLOSED_REQUEST) this.#onSuccess(path)
+    } else if (problem === 'host_rejected')
+      this.#add(problem, path, hostMessage(request.framework, this.#options.target))
+    else if (problem === 'closed') void this.#onClosed(path)
+    else if (problem !== 'no_response')
+      this.#add(problem, path, responseMessage(problem, this.#options.target))
+  }
+
+  /** Many servers close a connection that does not begin with TLS, without an alert. */
+  async #onClosed(path: string): Promise<void> {
+    if (this.#open.has('closed') || this.#open.has('tls')) return
+    const code = (await this.#options.probeTls()) ? 'tls' : 'closed'
+    this.#add(code, path, responseMessage(code, this.#options.target))
+  }
+
+  #add(code: Code, path: string | undefined, message: string): void {
+    if (this.#open.has(code)) return
+    this.#open.set(code, path)
+    this.#options.onProblem(code, message)
+  }
+
+  #onSuccess(path: string): void {
+    if (this.#open.size === 0) return
+    this.#resolve(OF_CONNECTION)
+    for (const [code, failed] of this.#open) if (failed === path) this.#open.delete(code)
+  }
+
+  #resolve(codes: Iterable<Code>): void {
+    for (const code of codes) this.#open.delete(code)
+  }
+}
+
+/** It is about the command line of Node. */
+const NODE_ADVICE = /; if the root CA is installed locally.*$/
+
+const httpsTarget = (target: string) => target.replace(/^http:/, 'https:')
+
+function connectMessage(problem: ConnectProblem, target: string, error: string): string {
+  switch (problem) {
+    case 'unreachable':
+      return (
+        `The local server at ${target} cannot be reached: ${error}. Start it, or check the target: ` +
+        'visitors get 502 until then.'
+      )
+    case 'certificate':
+      return (
+        `The certificate of ${target} is not trusted: ${error.replace(NODE_ADVICE, '')}. Name the certificate of its CA with ` +
+        '--ca <file>, or use --insecure to accept any certificate.'
+      )
+    case 'no_tls':
+      return `The local server at ${target} does not speak TLS. Use ${target.replace(/^https:/, 'http:')}.`
+  }
+}
+
+function responseMessage(problem: Exclude<NoResponseCause, 'no_response'>, target: string): string {
+  switch (problem) {
+    case 'tls':
+      return (
+        `The local server at ${target} speaks TLS. Use ${httpsTarget(target)}, with --insecure if nobody ` +
+        'signed its certificate.'
+      )
+    case 'not_http':
+      return `The server at ${target} does not speak HTTP. For other protocols, use \`adit tunnel tcp\`.`
+    case 'closed':
+      return (
+        `The local server at ${target} closed the connection before it had sent a complete response. ` +
+        'Look for an error in its output.'
+      )
+    case 'head_too_large':
+      return (
+        `A response of ${target} has more than 16 KiB or 1,000 of headers, and visitors get 502. ` +
+        'Look for large or many Set-Cookie headers.'
+      )
+    case 'response_timeout':
+      return `The local server at ${target} did not respond within 2 minutes, and the visitor got 504.`
+    case 'invalid_response':
+      return `A response of ${target} is not valid HTTP/1.1, and the visitor got 502.`
+    default:
+      return connectMessage(problem, target, 'the tunnel client could not connect')
+  }
+}
+
+const FRAMEWORK_NAMES: Record<Framework, readonly [name: string, setting: string]> = {
+  vite: ['Vite', 'server.allowedHosts'],
+  next: ['Next', 'allowedDevOrigins'],
+  django: ['Django', 'ALLOWED_HOSTS'],
+  rails: ['Rails', 'config.hosts'],
+  'webpack-dev-server': ['webpack-dev-server', 'allowedHosts'],
+}
+
+function hostMessage(framework: Framework, target: string): string {
+  const [name, setting] = FRAMEWORK_NAMES[framework]
+  return (
+    `${name} at ${target} rejects the host of the tunnel. Start the tunnel with --host-header rewrite, or ` +
+    `add the host to ${setting}.`
+  )
+}

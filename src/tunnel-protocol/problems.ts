@@ -1,0 +1,51 @@
+// What can be wrong with a local server. The edge finds most of it in the response, or its absence; what only
+// the client knows, it reports in a response of its own. Both tell it to their users: the client to the owner
+// of the tunnel, with advice, and the edge to the visitor, without details.
+
+/** Found by the client when it connects. */
+const CONNECT_PROBLEMS = ['unreachable', 'certificate', 'no_tls'] as const
+export type ConnectProblem = (typeof CONNECT_PROBLEMS)[number]
+
+/** Why the visitor gets no response of the local server. */
+const NO_RESPONSE_CAUSES = [
+  ...CONNECT_PROBLEMS,
+  /** It expects TLS. */
+  'tls',
+  'not_http',
+  'invalid_response',
+  'head_too_large',
+  'closed',
+  /** The connection to the tunnel client was lost. */
+  'no_response',
+  'response_timeout',
+] as const
+export type NoResponseCause = (typeof NO_RESPONSE_CAUSES)[number]
+
+/** The header of a 502 by which a client says why it could not connect; its value is a ConnectProblem. */
+const PROBLEM_HEADER = 'adit-problem'
+
+export const problemResponse = (problem: ConnectProblem) =>
+  `HTTP/1.1 502 Bad Gateway\r\n${PROBLEM_HEADER}: ${problem}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n`
+
+/** Headers are alternating names and values. */
+export function readProblem(headers: readonly string[]): ConnectProblem | undefined {
+  const index = headers.findIndex((name, at) => at % 2 === 0 && name.toLowerCase() === PROBLEM_HEADER)
+  return CONNECT_PROBLEMS.find((problem) => index >= 0 && problem === headers[index + 1])
+}
+
+/** Development servers whose rejections of an unknown host the edge recognizes. */
+const FRAMEWORKS = ['vite', 'next', 'django', 'rails', 'webpack-dev-server'] as const
+export type Framework = (typeof FRAMEWORKS)[number]
+
+/** Why a request failed, as far as the local server is the reason. */
+export type RequestProblem =
+  | { readonly problem?: NoResponseCause | undefined }
+  | { readonly problem: 'host_rejected'; readonly framework: Framework }
+
+/** Of the fields of an event. What is not known is left out. */
+export function toRequestProblem(fields: Readonly<Record<string, unknown>>): RequestProblem {
+  const framework = FRAMEWORKS.find((name) => name === fields.framework)
+  if (fields.problem === 'host_rejected' && framework) return { problem: 'host_rejected', framework }
+  const problem = NO_RESPONSE_CAUSES.find((cause) => cause === fields.problem)
+  return problem ? { problem } : {}
+}
