@@ -15,6 +15,7 @@ function open(): void {
   const options = {
     edge,
     key: keys[index % keys.length] as string,
+    findProxy: undefined,
     type: 'http' as const,
     name: `app-${index}`,
     pool: false,

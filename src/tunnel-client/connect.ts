@@ -32,7 +32,7 @@ export interface ConnectOptions {
   readonly isReconnect: boolean
   readonly signal: AbortSignal
   /** The proxy of connections to the edge. */
-  readonly findProxy?: FindProxy
+  readonly findProxy: FindProxy | undefined
 }
 
 /** Rejects with TunnelRejected, or with another error if a retry may help. */

@@ -36,8 +36,8 @@ export interface TunnelOptions {
   /** Base URL of the edge. */
   readonly edge: string
   readonly key: string
-  /** The proxy of connections to the edge. */
-  readonly findProxy?: FindProxy
+  /** The proxy of connections to the edge; undefined for none. */
+  readonly findProxy: FindProxy | undefined
   /** Gets the streams of the tunnel. */
   readonly localServer: StreamServer
   readonly type: TunnelType

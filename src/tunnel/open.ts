@@ -74,6 +74,7 @@ export class Tunnel extends EventEmitter<TunnelEvents> {
         target: type === 'http' ? target.origin : undefined,
         hostHeader,
         client: 'adit-tunnel',
+        findProxy: undefined,
         localServer: new LocalServer({
           target: { host: target.host, port: target.port },
           isHttp: type === 'http',

@@ -1,8 +1,9 @@
 // Commands and the edge behind a forward proxy: every connection to a server or an edge goes through it.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from 'node:net'
+import { join } from 'node:path'
 import { after, type TestContext, test } from 'node:test'
 import { createServer as createTlsServer } from 'node:tls'
 import { atEnd, type Test } from '../support/cleanup.ts'
@@ -84,6 +85,13 @@ async function runBehindProxy(t: TestContext, scheme: 'http' | 'https') {
   assert.equal(String((await once(socket, 'message'))[0]), 'hello')
   socket.terminate()
 
+  const project = createFolder(t)
+  const tunnels = { [`${scheme}-start`]: { target: local.port } }
+  writeFileSync(join(project, 'adit.json'), JSON.stringify({ tunnels }))
+  const startArgs = ['start', '--edge', edgeFront.url, '--json', '--yes']
+  const started = startProcess(t, startArgs, { ...env, ADIT_API_KEY: key }, '', project)
+  await started.waitFor(/"event":"open"/)
+
   for (const { peers } of [planeFront, edgeFront])
     assert.deepEqual(new Set(peers), new Set([PROXY_ADDRESS]), 'all connections are those of the proxy')
   for (const { socket } of local.requests) assert.notEqual(socket.remoteAddress, PROXY_ADDRESS)
@@ -108,7 +116,8 @@ async function runBehindProxy(t: TestContext, scheme: 'http' | 'https') {
   assert.equal(excluded.code, 0, excluded.stderr)
   edge.child.kill('SIGTERM')
   tunnel.child.kill('SIGTERM')
-  const outputs = [login, listed, failed, await edge.ended, await tunnel.ended]
+  started.child.kill('SIGTERM')
+  const outputs = [login, listed, failed, await edge.ended, await tunnel.ended, await started.ended]
   for (const { stdout, stderr } of outputs) assert.ok(!`${stdout}${stderr}`.includes('s3cret'))
 }
 

@@ -48,6 +48,7 @@ function start(
   const report = (event: string) => (value: unknown) => void reports.push([event, value])
   const ended = runTunnel({
     key: 'adit_key',
+    findProxy: undefined,
     type: 'http',
     name: undefined,
     pool: false,

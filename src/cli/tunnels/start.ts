@@ -1,6 +1,6 @@
 // `adit start`: opens the tunnels of adit.json together, with a table of them and the lines of requests.
 import { oneLine } from '../../lib/net/untrusted-text.ts'
-import { clientEnvironment } from '../../server/config/environment.ts'
+import { clientEnvironment, readProxies } from '../../server/config/environment.ts'
 import { version } from '../../server/config/server.ts'
 import { TunnelRejected } from '../../tunnel-client/connect.ts'
 import { runTunnel } from '../../tunnel-client/run.ts'
@@ -106,6 +106,7 @@ async function run(prepared: Prepared, options: RunOptions): Promise<Error | und
       ...opened.request,
       client: `adit ${version}`,
       localServer: opened.localServer,
+      findProxy: readProxies(),
       ...signals,
       ...handlers(prepared, options),
     })

@@ -43,7 +43,6 @@ export async function tunnel(type: TunnelType, input: TunnelInput, io: Io): Prom
   })
   const access = await readAccess(type, input, io)
   const { edge, apiKey, keySource, fromDomain } = await findEdge(input, io)
-  const findProxy = readProxies()
   const { signal, abortSignal } = shutdownSignals()
   let shown: string | undefined
   let lost: string | undefined
@@ -58,7 +57,7 @@ export async function tunnel(type: TunnelType, input: TunnelInput, io: Io): Prom
       ...request,
       client: `adit ${version}`,
       localServer,
-      findProxy,
+      findProxy: readProxies(),
       signal,
       abortSignal,
       onOpen({ url, host, name, access }: Opened) {

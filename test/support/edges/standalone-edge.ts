@@ -47,6 +47,7 @@ export async function openRawTunnel(edge: Pick<Edge, 'url'>, key: string, reques
   const webSocket = await connect({
     edge: edge.url,
     key,
+    findProxy: undefined,
     request,
     isReconnect: false,
     signal: new AbortController().signal,
