@@ -3,6 +3,7 @@
 type TargetKind =
   | 'workspace'
   | 'key'
+  | 'request'
   | 'device'
   | 'edge'
   | 'usage'
@@ -40,6 +41,10 @@ export const auditActions = {
   'key.created': { target: 'key' },
   'key.revoked': { target: 'key' },
   'key.rotated': { target: 'key' },
+  'key.requested': { target: 'request' },
+  'key.request-approved': { target: 'request' },
+  'key.request-declined': { target: 'request' },
+  'key.request-withdrawn': { target: 'request' },
   'device.approved': { target: 'device' },
   'device.denied': { target: 'device' },
   'device.failed': { target: 'device' },

@@ -140,6 +140,15 @@ const exchange = operation({
         {
           error: Type.Unsafe<GrantError>({ type: 'string', enum: grantErrors }),
           error_description: Type.String({ description: 'Human-readable explanation.' }),
+          request: Type.Optional(
+            Type.Unsafe<'pending'>({
+              type: 'string',
+              enum: ['pending'],
+              description:
+                'The user may not create keys and has requested one, which an admin or owner has not approved ' +
+                'yet. If the code has expired, start again when it is approved.',
+            }),
+          ),
         },
         { title: 'GrantError' },
       ),

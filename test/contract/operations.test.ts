@@ -55,6 +55,9 @@ const exceptions: Record<string, Access> = {
   'keys.revoke': 'member',
   'keys.rotate': 'member',
   'devices.approve': 'member',
+  'key-requests.create': 'member',
+  'key-requests.withdraw': 'member',
+  'key-requests.pick-up': 'member',
 }
 
 /** In a workspace members read and admins write; outside of it, a user acts on the own account. */

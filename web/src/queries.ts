@@ -18,6 +18,9 @@ const LIVE_REFRESH_MS = 5_000
 const DEVICE_REFRESH_MS = 2_000
 const NEW_DELIVERY_REFRESH_MS = 500
 
+/** Polled while the page is visible. Data of an earlier visit counts as stale at once. */
+const live = { refetchInterval: LIVE_REFRESH_MS, staleTime: 0 } as const
+
 const isUnauthorized = (error: unknown) => error instanceof ApiError && error.code === 'unauthorized'
 
 const isDenied = (error: unknown) => error instanceof ApiError && [403, 404].includes(error.status)
@@ -136,20 +139,31 @@ export type ListedKey = Output<'keys.list'>['keys'][number]
 
 export type Key = ListedKey['predecessors'][number]
 
-export const keysQuery = (workspace: string, state: KeyFilter, search = '') =>
+export const keysQuery = (workspace: string, state: KeyFilter, search = '', onlyMine = false) =>
   infiniteQueryOptions({
-    queryKey: ['workspace', workspace, 'keys', state, search],
+    queryKey: ['workspace', workspace, 'keys', state, search, onlyMine],
     queryFn: ({ pageParam }) =>
       call('keys.list', {
         workspace,
         ...(state !== 'all' && { state }),
         ...(search && { search }),
+        ...(onlyMine && { owner: 'me' }),
         ...(pageParam && { cursor: pageParam }),
       }),
     // The previous list stays visible while a search is loading.
     placeholderData: (previous, query) => (query?.queryKey[3] === state ? previous : undefined),
     initialPageParam: null as string | null,
     getNextPageParam: (page) => page.next,
+  })
+
+export type KeyRequest = Output<'key-requests.list'>['requests'][number]
+
+/** Below the keys, so that a change of those reloads it. Polled: others decide. */
+export const keyRequestsQuery = (workspace: string) =>
+  queryOptions({
+    queryKey: ['workspace', workspace, 'keys', 'requests'],
+    queryFn: () => call('key-requests.list', { workspace }),
+    ...live,
   })
 
 /** Below the keys, so that a change of those reloads it. */
@@ -175,9 +189,6 @@ export const usageQuery = (workspace: string, days: number) =>
     // Edges report every few seconds, so an open page shows current usage.
     refetchInterval: ({ state }) => (isTransient(state.error) ? RETRY_INTERVAL_MS : USAGE_REFRESH_MS),
   })
-
-/** Polled while the page is visible. Data of an earlier visit counts as stale at once. */
-const live = { refetchInterval: LIVE_REFRESH_MS, staleTime: 0 } as const
 
 export type Tunnel = Output<'tunnels.list'>['tunnels'][number]
 

@@ -25,6 +25,8 @@ const SLOWER_MS = 5_000
 /** Limits on what a server may ask for. */
 const INTERVAL_S_MAX = 60
 const LIFETIME_S_MAX = 3_600
+/** After the deadline, the code has expired for the server, too. */
+const EXPIRED_MS = 1_000
 const PAGE_CHARS_MAX = 500
 const RESPONSE_BYTES_MAX = 64 * 1024
 
@@ -60,8 +62,9 @@ export async function signInWithBrowser(url: string, io: Io): Promise<DeviceKey>
       bold(codes.userCode),
       '\n',
     ])
-    io.progress('Waiting for the approval. Press Ctrl-C to cancel.')
-    return await waitForKey(url, codes, signal)
+    const wait = (reason: string) => io.progress(`${reason} Press Ctrl-C to cancel.`)
+    wait('Waiting for the approval.')
+    return await waitForKey(url, codes, { signal, onRequested: wait })
   } catch (error) {
     throw signal.aborted ? new CommandError('canceled', 'Canceled.') : error
   } finally {
@@ -116,18 +119,26 @@ const isUserCode = (code: unknown): code is string =>
 const seconds = (value: unknown, max: number) =>
   Math.min(Math.max(typeof value === 'number' ? value : 1, 1), max) * 1_000
 
+interface Waiting {
+  signal: AbortSignal
+  /** The user may not create keys, and has requested one: an admin or owner has to approve it. */
+  onRequested: (reason: string) => void
+}
+
 /**
  * Failures other than a decision of the server are retried with growing delays, until the code has expired.
  */
 async function waitForKey(
   url: string,
   { deviceCode, intervalMs, deadline }: Codes,
-  signal: AbortSignal,
+  { signal, onRequested }: Waiting,
 ): Promise<DeviceKey> {
   const form = { grant_type: GRANT, device_code: deviceCode, client_id: CLIENT }
   let delayMs = intervalMs
+  // The last poll is after the deadline, so that the server says what to do next.
   while (performance.now() < deadline) {
-    await sleep(Math.min(delayMs, deadline - performance.now()), undefined, { signal })
+    const untilExpiredMs = deadline + EXPIRED_MS - performance.now()
+    await sleep(Math.min(delayMs, untilExpiredMs), undefined, { signal })
     const reply = await post(`${url}/device/token`, form, signal).catch(() => undefined)
     if (signal.aborted) break
     if (reply?.status === 200) return toKey(reply)
@@ -135,6 +146,7 @@ async function waitForKey(
     else if (!reply || reply.status === 429 || reply.status >= 500)
       delayMs = Math.min(2 * delayMs, INTERVAL_S_MAX * 1_000)
     else if (reply.body.error !== 'authorization_pending') throw toError(reply)
+    else if (reply.body.request === 'pending') onRequested(toError(reply).message)
   }
   throw new CommandError('expired_token', 'The code has expired.')
 }
@@ -172,10 +184,13 @@ const unreadable = () =>
   new CommandError('unreadable', 'The response of the server is not one of device authorization.')
 
 /** OAuth describes an error in `error_description`, other errors of the server have a `message`. */
-function toError({ status, body: { error, error_description: description, message } }: Reply): CommandError {
+function toError({ status, body }: Reply): CommandError {
+  const { error, error_description: description, message, request } = body
   const text = [description, message].find((each) => typeof each === 'string')
+  // The code has expired, but the request for the key is open.
+  const code = request === 'pending' ? 'request_pending' : error
   return new CommandError(
-    typeof error === 'string' ? error : 'unreadable',
+    typeof code === 'string' ? code : 'unreadable',
     typeof text === 'string' ? messageLine(text) : `The server responded with status ${status}.`,
   )
 }

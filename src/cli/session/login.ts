@@ -56,7 +56,7 @@ export async function login(input: LoginInput, io: Io): Promise<void> {
     green('Signed in'),
     ` to ${url}, workspace "${oneLine(workspace.name)}" (${oneLine(workspace.slug)})`,
     created ? `, approved by ${created.approvedBy}.\n` : '.\n',
-    created ? `Created the API key "${created.label}" (${created.keyId}) for this machine.\n` : '',
+    created ? `Created the personal API key "${created.label}" (${created.keyId}) for this machine.\n` : '',
     `Saved as profile "${profile}", which is now the current profile.`,
   ])
   if (created && profiles[profile]?.url === url) io.info(previousKeyAdvice(profiles[profile]))
@@ -109,8 +109,8 @@ async function signInAtTerminal(urlText: string | undefined, fallback: string, i
   })
 }
 
-/** Decisions of the user, who need not be asked again. */
-const FINAL = ['canceled', 'access_denied']
+/** The user need not be asked again: it was decided, or somebody else has to decide first. */
+const FINAL = ['canceled', 'access_denied', 'request_pending']
 
 /** Prompts again after an error, until the attempt succeeds or the user cancels. */
 async function retryAtTerminal<T>(io: Io, attempt: () => Promise<T>): Promise<T> {

@@ -24,6 +24,8 @@ const device = {
   /** `consumed`: the device has its key. `failed`: the user could no longer create keys when it polled. */
   state: Type.Unsafe<(typeof states)[number]>({ type: 'string', enum: [...states] }),
   reason: TextOrNull,
+  /** Whether the device waits until an admin or owner has approved the request for its key. */
+  isRequested: Type.Boolean(),
 }
 
 const response = { status: 200, schema: Type.Object(device) } as const
@@ -49,6 +51,8 @@ const readDevice = operation({
           keyDaysMax: IntegerOrNull,
           /** Why the user cannot get a key there, and what to do. */
           obstacle: TextOrNull,
+          /** Whether an admin or owner has to approve it, because the user may not create keys. */
+          needsRequest: Type.Boolean(),
         }),
       ),
     }),
@@ -61,7 +65,7 @@ const approveDevice = operation({
   method: 'POST',
   path: '/workspaces/{workspace}/devices',
   access: 'member',
-  audit: ['device.approved'],
+  audit: ['device.approved', 'key.requested'],
   summary: 'Approve a device',
   params: Type.Object(InWorkspace),
   body: Type.Object({ code: UserCode, expiresAt: Type.Optional(UtcTimestamp()) }, STRICT),

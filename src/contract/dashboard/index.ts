@@ -3,6 +3,7 @@ import { readDescription } from '../description.ts'
 import { accountOperations } from './account.ts'
 import { auditOperations } from './audit.ts'
 import { deviceApprovalOperations } from './devices.ts'
+import { keyRequestOperations } from './key-requests.ts'
 import { keyOperations } from './keys.ts'
 import { memberOperations } from './members.ts'
 import { noticeOperations } from './notices.ts'
@@ -19,6 +20,7 @@ export const dashboardOperations = [
   ...settingsOperations,
   ...deviceApprovalOperations,
   ...keyOperations,
+  ...keyRequestOperations,
   ...noticeOperations,
   ...tunnelOperations,
   ...webhookOperations,

@@ -61,7 +61,8 @@ const listKeys = operation({
   faults: [],
 })
 
-const newKey = {
+/** The response with the raw key. */
+export const newKey = {
   id: TokenId,
   token: Type.String(),
   label: Label,

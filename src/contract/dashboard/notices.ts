@@ -1,10 +1,17 @@
 // Notices to the owners and admins of a workspace, and its quotas, in the dashboard.
 import Type from 'typebox'
-import { Count, Id, Instant, InstantOrNull, IntegerOrNull, Label, TokenId } from '../fields.ts'
+import { Count, Id, Instant, InstantOrNull, IntegerOrNull, Label, TokenId, UserName } from '../fields.ts'
 import { operation } from '../operation.ts'
 import { InWorkspace } from './members.ts'
 
-const kinds = ['quota', 'edge-silent', 'key-rejected', 'key-expiry', 'webhook-disabled'] as const
+const kinds = [
+  'quota',
+  'edge-silent',
+  'key-rejected',
+  'key-expiry',
+  'webhook-disabled',
+  'key-request',
+] as const
 
 /** Bytes and requests are per UTC calendar month, tunnels and keys at a time. */
 const QuotaKind = Type.Unsafe<'bytes' | 'requests' | 'tunnels' | 'keys'>({
@@ -41,6 +48,7 @@ const listNotices = operation({
               renewsAt: Instant,
             }),
           ),
+          request: Type.Optional(Type.Object({ id: Id, userName: UserName, label: Label })),
           webhook: Type.Optional(Type.Object({ id: Id, url: Type.String(), disabledAt: Instant })),
           edge: Type.Optional(Type.Object({ id: Type.String(), name: Type.String(), lastReportAt: Instant })),
         }),

@@ -20,6 +20,7 @@ type Prefix =
   | 'dlv'
   | 'whk'
   | 'clm'
+  | 'req'
 
 export type Ids = (prefix: Prefix) => string
 

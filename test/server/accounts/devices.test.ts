@@ -70,7 +70,8 @@ for (const [index, engine] of engines.entries()) {
       expiresAt: new Date(Date.parse(read.json.requestedAt) + 10 * MINUTE).toISOString(),
       state: 'pending',
       reason: null,
-      workspaces: [{ slug: 'acme', name: 'Acme', keyDaysMax: null, obstacle: null }],
+      isRequested: false,
+      workspaces: [{ slug: 'acme', name: 'Acme', keyDaysMax: null, obstacle: null, needsRequest: false }],
     })
     const expiresAt = new Date(clock.now + 30 * DAY).toISOString()
     assert.equal((await approve(userCode, ann, { expiresAt })).json.state, 'approved')

@@ -16,6 +16,7 @@ import * as changeLog from '../../../src/server/store/change-log/entries.ts'
 import * as devices from '../../../src/server/store/device-authorizations.ts'
 import type { Store, Tx } from '../../../src/server/store/engine/store.ts'
 import * as idempotency from '../../../src/server/store/keys/idempotency.ts'
+import * as keyRequests from '../../../src/server/store/keys/requests.ts'
 import * as keys from '../../../src/server/store/keys/rows.ts'
 import * as retention from '../../../src/server/store/maintenance/retention.ts'
 import * as notices from '../../../src/server/store/notices/key-notices.ts'
@@ -68,6 +69,15 @@ const tables: Record<string, Record<string, string>> = {
     expires_at: `case when i % 5 = 0 then i end`,
     lineage_id: `case when i % 5 = 0 then 'k' || (i / 10) end`,
     user_id: `case when i % 5 = 1 then 'u' || (i / 10 + 1) end`,
+  },
+  key_requests: {
+    id: `'r' || i`,
+    workspace_id: `'w' || (i / 10 + 1)`,
+    user_id: `'u' || (i / 10 + 1)`,
+    label: `'l'`,
+    created_at: 'i',
+    expires_at: 'i',
+    state: `case when i % 5 = 0 then 'pending' else 'used' end`,
   },
   sessions: {
     id: `'s' || i`,
@@ -455,6 +465,26 @@ const calls: [module: object, calls: Calls][] = [
     },
   ],
   [
+    keyRequests,
+    {
+      insertRequest: async (db) => {
+        const row = await keyRequests.findRequest(db, 'r1')
+        await keyRequests.insertRequest(db, { ...(row as keyRequests.RequestRow), id: 'r_new' })
+      },
+      findRequest: (db) => keyRequests.findRequest(db, 'r1'),
+      lockRequest: (db) => keyRequests.lockRequest(db, ws, 'r1'),
+      updateRequest: (db) => keyRequests.updateRequest(db, 'r1', { state: 'used' }),
+      findOpenRequest: (db) => keyRequests.findOpenRequest(db, ws, 'u1', 100),
+      countRequestsSince: (db) => keyRequests.countRequestsSince(db, ws, 'u1', 100),
+      listRequestsBy: (db) => keyRequests.listRequestsBy(db, ws, 'u1', 10),
+      listPendingRequests: (db) => keyRequests.listPendingRequests(db, ws, 100, 10),
+      endRequests: async (db) => {
+        await keyRequests.endRequests(db, { userId: 'u1' })
+        await keyRequests.endRequests(db, { userId: 'u1', workspaceId: ws })
+      },
+    },
+  ],
+  [
     changeLog,
     {
       appendChange: (db) =>
@@ -521,6 +551,7 @@ const calls: [module: object, calls: Calls][] = [
         await keys.listKeys(db, ws, page)
         await keys.listKeys(db, ws, { ...page, after: 'k1' })
         await keys.listKeys(db, ws, { ...page, after: 'k1', withRevoked: false })
+        await keys.listKeys(db, ws, { ...page, userId: 'u1' })
       },
       listKeyLabels: (db) => keys.listKeyLabels(db, ws, ['k1', 'k2']),
       listActiveByLineage: (db) => keys.listActiveByLineage(db, ws, ['k1', 'k2']),
@@ -700,13 +731,16 @@ const calls: [module: object, calls: Calls][] = [
       insertNotices: (db) => notices.insertNotices(db, [notice]),
       listNoticed: (db) => notices.listNoticed(db, [notice, { ...notice, subject_id: 'k2' }]),
       insertMails: (db) => notices.insertMails(db, [{ ...noticeMail, digest_id: 'd' }]),
-      countDigests: (db) => notices.countDigests(db, ws, 100),
+      countDigests: async (db) => {
+        for (const areRequests of [true, false])
+          await notices.countDigests(db, ws, { since: 100, areRequests })
+      },
       listNoticedKeys: (db) => notices.listNoticedKeys(db, ws, 10),
       findDetail: (db) => notices.findDetail(db, 'd7'),
       listSilent: (db) => notices.listSilent(db, ws, 10),
       listRejected: (db) => notices.listRejected(db, ws, 100, 10),
       listDigestKeys: (db) => notices.listDigestKeys(db, 'd7', 10),
-      findRecipient: (db) => notices.findRecipient(db, noticeMail),
+      findRecipient: (db) => notices.findRecipient(db, noticeMail, ['owner', 'admin']),
     },
   ],
   [

@@ -49,6 +49,10 @@ const keys = {
       ...(entry.detail === 'user-ended' && { suffix: 'with the access of its user' }),
     }),
   ],
+  'key.requested': ['Key requested', 'requested an API key …'],
+  'key.request-approved': ['Key request approved', 'approved the request for API key …'],
+  'key.request-declined': ['Key request declined', 'declined the request for API key …'],
+  'key.request-withdrawn': ['Key request withdrawn', 'withdrew the request for API key …'],
   'device.approved': ['Device approved', 'approved the sign-in of device …'],
   'device.failed': ['Device not signed in', 'could not sign in device …'],
 } satisfies Actions

@@ -66,6 +66,12 @@ export function ApproveDevice({ code, device, user }: ApproveDeviceProps) {
                   setChosen(undefined)
                 }}
               />
+              {workspace.needsRequest && (
+                <Text size="sm">
+                  Admins and owners of this workspace create API keys. If you approve, they get a request, and
+                  your terminal waits. If they have approved one already, your terminal gets the key at once.
+                </Text>
+              )}
               {workspace.obstacle === null ? (
                 <ExpiryField daysMax={daysMax} value={expiry} onChange={setChosen} />
               ) : (

@@ -16,12 +16,20 @@ const texts: Record<Decision, { title: string; text: string }> = {
   failed: { title: 'Not signed in', text: 'The terminal did not get an API key. Run adit login again.' },
 }
 
-interface DecidedDeviceProps extends Pick<Device, 'deviceName' | 'reason'> {
+/** The user may not create keys. */
+const requested = {
+  title: 'Waiting for approval',
+  text:
+    'The admins and owners of the workspace got your request. Your terminal gets its API key when one of them ' +
+    'approves it. If it stops waiting, run adit login again then.',
+}
+
+interface DecidedDeviceProps extends Pick<Device, 'deviceName' | 'reason' | 'isRequested'> {
   state: Decision
 }
 
-export function DecidedDevice({ state, deviceName, reason }: DecidedDeviceProps) {
-  const { title, text } = texts[state]
+export function DecidedDevice({ state, deviceName, reason, isRequested }: DecidedDeviceProps) {
+  const { title, text } = isRequested ? requested : texts[state]
   return (
     <AuthLayout title={title} description={deviceName}>
       <Text size="sm" role="status">

@@ -1,6 +1,6 @@
 // Dialog that creates an API key, then shows it once.
 
-import { Button, Group, Modal, Stack, Text, TextInput } from '@mantine/core'
+import { Button, Checkbox, Group, Modal, Stack, Text, TextInput } from '@mantine/core'
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
 import { TEXT_CHARS_MAX } from '../../../src/contract/limits.ts'
@@ -11,6 +11,7 @@ import { invalidateWorkspace, workspaceQuery } from '../queries.ts'
 import { useWorkspace } from '../session.tsx'
 import { CreatedKeyDialog } from './created-key-dialog.tsx'
 import { ExpiryField, NEVER, toExpiresAt } from './expiry-field.tsx'
+import { useKeyRights } from './key-rights.ts'
 
 interface CreateKeyDialogProps {
   opened: boolean
@@ -23,6 +24,8 @@ export function CreateKeyDialog({ opened, onClose, onDone }: CreateKeyDialogProp
   const { slug } = useWorkspace()
   const { data: workspace } = useQuery(workspaceQuery(slug))
   const [label, setLabel] = useState('')
+  const { canCreateForWorkspace } = useKeyRights()
+  const [isPersonal, setPersonal] = useState(false)
   const [expiry, setExpiry] = useState(NEVER)
   // The raw key stays in this state: the mutation returns nothing that a cache could keep.
   const [created, setCreated] = useState<Output<'keys.create'> | null>(null)
@@ -30,7 +33,12 @@ export function CreateKeyDialog({ opened, onClose, onDone }: CreateKeyDialogProp
     mutationFn: async () => {
       const expiresAt = toExpiresAt(expiry)
       setCreated(
-        await call('keys.create', { workspace: slug, label: label.trim(), ...(expiresAt && { expiresAt }) }),
+        await call('keys.create', {
+          workspace: slug,
+          label: label.trim(),
+          personal: isPersonal || !canCreateForWorkspace,
+          ...(expiresAt && { expiresAt }),
+        }),
       )
     },
     onSuccess: () => {
@@ -40,6 +48,7 @@ export function CreateKeyDialog({ opened, onClose, onDone }: CreateKeyDialogProp
   })
   const close = () => {
     setLabel('')
+    setPersonal(false)
     setExpiry(NEVER)
     create.reset()
     onClose()
@@ -73,6 +82,19 @@ export function CreateKeyDialog({ opened, onClose, onDone }: CreateKeyDialogProp
             >
               {length} / {TEXT_CHARS_MAX}
             </Text>
+            {canCreateForWorkspace ? (
+              <Checkbox
+                label="Personal key"
+                description="It may do what you may, and is revoked when you leave. Leave this off for machines."
+                checked={isPersonal}
+                onChange={(event) => setPersonal(event.currentTarget.checked)}
+              />
+            ) : (
+              <Text size="sm">
+                A personal key may do what you may, and is revoked when you leave the workspace. For a key
+                that stays, for example on a server, ask an admin or owner.
+              </Text>
+            )}
             <ExpiryField daysMax={workspace?.policy.keyDaysMax ?? null} value={expiry} onChange={setExpiry} />
             <ErrorAlert error={create.error} />
             <Group justify="flex-end">

@@ -3,7 +3,7 @@ import { Group, Paper, Stack, Text } from '@mantine/core'
 import type { ReactNode } from 'react'
 import { RelativeTime } from '../components/relative-time.tsx'
 import type { Key, ListedKey } from '../queries.ts'
-import { Created, KeyId, KeyLabel, ReplacedBy, Status } from './key-cells.tsx'
+import { Created, KeyId, KeyLabel, KeyUser, ReplacedBy, Status } from './key-cells.tsx'
 import styles from './keys.module.css'
 
 interface KeyCardProps {
@@ -36,6 +36,7 @@ function Details({ apiKey, actions, children }: { apiKey: Key; actions: ReactNod
         {children}
         <Status apiKey={apiKey} />
       </Group>
+      <KeyUser apiKey={apiKey} />
       <KeyId apiKey={apiKey} />
       <Text size="sm" c="dimmed">
         Created <Created apiKey={apiKey} />

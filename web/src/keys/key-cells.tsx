@@ -25,6 +25,16 @@ export function KeyLabel({ label }: { label: string }) {
   )
 }
 
+/** Whose personal key it is; nothing for a key of the workspace. */
+export function KeyUser({ apiKey: { user } }: { apiKey: Key }) {
+  if (!user) return null
+  return (
+    <Text size="xs" c="dimmed">
+      {user.isYou ? 'Your personal key' : `Personal key of ${user.name}`}
+    </Text>
+  )
+}
+
 export function KeyId({ apiKey: { id, lastFour } }: { apiKey: Key }) {
   return (
     <div className={styles.id}>

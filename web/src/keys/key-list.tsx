@@ -5,8 +5,8 @@ import { useDialog, useRemovalDialog } from '../components/dialogs/use-dialog.ts
 import { removeButtonProps } from '../components/focus.ts'
 import { useIsPhone } from '../components/use-is-phone.ts'
 import type { Key, ListedKey } from '../queries.ts'
-import { useWorkspace } from '../session.tsx'
 import { KeyCard } from './key-card.tsx'
+import { useKeyRights } from './key-rights.ts'
 import { KeyTable } from './key-table.tsx'
 import { RevokeKeyDialog } from './revoke-key-dialog.tsx'
 import { RotateKeyDialog } from './rotate-key-dialog.tsx'
@@ -18,14 +18,14 @@ interface KeyListProps {
 }
 
 export function KeyList({ keys, canCreate }: KeyListProps) {
-  const { canManage } = useWorkspace()
+  const { canCreateForWorkspace, canRevokeAll, canRevokeOwn } = useKeyRights()
   const isPhone = useIsPhone()
   const revoking = useRemovalDialog<Key>()
   const rotating = useDialog<Key>()
   const renderActions = (key: Key) =>
-    canManage && key.state === 'active' ? (
+    key.state === 'active' && (canRevokeAll || (canRevokeOwn && key.user?.isYou)) ? (
       <Group gap="xs" justify="flex-end" wrap="nowrap">
-        {canCreate && !key.successor && (
+        {!key.successor && (key.user ? canCreate && key.user.isYou : canCreateForWorkspace) && (
           <Button
             size="xs"
             variant="default"
@@ -55,7 +55,7 @@ export function KeyList({ keys, canCreate }: KeyListProps) {
           ))}
         </Stack>
       ) : (
-        <KeyTable keys={keys} withActions={canManage} renderActions={renderActions} />
+        <KeyTable keys={keys} withActions={canRevokeOwn} renderActions={renderActions} />
       )}
       <RotateKeyDialog apiKey={rotating.item} opened={rotating.opened} onClose={rotating.close} />
       <RevokeKeyDialog

@@ -3,7 +3,7 @@ import { Paper, Table, Text, VisuallyHidden } from '@mantine/core'
 import type { ReactNode } from 'react'
 import { RelativeTime } from '../components/relative-time.tsx'
 import type { Key, ListedKey } from '../queries.ts'
-import { creatorName, KeyId, KeyLabel, ReplacedBy, Status } from './key-cells.tsx'
+import { creatorName, KeyId, KeyLabel, KeyUser, ReplacedBy, Status } from './key-cells.tsx'
 import styles from './keys.module.css'
 
 interface KeyTableProps {
@@ -36,6 +36,7 @@ export function KeyTable({ keys, withActions, renderActions }: KeyTableProps) {
             {keys.flatMap((key) => [
               <Row key={key.id} apiKey={key} actions={withActions && renderActions(key)}>
                 <KeyLabel label={key.label} />
+                <KeyUser apiKey={key} />
                 <KeyId apiKey={key} />
                 <ReplacedBy apiKey={key} />
               </Row>,

@@ -1,6 +1,6 @@
-// API keys of a workspace. Members see them; admins and owners create and revoke them.
+// API keys of a workspace. All members see them. By role, policy and variant, they create or request keys.
 
-import { Button, Group, SegmentedControl, Text } from '@mantine/core'
+import { Button, Checkbox, Group, SegmentedControl, Text } from '@mantine/core'
 import { useDebouncedValue } from '@mantine/hooks'
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query'
 import { useRef, useState } from 'react'
@@ -12,11 +12,14 @@ import { EmptyState, NoMatchYet, QueryResult, SkeletonRows } from '../components
 import { SearchInput } from '../components/lists/search-input.tsx'
 import { Page } from '../components/page.tsx'
 import { KeyIcon, PlusIcon, SearchIcon } from '../icons.tsx'
-import { type KeyFilter, keysQuery, workspaceQuery } from '../queries.ts'
+import { type KeyFilter, keysQuery, membersQuery, workspaceQuery } from '../queries.ts'
 import { useWorkspace } from '../session.tsx'
 import { CreateKeyDialog } from './create-key-dialog.tsx'
 import { ExpiringKeys } from './expiring-keys.tsx'
 import { KeyList } from './key-list.tsx'
+import { KeyRequests } from './key-requests.tsx'
+import { useKeyRights } from './key-rights.ts'
+import { RequestKeyDialog } from './request-key-dialog.tsx'
 
 const filterLabels: Record<KeyFilter, string> = {
   active: 'Active',
@@ -28,6 +31,8 @@ const filters = Object.entries(filterLabels).map(([value, label]) => ({ value: v
 
 const DEFAULT_FILTER: KeyFilter = 'active'
 
+const CREATORS_LISTED_MAX = 5
+
 const SEARCH_DELAY_MS = 250
 
 /** A key that is pasted here must not get into a URL, so only its last four characters are sent. */
@@ -35,16 +40,17 @@ const searchTerm = (typed: string) =>
   typed.trim().startsWith('adit_') ? typed.trim().slice(-4) : typed.trim().slice(0, TEXT_CHARS_MAX)
 
 export function KeysPage() {
-  const { slug, name, role, canManage } = useWorkspace()
+  const { slug, name, canManage } = useWorkspace()
   const [parameters, setParameters] = useSearchParams()
   const requested = parameters.get('state')
   const state = filters.find(({ value }) => value === requested)?.value ?? DEFAULT_FILTER
   const [typed, setTyped] = useState('')
   const [search] = useDebouncedValue(searchTerm(typed), SEARCH_DELAY_MS)
-  const keys = useInfiniteQuery(keysQuery(slug, state, search))
+  const [onlyMine, setOnlyMine] = useState(false)
+  const keys = useInfiniteQuery(keysQuery(slug, state, search, onlyMine))
   const createRef = useRef<HTMLButtonElement>(null)
-  const { data: workspace } = useQuery(workspaceQuery(slug))
-  const canCreate = canManage && (role === 'owner' || workspace?.policy.keyCreators !== 'owner')
+  const { canCreate, canRequest } = useKeyRights()
+  const [isRequesting, setRequesting] = useState(false)
   const isCreating = canCreate && parameters.has('create')
 
   const updateUrl = (creating: boolean, state: KeyFilter) =>
@@ -58,6 +64,11 @@ export function KeysPage() {
       Create key
     </Button>
   )
+  const requestButton = canRequest && (
+    <Button leftSection={<PlusIcon />} onClick={() => setRequesting(true)}>
+      Request key
+    </Button>
+  )
 
   return (
     <Page
@@ -67,10 +78,12 @@ export function KeysPage() {
       actions={
         <>
           <ConnectMachineButton />
-          {createButton}
+          {createButton || requestButton}
         </>
       }
     >
+      <CreatorsNote />
+      <KeyRequests />
       <ExpiringKeys isLinked={false} />
       <Group>
         <SegmentedControl
@@ -85,12 +98,21 @@ export function KeysPage() {
           value={typed}
           onChange={setTyped}
         />
+        <Checkbox
+          label="Only my keys"
+          checked={onlyMine}
+          onChange={(event) => setOnlyMine(event.currentTarget.checked)}
+        />
       </Group>
       <QueryResult query={keys} skeleton={<SkeletonRows count={5} height={52} />}>
         {({ pages }) => {
           const list = pages.flatMap((page) => page.keys)
           if (list.length === 0 && !keys.hasNextPage)
-            return search ? <NoMatch search={search} /> : <NoKeys state={state} canCreate={canCreate} />
+            return search ? (
+              <NoMatch search={search} />
+            ) : (
+              <NoKeys state={state} canCreate={canCreate} onlyMine={onlyMine} />
+            )
           return (
             <>
               {list.length > 0 ? <KeyList keys={list} canCreate={canCreate} /> : <NoMatchYet of="keys" />}
@@ -100,6 +122,7 @@ export function KeysPage() {
         }}
       </QueryResult>
       {canManage && <KeysCreatedByKeysNote />}
+      <RequestKeyDialog opened={isRequesting} onClose={() => setRequesting(false)} />
       {canCreate && (
         <CreateKeyDialog
           opened={isCreating}
@@ -108,6 +131,24 @@ export function KeysPage() {
         />
       )}
     </Page>
+  )
+}
+
+/** Says who creates keys, to members who cannot. */
+function CreatorsNote() {
+  const { slug } = useWorkspace()
+  const { creators, canCreate, canRequest } = useKeyRights()
+  const { data } = useQuery({ ...membersQuery(slug), enabled: !canCreate })
+  if (canCreate || creators === undefined) return null
+  const names = data?.members.filter(({ role }) => creators.includes(role)).slice(0, CREATORS_LISTED_MAX)
+  return (
+    <Text size="sm" c="dimmed" maw={640}>
+      {creators.includes('admin') ? 'Admins and owners' : 'Owners'} of this workspace create API keys.{' '}
+      {canRequest ? 'Request one, or run adit login.' : 'Ask one of them for a key.'}
+      {names &&
+        names.length > 0 &&
+        ` They are: ${names.map(({ name, email }) => `${name} (${email})`).join(', ')}.`}
+    </Text>
   )
 }
 
@@ -132,14 +173,21 @@ function NoMatch({ search }: { search: string }) {
   )
 }
 
-function NoKeys({ state, canCreate }: { state: KeyFilter; canCreate: boolean }) {
+interface NoKeysProps {
+  state: KeyFilter
+  canCreate: boolean
+  onlyMine: boolean
+}
+
+function NoKeys({ state, canCreate, onlyMine }: NoKeysProps) {
+  if (onlyMine) return <EmptyState icon={<KeyIcon size={36} />} title="You have no such keys" />
   if (state === 'revoked' || state === 'expired')
     return <EmptyState icon={<KeyIcon size={36} />} title={`No ${state} keys`} />
   return (
     <EmptyState icon={<KeyIcon size={36} />} title={state === 'active' ? 'No active keys' : 'No keys yet'}>
       {canCreate
         ? 'Create a key for each program or machine, so you can revoke them one by one.'
-        : 'Ask a workspace admin or owner to create one.'}
+        : 'They appear here when they are created.'}
     </EmptyState>
   )
 }

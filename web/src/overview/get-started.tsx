@@ -7,6 +7,7 @@ import { LOCAL_PORT } from '../../../src/lib/client-commands.ts'
 import { InstallCommand } from '../components/client-setup.tsx'
 import { CopyBlock } from '../components/copy.tsx'
 import { CheckIcon } from '../icons.tsx'
+import { useKeyRights } from '../keys/key-rights.ts'
 import { docsUrl } from '../paths.ts'
 import { keysQuery, workspaceQuery } from '../queries.ts'
 import { useWorkspace } from '../session.tsx'
@@ -89,11 +90,17 @@ const DoneBullet = () => (
 )
 
 function KeyStep({ isDone }: { isDone: boolean }) {
-  const { slug, canManage } = useWorkspace()
-  if (!canManage)
+  const { slug } = useWorkspace()
+  const { canCreate, canRequest } = useKeyRights()
+  if (!canCreate)
     return (
       <Text size="sm">
-        Keys let tunnel clients and scripts use this workspace. Ask an admin or owner to create one.
+        Keys let tunnel clients and scripts use this workspace.{' '}
+        {canRequest ? 'Request one on the page ' : 'See whom to ask for one on the page '}
+        <Anchor component={Link} href={`/w/${slug}/keys`} underline="always">
+          API keys
+        </Anchor>
+        .
       </Text>
     )
   if (isDone)

@@ -19,7 +19,16 @@ export function Notices() {
   const { slug, role, canManage } = useWorkspace()
   const { data } = useQuery({ ...noticesQuery(slug), enabled: canManage })
   if (!canManage) return null
-  return data?.notices.map(({ kind, quota, edge, webhook, key }) => {
+  return data?.notices.map(({ kind, quota, edge, webhook, key, request }) => {
+    if (request)
+      return (
+        <Warning key={request.id} title="An API key is requested">
+          {request.userName} requests an API key{request.label && ` (${request.label})`}.{' '}
+          <Anchor component={Link} href={`/w/${slug}/keys`} inherit underline="always">
+            Approve or decline it
+          </Anchor>
+        </Warning>
+      )
     if (quota) return <QuotaNotice key={quota.kind} {...quota} />
     if (edge)
       return (

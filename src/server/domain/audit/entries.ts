@@ -36,7 +36,10 @@ export type AuditDetail =
   | 'disabled'
   /** The operator has overridden the policy of the workspace. */
   | 'forced'
-  /** A personal key was revoked because its user was disabled, or is no longer a member. */
+  /**
+   * A personal key was revoked, or a request withdrawn, because its user was disabled, or is no longer a
+   * member.
+   */
   | 'user-ended'
 
 interface Entry {

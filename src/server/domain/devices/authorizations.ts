@@ -13,12 +13,14 @@ import {
   updateDevice,
 } from '../../store/device-authorizations.ts'
 import type { Tx } from '../../store/engine/store.ts'
-import { reauthorize, requireSession } from '../actors.ts'
+import { findOpenRequest, type RequestRow } from '../../store/keys/requests.ts'
+import { type AuthorizedWorkspace, reauthorize, requireSession } from '../actors.ts'
 import { changesBetween } from '../audit/changes.ts'
 import { writeAudit } from '../audit/entries.ts'
 import type { Context, Services, UserActor } from '../context.ts'
 import { Fault } from '../fault.ts'
 import { parseExpiry } from '../keys/expiry.ts'
+import { addRequest } from '../keys/requests.ts'
 import { creatorsMessage, keyRights, requireMayCreateKey } from '../keys/rights.ts'
 import { isoOrNull, toIso } from '../timestamps.ts'
 import { TWO_FACTOR_REQUIRED, usesTwoFactor } from '../two-factor.ts'
@@ -79,6 +81,7 @@ const newRow = ({ deviceCode, userCode, deviceName, address, now }: NewDevice): 
   workspace_id: null,
   user_id: null,
   session_id: null,
+  request_id: null,
   key_expires_at: null,
   consumed_at: null,
   encrypted_response: null,
@@ -110,10 +113,10 @@ async function workspacesToChoose(services: Services, userId: string) {
       const obstacle =
         twoFactorRequired && !hasTwoFactor
           ? TWO_FACTOR_REQUIRED
-          : mayCreate
+          : mayCreate || services.variant === 'B'
             ? null
             : `${creatorsMessage(keyCreators, services.variant)}.`
-      return { slug, name, keyDaysMax, obstacle }
+      return { slug, name, keyDaysMax, obstacle, needsRequest: !mayCreate && obstacle === null }
     })
 }
 
@@ -125,6 +128,7 @@ const describeDevice = (row: DeviceRow) => ({
   expiresAt: toIso(row.expires_at),
   state: row.state,
   reason: row.failure,
+  isRequested: row.state === 'approved' && row.request_id !== null,
 })
 
 interface Approval {
@@ -138,7 +142,8 @@ export const approveDevice = (ctx: Context & { actor: UserActor }, { code, expir
     const row = await lockPending(db, ctx, ctx.actor, code)
     const workspace = await reauthorize(db, ctx)
     const { workspaceId, actor } = ctx
-    requireMayCreateKey(ctx, workspace, actor.id)
+    const request = await findOrAddRequest(db, ctx, workspace, row)
+    if (!request) requireMayCreateKey(ctx, workspace, actor.id)
     const now = ctx.clock()
     const requested = expiresAt === undefined ? null : parseExpiry(expiresAt, now)
     const keyExpiresAt = expiryByPolicy(workspace, actor, { createdAt: now, expiresAt: requested })
@@ -147,6 +152,7 @@ export const approveDevice = (ctx: Context & { actor: UserActor }, { code, expir
       workspace_id: workspaceId,
       user_id: actor.id,
       session_id: actor.session?.id ?? null,
+      request_id: request?.id ?? null,
       key_expires_at: keyExpiresAt,
     } as const
     await updateDevice(db, row.hash, approved)
@@ -158,6 +164,20 @@ export const approveDevice = (ctx: Context & { actor: UserActor }, { code, expir
     })
     return describeDevice({ ...row, ...approved })
   })
+
+/**
+ * In variant B, for a user who may not create keys: the open request, or a new one with the device's name.
+ */
+async function findOrAddRequest(
+  db: Tx,
+  ctx: Context & { actor: UserActor },
+  workspace: AuthorizedWorkspace,
+  { device_name: label }: DeviceRow,
+): Promise<RequestRow | undefined> {
+  if (ctx.variant === 'A' || keyRights(ctx, workspace, ctx.actor).creates !== 'none') return undefined
+  const open = await findOpenRequest(db, ctx.workspaceId, ctx.actor.id, ctx.clock())
+  return open ?? addRequest(db, ctx, workspace, label)
+}
 
 const deviceEntry = (row: DeviceRow, more: { keyExpiresAt?: string | null } = {}) => ({
   target: { id: formatUserCode(row.user_code), name: row.device_name },

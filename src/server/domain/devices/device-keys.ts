@@ -5,6 +5,7 @@ import { MINUTE_MS } from '../../../lib/time.ts'
 import { findUser } from '../../store/accounts/users.ts'
 import { type DeviceRow, findDevice, lockDevice, updateDevice } from '../../store/device-authorizations.ts'
 import type { Tx } from '../../store/engine/store.ts'
+import { findRequest } from '../../store/keys/requests.ts'
 import { getWorkspace } from '../../store/workspaces.ts'
 import { reauthorize } from '../actors.ts'
 import { changesBetween } from '../audit/changes.ts'
@@ -13,6 +14,7 @@ import type { Services, UserActor } from '../context.ts'
 import { decrypt, deriveEncryptionKey, encrypt } from '../encryption.ts'
 import { Fault } from '../fault.ts'
 import { addKey, newKey } from '../keys/lifecycle.ts'
+import { createRequestedKey, stateAt } from '../keys/requests.ts'
 import { toIso } from '../timestamps.ts'
 import { isUnexpired } from './authorizations.ts'
 import { formatUserCode } from './user-code.ts'
@@ -37,6 +39,8 @@ export interface GrantedKey {
 
 export type PollResult =
   | { state: 'pending' | 'expired' | 'unknown' }
+  /** An admin or owner has not approved the request for the key yet. */
+  | { state: 'requested'; isExpired: boolean; reason: string }
   | { state: 'denied' | 'failed'; reason: string }
   | { state: 'granted'; key: GrantedKey }
 
@@ -48,9 +52,29 @@ export async function pollDevice(services: Services, poll: Poll): Promise<PollRe
   if (!isSecret('device', poll.deviceCode)) return UNKNOWN
   const row = await findDevice(services.store.db, hashSecret(poll.deviceCode))
   const result = row ? pollResult(row, services, poll) : UNKNOWN
+  const waiting = row?.request_id && (await findWaiting(services, row.request_id, result))
+  if (waiting) return waiting
   if (result !== 'approved') return result
   return services.store.transaction((db) => consumeApproval(db, services, poll))
 }
+
+/** What a device is told while the request of its user is not decided. */
+async function findWaiting(
+  { store, clock }: Services,
+  requestId: string,
+  result: PollResult | 'approved',
+): Promise<PollResult | undefined> {
+  const isExpired = result !== 'approved'
+  if (isExpired && result.state !== 'expired') return undefined
+  const request = await findRequest(store.db, requestId)
+  if (!request || stateAt(request, clock()) !== 'pending') return undefined
+  return { state: 'requested', isExpired, reason: isExpired ? REQUEST_OPEN : WAITING }
+}
+
+const WAITING = 'Requested an API key. Waiting for an admin or owner of the workspace to approve it.'
+const REQUEST_OPEN =
+  'Your request for an API key is not approved yet. Run `adit login` again when it is; the dashboard shows it ' +
+  'under API keys.'
 
 /** `approved` if the key has to be created. */
 function pollResult(row: DeviceRow, services: Services, poll: Poll): PollResult | 'approved' {
@@ -137,10 +161,13 @@ async function createApprovedKey(
   const ctx = { ...services, workspaceId, actor }
   const workspace = await reauthorize(db, ctx)
   const expiry = row.key_expires_at === null ? undefined : toIso(row.key_expires_at)
-  const created = newKey(ctx, workspace, { label: row.device_name, expiresAt: expiry, userId: user.id })
-  const { id, token, label, expiresAt } = await addKey(db, ctx, workspace, created)
+  const input = { label: row.device_name, expiresAt: expiry, userId: user.id }
+  const { id, token, label, expiresAt, approvedBy } =
+    row.request_id === null
+      ? { ...(await addKey(db, ctx, workspace, newKey(ctx, workspace, input))), approvedBy: user.name }
+      : await createRequestedKey(db, ctx, workspace, { id: row.request_id, expiresAt: expiry })
   const { slug } = await getWorkspace(db, workspaceId)
-  return { id, token, label, expiresAt, workspace: slug, approvedBy: user.name }
+  return { id, token, label, expiresAt, workspace: slug, approvedBy }
 }
 
 function failureReason({ code, message }: Fault): string {

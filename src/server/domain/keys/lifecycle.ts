@@ -70,7 +70,7 @@ interface StoredResponse {
 /** How long a response is repeated; then the same Idempotency-Key creates another key. */
 export const IDEMPOTENCY_MS = DAY_MS
 
-const checkLabel: Checker<string> = checker(Label, 'label')
+export const checkLabel: Checker<string> = checker(Label, 'label')
 
 export const createKey = (
   ctx: Context,
@@ -114,7 +114,7 @@ interface KeyInput {
 }
 
 /** For a key that the caller has authorized. */
-function draftKey(
+export function draftKey(
   ctx: Context,
   workspace: AuthorizedWorkspace,
   { label, expiresAt, userId, now = ctx.clock() }: KeyInput,
@@ -139,6 +139,12 @@ const creatorColumns = (actor: Caller): Pick<KeyRow, 'created_by_kind' | 'create
   created_by: actor.kind === 'user' ? actor.name : actor.id,
 })
 
+interface Origin {
+  lineage?: Pick<KeyRow, 'lineage_id' | 'generation'>
+  /** Name of the user who has approved the request for it. */
+  approvedBy?: string
+}
+
 /**
  * Inserts a key, optionally as the next of a lineage. The caller has locked the workspace exclusively, so
  * that concurrent creations on any node cannot exceed the limit.
@@ -148,7 +154,7 @@ export async function addKey(
   ctx: Context,
   workspace: AuthorizedWorkspace,
   created: CreatedKey,
-  lineage: Pick<KeyRow, 'lineage_id' | 'generation'> = NO_LINEAGE,
+  { lineage = NO_LINEAGE, approvedBy }: Origin = {},
 ): Promise<CreatedKey> {
   const { workspaceId, actor } = ctx
   const createdAt = Date.parse(created.createdAt)
@@ -180,6 +186,7 @@ export async function addKey(
       label: created.label,
       expiresAt: created.expiresAt,
       ...(created.userId !== null && { personal: true }),
+      ...(approvedBy !== undefined && { approvedBy }),
     }),
   })
   const { token: _, ...key } = created

@@ -1,5 +1,7 @@
-// Personal keys end with the membership or the account of their user, in the same transaction.
+// Personal keys and requests for keys end with the membership or the account of their user, in the same
+// transaction.
 import type { Tx } from '../../store/engine/store.ts'
+import { endRequests } from '../../store/keys/requests.ts'
 import { revokePersonalKeys as revokeRows } from '../../store/keys/rows.ts'
 import type { KeyChange } from '../../verification/propagation.ts'
 import { writeAuditEntries } from '../audit/entries.ts'
@@ -8,8 +10,9 @@ import { eventActor, recordEvents } from '../events/record.ts'
 import { keyInEvent } from './lifecycle.ts'
 
 /**
- * Revokes the personal keys of a user, in one workspace or in all of them. The caller has locked what new
- * keys of the user need, and publishes the changes. Their number is limited: see `PERSONAL_KEYS_MAX`.
+ * Revokes the personal keys of a user and ends their open requests, in one workspace or in all of them. The
+ * caller has locked what new keys of the user need, and publishes the changes. Their number is limited: see
+ * `PERSONAL_KEYS_MAX`.
  */
 export async function revokePersonalKeys(
   db: Tx,
@@ -18,17 +21,22 @@ export async function revokePersonalKeys(
   user: { userId: string; workspaceId?: string },
 ): Promise<KeyChange[]> {
   const keys = await revokeRows(db, user, services.clock())
-  await writeAuditEntries(
-    db,
-    services,
-    keys.map(({ id, workspace_id }) => ({
+  const requests = await endRequests(db, user)
+  const ended = { actor, detail: 'user-ended' } as const
+  await writeAuditEntries(db, services, [
+    ...keys.map(({ id, workspace_id }) => ({
+      ...ended,
       workspaceId: workspace_id,
-      actor,
-      action: 'key.revoked',
+      action: 'key.revoked' as const,
       target: { id },
-      detail: 'user-ended',
     })),
-  )
+    ...requests.map(({ id, workspace_id, label }) => ({
+      ...ended,
+      workspaceId: workspace_id,
+      action: 'key.request-withdrawn' as const,
+      target: { id, name: label },
+    })),
+  ])
   await recordEvents(
     db,
     services,

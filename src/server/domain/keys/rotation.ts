@@ -33,8 +33,7 @@ export async function rotate(ctx: Context, id: string, overlap: Overlap) {
     // Before the successor is added: a key that is revoked does not count against the limit.
     const { change, predecessor } = await retire(db, ctx, old, overlap)
     await addKey(db, ctx, workspace, successor, {
-      lineage_id: lineageId(old),
-      generation: old.generation + 1,
+      lineage: { lineage_id: lineageId(old), generation: old.generation + 1 },
     })
     const before = { expiresAt: isoOrNull(old.expires_at) }
     await writeAudit(db, ctx, {

@@ -31,6 +31,9 @@ import { RESTORABLE_MS } from '../workspaces/archive.ts'
 /** A device that still polls is told that its code has expired, and not that it is unknown. */
 const DEVICE_RETENTION_MS = HOUR_MS
 
+/** Members see for so long what became of their requests. */
+const REQUEST_RETENTION_MS = 30 * DAY_MS
+
 /** Longer than a month and than the earliest notice precedes its event, so that none is created twice. */
 const NOTICE_RETENTION_MS = 40 * DAY_MS
 
@@ -55,6 +58,7 @@ function expiryLimits(now: number, { auditRetentionDays }: Limits) {
     ['used_codes', now - USED_CODES_MS],
     ['idempotent_responses', now - IDEMPOTENCY_MS],
     ['device_authorizations', now - DEVICE_RETENTION_MS],
+    ['key_requests', now - REQUEST_RETENTION_MS],
     ['notices', now - NOTICE_RETENTION_MS],
     ['notice_mails', now - NOTICE_RETENTION_MS],
     ['operator_alerts', now - NOTICE_RETENTION_MS],

@@ -8,7 +8,13 @@ import type { Services } from '../context.ts'
 import { recordEvent, type WorkspaceEvent } from '../events/record.ts'
 import { listRecipients } from './recipients.ts'
 
-type AlertKind = 'quota' | 'edge-silent' | 'key-rejected' | 'webhook-disabled'
+type AlertKind =
+  | 'quota'
+  | 'edge-silent'
+  | 'key-rejected'
+  | 'webhook-disabled'
+  | 'key-request'
+  | 'key-request-decided'
 
 export interface Alert {
   kind: AlertKind
@@ -19,11 +25,15 @@ export interface Alert {
   /** For the email. They must not contain text of users that a mail client turns into a link. */
   title: string
   text: string
+  /** The page of the workspace that the email links to; the overview without one. */
+  page?: 'keys'
+  /** The member whom it is for, instead of the owners and admins. */
+  recipientId?: string
   event?: WorkspaceEvent
 }
 
 /** What is stored of it. */
-export type AlertDetail = Pick<Alert, 'title' | 'text'>
+export type AlertDetail = Pick<Alert, 'title' | 'text' | 'page' | 'recipientId'>
 
 export const createAlert = (db: Tx, services: Services, alert: Alert): Promise<void> =>
   createAlerts(db, services, [alert])
@@ -46,11 +56,11 @@ const toNoticeId = ({ kind, subjectId, dedupKey }: Alert): NoticeId => ({
 const noticeKey = ({ kind, subject_id, dedup_key }: NoticeId) => [kind, subject_id, dedup_key].join(' ')
 
 async function insertAlert(db: Tx, services: Services, alert: Alert): Promise<void> {
-  const { workspaceId, title, text, event } = alert
-  const recipients = services.hasMail ? await listRecipients(db, services, workspaceId) : []
+  const { workspaceId, title, text, page, recipientId, event } = alert
+  const recipients = services.hasMail ? await listRecipients(db, services, alert) : []
   const digest_id = recipients.length > 0 ? services.ids('dig') : null
   const common = { workspace_id: workspaceId, created_at: services.clock() }
-  const detail = JSON.stringify({ title, text } satisfies AlertDetail)
+  const detail = JSON.stringify({ title, text, page, recipientId } as AlertDetail)
   const inserted = await insertNotices(db, [{ ...common, ...toNoticeId(alert), digest_id, detail }])
   // Another node has created it meanwhile.
   if (inserted.size === 0) return

@@ -73,7 +73,7 @@ async function noticeKeys(services: Services, { threshold, keys, withMail }: Due
   )
   for (const [workspaceId, ofWorkspace] of byWorkspace)
     await services.store.transaction(async (db) => {
-      const recipients = withMail ? await listRecipients(db, services, workspaceId) : []
+      const recipients = withMail ? await listRecipients(db, services, { workspaceId, kind: KIND }) : []
       const common = { workspace_id: workspaceId, created_at: services.clock() }
       const digestId = recipients.length > 0 ? services.ids('dig') : null
       const notice = { ...common, kind: KIND, dedup_key: threshold, digest_id: digestId }

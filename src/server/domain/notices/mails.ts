@@ -126,7 +126,7 @@ const operatorMail = (alert: OperatorAlertRow, to: string): DueMail =>
 function alertEmail(
   { digest_id, user_id }: NoticeMailRow,
   { email, name, slug }: { email: string; name: string; slug: string },
-  { title, text }: AlertDetail,
+  { title, text, page, recipientId }: AlertDetail,
   address: string,
 ): NoticeEmail {
   return {
@@ -141,12 +141,14 @@ Workspace: ${withoutLinks(name)}
 
 ${text}
 
-${address}/w/${slug}
+${[address, 'w', slug, page].filter(Boolean).join('/')}
 
-You get this email because you are an owner or admin of the workspace.
+You get this email because ${recipientId ? 'you have requested the key' : 'you are an owner or admin of the workspace'}.
 `,
   }
 }
+
+const MANAGERS = ['owner', 'admin'] as const
 
 /** Undefined if there is nothing left to say, or nobody to say it to. */
 async function composeNotice(
@@ -154,10 +156,11 @@ async function composeNotice(
   mail: NoticeMailRow,
   address: string,
 ): Promise<NoticeEmail | undefined> {
-  const recipient = await findRecipient(db, mail)
+  const stored = await findDetail(db, mail.digest_id)
+  const detail = stored === undefined ? undefined : (JSON.parse(stored) as AlertDetail)
+  const recipient = await findRecipient(db, mail, detail?.recipientId ? [...MANAGERS, 'member'] : MANAGERS)
   if (!recipient) return undefined
-  const detail = await findDetail(db, mail.digest_id)
-  if (detail !== undefined) return alertEmail(mail, recipient, JSON.parse(detail), address)
+  if (detail) return alertEmail(mail, recipient, detail, address)
   const keys = await listDigestKeys(db, mail.digest_id, KEYS_LISTED_MAX + 1)
   if (keys.length === 0) return undefined
   const lines = keys.slice(0, KEYS_LISTED_MAX).map(({ label, lastFour, expiresAt }) => {

@@ -12,10 +12,27 @@ import type { Services } from '../context.ts'
 const DIGESTS_PER_DAY = 10
 const RECIPIENTS_MAX = 100
 
-/** Owners and admins; none if the workspace was sent enough today. Locks it, so that the limit holds. */
-export async function listRecipients(db: Tx, { clock }: Services, workspaceId: string): Promise<string[]> {
+interface Addressed {
+  workspaceId: string
+  kind: string
+  /** The member whom it is for, instead of the owners and admins. */
+  recipientId?: string
+}
+
+/**
+ * Owners and admins; none if the workspace was sent enough today. Locks it, so that the limit holds. Requests
+ * of members have a limit of their own: they must not use up the one of other notices.
+ */
+export async function listRecipients(
+  db: Tx,
+  { clock }: Services,
+  { workspaceId, kind, recipientId }: Addressed,
+): Promise<string[]> {
+  if (recipientId !== undefined) return [recipientId]
   await lockWorkspace(db, workspaceId)
-  if ((await countDigests(db, workspaceId, clock() - DAY_MS)) >= DIGESTS_PER_DAY) return []
+  const since = clock() - DAY_MS
+  const digests = await countDigests(db, workspaceId, { since, areRequests: kind === 'key-request' })
+  if (digests >= DIGESTS_PER_DAY) return []
   return (await listMembers(db, workspaceId))
     .filter(({ role, disabledAt }) => isAtLeast(role, 'admin') && disabledAt === null)
     .slice(0, RECIPIENTS_MAX)

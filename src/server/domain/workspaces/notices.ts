@@ -1,6 +1,7 @@
 // The notices of a workspace in the dashboard: what needs attention now.
 
 import { DAY_MS } from '../../../lib/time.ts'
+import { listPendingRequests } from '../../store/keys/requests.ts'
 import { listNoticedKeys, listRejected, listSilent } from '../../store/notices/key-notices.ts'
 import { listDisabledByServer } from '../../store/webhooks/endpoints.ts'
 import type { Context } from '../context.ts'
@@ -19,6 +20,7 @@ export async function listNotices(ctx: Context) {
   const rejected = await listRejected(store.db, workspaceId, clock() - REJECTED_SHOWN_MS, LISTED_MAX)
   const silent = await listSilent(store.db, workspaceId, LISTED_MAX)
   const webhooks = await listDisabledByServer(store.db, workspaceId)
+  const requests = await listPendingRequests(store.db, workspaceId, clock(), LISTED_MAX)
   const { quotas, renewsAt } = await readQuotas(ctx)
   const used = quotas.flatMap(({ kind, used, limit }) => {
     const percent = reachedThreshold(used, limit)
@@ -26,6 +28,10 @@ export async function listNotices(ctx: Context) {
   })
   return {
     notices: [
+      ...requests.map(({ id, name, label }) => ({
+        kind: 'key-request' as const,
+        request: { id, userName: name, label },
+      })),
       ...used.map((quota) => ({ kind: 'quota' as const, quota })),
       ...silent.map(({ id, name, lastSyncAt }) => ({
         kind: 'edge-silent' as const,

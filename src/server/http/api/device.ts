@@ -76,6 +76,8 @@ export function registerDeviceApi(
   })
 }
 
+const request = 'pending' as const
+
 const rejected = (error: GrantError, description: string) => ({ error, error_description: description })
 
 function describeResult(result: PollResult, now: number) {
@@ -84,6 +86,11 @@ function describeResult(result: PollResult, now: number) {
       return describeKey(result.key, now)
     case 'pending':
       return rejected('authorization_pending', 'Not approved yet. Poll again after the interval.')
+    case 'requested':
+      return {
+        ...rejected(result.isExpired ? 'expired_token' : 'authorization_pending', result.reason),
+        request,
+      }
     case 'denied':
     case 'failed':
       return rejected('access_denied', result.reason)

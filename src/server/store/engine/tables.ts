@@ -81,6 +81,20 @@ export interface Tables {
     /** Last characters of the raw key. */
     last_four: string
   }
+  /** See domain/keys/requests.ts. */
+  key_requests: {
+    id: string
+    workspace_id: string
+    user_id: string
+    label: string
+    created_at: number
+    /** When it expires, or its approval. */
+    expires_at: number
+    state: 'pending' | 'approved' | 'declined' | 'withdrawn' | 'used'
+    /** The user who has approved or declined it. */
+    decided_by: string | null
+    decided_at: number | null
+  }
   users: {
     id: string
     name: string
@@ -177,6 +191,8 @@ export interface Tables {
     workspace_id: string | null
     user_id: string | null
     session_id: string | null
+    /** The request for a key, if the user may not create one. */
+    request_id: string | null
     key_expires_at: number | null
     consumed_at: number | null
     /** The response with the key, encrypted with the device code. */

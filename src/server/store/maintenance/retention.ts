@@ -25,6 +25,7 @@ const expiring = {
   operator_alerts: { by: 'created_at', ties: ['kind', 'subject_id', 'dedup_key'], time: 'created_at' },
   key_rejections: { by: 'hour', ties: ['key_id'], time: 'hour' },
   webhook_deliveries: { by: 'created_at', ties: ['endpoint_id', 'id'], time: 'created_at' },
+  key_requests: { by: 'expires_at', ties: ['id'], time: 'expires_at' },
   device_authorizations: { by: 'expires_at', ties: ['hash'], time: 'expires_at' },
   tunnel_names: {
     by: 'expires_at',

@@ -110,13 +110,25 @@ export async function insertMails(db: Tx, rows: readonly NoticeMailRow[]): Promi
   await db.insertInto('notice_mails').values(rows).execute()
 }
 
-/** How many digests the workspace was sent since then. */
-export async function countDigests(db: Db, workspaceId: string, since: number): Promise<number> {
+/** How many digests the workspace was sent since then: about requests for keys, or about anything else. */
+export async function countDigests(
+  db: Db,
+  workspaceId: string,
+  { since, areRequests }: { since: number; areRequests: boolean },
+): Promise<number> {
   const { count } = await db
-    .selectFrom('notice_mails')
-    .select((mail) => mail.fn.count('digest_id').distinct().as('count'))
-    .where('workspace_id', '=', workspaceId)
-    .where('created_at', '>=', since)
+    .selectFrom('notice_mails as mail')
+    .select((row) => row.fn.count('mail.digest_id').distinct().as('count'))
+    .where('mail.workspace_id', '=', workspaceId)
+    .where('mail.created_at', '>=', since)
+    .where(({ exists, selectFrom }) =>
+      exists(
+        selectFrom('notices')
+          .select('kind')
+          .whereRef('notices.digest_id', '=', 'mail.digest_id')
+          .where('kind', areRequests ? 'in' : 'not in', ['key-request', 'key-request-decided']),
+      ),
+    )
     .executeTakeFirstOrThrow()
   return Number(count)
 }
@@ -192,8 +204,12 @@ export const listRejected = (db: Db, workspaceId: string, since: number, limit: 
     .limit(limit)
     .execute()
 
-/** The recipient of a mail, if it is still an enabled owner or admin. */
-export const findRecipient = (db: Db, { workspace_id, user_id }: NoticeMailRow) =>
+/** The recipient of a mail, if it is still enabled and has one of the roles. */
+export const findRecipient = (
+  db: Db,
+  { workspace_id, user_id }: NoticeMailRow,
+  roles: readonly ('owner' | 'admin' | 'member')[],
+) =>
   db
     .selectFrom('members')
     .innerJoin('users', 'users.id', 'members.user_id')
@@ -201,7 +217,7 @@ export const findRecipient = (db: Db, { workspace_id, user_id }: NoticeMailRow) 
     .select(['users.email', 'workspaces.slug', 'workspaces.name'])
     .where('members.workspace_id', '=', workspace_id)
     .where('members.user_id', '=', user_id)
-    .where('members.role', 'in', ['owner', 'admin'])
+    .where('members.role', 'in', roles)
     .where('users.disabled_at', 'is', null)
     .where('workspaces.archived_at', 'is', null)
     .executeTakeFirst()

@@ -4,6 +4,7 @@ import { readAudit } from '../../../domain/audit/entries.ts'
 import { exportWorkspaceAudit } from '../../../domain/audit/export-workspace.ts'
 import * as keys from '../../../domain/keys/lifecycle.ts'
 import { listForMembers } from '../../../domain/keys/list.ts'
+import * as requests from '../../../domain/keys/requests.ts'
 import { rotate } from '../../../domain/keys/rotation.ts'
 import { findActiveEdgeName } from '../../../domain/tunnels/edges.ts'
 import { readUsage } from '../../../domain/usage/read.ts'
@@ -21,7 +22,7 @@ export const workspaceHandlers = ({
   services,
   variant,
 }: Dependencies): HandlerGroup<
-  'workspace' | 'workspaces' | 'settings' | 'keys' | 'notices' | 'usage' | 'quotas' | 'audit'
+  'workspace' | 'workspaces' | 'settings' | 'keys' | 'key-requests' | 'notices' | 'usage' | 'quotas' | 'audit'
 > => ({
   'workspace.read': async (ctx) => ({
     ...(await readWorkspace(ctx)),
@@ -33,6 +34,12 @@ export const workspaceHandlers = ({
   'keys.create': (ctx, { workspace: _, ...key }) => keys.createKey(ctx, key),
   'keys.revoke': (ctx, { id }) => keys.revoke(ctx, id),
   'keys.rotate': (ctx, { id, overlap }) => rotate(ctx, id, overlap),
+  'key-requests.list': (ctx) => requests.listRequests(ctx),
+  'key-requests.create': (ctx, { label }) => requests.requestKey(ctx, label),
+  'key-requests.approve': (ctx, { id }) => requests.decideRequest(ctx, id, 'approved'),
+  'key-requests.decline': (ctx, { id }) => requests.decideRequest(ctx, id, 'declined'),
+  'key-requests.withdraw': (ctx, { id }) => requests.withdrawRequest(ctx, id),
+  'key-requests.pick-up': (ctx, { id }) => requests.pickUpKey(ctx, id),
   'notices.list': (ctx) => listNotices(ctx),
   'usage.read': (ctx, { days }) => readUsage(ctx, days),
   'quotas.read': (ctx) => readQuotas(ctx),

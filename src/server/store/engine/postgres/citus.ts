@@ -19,6 +19,7 @@ export const placements: Readonly<Record<keyof Tables, Placement>> = {
   workspaces: 'local',
   users: 'local',
   api_keys: 'local',
+  key_requests: 'local',
   edges: 'local',
   audit_log: 'local',
   idempotent_responses: 'local',

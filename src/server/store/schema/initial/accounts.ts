@@ -105,6 +105,7 @@ export const accounts: Migration = ({ int64, strict }) => [
      workspace_id text,
      user_id text,
      session_id text,
+     request_id text,
      key_expires_at ${int64},
      consumed_at ${int64},
      encrypted_response text,

@@ -30,6 +30,22 @@ export const keys: Migration = ({ int64, strict }) => [
   `create index api_keys_lineages on api_keys (workspace_id, lineage_id, generation)
      where lineage_id is not null and revoked_at is null`,
 
+  // Variant B: members request keys. `expires_at` is the end of the request, or of its approval.
+  `create table key_requests (
+     id text primary key,
+     workspace_id text not null references workspaces (id),
+     user_id text not null references users (id),
+     label text not null,
+     created_at ${int64} not null,
+     expires_at ${int64} not null,
+     state text not null,
+     decided_by text references users (id),
+     decided_at ${int64}
+   )${strict}`,
+  'create index key_requests_of_user on key_requests (user_id, workspace_id, created_at)',
+  `create index key_requests_pending on key_requests (workspace_id, created_at) where state = 'pending'`,
+  'create index key_requests_by_expiry on key_requests (expires_at)',
+
   `create table idempotent_responses (
      workspace_id text not null references workspaces (id),
      id text not null,
