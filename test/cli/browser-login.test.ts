@@ -61,11 +61,28 @@ test(
     const output = login.output()
     assert.ok(!output.includes(apiKey), 'the key was shown')
     assert.match(output, /workspace "Acme" \(acme\), approved by Ann\./)
-    assert.ok(output.includes(`Created the API key "${hostname()}" (${keyId}) for this machine.`))
+    assert.ok(output.includes(`Created the personal API key "${hostname()}" (${keyId}) for this machine.`))
     assert.match(output, /stays valid\. To revoke it, run `adit keys revoke tok_old`\./)
     assert.equal((await server.call('GET', '/workspace', { key: apiKey })).status, 200)
   },
 )
+
+test('a member of variant B waits for an admin, and gets the key that is approved', onTerminal, async (t) => {
+  const variantB = await serve(t, { engine: 'sqlite', env: { ADIT_API_VARIANT: 'B' } })
+  const [adam, mia] = [await addMember(variantB, 'Adam', 'admin'), await addMember(variantB, 'Mia', 'member')]
+  const { env, profiles } = createHome(t)
+  const login = atTerminal(t, ['login', '--url', variantB.url], env)
+  await login.reply(PROMPT, '\r')
+  const approved = await mia.post('/workspaces/acme/devices', { code: await codeAt(login) })
+  assert.equal(approved.json.isRequested, true, approved.text)
+  await until('the request', () => /Waiting for an admin or owner/.test(login.output()))
+  const [{ id }] = (await adam.get('/workspaces/acme/key-requests')).json.requests
+  assert.equal((await adam.post(`/workspaces/acme/key-requests/${id}/approve`)).status, 200)
+  assert.equal(await login.ended, 0)
+  assert.match(login.output(), /approved by Adam\./)
+  const { apiKey } = profiles().default
+  assert.equal((await variantB.call('GET', '/workspace', { key: apiKey })).status, 200)
+})
 
 test('a denied login fails, and saves nothing', onTerminal, async (t) => {
   const { env, file } = createHome(t)

@@ -81,5 +81,5 @@ test('a workspace that is not provisioned names the command that provisions it',
   const { page } = await openPage(context)
   await page.goto(`${server.url}/w/fresh`)
   await page.getByText('adit admin workspace provision fresh').waitFor()
-  await page.getByText('Ask an admin or owner to create one').waitFor()
+  await page.getByText('To create another one, see').waitFor()
 })

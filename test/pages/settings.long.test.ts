@@ -102,7 +102,7 @@ test('a member without required two-factor authentication is led to its setup, a
   assert.equal(await field(page, 'Workspace name').isDisabled(), true)
 
   await requireTwoFactor(olga.browser)
-  await goTo(page, 'Members').catch(() => {})
+  await goTo(page, 'Tunnels').catch(() => {})
   await page.getByRole('heading', { name: 'Acme requires two-factor authentication' }).waitFor()
   await checkEveryView(page, 'two-factor-required')
   await button(page, 'Set up two-factor authentication').click()
@@ -112,7 +112,7 @@ test('a member without required two-factor authentication is led to its setup, a
   const secret = await dialog.getByText(/^([A-Z2-7]{4} )+[A-Z2-7]{1,4}$/).innerText()
   await dialog.getByLabel('Code', { exact: true }).fill(codeOf(secret.replaceAll(' ', '')))
   await dialog.getByRole('button', { name: 'Turn on' }).click()
-  await page.getByRole('heading', { level: 1, name: 'Members' }).waitFor()
+  await page.getByRole('heading', { level: 1, name: 'Tunnels' }).waitFor()
   assert.deepEqual(errors, [])
 })
 

@@ -6,6 +6,7 @@ import { variants } from '../../../src/contract/variants.ts'
 import { createSecret } from '../../../src/lib/credentials/secret.ts'
 import { createKey, revoke } from '../../../src/server/domain/keys/lifecycle.ts'
 import { createEdge } from '../../../src/server/domain/tunnels/edges.ts'
+import { addMember } from '../../support/accounts/users.ts'
 import { createResponseValidator } from '../../support/api/openapi.ts'
 import { operator, serve, type TestServer } from '../../support/api/server.ts'
 import { engines } from '../../support/databases/create.ts'
@@ -15,12 +16,25 @@ async function actorsOf(server: TestServer) {
   const revoked = await createKey(ctx, { label: 'revoked' })
   await revoke(ctx, revoked.id)
   const edge = await createEdge(server.services, operator, 'fra-1')
+  /** In variant B, members get one by a request: here it becomes personal afterwards. */
+  const createPersonal = async (name: string) => {
+    const member = await addMember(server, name, 'member')
+    const { id, token } = await createKey(ctx, { label: name })
+    await server.services.store.transaction((db) =>
+      db.updateTable('api_keys').set({ user_id: member.id }).where('id', '=', id).execute(),
+    )
+    return { member, token }
+  }
+  const [own, left] = [await createPersonal('Mia'), await createPersonal('Max')]
+  assert.equal((await left.member.remove('/workspaces/acme/membership')).status, 200)
   return {
     anonymous: { key: null, admitted: false },
     'a revoked key': { key: revoked.token, admitted: false },
     'an unknown key': { key: createSecret('key', server.services.random), admitted: false },
     'an edge': { key: edge.token, admitted: false },
     'half a key': { key: server.key.token.slice(0, 30), admitted: false },
+    'the personal key of a member': { key: own.token, admitted: true },
+    'the personal key of a member who has left': { key: left.token, admitted: false },
     'a valid key': { key: server.key.token, admitted: true },
   }
 }

@@ -12,7 +12,8 @@ import { EmptyState, NoMatchYet, QueryResult, SkeletonRows } from '../components
 import { SearchInput } from '../components/lists/search-input.tsx'
 import { Page } from '../components/page.tsx'
 import { KeyIcon, PlusIcon, SearchIcon } from '../icons.tsx'
-import { type KeyFilter, keysQuery, membersQuery, workspaceQuery } from '../queries.ts'
+import { WhomToAsk } from '../members/whom-to-ask.tsx'
+import { type KeyFilter, keysQuery, workspaceQuery } from '../queries.ts'
 import { useWorkspace } from '../session.tsx'
 import { CreateKeyDialog } from './create-key-dialog.tsx'
 import { ExpiringKeys } from './expiring-keys.tsx'
@@ -30,8 +31,6 @@ const filterLabels: Record<KeyFilter, string> = {
 const filters = Object.entries(filterLabels).map(([value, label]) => ({ value: value as KeyFilter, label }))
 
 const DEFAULT_FILTER: KeyFilter = 'active'
-
-const CREATORS_LISTED_MAX = 5
 
 const SEARCH_DELAY_MS = 250
 
@@ -136,18 +135,12 @@ export function KeysPage() {
 
 /** Says who creates keys, to members who cannot. */
 function CreatorsNote() {
-  const { slug } = useWorkspace()
   const { creators, canCreate, canRequest } = useKeyRights()
-  const { data } = useQuery({ ...membersQuery(slug), enabled: !canCreate })
   if (canCreate || creators === undefined) return null
-  const names = data?.members.filter(({ role }) => creators.includes(role)).slice(0, CREATORS_LISTED_MAX)
   return (
-    <Text size="sm" c="dimmed" maw={640}>
-      {creators.includes('admin') ? 'Admins and owners' : 'Owners'} of this workspace create API keys.{' '}
-      {canRequest ? 'Request one, or run adit login.' : 'Ask one of them for a key.'}
-      {names &&
-        names.length > 0 &&
-        ` They are: ${names.map(({ name, email }) => `${name} (${email})`).join(', ')}.`}
+    <Text size="sm" c="dimmed" maw={640} style={{ overflowWrap: 'anywhere' }}>
+      {creators.includes('admin') ? 'Admins and owners' : 'Owners'} of this workspace create API keys.
+      {canRequest ? ' Request one here, or run adit login.' : <WhomToAsk roles={creators} />}
     </Text>
   )
 }

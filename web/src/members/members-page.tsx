@@ -25,7 +25,7 @@ export function MembersPage() {
     <Page
       title="Members"
       context={name}
-      description="Members have read-only access. Admins manage tunnels, keys and members. Owners have full access."
+      description="Members see everything and open tunnels. Admins manage tunnels, keys and members. Owners have full access."
       actions={
         canManage && (
           <Button ref={inviteRef} leftSection={<PlusIcon />} onClick={inviting.open}>

@@ -3,6 +3,7 @@ import { Alert } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { QueryResult, SkeletonRows } from '../components/lists/query-states.tsx'
 import { Page } from '../components/page.tsx'
+import { WhomToAsk } from '../members/whom-to-ask.tsx'
 import { workspaceQuery } from '../queries.ts'
 import { useWorkspace } from '../session.tsx'
 import { ArchiveWorkspace } from './archive-workspace.tsx'
@@ -14,7 +15,12 @@ export function SettingsPage() {
   const workspace = useQuery(workspaceQuery(slug))
   return (
     <Page title="Settings" context={name} description={`Settings of workspace ${name}`}>
-      {role !== 'owner' && <Alert color="gray">Only owners can change these settings.</Alert>}
+      {role !== 'owner' && (
+        <Alert color="gray" style={{ overflowWrap: 'anywhere' }}>
+          Only owners can change these settings.
+          <WhomToAsk roles={['owner']} />
+        </Alert>
+      )}
       <WorkspaceName key={name} />
       <QueryResult query={workspace} skeleton={<SkeletonRows count={4} height={64} />}>
         {({ policy, keysCanManageKeys }) => (

@@ -1,11 +1,11 @@
 // API keys in the dashboard: expiry, rotation and search.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { DAY_MS } from '../../src/lib/time.ts'
-import { addMember } from '../support/accounts/users.ts'
-import { serve } from '../support/api/server.ts'
-import { openBrowser } from '../support/browser.ts'
-import { until } from '../support/until.ts'
+import { DAY_MS } from '../../../src/lib/time.ts'
+import { addMember } from '../../support/accounts/users.ts'
+import { serve } from '../../support/api/server.ts'
+import { openBrowser } from '../../support/browser.ts'
+import { until } from '../../support/until.ts'
 import {
   button,
   checkEveryView,
@@ -15,7 +15,7 @@ import {
   openPage,
   signInAs,
   toast,
-} from './support/harness.ts'
+} from '../support/harness.ts'
 
 test('a key is created with an expiry, and then listed as expired', async (t) => {
   const browser = await openBrowser(t)

@@ -1,0 +1,14 @@
+// Names of those whom users can ask for what they may not do themselves.
+import { useQuery } from '@tanstack/react-query'
+import { membersQuery } from '../queries.ts'
+import { type Role, useWorkspace } from '../session.tsx'
+
+const LISTED_MAX = 5
+
+export function WhomToAsk({ roles }: { roles: readonly Role[] }) {
+  const { slug } = useWorkspace()
+  const { data } = useQuery(membersQuery(slug))
+  const found = data?.members.filter(({ role }) => roles.includes(role)).slice(0, LISTED_MAX) ?? []
+  if (found.length === 0) return null
+  return <> Ask {found.map(({ name, email }) => `${name} (${email})`).join(' or ')}.</>
+}
