@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createAuth } from '../../../src/server/auth/sign-in.ts'
 import { createSso } from '../../../src/server/auth/sso.ts'
+import { createResetLink, getUserByEmail } from '../../../src/server/domain/accounts/users.ts'
 import { archiveAsOperator } from '../../../src/server/domain/workspaces/archive.ts'
 import {
   type Behavior,
@@ -92,38 +93,43 @@ for (const engine of engines) {
 test('the sign-in for an invitation is completed only by the browser that began it, and once', async (t) => {
   const { provider, server, open } = await setUp(t)
   const link = await linkFor(server, 'bob@example.com', 'owner')
-  const victim = open()
-  const { url } = (await victim.post('/sign-in/sso', { link })).json
-  const { searchParams } = new URL(url)
-  assert.equal(searchParams.get('login_hint'), 'bob@example.com')
+  const [bob, late, other] = [open(), open(), open()]
+  const { url } = (await bob.post('/sign-in/sso', { link })).json
+  assert.equal(new URL(url).searchParams.get('login_hint'), 'bob@example.com')
   assert.ok(!url.includes(link), 'the provider does not get the link')
-  const query = new URLSearchParams({ code: 'code', state: searchParams.get('state') as string })
-  const other = open()
-  // The other browser has a sign-in of its own, for another invitation.
-  await other.post('/sign-in/sso', { link: await linkFor(server, 'eve@example.com', 'member') })
-  const stolen = await other.get(`/sign-in/sso/return?${query}`)
-  assert.equal(stolen.headers.get('location'), '/sign-in?error=failed')
-  assert.equal(provider.tokenRequests.length, 0)
 
-  const browser = open()
-  assert.equal(await provider.signIn(browser, 'bob', { link }), '/w/acme')
-  const late = await victim.get(`/sign-in/sso/return?${query}`)
-  assert.match(late.headers.get('location') as string, /error=/, 'the invitation is used')
-  assert.equal((await victim.get('/session')).status, 401)
+  const finish = await provider.begin(bob, 'bob', { link })
+  const finishLate = await provider.begin(late, 'bob', { link, claims: { sub: 'another subject' } })
+  // The other browser has a sign-in of its own, and gets the code and state of Bob.
+  await other.post('/sign-in/sso', { link: await linkFor(server, 'eve@example.com', 'member') })
+  const own = new Map(bob.cookies)
+  bob.cookies.set('adit.sso', other.cookies.get('adit.sso') as string)
+  assert.equal(await finish(), '/sign-in?error=failed')
+  assert.equal(provider.tokenRequests.length, 0)
+  const restore = () => bob.cookies.set('adit.sso', own.get('adit.sso') as string)
+
+  restore()
+  assert.equal(await finish(), '/w/acme')
+  restore()
+  assert.equal(await finish(), '/sign-in?error=failed', 'replayed with its own cookie')
+  assert.equal(provider.tokenRequests.length, 1)
+  assert.equal(await finishLate(), '/sign-in?error=invalid_invitation', 'used meanwhile')
+  assert.equal((await late.get('/session')).status, 401)
 })
 
-test('only an open invitation begins a sign-in: no reset link, no unknown one, none of an archived workspace', async (t) => {
+test('only an open invitation is accepted: no reset link, no unknown one, none of an archived workspace', async (t) => {
   const { provider, server, open } = await setUp(t)
   await addWorkspace(server, 'other')
+  const ann = await addMember(server, 'Ann', 'owner')
+  const user = await getUserByEmail(server.services, ann.email)
+  const reset = await createResetLink(server.services, operator, user, { disablesTwoFactor: false })
   const archived = await linkFor(server, 'bob@example.com', 'owner', 'other')
-  const pending = open()
-  const { url } = (await pending.post('/sign-in/sso', { link: archived })).json
-  assert.ok(url)
+  const finish = await provider.begin(open(), 'bob', { link: archived })
   await archiveAsOperator(server.services, operator, 'other')
-  for (const link of [archived, 'x'.repeat(43)])
+  for (const link of [archived, reset.secret, 'x'.repeat(43)])
     assert.equal((await open().post('/sign-in/sso', { link })).status, 404)
   assert.equal((await open().post('/sign-in/sso', { link: 'too short' })).status, 400)
-  assert.equal(provider.tokenRequests.length, 0)
+  assert.equal(await finish(), '/sign-in?error=invalid_invitation', 'archived meanwhile')
 })
 
 test('a member who accepts another invitation by single sign-on joins that workspace, too', async (t) => {
@@ -189,7 +195,8 @@ test('signing out ends the session at the provider, with a URL that is not cache
 })
 
 test('signing out works without a session at the provider, and while the provider fails', async (t) => {
-  const { provider, server, open } = await setUp(t)
+  let now = Date.now()
+  const { provider, server, open } = await setUp(t, 'sqlite', () => now)
   const ann = await addMember(server, 'Ann', 'owner')
   assert.deepEqual((await ann.post('/sign-out')).json, { done: true, providerUrl: null })
   await linkFor(server, 'bob@example.com', 'owner')
@@ -197,6 +204,14 @@ test('signing out works without a session at the provider, and while the provide
   assert.equal(await provider.signIn(none, 'bob'), '/')
   assert.equal((await none.post('/sign-out')).json.providerUrl, null, 'it has no end_session_endpoint')
   assert.equal((await none.get('/session')).status, 401)
+
+  const failing = open()
+  assert.equal(await provider.signIn(failing, 'bob'), '/')
+  // The discovery document is read again after an hour.
+  now += 61 * 60_000
+  provider.describe({ token_endpoint: undefined })
+  assert.equal((await failing.post('/sign-out')).json.providerUrl, null)
+  assert.equal((await failing.get('/session')).status, 401)
 })
 
 test('what the provider rejects is logged with its reason, and without secrets', async (t) => {
