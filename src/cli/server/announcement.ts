@@ -1,6 +1,7 @@
 // What `adit serve` prints when it listens: its URLs and the next steps; on an empty SQLite database also a
 // first API key.
 import { apis } from '../../contract/apis.ts'
+import { clientCommands, LOCAL_PORT } from '../../lib/client-commands.ts'
 import { defaultPath } from '../../server/config/data-folder.ts'
 import { commandName } from '../../server/config/environment.ts'
 import { type Config, version } from '../../server/config/server.ts'
@@ -74,13 +75,11 @@ export async function announce(
   io.data({ ...facts, ...first }, joinLines(lines))
 }
 
-const shareAnApp = (url: string) => [
-  '',
-  'To share an app of this machine, here on port 3000:',
-  '',
-  `  ${commandName()} login --url ${url}`,
-  `  ${commandName()} tunnel 3000`,
-]
+function shareAnApp(url: string): string[] {
+  const { install, login, tunnel } = clientCommands(url)
+  const lead = `To share an app that listens on port ${LOCAL_PORT}, in another terminal:`
+  return ['', lead, '', `  ${install}`, `  ${login}`, `  ${tunnel}`]
+}
 
 function nextSteps(config: Config, url: string, access: Access): string[] {
   const adit = commandName()
