@@ -45,7 +45,9 @@ export class LocalServer implements StreamServer {
     this.#dialer = new Dialer(options.target)
   }
 
+  /** HTTP only: other servers may count a connection without data as an attack, or accept only one. */
   check(): void {
+    if (!this.#options.isHttp) return
     this.#isWatched = true
     this.#dialer.dial({
       onConnect: (socket) => {
