@@ -5,13 +5,11 @@ import { EDGE_PORT } from '../../lib/net/edge-port.ts'
 import { defaultPath } from './data-folder.ts'
 import { readMetricsAddress, readPortRules, settings } from './server.ts'
 import { createReader, requireValid, setting } from './setting.ts'
-import { readInteger, readNetworks, readPortRange, readPublicEndpoint } from './values.ts'
+import { integer, readNetworks, readPortRange, readPublicEndpoint } from './values.ts'
 
 export const edgeSettings = {
   ADIT_EDGE_HOST: setting('address to listen on', '127.0.0.1', (text) => text),
-  ADIT_EDGE_PORT: setting('port to listen on; 0 picks a free one', String(EDGE_PORT), (text) =>
-    readInteger(text, 0, 65_535),
-  ),
+  ADIT_EDGE_PORT: setting('port to listen on; 0 picks a free one', String(EDGE_PORT), integer(0, 65_535)),
   ADIT_EDGE_PUBLIC: setting(
     'public scheme and port if a proxy is in front: https, or e.g. https:8443',
     '',
@@ -30,12 +28,12 @@ export const edgeSettings = {
   ADIT_EDGE_CERTIFICATES_PER_DAY: setting(
     'hosts of a workspace for which a proxy may obtain certificates within 24 hours',
     '500',
-    (text) => readInteger(text, 1, 100_000),
+    integer(1, 100_000),
   ),
   ADIT_EDGE_CERTIFICATES_TOTAL_PER_DAY: setting(
     'the same for all workspaces together, of which each may use a quarter of what is left',
     '2500',
-    (text) => readInteger(text, 1, 1_000_000),
+    integer(1, 1_000_000),
   ),
   ADIT_EDGE_TCP_PORTS: setting(
     'ports of TCP tunnels of an edge with a tokens file, e.g. 20000-20999; empty for none',
@@ -61,7 +59,7 @@ export function parseEdgeConfig(environment: NodeJS.ProcessEnv = process.env) {
     port: read('ADIT_EDGE_PORT'),
     publicEndpoint: read('ADIT_EDGE_PUBLIC'),
     trustedProxies: read('ADIT_EDGE_TRUSTED_PROXIES'),
-    /** Not by default: loopback is trusted without any proxy there. */
+    /** Only if the setting is set: the default trusts loopback, where there may be no proxy. */
     expectsProxy: Boolean(environment.ADIT_EDGE_TRUSTED_PROXIES?.trim()),
     folder: read('ADIT_EDGE_FOLDER'),
     certificatesPerDay: read('ADIT_EDGE_CERTIFICATES_PER_DAY'),

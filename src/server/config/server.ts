@@ -1,5 +1,5 @@
-// The settings of the server, parsed from the environment once and frozen. Only this file and config/ read
-// the environment.
+// The settings of the server, parsed from the environment once and frozen. Only config/ reads the
+// environment.
 import { availableParallelism } from 'node:os'
 import { resolve } from 'node:path'
 import { isEmail } from '../../contract/fields.ts'
@@ -8,11 +8,13 @@ import type { Target } from '../store/engine/store.ts'
 import { defaultPath } from './data-folder.ts'
 import { createReader, type Parsed, type Read, requireValid, setting } from './setting.ts'
 import {
+  eitherOf,
+  integer,
+  nonEmpty,
   readBaseUrl,
   readContact,
   readDatabaseUrl,
   readDomain,
-  readInteger,
   readNetworks,
   readOrigins,
   readPortRange,
@@ -28,7 +30,7 @@ const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'silent']
 
 export const settings = {
   ADIT_HOST: setting('address to listen on', '127.0.0.1', (text) => text),
-  ADIT_PORT: setting('port to listen on; 0 picks a free one', '8080', (text) => readInteger(text, 0, 65_535)),
+  ADIT_PORT: setting('port to listen on; 0 picks a free one', '8080', integer(0, 65_535)),
   ADIT_BASE_URL: setting('public URL of the server, e.g. https://adit.example.com', '', readBaseUrl),
   ADIT_DATABASE_URL: setting(
     'sqlite:<path> or postgres://…; empty for adit.db in the data folder of the user',
@@ -40,26 +42,25 @@ export const settings = {
   ADIT_API_VARIANT: setting(
     'A: API keys can create and revoke API keys; B: they can only read',
     'A',
-    (text): Variant => {
-      if (text !== 'A' && text !== 'B') throw new Error('must be A or B')
-      return text
-    },
+    eitherOf<Variant>('A', 'B'),
   ),
   ADIT_RATE_LIMIT: setting('requests per API key and minute, per node; empty for no limit', '', (text) =>
-    text === '' ? undefined : readInteger(text, 1, 1_000_000),
+    text === '' ? undefined : integer(1, 1_000_000)(text),
   ),
-  ADIT_WRITES_PER_HOUR: setting('changes by a user or an API key per hour, per node', '600', (text) =>
-    readInteger(text, 1, 1_000_000),
+  ADIT_WRITES_PER_HOUR: setting(
+    'changes by a user or an API key per hour, per node',
+    '600',
+    integer(1, 1_000_000),
   ),
   ADIT_KEYS_IN_MEMORY: setting(
     'maximum number of API keys that a node caches, about 250 bytes each',
     '2000000',
-    (text) => readInteger(text, 10, 33_000_000),
+    integer(10, 33_000_000),
   ),
   ADIT_USAGE_LINK_GBPS: setting(
     'fastest link of any edge in Gbit/s; usage that exceeds it is rejected',
     '100',
-    (text) => readInteger(text, 1, 1_000),
+    integer(1, 1_000),
   ),
   ADIT_BYTES_PER_MONTH: setting(
     'bytes of a workspace per month, e.g. 500G; empty for no limit',
@@ -74,10 +75,12 @@ export const settings = {
   ADIT_TUNNELS_PER_WORKSPACE: setting(
     'maximum number of open tunnels per workspace; empty for no limit',
     '',
-    (text) => (text === '' ? null : readInteger(text, 1, 1_000_000)),
+    (text) => (text === '' ? null : integer(1, 1_000_000)(text)),
   ),
-  ADIT_KEYS_PER_WORKSPACE: setting('maximum number of active API keys per workspace', '1000', (text) =>
-    readInteger(text, 1, 1_000_000),
+  ADIT_KEYS_PER_WORKSPACE: setting(
+    'maximum number of active API keys per workspace',
+    '1000',
+    integer(1, 1_000_000),
   ),
   ADIT_TCP_PORTS: setting(
     'ports of TCP tunnels at all edges, e.g. 20000-20999; empty for none',
@@ -87,20 +90,17 @@ export const settings = {
   ADIT_TCP_PORTS_PER_WORKSPACE: setting(
     'maximum number of ports for TCP tunnels per workspace',
     '10',
-    (text) => readInteger(text, 1, 1_000),
+    integer(1, 1_000),
   ),
   ADIT_TCP_PORT_RETENTION_DAYS: setting(
     'days after its last use for which a port stays with its name',
     '7',
-    (text) => readInteger(text, 1, 3_650),
+    integer(1, 3_650),
   ),
   ADIT_WORKSPACE_CREATION: setting(
     'who creates workspaces: operator, or users too, in the dashboard',
     'operator',
-    (text) => {
-      if (text !== 'operator' && text !== 'users') throw new Error('must be operator or users')
-      return text
-    },
+    eitherOf('operator', 'users'),
   ),
   ADIT_SECRET: setting(
     'signs sessions, the same on every node; required with PostgreSQL, else generated next to the database',
@@ -116,18 +116,15 @@ export const settings = {
     readNetworks,
   ),
   ADIT_OIDC_ISSUER: setting('issuer URL of an OpenID Connect identity provider', '', readBaseUrl),
-  ADIT_OIDC_CLIENT_ID: setting('OIDC client ID', '', (text) => text || undefined),
-  ADIT_OIDC_CLIENT_SECRET: setting('OIDC client secret', '', (text) => text || undefined),
+  ADIT_OIDC_CLIENT_ID: setting('OIDC client ID', '', nonEmpty),
+  ADIT_OIDC_CLIENT_SECRET: setting('OIDC client secret', '', nonEmpty),
   ADIT_OIDC_LINK_BY_EMAIL: setting(
     'true: a user with the verified email of an existing account is signed in to it',
     'false',
-    (text) => {
-      if (text !== 'true' && text !== 'false') throw new Error('must be true or false')
-      return text === 'true'
-    },
+    (text) => eitherOf('true', 'false')(text) === 'true',
   ),
   ADIT_SMTP_URL: setting('mail server: smtp://user:password@host:port', '', readSmtpUrl),
-  ADIT_MAIL_FROM: setting('sender of mail, e.g. Adit <adit@example.com>', '', (text) => text || undefined),
+  ADIT_MAIL_FROM: setting('sender of mail, e.g. Adit <adit@example.com>', '', nonEmpty),
   ADIT_OPERATOR_EMAIL: setting('address for alerts to the operator, e.g. ops@example.com', '', (text) => {
     if (text !== '' && !isEmail(text)) throw new Error('must be an email address')
     return text || undefined
@@ -155,21 +152,21 @@ export const settings = {
   ADIT_AUDIT_RETENTION_DAYS: setting(
     'days after which audit log entries are deleted; empty to keep them',
     '',
-    (text) => (text === '' ? undefined : readInteger(text, 1, 36_500)),
+    (text) => (text === '' ? undefined : integer(1, 36_500)(text)),
   ),
   ADIT_STOP_DELAY: setting(
     'seconds to keep serving after SIGTERM, while /readyz already returns 503',
     '0',
-    (text) => readInteger(text, 0, 300),
+    integer(0, 300),
   ),
   ADIT_METRICS_PORT: setting(
     'port of the metrics listener; 0 picks a free one, empty for none',
     '',
-    (text) => (text === '' ? undefined : readInteger(text, 0, 65_535)),
+    (text) => (text === '' ? undefined : integer(0, 65_535)(text)),
   ),
   ADIT_METRICS_HOST: setting('address of the metrics listener', '127.0.0.1', (text) => text),
   ADIT_WORKERS: setting('processes that serve requests; auto: one for each CPU', '1', (text) =>
-    text === 'auto' ? Math.min(availableParallelism(), WORKERS_MAX) : readInteger(text, 1, WORKERS_MAX),
+    text === 'auto' ? Math.min(availableParallelism(), WORKERS_MAX) : integer(1, WORKERS_MAX)(text),
   ),
   ADIT_LOG_LEVEL: setting(LOG_LEVELS.join(', '), 'info', (text) => {
     if (!LOG_LEVELS.includes(text)) throw new Error(`must be one of ${LOG_LEVELS.join(', ')}`)
@@ -197,8 +194,8 @@ export const parseConfig = (environment: NodeJS.ProcessEnv = process.env): Parse
 
 function parse(environment: NodeJS.ProcessEnv) {
   const { read, errors } = createReader(environment, settings)
-  /** Settings that are required together: all of them, or none. */
-  const together = <N extends string>(names: Record<N, OptionalText>): Record<N, string> | undefined => {
+  /** Reads settings that are required together. */
+  const readAllOrNone = <N extends string>(names: Record<N, OptionalText>): Record<N, string> | undefined => {
     const all = Object.values<OptionalText>(names)
     const missing = all.filter((name) => !environment[name]?.trim())
     if (missing.length === all.length) return undefined
@@ -207,7 +204,7 @@ function parse(environment: NodeJS.ProcessEnv) {
     const values = Object.entries<OptionalText>(names).map(([part, name]) => [part, read(name)])
     return Object.fromEntries(values)
   }
-  const sso = together({
+  const sso = readAllOrNone({
     issuer: 'ADIT_OIDC_ISSUER',
     clientId: 'ADIT_OIDC_CLIENT_ID',
     clientSecret: 'ADIT_OIDC_CLIENT_SECRET',
@@ -229,7 +226,7 @@ function parse(environment: NodeJS.ProcessEnv) {
     webhookPrivateNetworks: read('ADIT_WEBHOOK_PRIVATE_NETWORKS'),
     mcpOrigins: read('ADIT_MCP_ORIGINS'),
     sso: sso && { ...sso, linkByEmail },
-    mail: together({ url: 'ADIT_SMTP_URL', from: 'ADIT_MAIL_FROM' }),
+    mail: readAllOrNone({ url: 'ADIT_SMTP_URL', from: 'ADIT_MAIL_FROM' }),
     operatorEmail: read('ADIT_OPERATOR_EMAIL'),
     securityContact: read('ADIT_SECURITY_CONTACT'),
     /** Undefined: a folder next to the program. */
@@ -242,14 +239,14 @@ function parse(environment: NodeJS.ProcessEnv) {
   return { config, errors }
 }
 
-/** Limits travel as one object, from here through the services to what enforces them. */
+/** The services pass the limits as one object to the code that enforces them. */
 const readLimits = (read: Read<typeof settings>) =>
   Object.freeze({
     requestsPerMinute: read('ADIT_RATE_LIMIT'),
     writesPerHour: read('ADIT_WRITES_PER_HOUR'),
     keysInMemory: read('ADIT_KEYS_IN_MEMORY'),
     usageLinkGbps: read('ADIT_USAGE_LINK_GBPS'),
-    /** Apply to workspaces that have none of their own; null: no limit. */
+    /** The quotas of workspaces that have none of their own; null is no limit. */
     quotas: Object.freeze({
       bytes: read('ADIT_BYTES_PER_MONTH'),
       requests: read('ADIT_REQUESTS_PER_MONTH'),
@@ -260,13 +257,13 @@ const readLimits = (read: Read<typeof settings>) =>
     auditRetentionDays: read('ADIT_AUDIT_RETENTION_DAYS'),
   })
 
-/** The same for an edge that assigns ports itself. */
+/** An edge without a control plane assigns ports by the same rules. */
 export const readPortRules = (read: Read<typeof settings>) => ({
   perWorkspace: read('ADIT_TCP_PORTS_PER_WORKSPACE'),
   retentionDays: read('ADIT_TCP_PORT_RETENTION_DAYS'),
 })
 
-/** The same for an edge. Undefined: metrics are not served. */
+/** Undefined if metrics are not served. An edge has the same settings. */
 export function readMetricsAddress(read: Read<typeof settings>) {
   const port = read('ADIT_METRICS_PORT')
   const host = read('ADIT_METRICS_HOST')

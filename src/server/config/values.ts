@@ -7,11 +7,22 @@ import { parseNetwork } from '../../lib/net/ip-network.ts'
 import type { PortRange } from '../../lib/net/tcp-ports.ts'
 import type { Target } from '../store/engine/store.ts'
 
-export function readInteger(text: string, min: number, max: number): number {
-  const number = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN
-  if (!(number >= min && number <= max)) throw new Error(`must be a whole number from ${min} to ${max}`)
-  return number
-}
+export const integer =
+  (min: number, max: number) =>
+  (text: string): number => {
+    const number = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN
+    if (!(number >= min && number <= max)) throw new Error(`must be a whole number from ${min} to ${max}`)
+    return number
+  }
+
+export const eitherOf =
+  <T extends string>(first: T, second: T) =>
+  (text: string): T => {
+    if (text !== first && text !== second) throw new Error(`must be ${first} or ${second}`)
+    return text as T
+  }
+
+export const nonEmpty = (text: string): string | undefined => text || undefined
 
 const UNITS = ['', 'K', 'M', 'G', 'T']
 const QUANTITY = /^(\d{1,16})(?:([KMGT])(i?))?$/
@@ -56,17 +67,12 @@ export function readSmtpUrl(text: string): string | undefined {
   return text
 }
 
-interface PublicEndpoint {
-  scheme: 'http' | 'https'
-  port: number | undefined
-}
-
-export function readPublicEndpoint(text: string): PublicEndpoint | undefined {
+export function readPublicEndpoint(text: string) {
   if (text === '') return undefined
   const [, scheme, port] = /^(https?)(?::(\d{1,5}))?$/.exec(text) ?? []
   if (scheme !== 'http' && scheme !== 'https')
     throw new Error('must be http or https, with :<port> if needed')
-  return { scheme, port: port === undefined ? undefined : readInteger(port, 1, 65_535) }
+  return { scheme, port: port === undefined ? undefined : integer(1, 65_535)(port) } as const
 }
 
 export function readPortRange(text: string): PortRange | undefined {
@@ -78,20 +84,17 @@ export function readPortRange(text: string): PortRange | undefined {
   return range
 }
 
-/** Addresses become networks of one address. */
-export function readNetworks(text: string): string[] {
-  return text
-    .split(',')
-    .flatMap((part) => part.trim() || [])
-    .map((part) => {
-      const network = parseNetwork(part)
-      if (!network) throw new Error('must be comma-separated IP addresses or networks, e.g. 10.0.0.0/8')
-      return network
-    })
-}
+const splitList = (text: string) => text.split(',').flatMap((part) => part.trim() || [])
 
-/** As browsers write them: in lower case, without a path and without the usual port of the scheme. */
-/** A URI on one line of security.txt. */
+/** An address becomes a network of one address. */
+export const readNetworks = (text: string): string[] =>
+  splitList(text).map((part) => {
+    const network = parseNetwork(part)
+    if (!network) throw new Error('must be comma-separated IP addresses or networks, e.g. 10.0.0.0/8')
+    return network
+  })
+
+/** Returns the serialized URL, which cannot break the line of security.txt. */
 export function readContact(text: string): string | undefined {
   if (text === '') return undefined
   const url = URL.parse(text)
@@ -101,17 +104,14 @@ export function readContact(text: string): string | undefined {
   return url.href
 }
 
-export function readOrigins(text: string): string[] {
-  return text
-    .split(',')
-    .flatMap((part) => part.trim() || [])
-    .map((part) => {
-      const isOrigin = /^[a-z][a-z0-9+.-]*:\/\/[^\s/?#*@]+$/.test(part)
-      if (!isOrigin || (/^https?:/.test(part) && URL.parse(part)?.origin !== part))
-        throw new Error('must be comma-separated origins, e.g. https://agents.example.com')
-      return part
-    })
-}
+/** Origins must have the form that browsers send: lower case, no path, no default port. */
+export const readOrigins = (text: string): string[] =>
+  splitList(text).map((part) => {
+    const isOrigin = /^[a-z][a-z0-9+.-]*:\/\/[^\s/?#*@]+$/.test(part)
+    if (!isOrigin || (/^https?:/.test(part) && URL.parse(part)?.origin !== part))
+      throw new Error('must be comma-separated origins, e.g. https://agents.example.com')
+    return part
+  })
 
 export function readDomain(text: string): string {
   if (!text.split('.').every(isDnsLabel) || text.length > 180 || isIP(text))
