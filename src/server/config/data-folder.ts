@@ -1,5 +1,5 @@
-// Where data is by default: in the user's data folder, so that a web server of the working directory does not
-// publish databases and secrets.
+// The default folder for data: that of the user, not the working directory, where a web server could publish
+// databases and secrets.
 import { existsSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { isAbsolute, join, resolve } from 'node:path'
@@ -16,7 +16,7 @@ export function dataFolder({ HOME, XDG_DATA_HOME, LOCALAPPDATA }: NodeJS.Process
   return join(folders[process.platform] ?? xdg, 'adit')
 }
 
-/** A file or folder of `./data`, where earlier versions had their data, if there is one. */
+/** Prefers `./data`, where earlier versions stored their data, if it has the file or folder. */
 export function defaultPath(name: string, environment?: NodeJS.ProcessEnv): string {
   const local = resolve('data', name)
   return existsSync(local) ? local : join(dataFolder(environment), name)

@@ -43,26 +43,26 @@ export function readProxies(environment: NodeJS.ProcessEnv = process.env): FindP
   }
 }
 
-/** In the user's configuration folder (XDG). */
+/** The file is in the user's configuration folder (XDG). */
 export function profilesPath(environment: NodeJS.ProcessEnv = process.env): string {
   const { XDG_CONFIG_HOME, HOME } = environment
   return join(XDG_CONFIG_HOME || join(HOME || homedir(), '.config'), 'adit', 'profiles.json')
 }
 
-/** What an edge without a control plane reads in its working directory. */
+/** An edge without a control plane reads this file in its working directory. */
 export const TOKENS_FILE = 'tokens.json'
 
 /** The first descriptor after those of the standard streams and of the channel to the primary. */
 const FIRST_DESCRIPTOR = 4
 
-/** For a worker that inherits so many sockets. */
+/** Tells a worker how many sockets it inherits. */
 export const workerEnvironment = (sockets: number) => ({ ADIT_WORKER_SOCKETS: String(sockets) })
 
 /** In a worker: the descriptors of the sockets that it inherits. */
 export const inheritedDescriptors = (environment: NodeJS.ProcessEnv = process.env): number[] =>
   Array.from({ length: Number(environment.ADIT_WORKER_SOCKETS) }, (_, index) => FIRST_DESCRIPTOR + index)
 
-/** For the edge that `adit serve --edge` starts. The metrics listener has one port, that of the server. */
+/** For the edge that `adit serve --edge` starts. It has no metrics listener: the server uses that port. */
 export const localEdgeEnvironment = (controlPlaneUrl: string, credential: string) => ({
   ...process.env,
   ADIT_URL: controlPlaneUrl,
@@ -70,10 +70,10 @@ export const localEdgeEnvironment = (controlPlaneUrl: string, credential: string
   ADIT_METRICS_PORT: '',
 })
 
-/** npm does not forward a signal that it gets itself, so a child of npm has to notice that npm is gone. */
+/** npm does not forward signals, so a child of npm has to notice that npm has exited. */
 export const isStartedByNpm = (): boolean => process.env.npm_lifecycle_event !== undefined
 
-/** How to call this program in printed commands: started by npm in a clone, it is not on the PATH. */
+/** The command to print in messages: in a clone, where npm starts the program, it is not on the PATH. */
 export function commandName(): string {
   const { npm_lifecycle_event: script, npm_command: command } = process.env
   return script === 'start' || command === 'exec' ? 'npx --no-install adit' : 'adit'
@@ -88,5 +88,5 @@ export function hasDesktop(environment: NodeJS.ProcessEnv = process.env): boolea
 
 export const isDumbTerminal = (): boolean => process.env.TERM === 'dumb'
 
-/** FORCE_COLOR, which Node reads too, may also have a value that turns colors off. */
+/** Node also reads FORCE_COLOR and decides by its value, which can turn colors off. */
 export const forcesColor = (): boolean => process.env.FORCE_COLOR !== undefined
