@@ -5,8 +5,7 @@ import { createDatabaseWait } from '../../../src/server/http/api/database-wait.t
 
 test('at most 1,000 requests wait for the database, and only for that', async () => {
   let isUp = false
-  const closing = new AbortController()
-  const wait = createDatabaseWait({ isUpToDate: () => isUp, closing: closing.signal })
+  const wait = createDatabaseWait(() => isUp, new AbortController().signal)
   const attempt = () => {
     if (!isUp) throw new Fault('unavailable')
     return 'done'

@@ -1,4 +1,4 @@
-// Waits for a database that is unreachable, for requests whose failure ends something that is open.
+// Waits while the database is unreachable, for requests whose failure would close open tunnels.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { toFault } from '../../domain/fault.ts'
 import type { MaybePromise } from '../../verification/verify.ts'
@@ -6,19 +6,11 @@ import type { MaybePromise } from '../../verification/verify.ts'
 const CHECK_INTERVAL_MS = 200
 const WAITING_MAX = 1_000
 
-interface DatabaseWaitOptions {
-  isUpToDate: () => boolean
-  /** Aborted when the server stops. */
-  closing: AbortSignal
-}
-
-type DatabaseWait = <T>(attempt: () => MaybePromise<T>, mayWait: () => boolean) => Promise<T>
-
 /**
- * Repeats an attempt that failed as `unavailable` when the node is up to date again, so that many waiting
- * requests do not query a database that is starting.
+ * Repeats an attempt that failed with `unavailable` when the node is up to date again: many waiting requests
+ * must not query a database that is starting. `closing` is aborted when the server stops.
  */
-export function createDatabaseWait({ isUpToDate, closing }: DatabaseWaitOptions): DatabaseWait {
+export function createDatabaseWait(isUpToDate: () => boolean, closing: AbortSignal) {
   let waiting = 0
 
   async function untilUpToDate(mayWait: () => boolean): Promise<boolean> {
@@ -29,7 +21,7 @@ export function createDatabaseWait({ isUpToDate, closing }: DatabaseWaitOptions)
     return true
   }
 
-  return async (attempt, mayWait) => {
+  return async <T>(attempt: () => MaybePromise<T>, mayWait: () => boolean): Promise<T> => {
     for (;;) {
       try {
         return await attempt()

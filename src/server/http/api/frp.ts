@@ -7,7 +7,7 @@ import type { WorkspaceView } from '../../domain/workspaces/manage.ts'
 import type { InvalidCredential, MaybePromise, ValidKey } from '../../verification/verify.ts'
 import { keyMessages } from '../auth/authenticator.ts'
 
-/** A decision: always with these three, and with HTTP 200. frps treats any other status as a failure. */
+/** Sent with HTTP 200, also for a rejection: frps treats any other status as a failure of the plugin. */
 export interface FrpResponse {
   reject: boolean
   reject_reason: string
@@ -35,36 +35,26 @@ export const rejected = (reason: string): FrpResponse => ({
 })
 
 type JsonObject = Record<string, unknown>
-type Decide = (workspace: WorkspaceView) => FrpResponse
 
 export async function handleFrp(op: unknown, input: unknown, verifier: FrpVerifier): Promise<FrpResponse> {
   const content = asObject(input)
-  const withinQuota = (decide: Decide) => (workspace: WorkspaceView) =>
-    isQuotaReached(workspace.quota, verifier.clock()) ? rejected(QUOTA_REACHED) : decide(workspace)
+  const login = op === 'Login' ? content : asObject(content.user)
+  const authorizeWithinQuota = (decide: (workspace: WorkspaceView) => FrpResponse) =>
+    authorize(login, verifier, (workspace) =>
+      isQuotaReached(workspace.quota, verifier.clock()) ? rejected(QUOTA_REACHED) : decide(workspace),
+    )
   switch (op) {
     case 'Login':
-      return authorize(
-        content,
-        verifier,
-        withinQuota((workspace) => restrictUser(content, workspace)),
-      )
+      return authorizeWithinQuota((workspace) => restrictUser(content, workspace))
     case 'NewProxy':
-      return authorize(
-        asObject(content.user),
-        verifier,
-        withinQuota((workspace) => restrictProxy(content, workspace)),
-      )
-    // Whatever the quota: frpc stays connected, and carries traffic again when it renews.
-    case 'Ping':
-      return authorize(asObject(content.user), verifier, () => ALLOWED)
+      return authorizeWithinQuota((workspace) => restrictProxy(content, workspace))
     case 'NewWorkConn':
     case 'NewUserConn':
-      return authorize(
-        asObject(content.user),
-        verifier,
-        withinQuota(() => ALLOWED),
-      )
-    // A notification: frp ignores the response.
+      return authorizeWithinQuota(() => ALLOWED)
+    // The quota does not apply: frpc stays connected, and carries traffic again when the quota renews.
+    case 'Ping':
+      return authorize(login, verifier, () => ALLOWED)
+    // frps ignores the response.
     case 'CloseProxy':
       return ALLOWED
     default:
@@ -75,7 +65,7 @@ export async function handleFrp(op: unknown, input: unknown, verifier: FrpVerifi
 async function authorize(
   login: JsonObject,
   { verifyKey, describeWorkspace }: FrpVerifier,
-  decide: Decide,
+  decide: (workspace: WorkspaceView) => FrpResponse,
 ): Promise<FrpResponse> {
   const { token } = asObject(login.metas)
   if (typeof token !== 'string' || token === '' || token.length > KEY_CHARS_MAX)
@@ -88,7 +78,7 @@ async function authorize(
     : rejected(`The workspace "${workspace.slug}" is not provisioned yet.`)
 }
 
-/** frps rejects a second client with the same user and client ID, so both are kept apart by workspace. */
+/** frps rejects a second client with the same user and client ID, so each workspace has its own users. */
 function restrictUser({ user }: JsonObject, { slug }: WorkspaceView): FrpResponse {
   return typeof user === 'string' && isNamespaced(slug, `${user}.`)
     ? ALLOWED

@@ -62,11 +62,12 @@ export function registerMcp(server: FastifyInstance, options: McpOptions): void 
         slot.displaced.addEventListener('abort', () => resolve(undefined))
       })
       const handled = handle(request)
-      // Both: calls continue after the client disconnects, and the response is in memory until it was sent.
+      // Waits for both: calls continue after the client disconnects, and the response stays in memory until
+      // it is sent.
       void Promise.allSettled([handled, finished(reply.raw)]).then(slot.release)
       const response = await Promise.race([handled, displaced])
       if (!response) return sendRateLimited(reply, DISPLACED)
-      // The client reads its response slowly.
+      // A client that reads its response slowly loses the connection.
       void displaced.then(() => reply.raw.destroy())
       return sendResponse(reply, response)
     })
@@ -118,8 +119,8 @@ function sendResponse(reply: FastifyReply, { status, type, body }: McpResponse):
 const errorMessage = (message: string) => ({ jsonrpc: '2.0', error: { code: -32000, message }, id: null })
 
 /**
- * Only the headers that the protocol uses: version, method and tool, which it compares with the message. The
- * SDK rejects clients that do not accept event streams, which are never sent.
+ * Passes on only the headers that the protocol compares with the message: version, method and tool. Event
+ * streams are never sent, but the SDK rejects clients that do not accept them.
  */
 function toMcpRequest({ headers, body }: FastifyRequest): Request {
   const passed = Object.entries(headers).filter(
@@ -168,13 +169,9 @@ function createInternalFetch(
     })
     // Yields again: parsing a response can take as long as producing it.
     await yieldTurn()
-    const pairs = Object.entries(response.headers).map(([name, value]): [string, string] => [
-      name,
-      String(value),
-    ])
     return new Response(response.rawPayload as Uint8Array<ArrayBuffer>, {
       status: response.statusCode,
-      headers: pairs,
+      headers: response.headers as Record<string, string>,
     })
   }
 }

@@ -27,10 +27,6 @@ interface ThirdPartyEdgesOptions {
   describeWorkspace: (row: WorkspaceRow) => WorkspaceView
 }
 
-interface EdgeCaller {
-  actor: { kind: 'edge'; id: string }
-}
-
 /**
  * frpc closes its tunnels at a failed Ping. frps closes them 30 seconds after the last successful one, of
  * which up to 11 pass before the next is sent.
@@ -50,10 +46,10 @@ export function registerThirdPartyEdges(
   const authenticateEdge = createAuthenticator(verifier.verifyEdge, edgeMessages)
   const authenticateKey = createAuthenticator(verifier.verifyKey, keyMessages)
   const checkSshLogin: Checker<Type.Static<typeof SshLogin>> = checker(SshLogin, '/body')
-  const waitForDatabase = createDatabaseWait({ isUpToDate: follower.isUpToDate, closing })
-  /** The workspace of a valid key that the edge of the request has presented. */
+  const waitForDatabase = createDatabaseWait(follower.isUpToDate, closing)
+  /** Describes the workspace of a valid key that the calling edge has presented. */
   const describeVerified = async ({ caller }: FastifyRequest, id: string) =>
-    describeWorkspace(await edgeWorkspaces.getVerified((caller as EdgeCaller).actor.id, id))
+    describeWorkspace(await edgeWorkspaces.getVerified((caller as { actor: { id: string } }).actor.id, id))
 
   /** Runs before the body is read, and again afterwards: the edge may have been revoked meanwhile. */
   const authenticate = async (request: FastifyRequest) => {
@@ -63,7 +59,7 @@ export function registerThirdPartyEdges(
     }))
   }
 
-  /** frps names the operation in the query, too. */
+  /** The query names the operation before the body is read. */
   const attempt = <T>(request: FastifyRequest, reply: FastifyReply, run: () => MaybePromise<T>) =>
     (request.query as { op?: unknown }).op === 'Ping'
       ? waitForDatabase(run, () => reply.elapsedTime < PING_WAIT_MS)
@@ -81,7 +77,7 @@ export function registerThirdPartyEdges(
     errorHandler: (error, request, reply) => {
       const fault = faultFor(error, request)
       const { status } = faults[fault.code]
-      // Not a decision: a proxy in front can ask another node.
+      // An error status is not a decision, so a proxy in front can ask another node.
       if (status >= 500) return reply.code(status).send(errorBody(fault))
       reply.code(200).send(rejected(fault.message))
     },

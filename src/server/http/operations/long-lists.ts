@@ -2,6 +2,7 @@
 // before was sent. If a slice fails, the connection is aborted, so that the client sees truncated JSON and
 // not a short list. If a node has too many lists, the workspace with the most loses its oldest one.
 import { addAbortSignal, Readable } from 'node:stream'
+import { setImmediate } from 'node:timers/promises'
 import { LimitedSlots, type Slot } from '../../../lib/shared-slots.ts'
 import { Fault } from '../../domain/fault.ts'
 import type { Serialize } from './serialize.ts'
@@ -19,7 +20,7 @@ interface OpenList<T> extends AsyncIterableIterator<T> {
 }
 
 export class LongLists {
-  /** By workspace. */
+  /** The owners of the slots are workspaces. */
   readonly #open = new LimitedSlots(LIMITS)
   readonly #tooManyMessage: string
 
@@ -65,20 +66,22 @@ export function streamList(serialize: Serialize, first: object, more: AsyncItera
   const slices = more[Symbol.asyncIterator]()
   const itemsAt = text.indexOf('[') + 1
   const serializeItems = (slice: object) => serialize(slice).slice(itemsAt, -']}'.length)
-  return toStream(textsOf([text.slice(0, -']}'.length)], slices, serializeItems), slices)
+  // An array that is emptied, so that the first page is not kept in memory while the rest is read.
+  const opening = [text.slice(0, -']}'.length)]
+  async function* renderList() {
+    yield opening.pop() as string
+    yield* renderSlices(slices, (slice) => `,${serializeItems(slice)}`)
+    yield ']}'
+  }
+  return toStream(renderList(), slices)
 }
 
-/** The chunks of a file of any length. */
 export function streamFile(chunks: AsyncIterable<string>): Readable {
   const slices = chunks[Symbol.asyncIterator]()
-  async function* texts() {
-    for (;;) {
-      const { done, value } = await serially(() => slices.next())
-      if (done) return
-      yield value
-    }
-  }
-  return toStream(texts(), slices)
+  return toStream(
+    renderSlices(slices, (chunk) => chunk),
+    slices,
+  )
 }
 
 function toStream(texts: AsyncIterable<string>, slices: AsyncIterator<unknown>): Readable {
@@ -88,7 +91,7 @@ function toStream(texts: AsyncIterable<string>, slices: AsyncIterator<unknown>):
     () => stream.destroy(new Error('the client reads the list too slowly')),
     LIST_MS_MAX,
   )
-  // Also when it is destroyed before anything was read.
+  // The event also comes if the stream is destroyed before anything was read.
   stream.once('close', () => {
     clearTimeout(timeout)
     void slices.return?.()
@@ -96,31 +99,23 @@ function toStream(texts: AsyncIterable<string>, slices: AsyncIterator<unknown>):
   return stream
 }
 
-/** `opening` is emptied, so that the first page is not kept in memory while the rest is read. */
-async function* textsOf(
-  opening: string[],
-  slices: AsyncIterator<object>,
-  serializeItems: (slice: object) => string,
-): AsyncGenerator<string> {
-  yield opening.pop() as string
+async function* renderSlices<T>(slices: AsyncIterator<T>, render: (slice: T) => string) {
   for (;;) {
-    const items = await serially(async () => {
+    const text = await runSerially(async () => {
       const { done, value } = await slices.next()
-      return done ? undefined : serializeItems(value)
+      return done ? undefined : render(value)
     })
-    if (items === undefined) break
-    yield `,${items}`
+    if (text === undefined) return
+    yield text
   }
-  yield ']}'
 }
 
-/** Slices are produced one at a time in this process, and other events are handled before the next. */
 let queue: Promise<unknown> = Promise.resolve()
 
-function serially<T>(produce: () => Promise<T>): Promise<T> {
-  const produced = queue.then(produce)
-  queue = produced.then(yieldToEventLoop, yieldToEventLoop)
-  return produced
+/** Renders one slice at a time in this process, and lets the event loop run before the next. */
+function runSerially<T>(work: () => Promise<T>): Promise<T> {
+  const result = queue.then(work)
+  const yieldToEventLoop = () => setImmediate()
+  queue = result.then(yieldToEventLoop, yieldToEventLoop)
+  return result
 }
-
-const yieldToEventLoop = () => new Promise((resolve) => setImmediate(resolve))
