@@ -301,7 +301,7 @@ function createApiServer(options: ApiServerOptions) {
   })
   const responseCache = new ResponseCache({
     operations,
-    hashOf: verifier.hashCredential,
+    hashSecret: verifier.hashCredential,
     isStopping,
     client,
     trustsProxies,

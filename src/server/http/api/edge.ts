@@ -1,4 +1,4 @@
-// The edge API: /edge/v1. Only for edges, so without CORS headers.
+// The edge API: /edge/v1. It has no CORS headers, because browsers do not call it.
 
 import type { FastifyInstance } from 'fastify'
 import type { Static } from 'typebox'
@@ -89,10 +89,10 @@ export function registerEdgeApi(
         }))
       : { valid: false as const, reason: reasonsForEdges[result.reason] }
   const workspaces = { findIds: edgeWorkspaces.findIds, getWorkspace: verifier.getWorkspace }
-  /** What the edge may open tunnels with. */
-  const findGranted = ({ id }: EdgeCaller['actor'], given: readonly string[]) => ({
+  /** The edge, with the keys that its grants allow it to open tunnels with. */
+  const findGranted = ({ id }: EdgeCaller['actor'], sentGrants: readonly string[]) => ({
     id,
-    verifiedKeys: grants.findKeys(id, given, follower.databaseTime()),
+    verifiedKeys: grants.findKeys(id, sentGrants, follower.databaseTime()),
   })
 
   const handlers: Handlers<Callers, (typeof apis.edge.operations)[number]> = {
@@ -125,13 +125,14 @@ export function registerEdgeApi(
   registerOperations<Callers, typeof apis.edge>(server, apis.edge, handlers, {
     baseUrl,
     authenticate(request) {
-      const own = request.headers['x-adit-edge'] as string | undefined
+      // If the edge sends its credential in X-Adit-Edge, the bearer token is the key of its client.
+      const edgeHeader = request.headers['x-adit-edge'] as string | undefined
       const bearer = bearerToken(request)
-      const credential = own ?? bearer
+      const credential = edgeHeader ?? bearer
       return thenMaybe(authenticateEdge(request, credential), ({ edgeId }) => ({
         actor: { kind: 'edge' as const, id: edgeId },
         credential: credential as string,
-        authenticateClient: () => authenticateKey(request, own === undefined ? undefined : bearer),
+        authenticateClient: () => authenticateKey(request, edgeHeader === undefined ? undefined : bearer),
       }))
     },
     reauthenticate: (request) => authenticateEdge(request, (request.caller as EdgeCaller).credential),

@@ -1,14 +1,14 @@
-// Counts attempts against limits, in maps of bounded size. Everything in and out is JSON, so that workers can
-// ask their primary.
+// Counts attempts against limits, in maps of bounded size. Arguments and results are JSON, so that workers
+// can call the counters of their primary.
 import { BoundedMap } from '../../../lib/bounded-map.ts'
 
 export const WINDOW_MS = 15 * 60 * 1000
 const DELAY_MIN_MS = 5_000
 const DELAY_MAX_MS = 60_000
-/** Each kind has so many. Beyond it, the name that was counted longest ago is evicted. */
+/** Names per kind. Beyond it, the name that was counted longest ago is evicted. */
 const NAMES_MAX = 100_000
 
-/** A flood of names of one kind does not affect the other kinds. */
+/** Each kind has its own map, so that a flood of names of one kind does not evict those of others. */
 type Kind =
   | 'known-browser'
   | 'sign-in-account'
@@ -19,7 +19,7 @@ type Kind =
   | 'user-code-account'
   | `${'sign-in' | 'code' | 'sso' | 'sso-return' | 'mail' | 'device' | 'user-code'}-network`
 
-export interface Limit {
+interface Limit {
   kind: Kind
   /** Identifies the counter, e.g. a network. */
   name: string
@@ -30,12 +30,11 @@ export interface Limit {
 
 export type Limits = readonly Limit[]
 
-/** An attempt that was counted, with what is needed to undo it. */
-interface Counted {
+/** An attempt that was counted: when the next one was allowed before and after it, to refund it. */
+interface Attempt {
   limit: Limit
-  /** When the next attempt was allowed. */
-  before: number
-  after: number
+  nextAtBefore: number
+  nextAtAfter: number
 }
 
 interface Counter {
@@ -49,7 +48,7 @@ interface Counter {
 export function createAttemptCounts(clock: () => number) {
   const kinds = new Map<Kind, BoundedMap<string, Counter>>()
 
-  /** A new one if the window has ended, or the clock was set back after it began. */
+  /** Returns a new counter if the window has ended, or the clock was set back after it began. */
   function read({ kind, name }: Limit): Counter {
     const now = clock()
     const counter = kinds.get(kind)?.get(name)
@@ -75,24 +74,24 @@ export function createAttemptCounts(clock: () => number) {
     counter.nextAt = Math.max(counter.nextAt, clock() + delayMs)
   }
 
-  function count(limit: Limit): Counted {
+  function count(limit: Limit): Attempt {
     const counter = read(limit)
-    const before = counter.nextAt
+    const nextAtBefore = counter.nextAt
     counter.count += 1
     delayNext(limit, counter)
     store(limit, counter)
-    return { limit, before, after: counter.nextAt }
+    return { limit, nextAtBefore, nextAtAfter: counter.nextAt }
   }
 
-  function refundOne({ limit, before, after }: Counted): void {
+  function refund({ limit, nextAtBefore, nextAtAfter }: Attempt): void {
     const counter = read(limit)
     counter.count = Math.max(0, counter.count - 1)
-    // Unless a failure has increased the delay in the meantime.
-    if (counter.nextAt === after) counter.nextAt = before
+    // A failure may have increased the delay in the meantime.
+    if (counter.nextAt === nextAtAfter) counter.nextAt = nextAtBefore
   }
 
   /** With delays, the window ends 15 minutes after the last failure. */
-  function extendOne(limit: Limit): void {
+  function extend(limit: Limit): void {
     if (limit.onExceed === 'reject') return
     const counter = read(limit)
     // The window may have ended during the attempt.
@@ -103,17 +102,17 @@ export function createAttemptCounts(clock: () => number) {
   }
 
   return {
-    /** Counts an attempt, unless it has to wait for some time because of one of the limits. */
-    takeAttempt(limits: Limits): { waitMs: number; counted: Counted[] } {
+    /** Counts an attempt against every limit, or none if one of them requires waiting. */
+    takeAttempt(limits: Limits): { waitMs: number; attempts: Attempt[] } {
       const longest = Math.max(0, ...limits.map(waitMs))
-      return { waitMs: longest, counted: longest > 0 ? [] : limits.map(count) }
+      return { waitMs: longest, attempts: longest > 0 ? [] : limits.map(count) }
     },
-    refundAttempts(counted: readonly Counted[]): void {
-      counted.forEach(refundOne)
+    refundAttempts(attempts: readonly Attempt[]): void {
+      attempts.forEach(refund)
     },
-    /** After a failed attempt. */
+    /** Called after a failed attempt. */
     extendWindow(limits: Limits): void {
-      limits.forEach(extendOne)
+      limits.forEach(extend)
     },
   }
 }

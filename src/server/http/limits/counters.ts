@@ -15,7 +15,7 @@ export const createCounters = (clock: () => number) => ({
   ...createBuckets(clock),
 })
 
-/** The counters, of this process or of the primary. Arguments and results are JSON. */
+/** The counters of this process or, in a worker, of the primary. Arguments and results are JSON. */
 export type NodeCounters = {
   [N in keyof Counters]: (...args: Parameters<Counters[N]>) => MaybePromise<ReturnType<Counters[N]>>
 }
@@ -30,10 +30,8 @@ const names: Record<keyof Counters, true> = {
   spendTokens: true,
 }
 
-type Call = (name: string, args: unknown[]) => Promise<unknown>
-
 /** For a worker: calls the counters of its primary. */
-export const remoteCounters = (call: Call): NodeCounters =>
+export const remoteCounters = (call: (name: string, args: unknown[]) => Promise<unknown>): NodeCounters =>
   Object.fromEntries(
     Object.keys(names).map((name) => [name, (...args: unknown[]) => call(name, args)]),
   ) as unknown as NodeCounters

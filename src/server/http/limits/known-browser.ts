@@ -24,15 +24,14 @@ export function createKnownBrowsers({ secret, https }: { secret: string; https: 
       .update(JSON.stringify([nonce, userId, passwordHash]))
       .digest()
 
-  const entriesIn = (cookie: string): string[] =>
+  const readEntries = (cookie: string): string[] =>
     (read(cookie) ?? '')
       .split('~')
       .filter((entry) => /^[\w-]{22}\.[\w-]{43}$/.test(entry))
       .slice(0, ACCOUNTS_MAX)
 
   return {
-    /** Whether the cookie has entries to check. */
-    hasEntries: (cookie: string): boolean => entriesIn(cookie).length > 0,
+    hasEntries: (cookie: string): boolean => readEntries(cookie).length > 0,
 
     /** The id of the browser, if it is known for the account. */
     find(cookie: string, account: Account): string | undefined {
@@ -40,14 +39,14 @@ export function createKnownBrowsers({ secret, https }: { secret: string; https: 
         const [nonce = '', mac = ''] = entry.split('.')
         return timingSafeEqual(Buffer.from(mac, 'base64url'), computeMac(nonce, account))
       }
-      return entriesIn(cookie).find(matches)?.split('.', 1)[0]
+      return readEntries(cookie).find(matches)?.split('.', 1)[0]
     },
 
     /** The cookie to set: an entry for the account, and those that the browser has. */
     cookieFor(cookie: string, account: Account): string {
       const nonce = randomBytes(16).toString('base64url')
       const entry = `${nonce}.${computeMac(nonce, account).toString('base64url')}`
-      return set([entry, ...entriesIn(cookie)].slice(0, ACCOUNTS_MAX).join('~'))
+      return set([entry, ...readEntries(cookie)].slice(0, ACCOUNTS_MAX).join('~'))
     },
   }
 }

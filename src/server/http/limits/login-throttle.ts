@@ -11,11 +11,7 @@ import { type MaybePromise, thenMaybe } from '../../verification/verify.ts'
 import type { Limits } from './attempt-counts.ts'
 import type { NodeCounters } from './counters.ts'
 
-export type { Limit, Limits } from './attempt-counts.ts'
-
 export type LoginThrottle = ReturnType<typeof createLoginThrottle>
-
-type Refund = () => MaybePromise<void>
 
 export function createLoginThrottle({
   takeAttempt,
@@ -23,15 +19,15 @@ export function createLoginThrottle({
   extendWindow,
 }: Pick<NodeCounters, 'takeAttempt' | 'refundAttempts' | 'extendWindow'>) {
   /** Counts an attempt, whatever its outcome. Returns a function that refunds it. */
-  const consume = (limits: Limits): MaybePromise<Refund> =>
-    thenMaybe(takeAttempt(limits), ({ waitMs, counted }) => {
+  const consume = (limits: Limits): MaybePromise<() => MaybePromise<void>> =>
+    thenMaybe(takeAttempt(limits), ({ waitMs, attempts }) => {
       if (waitMs > 0) throw tooManyAttempts(Math.ceil(waitMs / 1000))
-      return () => refundAttempts(counted)
+      return () => refundAttempts(attempts)
     })
 
   /**
-   * Counts the attempt before it runs, so that parallel ones count, and refunds it if no secret was wrong.
-   * `successes` count it if it succeeds.
+   * Counts the attempt before it runs, so that parallel ones count, and refunds it if no secret was wrong. If
+   * it succeeds, it counts against the limits in `successes`.
    */
   async function attempt<T>(limits: Limits, act: () => Promise<T>, successes: Limits = []): Promise<T> {
     const refundSuccess = await consume(successes)

@@ -1,11 +1,11 @@
-// When devices that wait for an approval have polled, in memory: a poll without news must not write to the
-// database.
+// Times of the last poll of devices that wait for an approval. They are in memory, because a poll without
+// news must not write to the database.
 import { createLruCache } from '../../../lib/lru-cache.ts'
 
 export const POLL_INTERVAL_S = 5
-/** Half of the interval: a device may see a poll as failed, and repeat it. */
+/** Half of the interval, because a device repeats a poll that seems to have failed. */
 const POLL_MIN_MS = (POLL_INTERVAL_S * 1000) / 2
-/** An eviction costs nothing but a poll that is answered. */
+/** A device that is evicted may poll too soon once. */
 const POLLING_MAX = 10_000
 
 export function createPollTimes(clock: () => number) {

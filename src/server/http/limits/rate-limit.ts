@@ -10,16 +10,15 @@ export type RateLimit = (keyId: string, reply: FastifyReply) => MaybePromise<voi
 
 interface RequestCount {
   count: number
-  /** Until the count begins again. */
+  /** Seconds until the count starts again. */
   resetS: number
 }
 
-interface RequestCounts {
-  countRequest: (keyId: string) => MaybePromise<RequestCount>
-}
-
 export const createRateLimit =
-  (perMinute: number, { countRequest }: RequestCounts): RateLimit =>
+  (
+    perMinute: number,
+    { countRequest }: { countRequest: (keyId: string) => MaybePromise<RequestCount> },
+  ): RateLimit =>
   (keyId, reply) =>
     thenMaybe(countRequest(keyId), ({ count, resetS }) => {
       const remaining = Math.max(0, perMinute - count)

@@ -5,8 +5,8 @@ import type { Browser } from '../../auth/cookies.ts'
 import type { SignedIn } from '../../auth/sign-in.ts'
 import { findCredentials, findPasswordHash } from '../../domain/accounts/users.ts'
 import type { Services } from '../../domain/context.ts'
+import type { Limits } from './attempt-counts.ts'
 import type { Account, KnownBrowsers } from './known-browser.ts'
-import type { Limits } from './login-throttle.ts'
 
 const NO_ACCOUNT: Account = { userId: '', passwordHash: '' }
 

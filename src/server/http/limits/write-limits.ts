@@ -16,21 +16,22 @@ const WORKSPACE_FACTOR = 3
 
 /** Writes of a caller in progress. Each needs a connection to the database, of which a node has 10. */
 const RUNNING_MAX = 4
-/** As long as a write waits for a lock of the database: while that is blocked, others would fail as well. */
+/**
+ * The lock timeout of the database: if a lock blocks the first writes, those that wait would fail as well.
+ */
 const WAIT_MS = 5_000
 
-interface Buckets {
-  spendTokens: (buckets: readonly Bucket[]) => MaybePromise<number>
-}
-
-/** All writes of an hour may come at once: scripts do that. */
-export function createWriteLimits(perHour: number, { spendTokens }: Buckets) {
+/** The writes of an hour may arrive in one burst, as those of scripts do. */
+export function createWriteLimits(
+  perHour: number,
+  { spendTokens }: { spendTokens: (buckets: readonly Bucket[]) => MaybePromise<number> },
+) {
   const refillMs = HOUR_MS / perHour
   const perCaller = (name: string): Bucket => ({ name, burst: perHour, refillMs })
   const spendOrReject = (...buckets: Bucket[]): MaybePromise<void> =>
     thenMaybe(spendTokens(buckets), rejectIfLimited)
   return {
-    /** Writes of one caller beyond a few wait for each other, so that those of others need not. */
+    /** A caller with many writes in progress waits, so that other callers need not. */
     queue: createCallerQueue(RUNNING_MAX, { ms: WAIT_MS, error: waitedTooLong }),
     spendByUser: (userId: string) => spendOrReject(perCaller(`user ${userId}`)),
     spendByKey: (keyId: string) => spendOrReject(perCaller(`key ${keyId}`)),
@@ -59,9 +60,9 @@ function rejectIfLimited(waitMs: number): void {
 }
 
 /** Only authenticated callers have a bucket. */
-const CALLERS_MAX = 100_000
+const BUCKETS_MAX = 100_000
 
 export function createBuckets(clock: () => number) {
-  const buckets = new TokenBuckets(CALLERS_MAX)
+  const buckets = new TokenBuckets(BUCKETS_MAX)
   return { spendTokens: (spent: readonly Bucket[]): number => buckets.take(spent, clock()) }
 }

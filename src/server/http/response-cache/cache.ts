@@ -24,7 +24,7 @@ const BYTES_MAX = 32 * 1024 * 1024
 const BODY_BYTES_MAX = 256 * 1024
 /** Approximate size of an entry without its body. */
 const ENTRY_BYTES = 1_000
-/** A longer one is not stored. A caller that varies the URL can displace the entries of others. */
+/** Responses to longer URLs are not stored: a caller that varies the URL displaces the entries of others. */
 const URL_CHARS_MAX = 200
 /** Short bodies are written with the head as one string; longer ones are encoded once. */
 const BUFFER_BYTES_MIN = 8 * 1024
@@ -38,7 +38,7 @@ declare module 'fastify' {
 
 interface ResponseCacheOptions extends EligibilityOptions {
   readonly operations: CacheableOperation[]
-  readonly hashOf: (secret: string) => string
+  readonly hashSecret: (secret: string) => string
   readonly log: Logger
 }
 
@@ -57,11 +57,7 @@ interface CachedResponse {
   readonly bytes: number
 }
 
-interface Stored extends CachedResponse {
-  readonly isFresh: Validator
-}
-
-interface Exchange {
+interface CachedRequest {
   readonly request: IncomingMessage
   readonly response: ServerResponse
   readonly startedAt: number
@@ -75,22 +71,25 @@ export class ResponseCache {
   readonly #byId: Map<string, CacheableOperation>
   /** Operations by method and path. */
   readonly #byRoute = new Map<string, CacheableOperation>()
-  readonly #responses = createLruCache<Stored>(BYTES_MAX, ({ bytes }) => bytes + ENTRY_BYTES)
+  readonly #responses = createLruCache<CachedResponse & { readonly isFresh: Validator }>(
+    BYTES_MAX,
+    ({ bytes }) => bytes + ENTRY_BYTES,
+  )
   /** Response heads of rendered operations, by operation id. */
   readonly #heads = new Map<string, CachedHead>()
   readonly #clientIp: (request: IncomingMessage) => string | undefined
-  readonly #hashOf: (secret: string) => string
+  readonly #hashSecret: (secret: string) => string
   readonly #requestId = requestIds()
   readonly #log: Logger
 
-  constructor({ operations, hashOf, log, ...options }: ResponseCacheOptions) {
+  constructor({ operations, hashSecret, log, ...options }: ResponseCacheOptions) {
     this.#byId = new Map(operations.map((operation) => [operation.id, operation]))
-    this.#hashOf = hashOf
+    this.#hashSecret = hashSecret
     this.#clientIp = createEligibility(options)
     this.#log = log
   }
 
-  /** Stores the responses of cacheable operations. To be called before routes are registered. */
+  /** Stores the responses of cacheable operations. Must be called before routes are registered. */
   attach(server: FastifyInstance): void {
     server.decorateRequest('isFresh', undefined)
     server.addHook('onRoute', (route) => {
@@ -118,12 +117,12 @@ export class ResponseCache {
     const clientIp = this.#clientIp(request)
     const hash = this.#credentialHash(request, verified)
     if (clientIp === undefined || hash === undefined) return false
-    const exchange = { request, response, startedAt, clientIp, verified, hash }
-    if ('render' in cacheable) return this.#tryRender(cacheable, exchange, next)
+    const cachedRequest = { request, response, startedAt, clientIp, verified, hash }
+    if ('render' in cacheable) return this.#tryRender(cacheable, cachedRequest, next)
     const caller = cacheable.authenticate(hash)
     const cached = caller && this.#findFresh(cacheable.cacheKey(caller.workspaceId, url) + codingKey(headers))
     if (!cached) return false
-    this.#send(exchange, cached, caller.id)
+    this.#send(cachedRequest, cached, caller.id)
     cacheable.countVerified()
     return true
   }
@@ -131,12 +130,12 @@ export class ResponseCache {
   #credentialHash(request: IncomingMessage, verified: VerifiedHeader): string | undefined {
     if (request.headers.authorization === verified.authorization) return verified.hash
     const secret = bearerToken(request)
-    return secret === undefined ? undefined : this.#hashOf(secret)
+    return secret === undefined ? undefined : this.#hashSecret(secret)
   }
 
   #attachTo(route: RouteOptions, cacheable: CacheableOperation): void {
     this.#byRoute.set(`${route.method} ${route.url}`, cacheable)
-    // Before the handler reads: a change that is committed while it reads may be missing from the response.
+    // Created before the handler reads, because the response may lack a change that is committed meanwhile.
     if ('createValidator' in cacheable)
       route.preHandler = (request, _reply, done) => {
         request.isFresh = cacheable.createValidator(request.caller as Context)
@@ -178,19 +177,19 @@ export class ResponseCache {
   }
 
   /** Small bodies arrive in one piece, with the head of the request or right after it. */
-  #tryRender(cacheable: RenderedResponse, exchange: Exchange, next: RequestListener): boolean {
-    const { request, response } = exchange
+  #tryRender(cacheable: RenderedResponse, cachedRequest: CachedRequest, next: RequestListener): boolean {
+    const { request, response } = cachedRequest
     const head = this.#heads.get(cacheable.id)
     if (!head) return false
     const onBody = (chunk: Buffer) => {
       const isWhole = chunk.length === Number(request.headers['content-length'])
-      // Only now: before the body arrived, the server may have begun to stop, or the caller may have been
-      // revoked.
+      // Checked again, because while the body arrived the server may have begun to stop, or the caller may
+      // have been revoked.
       const isEligible = isWhole && this.#clientIp(request) !== undefined
-      const caller = isEligible ? cacheable.authenticate(exchange.hash) : undefined
+      const caller = isEligible ? cacheable.authenticate(cachedRequest.hash) : undefined
       const body = caller && cacheable.render(chunk.toString('latin1'), caller.id)
       if (caller && body !== undefined) {
-        this.#send(exchange, { head, body, bytes: Buffer.byteLength(body) }, caller.id)
+        this.#send(cachedRequest, { head, body, bytes: Buffer.byteLength(body) }, caller.id)
         cacheable.countVerified()
         return
       }
@@ -208,7 +207,7 @@ export class ResponseCache {
   }
 
   #send(
-    { request, response, startedAt, clientIp, verified, hash }: Exchange,
+    { request, response, startedAt, clientIp, verified, hash }: CachedRequest,
     cached: CachedResponse,
     callerId: string,
   ): void {
@@ -235,7 +234,7 @@ export class ResponseCache {
   }
 }
 
-/** Compressed responses are stored next to the others. */
+/** Part of the cache key: a response is stored once for each coding. */
 const codingKey = (headers: IncomingHttpHeaders): string =>
   acceptsGzip(headers['accept-encoding']) ? ' gzip' : ''
 
