@@ -10,30 +10,30 @@ const HEARTBEAT_INTERVAL_MS = 5_000
 const PENDING_MAX = 10_000
 
 const HEARTBEAT = ': still here\n\n'
-/** The edge syncs at once; what has changed is in the response. */
+/** Makes the edge sync at once; the response to the sync says what has changed. */
 const TUNNELS_CHANGED = 'event: tunnels-changed\ndata: {}\n\n'
 
 interface SubscribedEdge {
   id: string
   isStillValid: () => Promise<boolean>
-  /** What names the workspace to edges that have verified one of its keys, and nothing to others. */
+  /** The topic identifies the workspace only to edges that have verified one of its keys. */
   describeWorkspace: (workspaceId: string) => Promise<Pick<WorkspaceView, 'topic' | 'quota'>>
-  /** Its last event id, if it resumes. */
+  /** The last event id, if the edge resumes. */
   after: Position | undefined
-  /** Aborted to end the stream; if it was replaced, the edge gets the reason. */
+  /** Aborted to end the stream. If a newer stream replaces it, the edge gets the reason. */
   closing: AbortSignal
 }
 
-/** Ends when the edge itself is revoked. */
+/** The stream ends when the edge is revoked. */
 export async function* keyChanges(follower: ChangeFollower, edge: SubscribedEdge): AsyncGenerator<string> {
   const { after, closing } = edge
   const pending: Change[] = []
   let wake: () => void = () => {}
-  let ended = false
+  let isEnded = false
   let unsubscribe: () => void = () => {}
-  // Releases the buffer even if the edge does not read, and the generator is suspended.
+  // Releases the buffer also while the generator is suspended because the edge does not read.
   const end = () => {
-    ended = true
+    isEnded = true
     pending.length = 0
     unsubscribe()
     wake()
@@ -52,8 +52,8 @@ export async function* keyChanges(follower: ChangeFollower, edge: SubscribedEdge
   unsubscribe = subscription.unsubscribe
 
   /**
-   * Edges are notified of keys, quotas, archived workspaces and their own tunnels. Any other change just
-   * advances the position. No ids and slugs: this edge may never have seen the key or workspace.
+   * Edges are notified of keys, quotas, archived workspaces and their own tunnels. Any other change only
+   * advances the position. Ids and slugs are left out: this edge may never have seen the key or workspace.
    */
   async function renderData({ kind, subjectId, hash, expiresAt }: Change): Promise<string> {
     if (kind === 'workspace-archived' || kind === 'workspace-restored')
@@ -81,13 +81,14 @@ export async function* keyChanges(follower: ChangeFollower, edge: SubscribedEdge
       for (const change of missed) yield await renderEvent(change)
     } else {
       if (after !== undefined) yield 'event: reset\ndata: {}\n\n'
-      // A node that lags behind may still report such a key as valid. No id: they precede the position.
+      // A node that lags behind may still report such a key as valid. These changes precede the position, so
+      // they are sent without an id.
       for (const change of await follower.latest(position)) yield await renderData(change)
     }
-    // An id without data sets the position of the edge, and is not an event: the edge is up to date.
+    // An id without data is not an event, but sets the position of the edge, which is now up to date.
     yield `id: ${toEventId(position)}\n\n`
 
-    while (!ended) {
+    while (!isEnded) {
       const change = pending.shift()
       if (change) {
         if (change.kind === 'edge' && change.subjectId === edge.id) return
@@ -99,8 +100,8 @@ export async function* keyChanges(follower: ChangeFollower, edge: SubscribedEdge
       const timer = setTimeout(resolve, HEARTBEAT_INTERVAL_MS)
       await promise
       clearTimeout(timer)
-      // Silent while the change log cannot be read.
-      if (!ended && pending.length === 0 && follower.ageMs() < HEARTBEAT_INTERVAL_MS) yield HEARTBEAT
+      // No heartbeat while the change log cannot be read: the edge must not consider itself up to date.
+      if (!isEnded && pending.length === 0 && follower.ageMs() < HEARTBEAT_INTERVAL_MS) yield HEARTBEAT
     }
     yield* closingEvent(closing)
   } finally {
@@ -119,6 +120,5 @@ export function parseEventId(id: string): Position {
 const dataEvent = (name: string, data: object) => `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`
 
 function* closingEvent({ reason }: AbortSignal): Generator<string> {
-  if (reason instanceof StreamReplaced)
-    yield `event: closed\ndata: ${JSON.stringify({ message: reason.message })}\n\n`
+  if (reason instanceof StreamReplaced) yield dataEvent('closed', { message: reason.message })
 }

@@ -3,7 +3,7 @@
 import { SharedSlots } from '../../../lib/shared-slots.ts'
 import { Fault } from '../../domain/fault.ts'
 
-/** An edge needs one. While it reconnects, streams on dead connections still count. */
+/** An edge needs one stream. While it reconnects, streams on dead connections still count. */
 const PER_EDGE_MAX = 8
 /** Each change is written to every stream. */
 const PER_NODE_MAX = 1_000
@@ -26,7 +26,6 @@ interface Stream {
 }
 
 export class ChangeStreams {
-  /** By edge. */
   readonly #open = new SharedSlots<Stream>()
   readonly #options: ChangeStreamsOptions
 
@@ -62,7 +61,7 @@ export class ChangeStreams {
         if (result.done) release()
         return result
       },
-      // Also called if the client disconnects before the first event.
+      // Called if the client disconnects, even before the first event.
       async return() {
         release()
         controller.abort()
@@ -73,8 +72,8 @@ export class ChangeStreams {
   }
 
   /**
-   * The oldest stream of this edge is closed if it has too many: if the edge had to reconnect, that is the
-   * one that it no longer reads. If the node is full, it is the oldest of the edge that has the most.
+   * Closes the oldest stream of an edge that has too many: after a reconnect, that is the one that the edge
+   * no longer reads. If the node is full, the edge with the most streams loses its oldest one.
    */
   #makeRoom(edgeId: string): void {
     const isFull = this.#open.size >= PER_NODE_MAX

@@ -1,6 +1,5 @@
-// Device authorization for `adit login`, /device/authorize and /device/token: see
-// domain/device-authorizations.ts. The callers have no credentials yet, so starting is limited per network,
-// and polling per device.
+// Device authorization for `adit login`: /device/authorize and /device/token. The callers have no credentials
+// yet, so starting is limited per network, and polling per device.
 
 import type { FastifyInstance } from 'fastify'
 import { apis } from '../../../contract/apis.ts'
@@ -66,7 +65,7 @@ export function registerDeviceApi(
   registerOperations<Callers, typeof apis.device>(server, apis.device, handlers, {
     baseUrl,
     authenticate: (request) => {
-      // Other sites could otherwise use up the limits of a visitor's network.
+      // Otherwise a page of another site could use up the limits of its visitor's network.
       rejectCrossSite(request, baseUrl)
       return {
         address: request.clientAddress ?? '',

@@ -10,7 +10,7 @@ const BEARER = /^bearer +([^ ]+) *$/i
 export const bearerToken = ({ headers }: { headers: IncomingHttpHeaders }): string | undefined =>
   BEARER.exec(headers.authorization ?? '')?.[1]
 
-/** A revoked secret may be reported as such: the caller has presented all of it. */
+/** Saying that a secret was revoked reveals nothing: the caller has presented all of it. */
 type RejectionMessages = Record<InvalidCredential['reason'] | 'missing', string>
 
 export const keyMessages: RejectionMessages = {

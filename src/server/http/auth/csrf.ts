@@ -7,15 +7,15 @@ import { Fault, invalid } from '../../domain/fault.ts'
 export function requireSameOrigin(request: FastifyRequest, baseUrl: string | undefined): void {
   if (request.method === 'GET' || request.method === 'HEAD') return
   const type = request.headers['content-type']
-  // Forms of other sites can send other types without a preflight request.
+  // A form of another site can send other types without a preflight request.
   if (type !== undefined && !/^application\/json\b/i.test(type.trim()))
     throw invalid('/headers/content-type', 'must be application/json')
-  // All browsers send Origin with writes.
+  // Every browser sends Origin with a write.
   if (request.headers.origin === undefined) throw crossSite(requestOrigin(request, baseUrl))
   rejectCrossSite(request, baseUrl)
 }
 
-/** For requests without cookies, also of clients that are not browsers: those send neither header. */
+/** For requests without cookies. Clients that are not browsers send neither header, and are accepted. */
 export function rejectCrossSite(request: FastifyRequest, baseUrl: string | undefined): void {
   const own = requestOrigin(request, baseUrl)
   const { origin, 'sec-fetch-site': site } = request.headers
@@ -38,8 +38,7 @@ export function requestOrigin(
   baseUrl: string | undefined,
 ): string | undefined {
   if (!host) return undefined
-  const url = URL.parse(baseUrl ?? `${clientScheme}://${host}`)
-  return url?.origin
+  return URL.parse(baseUrl ?? `${clientScheme}://${host}`)?.origin
 }
 
 /**

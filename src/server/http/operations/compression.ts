@@ -6,9 +6,8 @@ import { gzip } from 'node:zlib'
 import type { Access, Operation } from '../../../contract/operation.ts'
 import { createLruCache } from '../../../lib/lru-cache.ts'
 
-/** A smaller body fits in a packet or two as it is. */
+/** A smaller body fits in one or two packets without compression. */
 const CHARS_MIN = 1_024
-/** Compressed bodies that are sent again while nothing has changed. */
 const CACHE_BYTES_MAX = 8 * 1024 * 1024
 const ENTRY_BYTES = 200
 const HEADERS_MAX = 100
@@ -21,7 +20,7 @@ export const isCompressible = ({ method, access, response }: Operation): boolean
 export const isLongEnough = (body: string): boolean => body.length > CHARS_MIN
 
 const compress = promisify(gzip)
-/** By the ETag, which is a hash of the body. */
+/** Compressed bodies by ETag, which is a hash of the body. */
 const bodies = createLruCache<Buffer>(CACHE_BYTES_MAX, ({ length }) => length + ENTRY_BYTES)
 
 export async function compressOnce(etag: string, body: string): Promise<Buffer> {
@@ -32,7 +31,7 @@ export async function compressOnce(etag: string, body: string): Promise<Buffer> 
   return compressed
 }
 
-/** Most clients send one of few headers. */
+/** Parsed headers. Most clients send one of a few. */
 const knownHeaders = new Map<string, boolean>()
 
 /** Whether `Accept-Encoding` allows gzip, by RFC 9110. */

@@ -25,11 +25,11 @@ import { type Serialize, serializerFor } from './serialize.ts'
 declare module 'fastify' {
   interface FastifyContextConfig {
     operation?: Operation
-    /** The label of its metrics; `pages` if it has none. */
+    /** The label of the route in metrics; `pages` by default. */
     surface?: string
-    /** A route that is not an operation, and has a body. */
+    /** Set for a route with a body that is not an operation. */
     takesBody?: true
-    /** WWW-Authenticate of its 401 responses, if it is not `Bearer`. */
+    /** The WWW-Authenticate header of 401 responses; `Bearer` by default. */
     challenge?: () => string
   }
   interface FastifyRequest {
@@ -59,7 +59,7 @@ interface OperationsOptions<C extends Callers> {
    * needed if their handlers authorize in the writing transaction.
    */
   reauthenticate?: (request: FastifyRequest) => MaybePromise<unknown>
-  /** Calls the handler of an operation that `isQueued`, e.g. when others of the same caller have ended. */
+  /** Decides when the handler of a queued operation runs, e.g. after others of the same caller. */
   queue?: {
     isQueued: (operation: Operation) => boolean
     run: <T>(caller: unknown, handle: () => MaybePromise<T>) => Promise<T>
@@ -83,7 +83,7 @@ export function registerOperations<C extends Callers, A extends ServedApi>(
   handlers: Handlers<C, A['operations'][number]>,
   { baseUrl, authenticate, reauthenticate, queue }: OperationsOptions<C>,
 ): void {
-  // A proxy may remove it from requests; links need it.
+  // Links need the path of the base URL, which a proxy may have removed from the request.
   const path = basePath(baseUrl)
   for (const operation of operations as readonly Operation[]) {
     const { response, method } = operation
@@ -137,7 +137,7 @@ export function registerOperations<C extends Callers, A extends ServedApi>(
           if (response.paged && result.next) reply.header('link', nextLink(path + url, result.next))
           reply.header('content-type', JSON_TYPE)
           reply.header('cache-control', response.secret ? 'no-store' : 'private, no-cache')
-          // Without an ETag, which would need the whole body before the first slice is sent.
+          // A long list has no ETag, which would need the whole body before the first slice is sent.
           if (result.more) return sendList(reply, serialize, result, result.more)
           const body = serialize(result)
           if (method !== 'GET') return reply.send(body)
@@ -149,7 +149,7 @@ export function registerOperations<C extends Callers, A extends ServedApi>(
           return sendTagged(reply, etag, body)
         }
         const result = handleInTurn(request.caller, input)
-        // Returned only if it is streamed: Fastify awaits the end of a returned reply.
+        // The reply is returned only if it is streamed, because Fastify awaits the end of a returned reply.
         const settle = (known: Result): unknown => {
           const sent = finish(known)
           return known.more || response.file || sent instanceof Promise ? sent : undefined
@@ -192,7 +192,6 @@ const sendRejection = (reply: FastifyReply, body: string) =>
 function sendList(reply: FastifyReply, serialize: Serialize, first: Result, more: AsyncIterable<object>) {
   const list = streamList(serialize, first, more)
   if (reply.request.method !== 'HEAD') return reply.send(list)
-  // HEAD has no body.
   list.destroy()
   return reply.send(Readable.from([]))
 }
@@ -212,18 +211,18 @@ const sendStream = (reply: FastifyReply, events: AsyncIterable<string>) =>
     .header('x-accel-buffering', 'no')
     .send(Readable.from(events))
 
-/** Relative, so that it is valid under every host name of the server. */
+/** The link is relative, so that it is valid under every host name of the server. */
 const nextLink = (url: string, next: Record<string, string>) =>
   `<${url}?${new URLSearchParams(next)}>; rel="next"`
 
-/** The ETag is weak: the compressed bytes are others, with the same meaning. */
+/** The ETag is weak, because the bytes differ from those of the uncompressed response. */
 async function sendCompressed(reply: FastifyReply, etag: string, body: string): Promise<void> {
   const compressed = await compressOnce(etag, body)
   reply.header('content-encoding', 'gzip')
   sendTagged(reply, `W/${etag}`, compressed)
 }
 
-/** Or 304. For HEAD, Fastify needs the body for its length, and removes it. */
+/** Sends 304 if the client has this body. For HEAD, Fastify takes the length of the body and removes it. */
 function sendTagged(reply: FastifyReply, etag: string, body: string | Buffer): FastifyReply {
   const { method, headers } = reply.request
   reply.header('etag', etag)

@@ -87,7 +87,7 @@ function sameDataVersion({ store }: Context): Validator | undefined {
   return version === undefined ? undefined : () => store.dataVersion?.() === version
 }
 
-/** For responses that also change with the time: usage is of the days up to today, and keys expire. */
+/** For responses that also change with time: usage ends with the current day, and keys expire. */
 function sameDataVersionAnd(startOf: (ms: number) => number, ctx: Context): Validator | undefined {
   const isUnchanged = sameDataVersion(ctx)
   const period = startOf(ctx.clock())
@@ -99,7 +99,7 @@ const BODY_START = '{"key":"'
 const BODY_END = '"}'
 const VERIFY_BODY_BYTES_MAX = 220
 
-/** In place of the id of a key; it comes before anything that a user can name. */
+/** Placeholder for the id of a key. It comes first in the text, before any name that a user has chosen. */
 const KEY_ID = '{keyId}'
 
 /** Rendered for each request: a stored response for each key would take more memory than the keys. */
@@ -108,7 +108,7 @@ function verification(options: CacheableOperationsOptions): RenderedResponse {
   const serialize = serializerFor(verifyKey.response.schema)
   const describe = (key: ValidKey, row: WorkspaceRow) =>
     serialize({ ...describeValidKey(verifier, key), workspace: describeWorkspace(row) })
-  /** Responses differ only by the id of the key, unless it expires. Before it, all are the same. */
+  /** The text before the key id, the same in all responses. What follows the id differs by workspace only. */
   let start = ''
   const ends = new WeakMap<WorkspaceRow, string>()
   function renderEnd(key: ValidKey, row: WorkspaceRow): string {
@@ -138,7 +138,7 @@ function verification(options: CacheableOperationsOptions): RenderedResponse {
     },
     render(requestBody, edgeId) {
       if (!requestBody.startsWith(BODY_START) || !requestBody.endsWith(BODY_END)) return undefined
-      // Whatever it contains: if its hash is in the cache, it is a key, which needs no escaping in JSON.
+      // The text needs no check: if its hash is in the cache, it is a key, which has no JSON escapes.
       const secret = requestBody.slice(BODY_START.length, -BODY_END.length)
       const key = verifier.cachedKey(verifier.hashCredential(secret))
       const row = key && verifier.cachedWorkspace(key.workspaceId)

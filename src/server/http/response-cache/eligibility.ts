@@ -8,7 +8,7 @@ export interface EligibilityOptions {
   readonly trustsProxies: boolean
 }
 
-/** The client's IP address; undefined if the request is not eligible or its connection is closed. */
+/** The result returns the client's IP address, or undefined if the request is not eligible. */
 export function createEligibility({ isStopping, client, trustsProxies }: EligibilityOptions) {
   return (request: IncomingMessage): string | undefined => {
     if (isStopping() || !isEligible(request)) return undefined
@@ -18,7 +18,7 @@ export function createEligibility({ isStopping, client, trustsProxies }: Eligibi
   }
 }
 
-/** Not conditional, with one host and a body of known length, and not the last request of its connection. */
+/** Eligible requests are not conditional, have one host and a known length, and keep the connection open. */
 const isEligible = ({ httpVersionMinor, headers }: IncomingMessage): boolean =>
   httpVersionMinor === 1 &&
   headers.host?.includes(',') === false &&

@@ -23,7 +23,7 @@ for (const [characters, kind] of [
 
 /** Smaller bodies are parsed within two milliseconds, whatever they contain. */
 const UNCHECKED_BYTES_MAX = 16 * 1024
-/** Nesting is the slowest to parse: 4 MiB of brackets block the event loop for most of a second. */
+/** Nested values take longest to parse: 4 MiB of brackets block the event loop for most of a second. */
 const DEPTH_MAX = 16
 /** The largest valid usage report has 40,000. */
 const VALUES_MAX = 50_000
@@ -43,7 +43,7 @@ export function parseBody(request: FastifyRequest, bytes: Buffer): unknown {
   }
 }
 
-/** As OAuth demands (RFC 6749, section 3.2): a parameter is given once, and one without a value is absent. */
+/** RFC 6749, section 3.2: parameters must not repeat, and one without a value counts as omitted. */
 function parseForm(text: string): Record<string, string> {
   const parameters = [...new URLSearchParams(text)].filter(([, value]) => value !== '')
   const form = new Map(parameters)

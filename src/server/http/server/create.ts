@@ -67,7 +67,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
   }) as unknown as FastifyInstance
 
   server.removeAllContentTypeParsers()
-  // The usual type by name as well: Fastify caches a match by name, but not one by `*`.
+  // Both, because Fastify caches the parser of a named type, but not that of `*`.
   for (const type of ['application/json', '*'])
     server.addContentTypeParser(type, { parseAs: 'buffer' }, (request, body, done) => {
       try {
@@ -113,7 +113,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
     }
     setHeaders(request, reply)
     requireOneHost(request)
-    // Before the body is read.
+    // Rejected here, before the body is read.
     if (request.is404 && !acceptsPage(request)) throw new Fault('not_found')
     done()
   })
@@ -146,7 +146,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
 const originForm = (url: string) =>
   url.startsWith('/') ? url : url.replace(/^https?:\/\/[^/?]*/i, '') || '/'
 
-/** HTTP/1.1 requires exactly one. With two, a proxy in front may have used the other one. */
+/** HTTP/1.1 requires exactly one Host header. With two, a proxy in front may have used the other one. */
 function requireOneHost({ raw, headers: { host } }: FastifyRequest): void {
   if (host === undefined && raw.httpVersionMinor > 0) throw invalid('/headers/host', 'is missing')
   if (host?.includes(',')) throw invalid('/headers/host', 'must be given once')

@@ -5,11 +5,11 @@ import type { Listener } from '../../../lib/net/listener.ts'
 
 /** Idle connections stay open this long: a request may be in transit, and a client may use them again. */
 const IDLE_GRACE_MS = { stop: 500, replace: 5_000 }
-/** For requests in progress. */
+/** Requests in progress have this long to complete. */
 const GRACE_PERIOD_MS = 20_000
 const POLL_INTERVAL_MS = 20
 
-/** `replace`: another process already listens on the same port, so nobody waits for the end of this one. */
+/** `replace`: another process already listens on the same port, so this one may take longer. */
 export async function drain(server: Server, listener: Listener, reason: 'stop' | 'replace'): Promise<void> {
   await listener.close()
   const startedAt = performance.now()
@@ -21,6 +21,6 @@ export async function drain(server: Server, listener: Listener, reason: 'stop' |
     if (waitedMs > GRACE_PERIOD_MS) server.closeAllConnections()
     else if (waitedMs > IDLE_GRACE_MS[reason]) server.closeIdleConnections()
   }
-  // Ends its timers.
+  // Stops the timers of the server.
   server.close()
 }

@@ -33,7 +33,7 @@ export function sendFault(error: unknown, request: FastifyRequest, reply: Fastif
   if (fault.code === 'unauthorized' && acceptsBearer(request))
     reply.header('www-authenticate', request.routeOptions.config.challenge?.() ?? 'Bearer')
   if (fault.retryAfterS !== undefined) reply.header('retry-after', fault.retryAfterS)
-  // Set for a file whose first chunk failed.
+  // The header is already set if the first chunk of a file failed.
   reply.removeHeader('content-disposition')
   return reply
     .code(faults[fault.code].status)
@@ -43,7 +43,7 @@ export function sendFault(error: unknown, request: FastifyRequest, reply: Fastif
     .send(request.routeOptions.config.operation?.form ? oauthBody(fault) : errorBody(fault))
 }
 
-/** The public fault of an error, whose cause is logged. */
+/** Returns the public fault of an error, and logs the cause. */
 export function faultFor(error: unknown, request: FastifyRequest): Fault {
   const fault = translate(error)
   if (fault.code === 'internal') request.log.error({ err: fault.cause }, 'request failed')
@@ -52,7 +52,7 @@ export function faultFor(error: unknown, request: FastifyRequest): Fault {
   return fault
 }
 
-/** Users sign in; keys and edges send a header. */
+/** Users of the dashboard sign in instead. */
 function acceptsBearer({ routeOptions }: FastifyRequest): boolean {
   const access = routeOptions.config.operation?.access
   return access === undefined || access === 'key' || access === 'edge'

@@ -7,7 +7,7 @@ import { Fault, invalid } from '../../domain/fault.ts'
 import type { ClientReader } from './client-address.ts'
 import { ApiConnection, type RequestHandlers } from './connection.ts'
 
-// Not a static import, which would also load Node's `fetch` client: 25 ms of startup.
+// A static import would also load Node's `fetch` client: 25 ms of startup.
 const http = process.getBuiltinModule('node:http')
 
 const HEADER_BYTES_MAX = 16 * 1024
@@ -16,7 +16,7 @@ const REQUEST_TIMEOUT_MS = 15_000
 const TIMEOUT_CHECK_MS = 1_000
 /** Longer than the idle timeout of common proxies, so that they close first. */
 const KEEP_ALIVE_MS = 75_000
-/** A client that neither sends nor reads for that long, during a request or response, is gone. */
+/** A client that neither sends nor reads for this long, during a request or response, is disconnected. */
 const IDLE_TIMEOUT_MS = 30_000
 
 const rejections = {
@@ -40,7 +40,7 @@ export function createGuardedServer({ client, ...handlers }: GuardOptions): Http
     requestTimeout: REQUEST_TIMEOUT_MS,
     connectionsCheckingInterval: TIMEOUT_CHECK_MS,
     keepAliveTimeout: KEEP_ALIVE_MS,
-    // Fastify rejects these, with the usual body.
+    // A missing Host header is rejected in create.ts, with the usual error body.
     requireHostHeader: false,
     // Two Authorization headers become one that is not a valid key, instead of the first one winning.
     joinDuplicateHeaders: true,

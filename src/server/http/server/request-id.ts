@@ -4,7 +4,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 
 const REQUEST_ID = /^[\w.:-]{1,64}$/
 
-/** Keeps the id that the client sent if it is safe to log, and creates one otherwise. */
+/** Uses the id that the client sent if it is safe to log, and creates one otherwise. */
 export function requestIds(): (request: { headers: IncomingHttpHeaders }) => string {
   const prefix = randomBytes(6).toString('base64url')
   let count = 0

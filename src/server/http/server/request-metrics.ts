@@ -1,4 +1,4 @@
-// Which metric a request counts in: decided for each route when it is registered.
+// Gives each route its metric when the route is registered.
 import type { FastifyInstance } from 'fastify'
 import type { OperationDurations, RequestDurations } from '../../../lib/metrics/request-durations.ts'
 
@@ -9,7 +9,7 @@ declare module 'fastify' {
   }
 }
 
-/** To be called before routes are registered. */
+/** Must be called before routes are registered. */
 export function attachDurations(server: FastifyInstance, requests: RequestDurations): void {
   server.addHook('onRoute', (route) => {
     const { operation, surface = 'pages' } = route.config ?? {}

@@ -1,6 +1,6 @@
-// Trace context of W3C: a request names the trace that it belongs to in `traceparent`.
+// W3C Trace Context: the `traceparent` header names the trace that a request belongs to.
 
-/** Version, trace id, parent id and flags. Later versions may have more, which version 00 has not. */
+/** Version, trace id, parent id and flags. Only versions after 00 may have more fields. */
 const TRACEPARENT = /^(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(-.*)?$/
 
 /** Undefined if the header is missing or invalid. */
