@@ -1,4 +1,5 @@
 // The listener for metrics, apart from the public one: GET /metrics in the text format of Prometheus.
+import { once } from 'node:events'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { framingRule } from '../http/request-framing.ts'
@@ -11,12 +12,7 @@ const REQUEST_TIMEOUT_MS = 10_000
 const KEEP_ALIVE_MS = 65_000
 const CONNECTIONS_MAX = 50
 
-interface MetricsAddress {
-  readonly host: string
-  readonly port: number
-}
-
-/** What is served: a registry of prom-client, or several of them combined. */
+/** A registry of prom-client, or several of them combined. */
 export interface MetricsSource {
   readonly contentType: string
   metrics(): Promise<string>
@@ -28,12 +24,12 @@ export interface MetricsListener {
 }
 
 export async function startMetricsListener(
-  { host, port }: MetricsAddress,
+  { host, port }: { readonly host: string; readonly port: number },
   source: MetricsSource,
   onFailure: (error: unknown) => void,
 ): Promise<MetricsListener> {
   let scrape: Promise<string> | undefined
-  /** Scrapes at the same time share one. */
+  /** Concurrent scrapes share one result. */
   const render = () => {
     scrape ??= source.metrics().finally(() => {
       scrape = undefined
@@ -66,7 +62,10 @@ export async function startMetricsListener(
     },
   )
   limitConnections(server)
-  await listen(server, port, host)
+  server.listen(port, host)
+  await once(server, 'listening')
+  // Accepting can fail, e.g. because of too many open files; an unhandled event would end the process.
+  server.on('error', onFailure)
   return {
     url: `${listenUrl(host, server.address() as AddressInfo)}/metrics`,
     async stop() {
@@ -103,9 +102,3 @@ function limitConnections(server: Server): void {
     })
   })
 }
-
-const listen = (server: Server, port: number, host: string) =>
-  new Promise<void>((resolve, reject) => {
-    server.once('error', reject)
-    server.listen(port, host, resolve)
-  })

@@ -10,12 +10,9 @@ interface ClientLimits {
   readonly maxPer48: number
 }
 
-/**
- * An IPv4 address or IPv6 /48, because providers assign a whole /48 to one customer. Empty if the client is
- * unknown.
- */
+/** The IPv4 address or IPv6 /48 of a client; empty if the client is unknown. */
 export const clientNetwork = (client: string | undefined) =>
-  client === undefined ? '' : isIPv6(client) ? ipPrefix(client, 48) : client
+  client === undefined ? '' : ipPrefix(client, 48)
 
 /** A concurrency limit per client. Unknown clients are not limited. */
 export class ClientLimit {
@@ -26,9 +23,7 @@ export class ClientLimit {
     this.#limits = limits
   }
 
-  /**
-   * Returns a function that releases the slot, to be called once; undefined if the client is at its limit.
-   */
+  /** Returns a function to release the slot, to be called once; undefined if the client is at its limit. */
   acquire(client: string | undefined): (() => void) | undefined {
     const networks = client === undefined ? [] : this.#limitedNetworks(client)
     if (networks.some(([network, max]) => this.#used.get(network) >= max)) return undefined

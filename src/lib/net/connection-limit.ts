@@ -6,7 +6,7 @@ import { MINUTE_MS } from '../time.ts'
 import { ClientLimit } from './client-limit.ts'
 
 const CONNECTIONS_PER_CLIENT = { max: 500, maxPer48: 2_000 }
-/** For the database, files, listening sockets and connections to other servers. */
+/** Descriptors for the database, files, listening sockets and connections to other servers. */
 const OTHER_DESCRIPTORS = 256
 /** Idle connections are closed beyond this share of the total. */
 const CROWDED = 0.9
@@ -66,7 +66,7 @@ function readConnectionsMax(): number {
   return Math.max(descriptors - OTHER_DESCRIPTORS, Math.floor(descriptors / 2))
 }
 
-/** Infinite where the system does not tell. */
+/** Infinite on systems without /proc. */
 function readDescriptorLimit(): number {
   try {
     const [, soft] = /^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? []

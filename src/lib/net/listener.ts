@@ -1,6 +1,7 @@
 // Accepts the connections of a server on several listening sockets of one port. Node accepts one connection
 // per turn of the event loop and listening socket: with a single one, clients that keep the loop busy would
 // delay new connections by seconds.
+import { once } from 'node:events'
 import { type AddressInfo, createServer, type ListenOptions, Server, type Socket } from 'node:net'
 import { setImmediate } from 'node:timers/promises'
 import { Throttle } from '../throttle.ts'
@@ -9,7 +10,7 @@ import { MINUTE_MS } from '../time.ts'
 export const SOCKETS = 64
 /** SO_REUSEPORT is not supported: macOS, Windows, old kernels. */
 const UNSUPPORTED = new Set(['ENOTSUP', 'ENOPROTOOPT', 'EINVAL'])
-/** For connections that wait to be accepted when the listener is closed. */
+/** How long `close` accepts connections that are already in the queue. */
 const CLOSE_TIMEOUT_MS = 1_000
 
 interface ListenerOptions {
@@ -63,20 +64,20 @@ export async function startListener(server: Server, options: ListenerOptions): P
     connectionCount: () => open,
     async close() {
       const deadline = performance.now() + CLOSE_TIMEOUT_MS
-      // Finish this turn of the event loop; its poll phase may be over.
+      // The poll phase of this turn of the event loop may be over.
       await setImmediate()
       for (let before = -1; accepted !== before && performance.now() < deadline; ) {
         before = accepted
         await setImmediate()
       }
       for (const other of others) other.close()
-      // Not the method of an HTTP server, which also closes connections on which a request is arriving.
+      // `close` of an HTTP server would also close connections on which a request is arriving.
       Server.prototype.close.call(server)
     },
   }
 }
 
-/** What `listen` of a server takes: an address, or a socket that is bound. */
+/** An address to bind, or a socket that is already bound. */
 type Address = ListenOptions | Socket
 
 /** Returns the addresses of the other sockets of the same port. */
@@ -133,19 +134,14 @@ function createOther(server: Server, keepAliveInitialDelay?: number): Server {
   return createServer(options, (connection) => server.emit('connection', connection))
 }
 
-/** All sockets fail together, and again at the next connection. */
+/** Throttled, because all sockets fail together, and again at the next connection. */
 function reportErrors(servers: Server[], onError: (error: Error) => void = () => {}): void {
   const throttle = new Throttle()
   const report = (error: NodeJS.ErrnoException) => throttle.run(error.code, MINUTE_MS, () => onError(error))
   for (const server of servers) server.on('error', report)
 }
 
-function listen(server: Server, address: Address): Promise<void> {
-  const { promise, resolve, reject } = Promise.withResolvers<void>()
-  server.once('error', reject)
-  server.listen(address, () => {
-    server.off('error', reject)
-    resolve()
-  })
-  return promise
+async function listen(server: Server, address: Address): Promise<void> {
+  server.listen(address)
+  await once(server, 'listening')
 }

@@ -1,4 +1,5 @@
-// Rules for the ports of TCP tunnels, which the control plane assigns, or an edge that has none.
+// Rules for the ports of TCP tunnels, which the control plane or an edge without one assigns.
+import { DAY_MS, HOUR_MS } from '../time.ts'
 
 export interface PortRange {
   readonly first: number
@@ -17,15 +18,14 @@ export interface TcpPortSettings extends PortRules {
   readonly range: PortRange | undefined
 }
 
-const HOUR_MS = 3_600_000
 const NAMES_SHOWN = 10
 
-/** Ports in use are renewed as often. */
+/** The interval at which ports in use are renewed. */
 export const PORT_RENEWAL_MS = HOUR_MS
 
-/** Longer by two renewals, so that a port is never free too early. */
+/** Two renewals longer than configured, so that a port never becomes free too early. */
 export const portRetentionMs = ({ retentionDays }: Pick<PortRules, 'retentionDays'>) =>
-  retentionDays * 24 * HOUR_MS + 2 * PORT_RENEWAL_MS
+  retentionDays * DAY_MS + 2 * PORT_RENEWAL_MS
 
 /** For the user of the tunnel client; `remedy` is what the operator can do. */
 export function portLimitMessage(names: readonly string[], { retentionDays }: PortRules, remedy: string) {
