@@ -1,9 +1,11 @@
-// The npm package with the client alone, and executables of the whole program.
+// The npm package with only the client, and the executables of the whole program.
 
-/** Its name, also that of its tarball. It is not on a registry: each server has the one of its version. */
+/**
+ * The name of the package and of its tarball. It is not on a registry: each server serves its own version.
+ */
 export const CLIENT_PACKAGE = 'adit-cli'
 
-/** The oldest major version of Node that it runs on. */
+/** The oldest major version of Node that the client runs on. */
 export const CLIENT_NODE_MAJOR = 20
 
 /** Compressed executables, by the names of Node's packages for these platforms. */

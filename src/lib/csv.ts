@@ -8,7 +8,7 @@ type Cell = string | number | bigint
  * but drop those of the text.
  */
 const FORMULA = /(^|[;\t\r\n])(?=[ "]*[=+\-@＝＋－＠])/g
-/** LibreOffice can also separate cells at spaces, and knows formulas by this sign only. */
+/** LibreOffice can also separate cells at spaces, but only `=` starts a formula there. */
 const FORMULA_AFTER_SPACE = / (?="*=[^ ])/g
 const LEADING_CONTROL = /^(?=[\t\r])/
 
@@ -17,7 +17,7 @@ function quote(cell: Cell): string {
     .replace(FORMULA, "$1'")
     .replace(FORMULA_AFTER_SPACE, " '")
     .replace(LEADING_CONTROL, "'")
-  // For those that separate cells at commas and at spaces.
+  // Quotes protect the cell in spreadsheets that separate cells at these characters.
   return /[",;\t\r\n]| [=+\-@＝＋－＠]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
 }
 

@@ -12,7 +12,7 @@ export class KeyedCounter {
     else this.#counts.delete(key)
   }
 
-  /** The key with the largest count; 0 without any. Looks at every key. */
+  /** The key with the largest count; the count is 0 if there is none. Takes linear time. */
   largest(): [key: string, count: number] {
     let [key, count] = ['', 0]
     for (const entry of this.#counts) if (entry[1] > count) [key, count] = entry

@@ -1,4 +1,4 @@
-/** Memoizes a load on first use. A failure is not cached: the next call tries again. */
+/** Loads on first use and caches the result. A failure is not cached: the next call tries again. */
 export function lazy<T>(load: () => Promise<T>): () => Promise<T> {
   let loaded: Promise<T> | undefined
   return () => {

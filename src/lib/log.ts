@@ -3,7 +3,7 @@ import { write, writeSync } from 'node:fs'
 import pino, { type Logger } from 'pino'
 
 const SECRET_PREFIX = 'adit_'
-/** The last line of defense, should a secret get into a log line: its random part is masked. */
+/** Masks the random part of a secret that gets into a log line by mistake. */
 const SECRET = /adit_(edge_|device_)?[0-9A-Za-z]{8,}/g
 
 const STDERR = 2
@@ -30,7 +30,7 @@ export function createLog(level: string): Logger {
   )
 }
 
-/** For lines of which there are thousands a second: pino takes four times as long for each. */
+/** For the access log, with thousands of lines a second: pino takes four times as long for each. */
 export function writeRecord(message: string, fields: object): void {
   stderr.write(formatRecord('info', message, fields))
 }
@@ -58,7 +58,7 @@ function now(): string {
 class LogStream {
   #lines: string[] = []
   #chars = 0
-  /** What is being written, or is to be written again. */
+  /** The bytes that are being written, or are written again after a failure. */
   #batch: Buffer = Buffer.alloc(0)
   #isWriting = false
   #timer: NodeJS.Timeout | undefined
@@ -126,7 +126,7 @@ class LogStream {
       try {
         rest = rest.subarray(writeSync(STDERR, rest))
       } catch (error) {
-        // A pipe that is not read gets a second; nothing else is going to change.
+        // A pipe that is not read gets one second. Other errors would not go away.
         if ((error as NodeJS.ErrnoException).code !== 'EAGAIN' || retriesLeft-- === 0) return
         Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, RETRY_MS)
       }
@@ -137,7 +137,7 @@ class LogStream {
 const stderr = new LogStream()
 process.once('exit', () => stderr.writeAtExit())
 
-/** Message and stack, not the other members: a driver's error can quote the row that caused it. */
+/** Leaves out other members than these: the error of a driver can quote the row that caused it. */
 function describeError(error: unknown, depth = 0): object {
   if (!(error instanceof Error)) return { message: String(error) }
   const { name: type, message, stack, cause } = error
@@ -152,8 +152,8 @@ function describeError(error: unknown, depth = 0): object {
 }
 
 /**
- * Writes the last lines before the process exits. If standard error is not read, the process ends here: its
- * exit would wait for the write without end.
+ * Writes the last lines before the process exits. If nothing reads standard error, the process is killed,
+ * because its exit would wait for the write forever.
  */
 export async function flushLog(log: Logger): Promise<void> {
   const timeout = setTimeout(() => process.kill(process.pid, 'SIGKILL'), FLUSH_TIMEOUT_MS)

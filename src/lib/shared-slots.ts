@@ -1,5 +1,5 @@
-// Entries of something that many owners share, such as slots or a queue. When it is full, a newcomer
-// displaces an entry of the owner that has the most, so that no owner with many keeps out one with few.
+// Entries that many owners share, such as slots or a queue. When there is no room, a new entry displaces one
+// of the owner that has the most, so that no owner with many keeps out one with few.
 
 /**
  * Adding, deleting and displacing the oldest entry take constant time. Displacing the newest one reads the
@@ -25,7 +25,7 @@ export class SharedSlots<T> {
     return this.#byOwner.keys()
   }
 
-  /** The slots of one owner, or of all. */
+  /** The entries of one owner, or of all. */
   entries(owner?: string): T[] {
     if (owner !== undefined) return [...(this.#byOwner.get(owner) ?? [])]
     return [...this.#byOwner.values()].flatMap((entries) => [...entries])
@@ -35,7 +35,7 @@ export class SharedSlots<T> {
     return this.#byOwner.get(owner)?.values().next().value
   }
 
-  /** All other owners can displace an entry. Undefined if nobody can. */
+  /** Every owner that is not listed can displace an entry. Undefined if no owner can. */
   ownersUnableToDisplace(): string[] | undefined {
     if (this.#maxCount < 2) return undefined
     return [this.#maxCount, this.#maxCount - 1].flatMap((count) => [

@@ -9,10 +9,9 @@ export interface Bucket {
 }
 
 export class TokenBuckets {
-  /** The one that was used last is the last. */
   readonly #fullAt: BoundedMap<string, number>
 
-  /** Beyond `max`, the bucket that was used longest ago is forgotten, as if it were full. */
+  /** Beyond `max`, the bucket that was used longest ago is evicted, as if it were full. */
   constructor(max: number) {
     this.#fullAt = new BoundedMap(max)
   }
@@ -35,7 +34,7 @@ export class TokenBuckets {
     if (fullAt !== undefined) this.#fullAt.set(name, fullAt - refillMs)
   }
 
-  /** At most that of an empty bucket, also after the clock was set back. */
+  /** Limited to that of an empty bucket, because the clock may have been set back. */
   #refillTime({ name, burst, refillMs }: Bucket, now: number): number {
     const fullAt = this.#fullAt.get(name) ?? now
     if (fullAt - now > burst * refillMs) this.#fullAt.set(name, now + burst * refillMs)

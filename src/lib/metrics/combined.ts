@@ -5,13 +5,13 @@ import type { MetricsSource } from './listener.ts'
 type Metrics = readonly MetricObject[]
 
 interface CombinedMetrics<W> extends MetricsSource {
-  /** What a worker has sent, as `getMetricsAsJSON` returns it. */
+  /** Takes the metrics that a worker has sent, as `getMetricsAsJSON` returns them. */
   receive(worker: W, metrics: unknown[]): void
-  /** The worker has exited. Its counts stay in the sum, because counters must not decrease. */
+  /** Removes a worker that has exited. Its counts stay in the sum, because counters must not decrease. */
   remove(worker: W): void
 }
 
-/** `request` resolves when the workers have responded. For one that has not, its last metrics are used. */
+/** `request` resolves when the workers have responded. A worker that has not counts with its last metrics. */
 export async function createCombinedMetrics<W>(request: () => Promise<void>): Promise<CombinedMetrics<W>> {
   const { AggregatorRegistry } = await import('prom-client')
   const latest = new Map<W, Metrics>()

@@ -1,9 +1,9 @@
-// What an edge counts.
+// The counters of an edge.
 import { RequestDurations } from './request-durations.ts'
 
 /**
- * Why a request or connection was ended: for one of another network, because of the memory that it used, or
- * because it was too slow for a tunnel that is more than half full.
+ * Why a request or connection was ended: to make room for another network, because of its memory, or because
+ * it was too slow for a tunnel that is more than half full.
  */
 export type EvictionReason = 'capacity' | 'memory' | 'slow'
 

@@ -1,5 +1,5 @@
-// Durations of HTTP requests by surface, operation and class of the status. Routes get theirs when they are
-// registered, so a request looks up nothing, and what clients send adds none.
+// Durations of HTTP requests by surface, operation and class of the status. A route gets its histograms when
+// it is registered, so a request looks up nothing, and clients cannot add any.
 import { DurationHistogram } from './instruments.ts'
 import type { Labels } from './registry.ts'
 

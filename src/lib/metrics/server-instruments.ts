@@ -1,4 +1,4 @@
-// What the parts of `adit serve` count.
+// The counters of `adit serve`.
 import { DurationHistogram } from './instruments.ts'
 import { RequestDurations } from './request-durations.ts'
 
@@ -9,7 +9,7 @@ export class ServerInstruments {
   /** Transactions that merge usage reports. */
   readonly usageMerge = new DurationHistogram()
   usageReports = 0
-  /** Items of reports, by what became of them. */
+  /** Items of usage reports, by outcome. */
   readonly usageItems = {
     accepted: 0,
     unknown_workspace: 0,
