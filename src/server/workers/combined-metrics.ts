@@ -4,7 +4,7 @@ import { createCombinedMetrics } from '../../lib/metrics/combined.ts'
 import type { MetricsSource } from '../../lib/metrics/listener.ts'
 import { isMessage, sendTo } from './messages.ts'
 
-/** A busy worker has that long; scrapes time out after 10 s by default. */
+/** How long to wait for a busy worker. Prometheus times out after 10 s by default. */
 const TIMEOUT_MS = 3_000
 
 export async function combinedMetrics(listening: () => Worker[]): Promise<MetricsSource> {
@@ -28,7 +28,7 @@ export async function combinedMetrics(listening: () => Worker[]): Promise<Metric
     if (pending.delete(worker) && pending.size === 0) done()
   }
   cluster.on('message', (worker, message: unknown) => {
-    // A message may arrive after the exit; its counts were taken over by then.
+    // Metrics that arrive after the exit would count twice.
     if (!isMessage(message) || message.kind !== 'adit:metrics' || worker.isDead()) return
     metrics.receive(worker, message.metrics)
     settle(worker)

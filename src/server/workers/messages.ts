@@ -1,15 +1,15 @@
-// What the primary and its workers send each other.
+// The messages between the primary and its workers.
 import type { Worker } from 'node:cluster'
 
 export type Message =
-  /** To all other workers. */
+  /** From a worker, passed on to all others. */
   | { kind: 'adit:broadcast'; payload: string }
   | { kind: 'adit:metrics-request' }
   /** From a worker that accepts connections. */
   | { kind: 'adit:listening'; port: number }
-  /** To a worker in whose place another listens: it completes its requests and ends. */
+  /** To a worker that another one replaces: it completes its requests and exits. */
   | { kind: 'adit:replaced' }
-  /** From a worker, to call a function of the primary; and its result. */
+  /** From a worker, to call a function of the primary, and the response with the result. */
   | { kind: 'adit:call'; id: number; name: string; args: unknown[] }
   | { kind: 'adit:result'; id: number; result: unknown }
   /** As prom-client's registry returns them. */
@@ -18,7 +18,7 @@ export type Message =
 export const isMessage = (value: unknown): value is Message =>
   typeof (value as Message | null)?.kind === 'string' && (value as Message).kind.startsWith('adit:')
 
-/** Without effect if the worker has just ended. */
+/** Has no effect if the worker has just exited. */
 export function sendTo(worker: Worker, message: Message): void {
   if (worker.isConnected()) worker.process.send?.(message, undefined, {}, () => {})
 }

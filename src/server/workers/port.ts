@@ -19,12 +19,12 @@ export interface PortSockets {
  * workers. Rejects if another program listens on the port.
  */
 export async function reservePort(host: string, requested: number): Promise<Port | undefined> {
-  // The class needs Node 26.4.
+  // Node before 26.4 does not have the class.
   if (!net.BoundSocket) return undefined
   const { address } = await probe({ host, port: requested })
   const bind = (port: number) => new net.BoundSocket({ host: address, port, reusePort: true })
   try {
-    // Never listens, and keeps the port when no worker has sockets.
+    // This socket never listens. It reserves the port while no worker has sockets.
     const { port } = bind(requested).address()
     return { open: () => bindSockets(() => bind(port)) }
   } catch (error) {

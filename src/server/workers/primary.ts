@@ -1,6 +1,7 @@
-// The primary: starts the workers, which share its port, replaces those that end, and restarts them one after
+// The primary starts the workers, which share its port, replaces those that exit, and restarts them one after
 // the other. It serves no requests itself.
 import cluster, { type Worker } from 'node:cluster'
+import { once } from 'node:events'
 import { isSea } from 'node:sea'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
@@ -10,17 +11,12 @@ import type { Port, PortSockets } from './port.ts'
 
 /** A worker that does not listen after this time is killed; in a restart the previous one keeps serving. */
 const START_TIMEOUT_MS = 90_000
-/** After its stop delay, a worker has 20 s to complete requests. One that still runs by then is killed. */
+/** A worker that runs this long after its stop delay is killed. It has 20 s to complete requests. */
 const STOP_TIMEOUT_MS = 40_000
 const BACKOFF_MIN_MS = 100
 const BACKOFF_MAX_MS = 30_000
 /** A worker that has run this long resets the backoff. */
 const STABLE_MS = 30_000
-
-interface WorkersConfig {
-  readonly workers: number
-  readonly stopDelayS: number
-}
 
 export interface Workers {
   readonly port: number
@@ -28,16 +24,16 @@ export interface Workers {
   list(): Worker[]
   /** Replaces the workers one at a time: starts a new one, and stops the previous one when that listens. */
   restart(): Promise<void>
-  /** Sends the signal to every worker; those that end are not replaced. */
+  /** Sends the signal to every worker; those that exit are not replaced. */
   stop(signal: NodeJS.Signals): void
-  /** Resolves when all have ended after `stop`. */
+  /** Resolves when all workers have exited after `stop`. */
   exited: Promise<void>
 }
 
-/** One of the `count` positions, empty between the end of a worker and the start of the next. */
+/** The place of one worker, empty between its exit and the start of the next. */
 interface Slot {
   worker?: Worker | undefined
-  /** Settles when the worker that is starting listens, and is the worker of the slot, or has ended. */
+  /** Settles when the worker that is starting has become the worker of the slot, or has exited. */
   starting?: Promise<void> | undefined
   /** The sockets of the worker and of the one that replaces it. */
   sockets?: PortSockets | undefined
@@ -50,27 +46,29 @@ const program = isSea() ? { exec: process.argv[2] ?? '', args: process.argv.slic
 
 /** Without `sharedPort`, the cluster module passes the connections to the workers. */
 export async function startWorkers(
-  { workers: count, stopDelayS }: WorkersConfig,
+  { workers: count, stopDelayS }: { readonly workers: number; readonly stopDelayS: number },
   sharedPort: Port | undefined,
   log: Logger,
   handleCall: (name: string, args: unknown[]) => unknown,
 ): Promise<Workers> {
-  relayBroadcasts()
-  cluster.on('message', (worker, message: unknown) => {
-    if (!isMessage(message) || message.kind !== 'adit:call') return
-    sendTo(worker, { kind: 'adit:result', id: message.id, result: handleCall(message.name, message.args) })
+  cluster.on('message', (sender, message: unknown) => {
+    if (!isMessage(message)) return
+    if (message.kind === 'adit:call')
+      sendTo(sender, { kind: 'adit:result', id: message.id, result: handleCall(message.name, message.args) })
+    if (message.kind === 'adit:broadcast')
+      for (const worker of runningWorkers()) if (worker !== sender) sendTo(worker, message)
   })
   function fork(slot: Slot): Worker {
     slot.sockets ??= sharedPort?.open()
     const fds = slot.sockets?.fds ?? []
     cluster.setupPrimary({ ...program, stdio: ['inherit', 'inherit', 'inherit', 'ipc', ...fds] })
     const worker = cluster.fork(workerEnvironment(fds.length))
-    // Emitted if a connection or a message cannot be passed to a worker that has just ended.
+    // Emitted if a connection or a message cannot be passed to a worker that has just exited.
     return worker.on('error', (error) => log.warn({ err: error }, 'cannot reach a worker'))
   }
   const firstSlot: Slot = {}
   firstSlot.worker = fork(firstSlot)
-  const port = await listening(firstSlot.worker)
+  const port = await waitUntilListening(firstSlot.worker)
   const slots: Slot[] = [firstSlot]
   const stopping = new AbortController()
   let restarting: Promise<void> | undefined
@@ -78,7 +76,7 @@ export async function startWorkers(
 
   async function start(slot: Slot): Promise<Worker> {
     const worker = fork(slot)
-    await listening(worker)
+    await waitUntilListening(worker)
     log.info({ worker: worker.process.pid }, 'worker listening')
     return worker
   }
@@ -100,7 +98,7 @@ export async function startWorkers(
     while (!stopping.signal.aborted) {
       const { ranMs, ...reason } = await runWorker(slot).catch((error) => ({ err: error, ranMs: 0 }))
       if (stopping.signal.aborted) return
-      // Nobody accepts connections on these sockets. Without them, the other workers get all new ones.
+      // Connections in the queues of these sockets would wait; closed, all new ones go to the other workers.
       closeSockets(slot)
       if (ranMs > STABLE_MS) backoffMs = BACKOFF_MIN_MS
       log.error({ ...reason, retryMs: backoffMs }, 'worker exited; restarting')
@@ -109,7 +107,7 @@ export async function startWorkers(
     }
   }
 
-  /** Resolves when the worker of the slot, or one that a restart has put there, has ended. */
+  /** Resolves when the worker of the slot, or one that a restart has put there, has exited. */
   async function runWorker(slot: Slot) {
     if (!slot.worker) await startIn(slot)
     for (;;) {
@@ -125,12 +123,12 @@ export async function startWorkers(
   async function restartAll(): Promise<void> {
     log.info({ workers: count }, 'restarting the workers one at a time')
     for (const slot of slots) {
-      // It may have read what the restart is for before that changed. One that starts later reads it anew.
+      // A worker that is starting may have read the state from before the restart, so it is replaced as well.
       await slot.starting?.catch(() => {})
       const previous = slot.worker
       if (!previous || stopping.signal.aborted) continue
       const next = await start(slot)
-      // If the previous one has ended meanwhile, `supervise` replaces it.
+      // If the previous worker has exited meanwhile, `supervise` replaces it.
       const isReplaced = slot.worker === previous
       if (isReplaced) slot.worker = next
       await stopReplaced(isReplaced ? previous : next)
@@ -186,8 +184,8 @@ function killAll(signal: NodeJS.Signals): void {
   for (const worker of runningWorkers()) worker.process.kill(signal)
 }
 
-/** Resolves with the port. Rejects if the worker ends before it listens. */
-function listening(worker: Worker): Promise<number> {
+/** Resolves with the port. Rejects if the worker exits before it listens. */
+function waitUntilListening(worker: Worker): Promise<number> {
   const { promise, resolve, reject } = Promise.withResolvers<number>()
   const timer = setTimeout(() => worker.process.kill('SIGKILL'), START_TIMEOUT_MS)
   worker.on('message', (message: unknown) => {
@@ -198,16 +196,9 @@ function listening(worker: Worker): Promise<number> {
   return promise.finally(() => clearTimeout(timer))
 }
 
-interface Exit {
-  worker: number | undefined
-  code: number | null
-  signal: NodeJS.Signals | null
-}
-
-function waitForExit({ process: child }: Worker): Promise<Exit> {
-  const describe = () => ({ worker: child.pid, code: child.exitCode, signal: child.signalCode })
-  if (child.exitCode !== null || child.signalCode !== null) return Promise.resolve(describe())
-  return new Promise((resolve) => child.once('exit', () => resolve(describe())))
+async function waitForExit({ process: child }: Worker) {
+  if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
+  return { worker: child.pid, code: child.exitCode, signal: child.signalCode }
 }
 
 async function stopReplaced(worker: Worker): Promise<void> {
@@ -215,12 +206,4 @@ async function stopReplaced(worker: Worker): Promise<void> {
   sendTo(worker, { kind: 'adit:replaced' })
   await waitForExit(worker)
   clearTimeout(timer)
-}
-
-/** Passes what a worker broadcasts to the others. */
-function relayBroadcasts(): void {
-  cluster.on('message', (from, message: unknown) => {
-    if (!isMessage(message) || message.kind !== 'adit:broadcast') return
-    for (const worker of runningWorkers()) if (worker !== from) sendTo(worker, message)
-  })
 }

@@ -6,23 +6,23 @@ import type { WorkerBus } from '../store/engine/worker-bus.ts'
 import { isMessage, type Message } from './messages.ts'
 
 export interface Primary extends WorkerBus {
-  /** To listen on. None if the cluster module passes connections to the workers. */
+  /** The sockets to listen on; empty if the cluster module passes connections to the workers. */
   readonly sockets: readonly Socket[]
   announceListening(port: number): void
   /** Calls a function of the primary. Arguments and results are JSON. */
   call(name: string, args: unknown[]): Promise<unknown>
-  /** The metrics that the primary combines with those of the other workers. */
+  /** `read` returns the metrics that the primary combines with those of the other workers. */
   offerMetrics(read: () => Promise<unknown[]>): void
   /** Resolves when another worker listens in place of this one. */
   readonly replaced: Promise<'replaced'>
-  /** The connection no longer keeps this process running. */
+  /** Lets this process exit although it is still connected to the primary. */
   release(): void
 }
 
 /** Undefined if this process is not a worker. */
 export function connectToPrimary(): Primary | undefined {
   if (!cluster.isWorker) return undefined
-  // The primary may have ended; then this process ends too.
+  // Errors are ignored: if the primary has exited, this process exits too.
   const send = (message: Message) => process.send?.(message, undefined, {}, () => {})
   let onBroadcast: (payload: string) => void = () => {}
   const replaced = Promise.withResolvers<'replaced'>()
@@ -54,13 +54,13 @@ export function connectToPrimary(): Primary | undefined {
     }
   }
   process.on('message', (message) => {
-    // Metrics that cannot be read are missing at this scrape.
+    // If the metrics cannot be read, they are missing in this scrape.
     if (isMessage(message)) receive(message).catch(() => {})
   })
-  // A terminal sends them to every process. The primary decides, and sends SIGTERM.
+  // A terminal sends these signals to every process. The primary decides, and sends SIGTERM.
   for (const name of ['SIGHUP', 'SIGINT'] as const) process.on(name, () => {})
   return {
-    // Not readable: a read would fail, because the sockets are not connections.
+    // A read would fail, because the sockets are not connections.
     sockets: inheritedDescriptors().map((fd) => new Socket({ fd, readable: false })),
     announceListening: (port) => send({ kind: 'adit:listening', port }),
     broadcast: (payload) => send({ kind: 'adit:broadcast', payload }),
