@@ -1,9 +1,9 @@
 // A typed client of the public API. Its types derive from the contract; at run time it needs only fetch, in
 // Node and in browsers.
 import type { Operations, Routes, Variant } from './api.ts'
-import { type CallOptions, createTransport, type TransportOptions } from './transport.ts'
+import { type CallOptions, type ClientOptions, createTransport } from './transport.ts'
 
-/** The compiler compares it with the contract. */
+/** The compiler compares these routes with the contract. */
 const routes = {
   'workspace.read': 'GET /api/v1/workspace',
   'tokens.list': 'GET /api/v1/tokens',
@@ -49,8 +49,6 @@ export type Client<V extends Variant = 'A'> = {
       : never
   }
 }
-
-export interface ClientOptions extends TransportOptions {}
 
 /**
  * Creates a client. The type parameter is the API variant of the server: `createClient<'B'>(…)` has no

@@ -22,7 +22,7 @@ export function parseExact(text: string): object | undefined {
   }
 }
 
-/** Missing in the compiler's library and in some browsers, where nothing is serialized with bigints. */
+/** Undefined in some browsers, where nothing with bigints is serialized. The compiler's library lacks it. */
 const { rawJSON } = JSON as unknown as { rawJSON(text: string): object }
 
 /** A copy that `JSON.stringify` writes with exact integers. */

@@ -1,5 +1,5 @@
 // The typed client, `adit/client`.
-export { type Client, type ClientOptions, createClient } from './create.ts'
+export { type Client, createClient } from './create.ts'
 export type { Count } from './exact-json.ts'
 export { AditError, type ApiFault, type Fault, type NoResponse } from './faults.ts'
-export type { CallOptions } from './transport.ts'
+export type { CallOptions, ClientOptions } from './transport.ts'

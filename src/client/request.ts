@@ -1,14 +1,10 @@
 // Builds an HTTP request from a route of the contract, such as `POST /tokens/{id}`, and an input object.
 
-interface BuiltRequest {
-  method: string
-  /** Path and query, relative to the URL of the server. */
-  path: string
-  body: string | undefined
-}
-
-/** Path parameters are inserted into the path; the rest becomes the query, or the body of a POST. */
-export function buildRequest(route: string, input: object | undefined): BuiltRequest {
+/**
+ * Path parameters are inserted into the path; the rest becomes the query, or the body of a POST. The result's
+ * `path` includes the query, and is relative to the URL of the server.
+ */
+export function buildRequest(route: string, input: object | undefined) {
   const [method = '', pattern = ''] = route.split(' ')
   const fields: Record<string, unknown> = { ...input }
   const path = pattern.replace(/\{(\w+)\}/g, (_, name: string) => {

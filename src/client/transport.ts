@@ -9,7 +9,7 @@ export interface CallOptions {
   signal?: AbortSignal
 }
 
-export interface TransportOptions {
+export interface ClientOptions {
   /** Base URL of the server, e.g. `https://adit.example.com`. */
   baseUrl: string
   apiKey: string
@@ -33,10 +33,10 @@ const BACKOFF_MIN_MS = 250
 /** A longer `Retry-After` is reported to the caller instead. */
 const DELAY_MAX_MS = 30_000
 
-export function createTransport(options: TransportOptions) {
+export function createTransport(options: ClientOptions) {
   const { apiKey, timeoutMs = 10_000, retries = 3, fetch: send = fetch } = options
   const base = parseBaseUrl(options.baseUrl)
-  // The key is not quoted in the message: it is a secret, even if it is malformed.
+  // The message does not quote the key, because a malformed one may still contain the secret.
   if (!/^[\x21-\x7e]+$/.test(apiKey))
     throw new TypeError('Invalid apiKey (expected printable ASCII characters)')
   const root = base.href.replace(/\/$/, '')
