@@ -21,8 +21,11 @@ interface HttpOptions {
 
 export async function handleMcp(request: Request, options: HttpOptions): Promise<Response> {
   const { apiKey, fetch, variant, version } = options
-  const error = batchError(parseJson(await request.clone().text()))
-  if (error) return Response.json(errorMessage(ProtocolErrorCode.InvalidRequest, error), { status: 400 })
+  const message = batchError(parseJson(await request.clone().text()))
+  if (message) {
+    const error = { code: ProtocolErrorCode.InvalidRequest, message }
+    return Response.json({ jsonrpc: '2.0', error, id: null }, { status: 400 })
+  }
   // No retries: the agent can retry itself, and its connection times out soon.
   const client = createClient({ baseUrl: 'http://localhost', apiKey, fetch, retries: 0 })
   const createServer = () =>
@@ -44,7 +47,8 @@ async function handle(request: Request, createServer: () => Server): Promise<Res
 
 /** Earlier revisions, which begin with a handshake. The SDK's own handler responds with event streams. */
 async function handleLegacy(request: Request, server: Server): Promise<Response> {
-  // Without sessions it could only cancel a request of its own batch, which would then never complete.
+  // Without sessions, a cancellation could only be for a request of its own batch, which would never
+  // complete.
   server.removeNotificationHandler('notifications/cancelled')
   const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true })
   await server.connect(transport)
@@ -54,13 +58,6 @@ async function handleLegacy(request: Request, server: Server): Promise<Response>
     await server.close()
   }
 }
-
-/** A JSON-RPC error without a request id. */
-const errorMessage = (code: number, message: string) => ({
-  jsonrpc: '2.0',
-  error: { code, message },
-  id: null,
-})
 
 /** Undefined for malformed JSON, which the transport rejects. */
 function parseJson(text: string): unknown {

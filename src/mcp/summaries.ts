@@ -16,18 +16,16 @@ export const summaries: { [Id in ToolOperation['id']]: Summary<Id> } = {
         ? `Its tunnel domain is ${workspace.tunnelBase}.`
         : `A tunnel named my-app would be at ${workspace.exampleUrl}.`
     const state = workspace.provisioned ? 'provisioned' : 'not provisioned yet, so it cannot have tunnels'
-    return `The workspace ${quoted(workspace.name)} (${workspace.slug}) is ${state}. ${host}`
+    return `The workspace ${quote(workspace.name)} (${workspace.slug}) is ${state}. ${host}`
   },
   'tokens.list': ({ tokens }, { limit = KEYS_PER_CALL }) => {
     const active = tokens.filter(({ revokedAt }) => revokedAt === null).length
-    const counted = `API keys listed: ${tokens.length}, active: ${active}.`
-    const isComplete = tokens.length < limit
-    return isComplete
-      ? counted
-      : `${counted} There may be more: call again with cursor "${tokens.at(-1)?.id}".`
+    const counts = `API keys listed: ${tokens.length}, active: ${active}.`
+    if (tokens.length < limit) return counts
+    return `${counts} There may be more: call again with cursor "${tokens.at(-1)?.id}".`
   },
   'tokens.create': ({ id, label }) =>
-    `The API key ${id}${label && ` (${quoted(label)})`} was created. ` +
+    `The API key ${id}${label && ` (${quote(label)})`} was created. ` +
     '`token` is the key, shown only once: give it to the user or store it in a secret manager. ' +
     'Do not repeat it elsewhere.',
   'tokens.revoke': ({ id }) => `The API key ${id} was revoked.`,
@@ -36,4 +34,4 @@ export const summaries: { [Id in ToolOperation['id']]: Summary<Id> } = {
     (lastSeen === null ? 'No traffic yet.' : `Last traffic at ${lastSeen}.`),
 }
 
-const quoted = (text: string) => `“${text}”`
+const quote = (text: string) => `“${text}”`

@@ -1,6 +1,5 @@
 // The operations of the contract as MCP tools, for each variant, with their input and output schemas.
 import type { Tool as ListedTool } from '@modelcontextprotocol/server'
-import type { TObject } from 'typebox'
 import { documentedSchema } from '../contract/documented-schema.ts'
 import type { Operation } from '../contract/operation.ts'
 import { type Variant, variants } from '../contract/variants.ts'
@@ -20,11 +19,7 @@ export const toolsByVariant: Record<Variant, readonly AgentTool[]> = {
 }
 
 function listTools(operations: readonly PublicOperation[]): AgentTool[] {
-  return operations.filter(isTool).map(describe)
-}
-
-function isTool(operation: PublicOperation): operation is ToolOperation {
-  return 'tool' in operation
+  return operations.filter((operation) => 'tool' in operation).map(describe)
 }
 
 function describe(operation: ToolOperation): AgentTool {
@@ -38,17 +33,13 @@ function describe(operation: ToolOperation): AgentTool {
     inputSchema: {
       type: 'object',
       properties: Object.assign({}, ...parts.map((part) => documented(part.properties))),
-      required: parts.flatMap(requiredProperties),
+      required: parts.flatMap((part) => (part.required as string[] | undefined) ?? []),
       additionalProperties: false,
     },
     outputSchema: documented(response.schema) as NonNullable<ListedTool['outputSchema']>,
     annotations: toAnnotations(tool.hints),
   }
   return { operation, definition }
-}
-
-function requiredProperties(part: TObject): string[] {
-  return (part.required as string[] | undefined) ?? []
 }
 
 /** Tools act on one workspace only, so openWorldHint is false. */
