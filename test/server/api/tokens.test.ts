@@ -10,7 +10,7 @@ import { engines } from '../../support/databases/create.ts'
 const KEY_ID = /^tok_[0-9a-z]{26}$/
 const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 
-const auditOf = (server: TestServer, subjectId: string) =>
+const readAudit = (server: TestServer, subjectId: string) =>
   server.services.store.db.selectFrom('audit_log').selectAll().where('target_id', '=', subjectId).execute()
 
 const keyRow = (server: TestServer, id: string) =>
@@ -193,7 +193,7 @@ for (const engine of engines) {
     assert.equal(again.status, 404)
     assert.equal(again.text, '{"error":"not_found"}')
     assert.deepEqual(await keyRow(server, made.id), before)
-    assert.equal((await auditOf(server, made.id)).length, 2)
+    assert.equal((await readAudit(server, made.id)).length, 2)
   })
 
   test(`${engine}: another workspace's key looks exactly like one that does not exist`, async (t) => {
@@ -203,8 +203,8 @@ for (const engine of engines) {
     const missing = await server.call('DELETE', '/tokens/tok_00000000000000000000000000')
     assert.equal(theirs.status, 404)
     assert.equal(theirs.text, missing.text)
-    const headersOf = (headers: Headers) => [...headers.keys()].sort()
-    assert.deepEqual(headersOf(theirs.headers), headersOf(missing.headers))
+    const listNames = (headers: Headers) => [...headers.keys()].sort()
+    assert.deepEqual(listNames(theirs.headers), listNames(missing.headers))
     assert.equal((await keyRow(server, other.key.id))?.revoked_at, null)
     assert.equal((await server.call('GET', '/workspace', { key: other.key.token })).status, 200)
   })
@@ -218,13 +218,17 @@ for (const engine of engines) {
       '%2e',
       'x'.repeat(100),
       'tok_a%2Fb',
+      // Not percent-encoded UTF-8, so not a path of any route.
+      '%zz',
+      '%ff',
+      'tok_%ed%a0%80',
     ]
     for (const id of notFound) {
       const { status, text } = await server.call('DELETE', `/tokens/${id}`)
       assert.equal(status, 404, id)
       assert.equal(text, '{"error":"not_found"}')
     }
-    for (const id of ['%00', 'tok_%0a', 'tok_%7f', '%zz', '%ff', 'tok_%ed%a0%80']) {
+    for (const id of ['%00', 'tok_%0a', 'tok_%7f']) {
       const { status, json } = await server.call('DELETE', `/tokens/${id}`)
       assert.equal(status, 400, id)
       assert.equal(json.error, 'invalid_request')
@@ -246,13 +250,13 @@ for (const engine of engines) {
       Array.from({ length: 8 }, () => server.call('DELETE', `/tokens/${made.id}`)),
     )
     assert.deepEqual(responses.map(({ status }) => status).sort(), [200, 404, 404, 404, 404, 404, 404, 404])
-    assert.equal((await auditOf(server, made.id)).length, 2)
+    assert.equal((await readAudit(server, made.id)).length, 2)
   })
 
   test(`${engine}: creation and revocation write an audit row with the acting key`, async () => {
     const made = (await server.post('/tokens', {})).json
     await server.call('DELETE', `/tokens/${made.id}`)
-    const rows = (await auditOf(server, made.id)).sort((a, b) => a.id.localeCompare(b.id))
+    const rows = (await readAudit(server, made.id)).sort((a, b) => a.id.localeCompare(b.id))
     assert.deepEqual(
       rows.map((row) => [row.action, row.actor_kind, row.actor_id, row.workspace_id]),
       ['key.created', 'key.revoked'].map((action) => [action, 'key', server.key.id, server.workspace.id]),
