@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { test } from 'node:test'
+import { after, test } from 'node:test'
 import { AditError, createClient, type Fault } from '../../src/client/index.ts'
 import { revoke } from '../../src/server/domain/keys/lifecycle.ts'
 import { operator, serve } from '../support/api/server.ts'
@@ -11,6 +11,8 @@ import { mergeReport } from '../support/api/usage.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
 import { engines } from '../support/databases/create.ts'
 import { freePort } from '../support/processes/ports.ts'
+
+const sqlite = await serve({ after }, { engine: 'sqlite' })
 
 const catchFault = async (call: Promise<unknown>): Promise<Fault> => {
   try {
@@ -61,8 +63,8 @@ test('variant B: reads only', async (t) => {
   assert.deepEqual(await catchFault(asA.tokens.create({})), { error: 'not_found' })
 })
 
-test('counts above 2^53 are exact', async (t) => {
-  const { url, key, services, workspace } = await serve(t, { engine: 'sqlite' })
+test('counts above 2^53 are exact', async () => {
+  const { url, key, services, workspace } = sqlite
   await mergeReport(services.store, {
     edgeId: 'edge_1',
     epoch: 'e',
@@ -94,102 +96,72 @@ async function startServer(t: Test, onRequest: RequestListener): Promise<string>
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
-/** Passes the first requests to `misbehave`, and proxies the others to the real server. */
-async function startProxy(
-  t: Test,
-  target: string,
-  times: number,
-  misbehave: RequestListener,
-): Promise<string> {
-  let seen = 0
-  return startServer(t, async (request, response) => {
-    seen += 1
+interface Misbehavior {
+  /** The number of requests that get no usable response. */
+  times: number
+  /** Whether the server processes them nevertheless. */
+  isProcessed: boolean
+  respond: RequestListener
+}
+
+/** Misbehaves at the first requests, and proxies the others. */
+async function startProxy(t: Test, { times, isProcessed, respond }: Misbehavior) {
+  let requests = 0
+  const baseUrl = await startServer(t, async (request, response) => {
+    requests += 1
+    const misbehaves = requests <= times
     const chunks: Buffer[] = []
     for await (const chunk of request) chunks.push(chunk)
-    const proxy = () =>
-      fetch(target + request.url, {
-        method: request.method as string,
-        headers: request.headers as Record<string, string>,
-        ...(chunks.length > 0 && { body: Buffer.concat(chunks) }),
-      })
-    if (seen > times) {
-      const proxied = await proxy()
-      response.writeHead(proxied.status, { 'content-type': 'application/json' }).end(await proxied.text())
-      return
-    }
-    // Processed by the server, but the response is lost.
-    if (misbehave.length === 3) await proxy()
-    misbehave(request, response)
+    if (misbehaves && !isProcessed) return respond(request, response)
+    const proxied = await fetch(sqlite.url + request.url, {
+      method: request.method as string,
+      headers: request.headers as Record<string, string>,
+      ...(chunks.length > 0 && { body: Buffer.concat(chunks) }),
+    })
+    if (misbehaves) return respond(request, response)
+    response.writeHead(proxied.status, { 'content-type': 'application/json' }).end(await proxied.text())
   })
+  return { baseUrl, countRequests: () => requests }
 }
 
 const unavailable: RequestListener = (_request, response) =>
   response.writeHead(503, { 'retry-after': '0' }).end('{"error":"unavailable","message":"Not now."}')
+const dropped: RequestListener = (_request, response) => response.destroy()
+const garbage: RequestListener = (_request, response) => response.end('<html>gateway</html>')
 
-test('503 is retried, and one key is created', async (t) => {
-  const { url, key, call } = await serve(t, { engine: 'sqlite' })
-  const client = createClient({ baseUrl: await startProxy(t, url, 2, unavailable), apiKey: key.token })
-  const created = await client.tokens.create({ label: 'once' })
-  const { tokens } = (await call('GET', '/tokens')).json
-  assert.deepEqual(
-    tokens.filter(({ label }: { label: string }) => label === 'once').map(({ id }: { id: string }) => id),
-    [created.id],
-  )
-})
-
-for (const [what, misbehave] of [
-  [
-    'a connection that is dropped after the key was created',
-    (_: unknown, response: { destroy(): void }) => response.destroy(),
-  ],
-  [
-    'garbage instead of the response',
-    (_: unknown, response: { end(text: string): void }) => response.end('<html>gateway</html>'),
-  ],
-  ['a response after the timeout', () => {}],
+for (const [failure, isProcessed, respond] of [
+  ['503', false, unavailable],
+  ['a connection that is dropped after the key was created', true, dropped],
+  ['garbage instead of the response', true, garbage],
+  ['a response after the timeout', true, () => {}],
 ] as const)
-  test(`${what}: the retry returns the same key`, async (t) => {
-    const { url, key, call } = await serve(t, { engine: 'sqlite' })
-    const processing = Object.defineProperty(misbehave.bind(undefined), 'length', {
-      value: 3,
-    }) as unknown as RequestListener
-    const baseUrl = await startProxy(t, url, 2, processing)
-    const client = createClient({ baseUrl, apiKey: key.token, timeoutMs: 800 })
-    const created = await client.tokens.create({ label: 'once' })
-    const { tokens } = (await call('GET', '/tokens')).json
+  test(`${failure}: the creation is retried, and one key is created`, async (t) => {
+    const { baseUrl } = await startProxy(t, { times: 2, isProcessed, respond })
+    const client = createClient({ baseUrl, apiKey: sqlite.key.token, timeoutMs: 800 })
+    const created = await client.tokens.create({ label: failure })
+    const { tokens } = (await sqlite.call('GET', '/tokens')).json
     assert.deepEqual(
-      tokens.filter(({ label }: { label: string }) => label === 'once').map(({ id }: { id: string }) => id),
+      tokens.filter(({ label }: { label: string }) => label === failure).map(({ id }: { id: string }) => id),
       [created.id],
     )
-    assert.equal((await call('GET', '/workspace', { key: created.token })).status, 200)
+    assert.equal((await sqlite.call('GET', '/workspace', { key: created.token })).status, 200)
   })
 
-test('a revocation without a response is not retried', async (t) => {
-  const { url, key, post } = await serve(t, { engine: 'sqlite' })
-  const { id } = (await post('/tokens', {})).json
-  let requests = 0
-  const baseUrl = await startProxy(t, url, 9, (_request, response) => {
-    requests += 1
-    response.destroy()
+for (const [failure, isProcessed, respond] of [
+  ['gets no response', false, dropped],
+  [
+    'timed out at a proxy, and may have taken effect',
+    true,
+    (_request, response) => response.writeHead(504).end('<html>gateway timeout</html>'),
+  ],
+] as const satisfies readonly [string, boolean, RequestListener][])
+  test(`a revocation is not retried if it ${failure}`, async (t) => {
+    const { id } = (await sqlite.post('/tokens', {})).json
+    const { baseUrl, countRequests } = await startProxy(t, { times: 9, isProcessed, respond })
+    const client = createClient({ baseUrl, apiKey: sqlite.key.token })
+    assert.equal((await catchFault(client.tokens.revoke({ id }))).error, 'unreachable')
+    assert.equal(countRequests(), 1)
   })
-  const client = createClient({ baseUrl, apiKey: key.token })
-  assert.equal((await catchFault(client.tokens.revoke({ id }))).error, 'unreachable')
-  assert.equal(requests, 1)
-})
-
-test('a revocation that timed out at a proxy is not retried: it may have taken effect', async (t) => {
-  const { url, key, post } = await serve(t, { engine: 'sqlite' })
-  const { id } = (await post('/tokens', {})).json
-  let requests = 0
-  const gateway: RequestListener = (_request, response) => {
-    requests += 1
-    response.writeHead(504).end('<html>gateway timeout</html>')
-  }
-  const processing = Object.defineProperty(gateway.bind(undefined), 'length', { value: 3 }) as RequestListener
-  const client = createClient({ baseUrl: await startProxy(t, url, 9, processing), apiKey: key.token })
-  assert.equal((await catchFault(client.tokens.revoke({ id }))).error, 'unreachable')
-  assert.equal(requests, 1)
-})
 
 test('responses of other servers are detected, whatever they look like', async (t) => {
   const cases: [status: number, body: string, error: Fault['error'], headers?: Record<string, string>][] = [
@@ -299,9 +271,9 @@ test('unreachable, slow and foreign servers have distinct errors, and invalid op
     createClient({ baseUrl: await startServer(t, () => {}), ...options }).workspace.read(),
   )
   assert.ok(silent.error === 'timed_out' && /did not respond within 0\.3 s/.test(silent.message))
-  const other = await startServer(t, (_request, response) => response.end('<html>hello</html>'))
-  const garbage = await catchFault(createClient({ baseUrl: other, ...options }).workspace.read())
-  assert.ok(garbage.error === 'unreadable' && /is not from an Adit server/.test(garbage.message))
+  const other = await startServer(t, garbage)
+  const foreign = await catchFault(createClient({ baseUrl: other, ...options }).workspace.read())
+  assert.ok(foreign.error === 'unreadable' && /is not from an Adit server/.test(foreign.message))
   for (const baseUrl of ['adit.example.com', 'http://me:pw@host', 'http://host/?q', 'http://host/#h'])
     assert.throws(
       () => createClient({ baseUrl, apiKey: 'k' }),
