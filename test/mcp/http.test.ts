@@ -1,6 +1,6 @@
 // /mcp over HTTP: authentication, and requests that violate the protocol.
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { after, test } from 'node:test'
 import { revoke } from '../../src/server/domain/keys/lifecycle.ts'
 import { addEdge, addWorkspace, operator, serve, type TestServer } from '../support/api/server.ts'
 import { createFolder, engines } from '../support/databases/create.ts'
@@ -9,6 +9,9 @@ import { callMessage, connectAgent, postMessage } from './agent.ts'
 
 const list = { jsonrpc: '2.0', id: 1, method: 'tools/list' }
 const apiAccess = (server: TestServer) => ({ url: server.url, apiKey: server.key.token })
+/** For tests that leave its key alone. */
+const shared = await serve({ after }, { engine: 'sqlite' })
+const access = apiAccess(shared)
 
 for (const engine of engines)
   test(`${engine}: without a valid API key every request is 401, whatever is sent`, async (t) => {
@@ -41,17 +44,15 @@ test('a key that is revoked during the session is rejected', async (t) => {
 })
 
 test('an agent sees only the workspace of its key', async (t) => {
-  const server = await serve(t, { engine: 'sqlite' })
-  const other = await addWorkspace(server, 'other')
-  const agent = await connectAgent(t, 'http', { url: server.url, apiKey: other.key.token })
+  const other = await addWorkspace(shared, 'other')
+  const agent = await connectAgent(t, 'http', { url: shared.url, apiKey: other.key.token })
   assert.equal((await agent.call('get_workspace')).data.slug, 'other')
-  assert.match((await agent.call('revoke_api_key', { id: server.key.id })).text, /^not_found/)
-  assert.equal((await server.call('GET', '/workspace')).status, 200)
+  assert.match((await agent.call('revoke_api_key', { id: shared.key.id })).text, /^not_found/)
+  assert.equal((await shared.call('GET', '/workspace')).status, 200)
 })
 
-test('there are no sessions: no session id is returned, and any request can be the first', async (t) => {
-  const server = await serve(t, { engine: 'sqlite' })
-  const response = await postMessage(apiAccess(server), callMessage(7, 'get_workspace'))
+test('there are no sessions: no session id is returned, and any request can be the first', async () => {
+  const response = await postMessage(access, callMessage(7, 'get_workspace'))
   assert.equal(response.status, 200)
   assert.equal(response.headers.get('mcp-session-id'), null)
   assert.match(response.headers.get('content-type') ?? '', /^application\/json/)
@@ -61,12 +62,11 @@ test('there are no sessions: no session id is returned, and any request can be t
   assert.deepEqual(Object.keys(result.structuredContent), ['slug', 'name', 'provisioned', 'tunnelBase'])
 })
 
-test('GET and DELETE are 405, after authentication', async (t) => {
-  const server = await serve(t, { engine: 'sqlite' })
+test('GET and DELETE are 405, after authentication', async () => {
   for (const method of ['GET', 'DELETE']) {
-    const response = await fetch(`${server.url}/mcp`, {
+    const response = await fetch(`${shared.url}/mcp`, {
       method,
-      headers: { authorization: `Bearer ${server.key.token}`, accept: 'text/event-stream' },
+      headers: { authorization: `Bearer ${shared.key.token}`, accept: 'text/event-stream' },
     })
     assert.equal(response.status, 405)
     assert.equal(response.headers.get('allow'), 'POST')
@@ -75,9 +75,7 @@ test('GET and DELETE are 405, after authentication', async (t) => {
   }
 })
 
-test('malformed messages are rejected, never an internal error', async (t) => {
-  const server = await serve(t, { engine: 'sqlite' })
-  const access = apiAccess(server)
+test('malformed messages are rejected, never an internal error', async () => {
   const messages: [body: string, status: number, headers?: Record<string, string>][] = [
     ['{', 400],
     ['', 400],
@@ -108,11 +106,10 @@ test('malformed messages are rejected, never an internal error', async (t) => {
   })
 })
 
-test('every request of a batch gets a response, even if the batch cancels it', async (t) => {
-  const server = await serve(t, { engine: 'sqlite' })
+test('every request of a batch gets a response, even if the batch cancels it', async () => {
   const cancel = { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 2 } }
   const batch = [list, callMessage(2, 'get_workspace'), callMessage(3, 'no_such'), cancel]
-  const response = await postMessage(apiAccess(server), batch)
+  const response = await postMessage(access, batch)
   const results = (await response.json()) as { id: number; result?: object; error?: object }[]
   assert.deepEqual(
     results.map(({ id, error }) => [id, error !== undefined]),
@@ -124,11 +121,10 @@ test('every request of a batch gets a response, even if the batch cancels it', a
   )
 })
 
-test('other origins cannot read the responses', async (t) => {
-  const server = await serve(t, { engine: 'sqlite' })
-  const response = await postMessage(apiAccess(server), list, { origin: 'https://elsewhere.example' })
+test('other origins cannot read the responses', async () => {
+  const response = await postMessage(access, list, { origin: 'https://elsewhere.example' })
   assert.equal(response.headers.get('access-control-allow-origin'), null)
-  const preflight = await fetch(`${server.url}/mcp`, {
+  const preflight = await fetch(`${shared.url}/mcp`, {
     method: 'OPTIONS',
     headers: { origin: 'https://elsewhere.example', 'access-control-request-method': 'POST' },
   })

@@ -1,7 +1,7 @@
 // Which Host and Origin /mcp accepts, and which Accept.
 import assert from 'node:assert/strict'
 import { request } from 'node:http'
-import { test } from 'node:test'
+import { after, test } from 'node:test'
 import { serve, type TestServer } from '../support/api/server.ts'
 import { callMessage, connectAgent } from './agent.ts'
 
@@ -31,8 +31,10 @@ const send = ({ url, key }: TestServer, { method = 'POST', headers = {}, path = 
     sent.end(method === 'POST' ? JSON.stringify(callMessage(1, 'get_workspace')) : undefined)
   })
 
-test('a request for another host is 403, with or without a key', async (t) => {
-  const server = await serve(t, { engine: 'sqlite' })
+const plain = await serve({ after }, { engine: 'sqlite' })
+
+test('a request for another host is 403, with or without a key', async () => {
+  const server = plain
   const { port } = new URL(server.url)
   for (const host of [`127.0.0.1:${port}`, `localhost:${port}`, `[::1]:${port}`, '127.0.0.1', 'LOCALHOST'])
     assert.equal((await send(server, { headers: { host } })).status, 200, host)
@@ -124,8 +126,8 @@ test('the MCP client works without an origin, and with one that is allowed', asy
   await assert.rejects(connectAgent(t, 'http', foreign), /ADIT_MCP_ORIGINS|403/)
 })
 
-test('a client that accepts JSON gets JSON, whether or not it accepts event streams', async (t) => {
-  const server = await serve(t, { engine: 'sqlite' })
+test('a client that accepts JSON gets JSON, whether or not it accepts event streams', async () => {
+  const server = plain
   for (const accept of [
     '*/*',
     'application/json',
