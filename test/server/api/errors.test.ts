@@ -7,8 +7,9 @@ import { operator, rename, serve } from '../../support/api/server.ts'
 import { engines } from '../../support/databases/create.ts'
 
 for (const engine of engines) {
-  test(`${engine}: a missing or invalid key is 401 with a message that names the reason`, async (t) => {
-    const server = await serve(t, { engine })
+  const server = await serve({ after }, { engine })
+
+  test(`${engine}: a missing or invalid key is 401 with a message that names the reason`, async () => {
     const { token } = server.key
     const edge = await createEdge(server.services, operator, 'fra-1')
     const flipped = token.slice(0, -1) + (token.endsWith('0') ? '1' : '0')
@@ -43,8 +44,7 @@ for (const engine of engines) {
     }
   })
 
-  test(`${engine}: without a key an invalid request is 401, like a valid one`, async (t) => {
-    const { call } = await serve(t, { engine })
+  test(`${engine}: without a key an invalid request is 401, like a valid one`, async () => {
     const wrong = [
       ['GET', '/usage?days=abc', {}],
       ['DELETE', '/tokens/tok_x', {}],
@@ -52,13 +52,12 @@ for (const engine of engines) {
       ['POST', '/tokens', { body: 'x'.repeat(100_000), headers: { 'content-type': 'text/plain' } }],
     ] as const
     for (const [method, path, init] of wrong)
-      assert.equal((await call(method, path, { ...init, key: null })).status, 401, `${method} ${path}`)
+      assert.equal((await server.call(method, path, { ...init, key: null })).status, 401, `${method} ${path}`)
   })
 
-  test(`${engine}: a body sent to an operation without one is ignored`, async (t) => {
-    const server = await serve(t, { engine })
-    const made = (await server.post('/tokens', {})).json
-    const revoked = await server.call('DELETE', `/tokens/${made.id}`, {
+  test(`${engine}: a body sent to an operation without one is ignored`, async () => {
+    const created = (await server.post('/tokens', {})).json
+    const revoked = await server.call('DELETE', `/tokens/${created.id}`, {
       body: '{',
       headers: { 'content-type': 'text/plain' },
     })

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ipPrefix, normalizeAddress } from '../../../src/lib/net/ip-address.ts'
-import { callMessage } from '../../mcp/agent.ts'
+import { callMessage, postMessage } from '../../mcp/agent.ts'
 import { addMember, openBrowser, PASSWORD } from '../../support/accounts/users.ts'
 import { caller, serve } from '../../support/api/server.ts'
 import { createDatabase } from '../../support/databases/create.ts'
@@ -87,7 +87,7 @@ test('many networks of one /48 are limited together', async (t) => {
   assert.equal(await attempt(1, 8), 401, 'the adjacent network is not limited')
 })
 
-test('the access log has the normalized form, for cache hits and misses', async (t) => {
+test('the access log has the normalized form, for cache hits, misses and API requests of MCP tools', async (t) => {
   const running = await startServing(t, {
     ADIT_DATABASE_URL: await createDatabase(t, 'sqlite'),
     ...behindProxy,
@@ -104,6 +104,12 @@ test('the access log has the normalized form, for cache hits and misses', async 
   for (const [index, [forwarded]] of cases.entries())
     for (const path of paths)
       await call('GET', path, { headers: { 'x-forwarded-for': forwarded, 'x-request-id': `case-${index}` } })
+  const message = callMessage(1, 'get_workspace')
+  const response = await postMessage({ url: running.url, apiKey: running.token as string }, message, {
+    'x-forwarded-for': '192.0.2.9',
+    'x-request-id': 'agent',
+  })
+  assert.equal(response.status, 200)
   running.child.kill('SIGTERM')
   const { stderr } = await running.ended
   const lines = stderr
@@ -118,34 +124,9 @@ test('the access log has the normalized form, for cache hits and misses', async 
       forwarded,
     )
   }
-})
-
-test('the API requests of an MCP tool are logged with the address of the client, not of the proxy', async (t) => {
-  const running = await startServing(t, {
-    ADIT_DATABASE_URL: await createDatabase(t, 'sqlite'),
-    ...behindProxy,
-  })
-  const response = await fetch(`${running.url}/mcp`, {
-    method: 'POST',
-    headers: {
-      authorization: `Bearer ${running.token}`,
-      accept: 'application/json, text/event-stream',
-      'content-type': 'application/json',
-      'x-forwarded-for': '192.0.2.9',
-      'x-request-id': 'agent',
-    },
-    body: JSON.stringify(callMessage(1, 'get_workspace')),
-  })
-  assert.equal(response.status, 200)
-  running.child.kill('SIGTERM')
-  const { stderr } = await running.ended
-  const lines = stderr
-    .trim()
-    .split('\n')
-    .map((line) => JSON.parse(line))
-    .filter(({ requestId }) => requestId === 'agent')
+  const ofAgent = lines.filter(({ requestId }) => requestId === 'agent')
   assert.deepEqual(
-    lines.map(({ route, clientIp }) => [route, clientIp]),
+    ofAgent.map(({ route, clientIp }) => [route, clientIp]),
     [
       ['/api/v1/workspace', '192.0.2.9'],
       ['/mcp', '192.0.2.9'],

@@ -2,20 +2,21 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { test } from 'node:test'
+import { after, test } from 'node:test'
 import { serve } from '../../support/api/server.ts'
 import { root } from '../../support/processes/process.ts'
 
+const { url } = await serve({ after }, { engine: 'sqlite' })
+
 const BROWSER = { accept: 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8' }
 
-async function get(url: string, init: RequestInit = { headers: BROWSER }) {
-  const response = await fetch(url, init)
+async function get(target: string, init: RequestInit = { headers: BROWSER }) {
+  const response = await fetch(target, init)
   const type = response.headers.get('content-type')?.split(';', 1)[0]
   return { status: response.status, type, headers: response.headers, body: await response.text() }
 }
 
-test('an unknown path shows the 404 page in a browser, under the policy of the dashboard', async (t) => {
-  const { url } = await serve(t, { engine: 'sqlite' })
+test('an unknown path shows the 404 page in a browser, under the policy of the dashboard', async () => {
   const home = await get(`${url}/`)
   for (const path of [
     '/login',
@@ -40,8 +41,7 @@ test('an unknown path shows the 404 page in a browser, under the policy of the d
   assert.deepEqual([head.status, head.type, head.body], [404, 'text/html', ''])
 })
 
-test('an unknown path is a JSON error under the APIs, and for clients that do not accept HTML', async (t) => {
-  const { url } = await serve(t, { engine: 'sqlite' })
+test('an unknown path is a JSON error under the APIs, and for clients that do not accept HTML', async () => {
   const notFound = { status: 404, type: 'application/json', body: '{"error":"not_found"}' }
   const pick = ({ status, type, body }: Awaited<ReturnType<typeof get>>) => ({ status, type, body })
   for (const path of [
@@ -70,8 +70,7 @@ test('an unknown path is a JSON error under the APIs, and for clients that do no
   assert.deepEqual(pick(await get(`${url}/nope`, { method: 'POST', headers: BROWSER, body: '{}' })), notFound)
 })
 
-test('every page of the dashboard is served with 200', async (t) => {
-  const { url } = await serve(t, { engine: 'sqlite' })
+test('every page of the dashboard is served with 200', async () => {
   const source = readFileSync(join(root, 'web/src/app.tsx'), 'utf8')
   const paths = [...source.matchAll(/\bpath(?:=|: )["']([^"']+)["']/g)].map(([, path = '']) => path)
   assert.ok(paths.length > 5)
