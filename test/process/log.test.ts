@@ -24,7 +24,7 @@ function startLogging(t: TestContext, script: string, stderr: 'pipe' | number = 
   return child as ChildProcessWithoutNullStreams
 }
 
-async function linesOf(t: TestContext, script: string): Promise<string[]> {
+async function runScript(t: TestContext, script: string): Promise<string[]> {
   const child = startLogging(t, script)
   child.stderr.setEncoding('utf8')
   let text = ''
@@ -46,7 +46,7 @@ for (const [ending, count, script] of [
   ['crashes by an unhandled rejection', 100, "Promise.reject(new Error('crash'))"],
 ] as const)
   test(`a process that ${ending} has written its whole log, in order`, async (t) => {
-    const lines = await linesOf(t, `for (let n = 0; n < ${count}; n++) log.info({ n }, 'line')\n${script}`)
+    const lines = await runScript(t, `for (let n = 0; n < ${count}; n++) log.info({ n }, 'line')\n${script}`)
     const numbers = lines.filter((line) => line.startsWith('{')).map((line) => JSON.parse(line).n)
     assert.deepEqual(
       numbers,
@@ -61,7 +61,7 @@ test('a line is written without further lines or an exit', async (t) => {
 })
 
 test('the random part of a secret is masked, in any field and in errors', async (t) => {
-  const lines = await linesOf(
+  const lines = await runScript(
     t,
     `log.info({ key: 'adit_0123456789abcdef', code: 'adit_device_0123456789abcdef' }, 'with adit_edge_0123456789abcdef')
      log.error({ err: new Error('about adit_0123456789abcdef') }, 'failed')`,

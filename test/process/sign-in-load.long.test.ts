@@ -30,8 +30,8 @@ test('sign-in is loaded before its first use, and after the server listens', asy
   const { code, stderr } = await serving.ended
   assert.equal(code, 0)
   const lines = stderr.trim().split('\n')
-  const lineOf = (text: string) => lines.findIndex((line) => line.includes(text))
-  assert.ok(lineOf('sign-in loaded') < lineOf('/dashboard/api'), 'a request waited for it')
+  const findLine = (text: string) => lines.findIndex((line) => line.includes(text))
+  assert.ok(findLine('sign-in loaded') < findLine('/dashboard/api'), 'a request waited for it')
 })
 
 test('a server that is stopped before it has loaded sign-in stops immediately', async (t) => {

@@ -19,7 +19,7 @@ const shortPolls = `--import=${new URL('../../support/processes/short-polls.ts',
 /** Enough for an alert, also if the hour changes meanwhile. */
 const REJECTIONS = 220
 
-const headerOf = ({ text }: ReceivedEmail, name: string) =>
+const readHeader = ({ text }: ReceivedEmail, name: string) =>
   new RegExp(`^${name}: (.*(?:\\r\\n[ \\t].*)*)`, 'im').exec(text)?.[1]?.replaceAll(/\s+/g, ' ') ?? ''
 
 for (const engine of engines)
@@ -85,8 +85,8 @@ for (const engine of engines)
       await makeDue(services, { withClaims: true })
     }
     const subjects = () => {
-      const byId = new Map(mail.emails.map((email) => [headerOf(email, 'Message-ID'), email]))
-      return [...byId.values()].map((email) => `${email.to}: ${headerOf(email, 'Subject')}`).toSorted()
+      const byId = new Map(mail.emails.map((email) => [readHeader(email, 'Message-ID'), email]))
+      return [...byId.values()].map((email) => `${email.to}: ${readHeader(email, 'Subject')}`).toSorted()
     }
     const events = () =>
       receiver

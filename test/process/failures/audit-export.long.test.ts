@@ -79,16 +79,16 @@ for (const engine of engines)
       const last = parse(printed).at(-1)?.cursor
       return last === undefined ? [] : ['--since', last]
     }
-    const sizeOf = () => statSync(output, { throwIfNoEntry: false })?.size ?? 0
+    const readSize = () => statSync(output, { throwIfNoEntry: false })?.size ?? 0
     // Killed when their first output arrives: one to a pipe, one to a file.
     for (let number = 0; number < 2; number += 1) {
       const piped = startProcess(t, ['admin', 'audit', 'export', ...since()], env)
       piped.child.stdout?.once('data', () => piped.child.kill('SIGKILL'))
       const { stdout } = await piped.ended
       printed += stdout.slice(0, stdout.lastIndexOf('\n') + 1)
-      const size = sizeOf()
+      const size = readSize()
       const filed = startProcess(t, ['admin', 'audit', 'export', '--output', output], env)
-      await until('the export has begun to write', () => sizeOf() > size)
+      await until('the export has begun to write', () => readSize() > size)
       filed.child.kill('SIGKILL')
       await filed.ended
     }

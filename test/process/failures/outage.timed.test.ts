@@ -22,37 +22,37 @@ async function begin(t: TestContext) {
   const clients = startClients([node.url], secrets)
   await clients.areRunning()
   await clients.assertServing()
-  const statusOf = async (path: string) => (await fetch(`${node.url}${path}`)).status
-  return { cluster, database, node, clients, statusOf }
+  const fetchStatus = async (path: string) => (await fetch(`${node.url}${path}`)).status
+  return { cluster, database, node, clients, fetchStatus }
 }
 
 for (const how of ['fast', 'kill'] as const)
   test(`while PostgreSQL is stopped (${how}) 503 is immediate, and all succeeds within 2 s of its start`, async (t) => {
-    const { cluster, database, node, clients, statusOf } = await begin(t)
+    const { cluster, database, node, clients, fetchStatus } = await begin(t)
     await cluster.stop(how)
     const gone = performance.now()
     await sleep(DETECTED_WITHIN_MS)
     const readiness = await fetch(`${node.url}/readyz`)
     assert.equal(readiness.status, 503)
     assert.match(await readiness.text(), /The database cannot be reached/)
-    assert.equal(await statusOf('/healthz'), 200)
+    assert.equal(await fetchStatus('/healthz'), 200)
     await sleep(1_000)
     await cluster.start()
     await clients.assertRecovered(t, performance.now())
     const later = clients.unavailable.filter(({ at }) => at > gone + DETECTED_WITHIN_MS)
     assert.ok(later.length > 0)
     for (const { what, ms } of later) assert.ok(ms < QUICK_MS, `${what} took ${ms} ms`)
-    assert.equal(await statusOf('/readyz'), 200)
+    assert.equal(await fetchStatus('/readyz'), 200)
     await clients.assertExact(database)
     node.child.kill('SIGTERM')
     assert.equal((await node.ended).code, 0)
   })
 
 test('while PostgreSQL hangs requests get 503, succeed within 2 s afterwards, and a stop does not wait for it', async (t) => {
-  const { cluster, database, node, clients, statusOf } = await begin(t)
+  const { cluster, database, node, clients, fetchStatus } = await begin(t)
   cluster.freeze()
   await sleep(4_000)
-  assert.equal(await statusOf('/readyz'), 503)
+  assert.equal(await fetchStatus('/readyz'), 503)
   assert.ok(clients.unavailable.length > 0)
   cluster.thaw()
   await clients.assertRecovered(t, performance.now())

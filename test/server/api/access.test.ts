@@ -11,7 +11,7 @@ import { createResponseValidator } from '../../support/api/openapi.ts'
 import { operator, serve, type TestServer } from '../../support/api/server.ts'
 import { engines } from '../../support/databases/create.ts'
 
-async function actorsOf(server: TestServer) {
+async function listActors(server: TestServer) {
   const ctx = { ...server.services, actor: operator, workspaceId: server.workspace.id }
   const revoked = await createKey(ctx, { label: 'revoked' })
   await revoke(ctx, revoked.id)
@@ -44,7 +44,7 @@ for (const engine of engines)
     test(`${engine}: variant ${variant}: every operation allows exactly its access level`, async (t) => {
       const server = await serve(t, { engine, env: { ADIT_API_VARIANT: variant } })
       const validateResponse = createResponseValidator((await server.call('GET', '/openapi.json')).json)
-      for (const [name, { key, admitted }] of Object.entries(await actorsOf(server)))
+      for (const [name, { key, admitted }] of Object.entries(await listActors(server)))
         for (const operation of variants[variant] as readonly Operation[]) {
           const path = operation.path.replace('{id}', 'tok_none')
           const response = await server.call(operation.method, path, { key })

@@ -17,7 +17,7 @@ const rejected = [
   0x2028, 0x2029, 0x202a, 0x202b, 0x202c, 0x202d, 0x202e, 0x2060, 0x2066, 0x2067, 0x2068, 0x2069, 0x3164,
   0xfe0f, 0xfeff, 0xfff9, 0xd800, 0xe0001, 0xe0041, 0xe0100,
 ]
-const nameOf = (codePoint: number) => `U+${codePoint.toString(16).toUpperCase().padStart(4, '0')}`
+const formatCodePoint = (codePoint: number) => `U+${codePoint.toString(16).toUpperCase().padStart(4, '0')}`
 
 /** Emoji that need a joiner or a selector, and letters of many scripts with their marks. */
 const kept = [
@@ -48,9 +48,9 @@ for (const engine of engines)
       const { status, json } = await server.post('/tokens', {
         label: `ab${String.fromCodePoint(codePoint)}c`,
       })
-      assert.equal(status, 400, nameOf(codePoint))
+      assert.equal(status, 400, formatCodePoint(codePoint))
       assert.equal(json.error, 'invalid_request')
-      const message = `must not contain ${nameOf(codePoint)}, a control or invisible character (character 3)`
+      const message = `must not contain ${formatCodePoint(codePoint)}, a control or invisible character (character 3)`
       assert.deepEqual(json.details, [{ path: '/body/label', message }])
     }
     for (const label of kept) {
@@ -71,8 +71,8 @@ test('the dashboard rejects the same characters in labels and user names', async
       ['/links/redeem', { link, name: text, password: PASSWORD }],
     ] as const) {
       const { status, json } = await ann.post(path, body)
-      assert.equal(status, 400, `${path} ${nameOf(codePoint)}`)
-      assert.ok(json.details[0].message.includes(nameOf(codePoint)), json.details[0].message)
+      assert.equal(status, 400, `${path} ${formatCodePoint(codePoint)}`)
+      assert.ok(json.details[0].message.includes(formatCodePoint(codePoint)), json.details[0].message)
     }
   }
   const blank = await ann.post('/account/name', { name: '   ' })

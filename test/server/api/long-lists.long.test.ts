@@ -11,7 +11,7 @@ import { open, read, serveMany } from './many-keys.ts'
 
 const MANY = 20_000
 
-const idsOf = (json: { tokens: { id: string }[] }) => json.tokens.map(({ id }) => id)
+const listIds = (json: { tokens: { id: string }[] }) => json.tokens.map(({ id }) => id)
 
 for (const engine of engines) {
   test(`${engine}: lists of any length are complete and in order, each key once`, async (t) => {
@@ -19,11 +19,11 @@ for (const engine of engines) {
     const whole = await server.call('GET', '/tokens')
     assert.equal(whole.status, 200)
     assert.deepEqual(Object.keys(whole.json), ['tokens'])
-    assert.deepEqual(idsOf(whole.json), ids)
+    assert.deepEqual(listIds(whole.json), ids)
     assert.deepEqual(Object.keys(whole.json.tokens[2_000]), Object.keys(whole.json.tokens[0]))
     for (const from of [500, 1_599, 1_600, 1_601, 2_599, 2_600]) {
       const { json } = await server.call('GET', `/tokens?cursor=${ids[from]}`)
-      assert.deepEqual(idsOf(json), ids.slice(from + 1), `after ${from}`)
+      assert.deepEqual(listIds(json), ids.slice(from + 1), `after ${from}`)
     }
   })
 
@@ -52,7 +52,7 @@ for (const engine of engines) {
       const response = await open(`${server.url}/api/v1/tokens`, server.key.token)
       const created = await createKey(ctx, { label: 'meanwhile' })
       await revoke(ctx, created.id)
-      const listed = idsOf(JSON.parse(await read(response)))
+      const listed = listIds(JSON.parse(await read(response)))
       assert.deepEqual(
         listed.filter((id) => id !== created.id),
         ids,

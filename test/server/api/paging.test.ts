@@ -9,9 +9,9 @@ async function createKeys(server: TestServer, count: number): Promise<void> {
   for (let index = 0; index < count; index++) await createKey(ctx, { label: `k${index}` })
 }
 
-const idsOf = (json: { tokens: { id: string }[] }) => json.tokens.map((key) => key.id)
+const listIds = (json: { tokens: { id: string }[] }) => json.tokens.map((key) => key.id)
 
-function nextOf(headers: Headers): string | undefined {
+function readNextPath(headers: Headers): string | undefined {
   const link = headers.get('link')
   if (link === null) return undefined
   const target = /^<([^>]+)>; rel="next"$/.exec(link)?.[1]
@@ -34,36 +34,39 @@ for (const engine of engines) {
         const page = await server.call('GET', path)
         assert.equal(page.status, 200)
         assert.ok(page.json.tokens.length <= limit)
-        seen.push(...idsOf(page.json))
-        path = nextOf(page.headers)
+        seen.push(...listIds(page.json))
+        path = readNextPath(page.headers)
       }
-      assert.deepEqual(seen, idsOf(whole.json), `limit ${limit}`)
+      assert.deepEqual(seen, listIds(whole.json), `limit ${limit}`)
     }
   })
 
   test(`${engine}: keys created while pages are read neither repeat nor hide others`, async (t) => {
     const server = await serve(t, { engine })
     await createKeys(server, 4)
-    const before = idsOf((await server.call('GET', '/tokens')).json)
+    const before = listIds((await server.call('GET', '/tokens')).json)
     const first = await server.call('GET', '/tokens?limit=2')
     await createKeys(server, 3)
-    const rest = await server.call('GET', nextOf(first.headers)?.replace('limit=2', 'limit=100') as string)
-    assert.deepEqual([...idsOf(first.json), ...idsOf(rest.json)], before)
+    const rest = await server.call(
+      'GET',
+      readNextPath(first.headers)?.replace('limit=2', 'limit=100') as string,
+    )
+    assert.deepEqual([...listIds(first.json), ...listIds(rest.json)], before)
   })
 
   test(`${engine}: a cursor without a limit gives the rest of the list`, async (t) => {
     const server = await serve(t, { engine })
     await createKeys(server, 4)
-    const whole = idsOf((await server.call('GET', '/tokens')).json)
+    const whole = listIds((await server.call('GET', '/tokens')).json)
     const rest = await server.call('GET', `/tokens?cursor=${whole[1]}`)
-    assert.deepEqual(idsOf(rest.json), whole.slice(2))
+    assert.deepEqual(listIds(rest.json), whole.slice(2))
   })
 
   test(`${engine}: a cursor of another workspace reveals nothing of it`, async (t) => {
     const server = await serve(t, { engine })
     const other = await addWorkspace(server, 'other')
     const { json } = await server.call('GET', `/tokens?cursor=${other.key.id}`)
-    assert.deepEqual(idsOf(json), [server.key.id])
+    assert.deepEqual(listIds(json), [server.key.id])
   })
 
   test(`${engine}: an invalid limit or cursor is 400`, async (t) => {

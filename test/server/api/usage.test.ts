@@ -128,7 +128,7 @@ for (const engine of engines) {
   test(`${engine}: the window is the last UTC days including today, 30 by default`, async (t) => {
     let now = NOW
     const server = await serve(t, { engine, clock: () => now })
-    const daysOf = async (query: string) =>
+    const readDays = async (query: string) =>
       (await server.call('GET', `/usage${query}`)).json.series.map((entry: { day: string }) => entry.day)
     for (const [query, length] of [
       ['', 30],
@@ -138,16 +138,16 @@ for (const engine of engines) {
       ['?other=1', 30],
       ['?Days=1', 30],
     ] as const) {
-      const days = await daysOf(query)
+      const days = await readDays(query)
       assert.equal(days.length, length, query)
       assert.equal(days.at(-1), '2026-03-01T00:00:00.000Z')
       assert.equal(days[0], new Date(TODAY - (length - 1) * DAY_MS).toISOString())
     }
     // Across a leap day, and at the first and last moment of a day.
     now = Date.parse('2028-03-01T00:00:00.000Z')
-    assert.deepEqual(await daysOf('?days=2'), ['2028-02-29T00:00:00.000Z', '2028-03-01T00:00:00.000Z'])
+    assert.deepEqual(await readDays('?days=2'), ['2028-02-29T00:00:00.000Z', '2028-03-01T00:00:00.000Z'])
     now -= 1
-    assert.deepEqual(await daysOf('?days=1'), ['2028-02-29T00:00:00.000Z'])
+    assert.deepEqual(await readDays('?days=1'), ['2028-02-29T00:00:00.000Z'])
   })
 
   test(`${engine}: lastSeen is the last traffic ever, even before the window`, async (t) => {

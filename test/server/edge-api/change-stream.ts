@@ -60,4 +60,4 @@ export const announces = (key: { id: string; token: string }) => (list: Received
   )
 
 /** The sequence, with which an id begins. */
-export const sequenceOf = (id = '') => Number.parseInt(id, 10)
+export const parseSequence = (id = '') => Number.parseInt(id, 10)

@@ -9,7 +9,7 @@ import { addEdge, openTestServices, operator, serve, type TestServer } from '../
 import { atEnd } from '../../support/cleanup.ts'
 import { createMigratedDatabase, engines } from '../../support/databases/create.ts'
 import { run, startServing } from '../../support/processes/process.ts'
-import { announces, listen, type ReceivedEvent, sequenceOf } from './change-stream.ts'
+import { announces, listen, parseSequence, type ReceivedEvent } from './change-stream.ts'
 
 const createTestKey = (server: TestServer) =>
   createKey({ ...server.services, actor: operator, workspaceId: server.workspace.id })
@@ -29,7 +29,7 @@ for (const engine of engines) {
     for (const key of keys.slice(1)) await revoke(ctx, key.id)
     const second = await listen(t, server.url, edge.token, id)
     for (const key of keys.slice(1)) await second.until(announces(key))
-    const ids = second.received.flatMap(({ id, event }) => (event ? [sequenceOf(id)] : []))
+    const ids = second.received.flatMap(({ id, event }) => (event ? [parseSequence(id)] : []))
     assert.deepEqual(ids, [2, 3, 4])
   })
 
@@ -45,7 +45,7 @@ for (const engine of engines) {
     assert.ok(announces(first)(stream.received.slice(0, 1)))
     assert.ok(announces(second)(stream.received.slice(1, 2)))
     assert.deepEqual(
-      stream.received.map(({ id }) => id && sequenceOf(id)),
+      stream.received.map(({ id }) => id && parseSequence(id)),
       [undefined, undefined, 2],
     )
   })
@@ -58,14 +58,14 @@ for (const engine of engines) {
     await revoke(ctx, (await createTestKey(server)).id)
     await revoke(ctx, (await createTestKey(server)).id)
     const seen = (await listen(t, server.url, edge.token)).received.at(-1)?.id
-    assert.equal(sequenceOf(seen), 2)
+    assert.equal(parseSequence(seen), 2)
     now += 25 * 3_600_000
     const last = await createTestKey(server)
     await revoke(ctx, last.id)
     await server.services.store.transaction((db) => deleteChangesBefore(db, now - 24 * 3_600_000, 10))
     // A node that missed changes which are no longer kept ends its streams, instead of skipping the changes.
     const lagging = await listen(t, server.url, edge.token)
-    await lagging.until((list) => lagging.isOver() || list.some(({ id }) => sequenceOf(id) === 3))
+    await lagging.until((list) => lagging.isOver() || list.some(({ id }) => parseSequence(id) === 3))
     assert.ok(!lagging.received.some(({ id, event }) => id && event))
     const { checksum } = await readHead(server.services.store.db)
     for (const cursor of ['0', '1-', '99-', '2', '2-', `3-${'0'.repeat(16)}`]) {

@@ -5,7 +5,7 @@ import { revoke as revokeEdge } from '../../../src/server/domain/tunnels/edges.t
 import { addEdge, operator, serve } from '../../support/api/server.ts'
 import { createMigratedDatabase, engines } from '../../support/databases/create.ts'
 import { run, startServing } from '../../support/processes/process.ts'
-import { announces, listen, sequenceOf } from './change-stream.ts'
+import { announces, listen, parseSequence } from './change-stream.ts'
 
 for (const engine of engines) {
   test(`${engine}: a revocation through the API reaches a connected edge within a second`, async (t) => {
@@ -18,7 +18,7 @@ for (const engine of engines) {
       await server.call('DELETE', `/tokens/${made.id}`)
       times.push(await stream.until(announces(made), 1_000))
     }
-    const ids = stream.received.flatMap(({ id, event }) => (event ? [sequenceOf(id)] : []))
+    const ids = stream.received.flatMap(({ id, event }) => (event ? [parseSequence(id)] : []))
     assert.deepEqual(ids, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
     t.diagnostic(`received at most ${Math.round(Math.max(...times))} ms after the acknowledgement`)
   })

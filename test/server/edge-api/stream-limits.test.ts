@@ -96,14 +96,14 @@ test('a node that is full of edges with one stream each rejects further edges un
   const { signal: closing } = new AbortController()
   const replaced: string[] = []
   const streams = new ChangeStreams({ closing, onReplaced: (edgeId) => replaced.push(edgeId) })
-  const openOf = (edgeId: string) => streams.open(edgeId, async function* () {})
-  const [first] = Array.from({ length: PER_NODE }, (_, index) => openOf(`edge-${index}`))
-  assert.throws(() => openOf('late'), /1000 open change streams/)
+  const openStream = (edgeId: string) => streams.open(edgeId, async function* () {})
+  const [first] = Array.from({ length: PER_NODE }, (_, index) => openStream(`edge-${index}`))
+  assert.throws(() => openStream('late'), /1000 open change streams/)
   // It replaces its own.
-  openOf('edge-5')
+  openStream('edge-5')
   assert.deepEqual(replaced, ['edge-5'])
   void first?.return?.()
-  openOf('late')
+  openStream('late')
   assert.equal(streams.count, PER_NODE)
 })
 

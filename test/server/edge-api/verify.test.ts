@@ -6,7 +6,7 @@ import { addEdge, serve } from '../../support/api/server.ts'
 import { engines } from '../../support/databases/create.ts'
 import { SECRET } from '../../support/databases/migrated-databases.ts'
 
-const topicOf = createTopics(SECRET)
+const createTopic = createTopics(SECRET)
 
 for (const engine of engines) {
   test(`${engine}: a valid key is returned with its workspace, in both variants`, async (t) => {
@@ -22,7 +22,7 @@ for (const engine of engines) {
           name: 'Acme',
           provisioned: true,
           tunnelBase: 'acme.tunnels.example.com',
-          topic: topicOf(server.workspace.id),
+          topic: createTopic(server.workspace.id),
         },
       })
     }

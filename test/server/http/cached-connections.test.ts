@@ -50,11 +50,11 @@ async function connect(t: Test, { url }: TestServer) {
 test('a key that is revoked, expired or of an archived workspace gets 401 on a connection that it was used on', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
   const { read, untilHit } = await connect(t, server)
-  const contextOf = (workspaceId: string) => ({ ...server.services, actor: operator, workspaceId })
+  const createContext = (workspaceId: string) => ({ ...server.services, actor: operator, workspaceId })
 
   const revoked = await addWorkspace(server, 'revoked')
   await untilHit(() => read(bearer(revoked.key.token)))
-  await revoke(contextOf(revoked.workspace.id), revoked.key.id)
+  await revoke(createContext(revoked.workspace.id), revoked.key.id)
   assert.equal((await read(bearer(revoked.key.token))).status, 401)
 
   const archived = await addWorkspace(server, 'archived')
@@ -62,7 +62,7 @@ test('a key that is revoked, expired or of an archived workspace gets 401 on a c
   await archiveAsOperator(server.services, operator, 'archived')
   assert.equal((await read(bearer(archived.key.token))).status, 401)
 
-  const expiring = await createKey(contextOf(server.workspace.id), {
+  const expiring = await createKey(createContext(server.workspace.id), {
     expiresAt: new Date(Date.now() + 3_000).toISOString(),
   })
   await read(bearer(expiring.token))
@@ -75,13 +75,13 @@ test('another header on the same connection is verified on its own', async (t) =
   const server = await serve(t, { engine: 'sqlite' })
   const other = await addWorkspace(server, 'other')
   const { read, untilHit } = await connect(t, server)
-  const slugOf = ({ body }: KeptResponse) => JSON.parse(body).slug
+  const readSlug = ({ body }: KeptResponse) => JSON.parse(body).slug
   const own = bearer(server.key.token)
   const theirs = bearer(other.key.token)
   for (const header of [own, theirs]) await untilHit(() => read(header))
   for (let turn = 0; turn < 3; turn++) {
-    assert.equal(slugOf(await untilHit(() => read(own))), 'acme')
-    assert.equal(slugOf(await untilHit(() => read(theirs))), 'other')
+    assert.equal(readSlug(await untilHit(() => read(own))), 'acme')
+    assert.equal(readSlug(await untilHit(() => read(theirs))), 'other')
     for (const headers of [
       [],
       [own, theirs],

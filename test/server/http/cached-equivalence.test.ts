@@ -101,7 +101,7 @@ function requestsWith({ keys, edges }: Secrets): fc.Arbitrary<RawRequest> {
 const GENERATED_ID = /^[\w-]{8}-[0-9a-z]+$/
 
 /** Without what differs between any two responses: lists of keys have the time of the last use. */
-const contentOf = ({ status, headers, body }: KeptResponse, { path }: RawRequest) => ({
+const stableContent = ({ status, headers, body }: KeptResponse, { path }: RawRequest) => ({
   status,
   headers: headers
     .filter(
@@ -116,14 +116,16 @@ test('a response from the cache equals the one without it, for generated request
   const now = Date.now()
   const server = await serve(t, { engine: 'sqlite', clock: () => now })
   const other = await createWorkspace(server.services, operator, { slug: 'other', name: 'Bücher 書 😀' })
-  const contextOf = ({ id }: { id: string }) => ({ ...server.services, actor: operator, workspaceId: id })
-  const context = contextOf(server.workspace)
+  const createContext = ({ id }: { id: string }) => ({ ...server.services, actor: operator, workspaceId: id })
+  const context = createContext(server.workspace)
   const revoked = await createKey(context, {})
   await revoke(context, revoked.id)
   const expiring = await createKey(context, { expiresAt: new Date(now + 20 * DAY_MS).toISOString() })
   const edge = await addEdge(server)
   const secrets = {
-    keys: [server.key, await createKey(contextOf(other), {}), expiring, revoked].map(({ token }) => token),
+    keys: [server.key, await createKey(createContext(other), {}), expiring, revoked].map(
+      ({ token }) => token,
+    ),
     edges: [edge.token],
   }
   const [cached, ordinary] = [keepAliveClient(t, server.url), keepAliveClient(t, server.url)]
@@ -134,7 +136,7 @@ test('a response from the cache equals the one without it, for generated request
     const actual = await cached.send(spec)
     assert.ok([fastify, 'mine'].includes(sourceOf(expected)))
     if (![fastify, 'mine'].includes(sourceOf(actual))) hits += 1
-    assert.deepEqual(contentOf(actual, spec), contentOf(expected, spec))
+    assert.deepEqual(stableContent(actual, spec), stableContent(expected, spec))
   }
   await fc.assert(fc.asyncProperty(requestsWith(secrets), run), { numRuns: RUNS })
   assert.ok(hits > RUNS / 10, `${hits} of ${RUNS} responses were from the cache`)

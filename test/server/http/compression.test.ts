@@ -9,13 +9,13 @@ import { engines } from '../../support/databases/create.ts'
 const IDENTITY = { 'accept-encoding': 'identity' }
 const GZIP = { 'accept-encoding': 'gzip' }
 
-const codingOf = ({ headers }: { headers: Headers }) => headers.get('content-encoding')
-const lengthOf = ({ headers }: { headers: Headers }) => Number(headers.get('content-length'))
+const readCoding = ({ headers }: { headers: Headers }) => headers.get('content-encoding')
+const readLength = ({ headers }: { headers: Headers }) => Number(headers.get('content-length'))
 
 async function readBoth({ call }: TestServer, path: string) {
   const identity = await call('GET', path, { headers: IDENTITY })
   const compressed = await call('GET', path, { headers: GZIP })
-  assert.deepEqual([codingOf(identity), codingOf(compressed)], [null, 'gzip'], path)
+  assert.deepEqual([readCoding(identity), readCoding(compressed)], [null, 'gzip'], path)
   return { identity, compressed }
 }
 
@@ -25,7 +25,7 @@ for (const engine of engines)
     for (const path of ['/usage?days=365', '/openapi.json', '/usage?days=365']) {
       const { identity, compressed } = await readBoth(server, path)
       assert.equal(compressed.text, identity.text)
-      assert.ok(lengthOf(compressed) < lengthOf(identity) / 3)
+      assert.ok(readLength(compressed) < readLength(identity) / 3)
       const etag = identity.headers.get('etag') as string
       assert.equal(compressed.headers.get('etag'), `W/${etag}`, 'weak: the bytes differ')
       for (const headers of [IDENTITY, GZIP]) {
@@ -36,7 +36,7 @@ for (const engine of engines)
         assert.equal(same.headers.get('vary'), 'Accept-Encoding')
         for (const tag of [etag, `W/${etag}`]) {
           const known = await server.call('GET', path, { headers: { ...headers, 'if-none-match': tag } })
-          assert.deepEqual([known.status, known.text, codingOf(known)], [304, '', null], tag)
+          assert.deepEqual([known.status, known.text, readCoding(known)], [304, '', null], tag)
           assert.equal(known.headers.get('etag'), same.headers.get('etag'))
         }
       }
@@ -58,13 +58,13 @@ test('short responses, secrets, errors and the dashboard are not compressed', as
   const server = await serve(t, { engine: 'sqlite' })
   const label = '😀'.repeat(80)
   const created = await server.post('/tokens', { label }, GZIP)
-  assert.deepEqual([created.status, codingOf(created), created.headers.get('vary')], [201, null, null])
+  assert.deepEqual([created.status, readCoding(created), created.headers.get('vary')], [201, null, null])
   for (const path of ['/workspace', '/usage?days=1', '/nope', `/usage?days=${'1'.repeat(2_000)}`])
-    assert.equal(codingOf(await server.call('GET', path, { headers: GZIP })), null, path)
+    assert.equal(readCoding(await server.call('GET', path, { headers: GZIP })), null, path)
   const ann = await addMember(server, 'Ann', 'owner')
   const usage = await ann.call('GET', '/workspaces/acme/usage?days=365', undefined, GZIP)
   assert.ok(usage.text.length > 5_000)
-  assert.equal(codingOf(usage), null)
+  assert.equal(readCoding(usage), null)
 })
 
 test('Accept-Encoding is read as RFC 9110 says', () => {

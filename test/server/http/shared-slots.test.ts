@@ -17,24 +17,24 @@ test('whatever is added, deleted and displaced, the owner with the most entries 
     fc.property(fc.array(operation, { maxLength: 60 }), (operations) => {
       const slots = new SharedSlots<number>()
       const model = new Map<string, number[]>()
-      const entriesOf = (name: string) => model.get(name) ?? []
+      const findEntries = (name: string) => model.get(name) ?? []
       const remove = (name: string, entry: number) =>
         model.set(
           name,
-          entriesOf(name).filter((each) => each !== entry),
+          findEntries(name).filter((each) => each !== entry),
         )
       for (const [entry, each] of operations.entries()) {
         if (each.kind === 'add') {
           slots.add(each.owner, entry)
-          model.set(each.owner, [...entriesOf(each.owner), entry])
+          model.set(each.owner, [...findEntries(each.owner), entry])
         } else if ('index' in each) {
-          const existing = entriesOf(each.owner)[each.index]
+          const existing = findEntries(each.owner)[each.index]
           assert.equal(slots.delete(each.owner, existing ?? -1), existing !== undefined)
           if (existing !== undefined) remove(each.owner, existing)
         } else if ('which' in each) {
           const most = Math.max(0, ...[...model.values()].map(({ length }) => length))
           const displaced = slots.displace(each.owner, each.which)
-          assert.equal(displaced !== undefined, most >= entriesOf(each.owner).length + 2)
+          assert.equal(displaced !== undefined, most >= findEntries(each.owner).length + 2)
           const [heaviest = '', entries = []] =
             [...model].find(([, entries]) => entries.includes(displaced ?? -1)) ?? []
           if (displaced === undefined) continue
@@ -46,10 +46,10 @@ test('whatever is added, deleted and displaced, the owner with the most entries 
         const most = Math.max(0, ...[...model.values()].map(({ length }) => length))
         assert.equal(unable === undefined, most < 2)
         for (const name of ['a', 'b', 'c', 'd', 'e']) {
-          if (unable) assert.equal(unable.includes(name), entriesOf(name).length >= most - 1)
-          assert.equal([...slots.owners()].includes(name), entriesOf(name).length > 0)
-          assert.equal(slots.count(name), entriesOf(name).length)
-          assert.equal(slots.oldest(name), entriesOf(name)[0])
+          if (unable) assert.equal(unable.includes(name), findEntries(name).length >= most - 1)
+          assert.equal([...slots.owners()].includes(name), findEntries(name).length > 0)
+          assert.equal(slots.count(name), findEntries(name).length)
+          assert.equal(slots.oldest(name), findEntries(name)[0])
         }
         assert.equal(slots.size, [...model.values()].flat().length)
       }

@@ -14,7 +14,7 @@ import {
   tunnelOf,
 } from '../../../support/edges/open-tunnels.ts'
 
-const reasonOf = (result: { granted: boolean; reason?: string }) => result.reason
+const readReason = (result: { granted: boolean; reason?: string }) => result.reason
 
 for (const engine of engines) {
   test(`${engine}: a name has one holder, and is free once that reports it closed`, async (t) => {
@@ -23,7 +23,7 @@ for (const engine of engines) {
     const tunnel = tunnelOf(server)
     assert.deepEqual(await first.claim(tunnel), { granted: true, access: null })
     const rejected = await second.claim(tunnelOf(server))
-    assert.equal(reasonOf(rejected), 'name_taken')
+    assert.equal(readReason(rejected), 'name_taken')
     assert.match((rejected as { message: string }).message, /"my-app" is in use at another edge/)
     assert.deepEqual(await storedTunnels(server, second.id), [])
     await first.sync({ changed: [tunnel] })
@@ -46,9 +46,9 @@ for (const engine of engines) {
     assert.equal((await edges[0].claim(tunnelOf(server))).granted, true)
     assert.equal((await edges[1].claim(tunnelOf(server, { pool: true }))).granted, true)
     const tcp = await edges[1].claim(tunnelOf(server, { pool: true, type: 'tcp', url: 'tcp://a.example:9' }))
-    assert.equal(reasonOf(tcp), 'name_taken')
+    assert.equal(readReason(tcp), 'name_taken')
     assert.match((tcp as { message: string }).message, /open as http tunnel/)
-    assert.equal(reasonOf(await edges[1].claim(tunnelOf(server))), 'name_taken')
+    assert.equal(readReason(await edges[1].claim(tunnelOf(server))), 'name_taken')
   })
 
   test(`${engine}: two workspaces may use the same name`, async (t) => {
@@ -70,14 +70,18 @@ for (const engine of engines) {
     const revoked = await createKey(ctx, { label: 'gone' })
     await revoke(ctx, revoked.id)
     const edge = await addTunnelEdge(server, 'a')
-    const rejectionOf = (given: object) => edge.claim(tunnelOf(server, given))
+    const claimRejected = (given: object) => edge.claim(tunnelOf(server, given))
     const unprovisioned = { workspace: 'other', keyId: other.key.id }
-    assert.equal(reasonOf(await rejectionOf(unprovisioned)), 'not_provisioned')
-    const unknown = await rejectionOf({ workspace: 'nobody' })
-    assert.equal(reasonOf(unknown), 'invalid_key')
-    assert.deepEqual(await rejectionOf({ workspace: 'other' }), unknown, 'a foreign workspace looks unknown')
+    assert.equal(readReason(await claimRejected(unprovisioned)), 'not_provisioned')
+    const unknown = await claimRejected({ workspace: 'nobody' })
+    assert.equal(readReason(unknown), 'invalid_key')
+    assert.deepEqual(
+      await claimRejected({ workspace: 'other' }),
+      unknown,
+      'a foreign workspace looks unknown',
+    )
     for (const keyId of [other.key.id, revoked.id, 'tok_unknown'])
-      assert.deepEqual(await rejectionOf({ keyId }), unknown)
+      assert.deepEqual(await claimRejected({ keyId }), unknown)
     assert.deepEqual(await storedTunnels(server, edge.id), [])
   })
 
@@ -94,7 +98,7 @@ for (const engine of engines) {
       const claims = edges.flatMap((edge) => [claim(edge), claim(edge), claim(edge)])
       const winners = new Set((await Promise.all(claims)).flat())
       assert.equal(winners.size, 1, `round ${round}: ${[...winners]}`)
-      assert.deepEqual(await holdersOf(server, name), [...winners])
+      assert.deepEqual(await findHolders(server, name), [...winners])
     }
   })
 
@@ -123,7 +127,7 @@ for (const engine of engines) {
     const [old, next] = [await addTunnelEdge(server, 'a'), await addTunnelEdge(server, 'b')]
     const tunnel = tunnelOf(server, { resume: 'ab'.repeat(32) })
     await old.sync({ changed: [tunnel] })
-    assert.equal(reasonOf(await next.claim(tunnelOf(server, { resume: 'cd'.repeat(32) }))), 'name_taken')
+    assert.equal(readReason(await next.claim(tunnelOf(server, { resume: 'cd'.repeat(32) }))), 'name_taken')
     assert.equal((await next.claim(tunnelOf(server, { resume: 'ab'.repeat(32) }))).granted, true)
     const { close } = await old.sync({ changed: [{ ...tunnel, requests: 1 }] })
     assert.deepEqual(
@@ -131,7 +135,7 @@ for (const engine of engines) {
       [[tunnel.id, 'moved']],
     )
     await old.sync({ closed: [tunnel.id] })
-    assert.deepEqual(await holdersOf(server, 'my-app'), [next.id])
+    assert.deepEqual(await findHolders(server, 'my-app'), [next.id])
   })
 
   test(`${engine}: a claim that is rejected because one tunnel was closed leaves the others open`, async (t) => {
@@ -146,7 +150,7 @@ for (const engine of engines) {
       for (const [each, edge] of old.entries()) await edge.sync({ changed: tunnels.slice(each, each + 1) })
       const closed = tunnels[index] as (typeof tunnels)[number]
       assert.equal((await admin.remove(`/workspaces/acme/tunnels/${closed.id}`)).status, 200)
-      assert.equal(reasonOf(await next.claim(tunnelOf(server, pooled))), 'closed')
+      assert.equal(readReason(await next.claim(tunnelOf(server, pooled))), 'closed')
       for (const edge of old)
         assert.deepEqual(
           (await edge.sync()).close.map(({ id }) => id),
@@ -233,7 +237,7 @@ for (const engine of engines) {
     assert.deepEqual((await edge.sync({ changed: [{ ...tunnel, isClaiming: true }] })).close, [])
     assert.partialDeepStrictEqual(await edge.claim(tunnel, claim), { granted: false, reason: 'outdated' })
     assert.partialDeepStrictEqual(await edge.claim(tunnel), { granted: false, reason: 'name_taken' })
-    assert.deepEqual(await holdersOf(server, 'my-app'), [other.id])
+    assert.deepEqual(await findHolders(server, 'my-app'), [other.id])
   })
 
   test(`${engine}: a claim that arrives after the sync that closed its tunnel does not bring it back`, async (t) => {
@@ -275,7 +279,7 @@ for (const engine of engines) {
     const tunnel = tunnelOf(server, { name: 'second' })
     assert.equal((await edge.claim(tunnel)).granted, true)
     assert.deepEqual(await storedTunnels(server, edge.id), [tunnel.id])
-    assert.equal(reasonOf(await edge.claim(tunnelOf(server), { session })), 'replaced')
+    assert.equal(readReason(await edge.claim(tunnelOf(server), { session })), 'replaced')
   })
 
   test(`${engine}: an edge has at most 1,000 tunnels of a workspace`, async (t) => {
@@ -283,7 +287,7 @@ for (const engine of engines) {
     const edge = await addTunnelEdge(server, 'a')
     const tunnels = Array.from({ length: 1_000 }, (_, index) => tunnelOf(server, { name: `n${index}` }))
     assert.deepEqual((await edge.sync({ changed: tunnels })).close, [])
-    assert.equal(reasonOf(await edge.claim(tunnelOf(server))), 'limit_reached')
+    assert.equal(readReason(await edge.claim(tunnelOf(server))), 'limit_reached')
     await expireLease(server, edge.id)
     await edge.sync()
     assert.deepEqual((await edge.sync({ changed: tunnels })).close, [])
@@ -298,7 +302,7 @@ for (const engine of engines) {
   })
 }
 
-async function holdersOf({ services }: TestServer, name: string): Promise<string[]> {
+async function findHolders({ services }: TestServer, name: string): Promise<string[]> {
   const rows = await services.store.db
     .selectFrom('open_tunnels')
     .select('edge_id')

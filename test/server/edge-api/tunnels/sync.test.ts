@@ -28,7 +28,7 @@ const action = fc.record({
   fate,
 })
 
-async function stateOf({ services }: TestServer, edges: readonly SimulatedEdge[]) {
+async function readState({ services }: TestServer, edges: readonly SimulatedEdge[]) {
   const rows = await services.store.db
     .selectFrom('open_tunnels')
     .select(['edge_id', 'id', 'name', 'requests'])
@@ -88,12 +88,12 @@ for (const engine of engines) {
           ({ tunnel }) => `${edge.id} ${tunnel.id} ${tunnel.name} ${tunnel.requests}`,
         ),
       )
-      assert.deepEqual(await stateOf(server, edges), open.sort())
+      assert.deepEqual(await readState(server, edges), open.sort())
       const names = open.map((each) => each.split(' ')[2])
       assert.equal(new Set(names).size, names.length, 'a name has two holders')
       // Everything arrives once more, the latest first.
       for (const edge of edges) for (const message of edge.sent.toReversed()) await message()
-      assert.deepEqual(await stateOf(server, edges), open)
+      assert.deepEqual(await readState(server, edges), open)
       const opened = open.map((each) => each.replace(/ \d+$/, ''))
       assert.deepEqual(await openByEvents(server, endpointId, edges), opened)
     })

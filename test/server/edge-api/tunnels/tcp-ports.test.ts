@@ -43,7 +43,7 @@ async function use(server: TestServer, edge: TunnelEdge, name: string, given = {
   return port
 }
 
-const portsOf = async ({ services }: TestServer) => (await Array.fromAsync(listAllPorts(services))).flat()
+const listPorts = async ({ services }: TestServer) => (await Array.fromAsync(listAllPorts(services))).flat()
 
 /** As if the ports had not been used for so long. */
 const age = ({ services }: TestServer, ms: number) =>
@@ -89,7 +89,7 @@ for (const engine of engines) {
       return [{}, {}, other, other].map((given) => claim(edge, tcp(server, name, given)))
     })
     const results = await Promise.all(claims)
-    const assigned = await portsOf(server)
+    const assigned = await listPorts(server)
     assert.equal(assigned.length, 12, 'no port is left')
     const perWorkspace = Object.values(Object.groupBy(assigned, ({ workspace }) => workspace))
     for (const own of perWorkspace) assert.ok((own?.length ?? 0) <= 7, 'no workspace has more than its limit')
@@ -112,7 +112,7 @@ for (const engine of engines) {
     const ports = new Set(await Promise.all(claims))
     assert.equal(ports.size, 1)
     assert.deepEqual(
-      (await portsOf(server)).map(({ port }) => port),
+      (await listPorts(server)).map(({ port }) => port),
       [...ports],
     )
   })
@@ -147,7 +147,7 @@ for (const engine of engines) {
     await claim(edge, open)
     const names = async () => {
       await deletePastRetention(runOf(services))
-      return (await portsOf(server)).map(({ name }) => name).toSorted()
+      return (await listPorts(server)).map(({ name }) => name).toSorted()
     }
     await age(server, 7 * DAY_MS)
     assert.deepEqual(await names(), ['open', 'reserved', 'unused'])
@@ -174,7 +174,7 @@ for (const engine of engines) {
     const expire = async () => {
       await age(server, 8 * DAY_MS)
       await deletePastRetention(runOf(services))
-      return (await portsOf(server)).length
+      return (await listPorts(server)).length
     }
     assert.equal(await expire(), 1)
     await services.store.transaction((db) =>
@@ -210,7 +210,7 @@ for (const engine of engines) {
     await assertRejected(at('cache', 30_000), /^no_port: .* port 30000, which is not in ADIT_TCP_PORTS\./)
     await assertRejected(tcp(server, 'cache'), /^no_port: The edge has not reported the port/)
     assert.deepEqual(await rejections(at('cache', free)), [])
-    assert.deepEqual((await portsOf(server)).map(({ name, port }) => [name, port]).toSorted(), [
+    assert.deepEqual((await listPorts(server)).map(({ name, port }) => [name, port]).toSorted(), [
       ['cache', free],
       ['db', assigned],
     ])
@@ -256,7 +256,7 @@ for (const engine of engines) {
     assert.equal((await a.claim(tunnelOf(server, { name: 'web' }))).granted, true)
     assert.equal(await claim(b, tcp(server, 'web')), 'name_taken')
     assert.equal(await claim(b, tcp(server, 'db', { keyId: 'tok_unknown' })), 'invalid_key')
-    assert.deepEqual(await portsOf(server), [])
+    assert.deepEqual(await listPorts(server), [])
   })
 
   test(`${engine}: the operator releases a port that is not in use, and the audit log has it`, async (t) => {
@@ -266,7 +266,7 @@ for (const engine of engines) {
     const edge = await addTunnelEdge(server, 'a')
     const tunnel = tcp(server, 'db')
     await claim(edge, tunnel)
-    assert.deepEqual(await portsOf(server), [
+    assert.deepEqual(await listPorts(server), [
       { port: 20_000, workspace: 'acme', name: 'db', state: 'open', expiresAt: null },
     ])
     await assert.rejects(
@@ -275,7 +275,7 @@ for (const engine of engines) {
     )
     await assert.rejects(releasePort(services, operator, 20_001), /Port 20001 is not assigned/)
     await edge.sync({ closed: [tunnel.id] })
-    const [{ state, expiresAt } = assert.fail()] = await portsOf(server)
+    const [{ state, expiresAt } = assert.fail()] = await listPorts(server)
     assert.equal(state, 'unused')
     assert.ok(Date.parse(expiresAt ?? '') > Date.now() + 7 * DAY_MS)
     assert.deepEqual(await releasePort(services, operator, 20_000), {

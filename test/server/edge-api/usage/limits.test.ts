@@ -15,7 +15,7 @@ const REQUESTS_MAX = BYTES_MAX / 100
 
 const tooLarge = (index: number) => ({ list: 'counters', index, reason: 'too_large' })
 
-const totalOf = async (server: TestServer, key = server.key.token) =>
+const readTotal = async (server: TestServer, key = server.key.token) =>
   (await server.call('GET', '/usage?days=1', { key })).json.totalBytes
 
 for (const engine of engines) {
@@ -30,7 +30,7 @@ for (const engine of engines) {
     })
     assert.equal(status, 200)
     assert.partialDeepStrictEqual(json, { accepted: 2, rejected: [tooLarge(1)] })
-    assert.equal(await totalOf(server, other.key.token), 7)
+    assert.equal(await readTotal(server, other.key.token), 7)
     const usage = (await server.call('GET', '/usage?days=1')).json
     assert.deepEqual([usage.totalBytes, usage.peakTunnels], [0, 3])
   })
@@ -49,11 +49,11 @@ for (const engine of engines) {
     assert.deepEqual(await send('c', { requests: REQUESTS_MAX + 1 }), [tooLarge(0)])
     assert.deepEqual(await send('c', { events: REQUESTS_MAX + 1 }), [tooLarge(0)])
     assert.deepEqual(await send('c', { bytesOut: BYTES_MAX }), [], 'each figure has a limit of its own')
-    assert.equal(await totalOf(server), 2 * BYTES_MAX)
+    assert.equal(await readTotal(server), 2 * BYTES_MAX)
     const honest = await addEdge(server, 'honest')
     const { json } = await honest.report({ epoch: 'a', counters: [counter({ bytesIn: 5 })] })
     assert.partialDeepStrictEqual(json, { accepted: 1, rejected: [] })
-    assert.equal(await totalOf(server), 2 * BYTES_MAX + 5)
+    assert.equal(await readTotal(server), 2 * BYTES_MAX + 5)
     const unchecked = BYTES_MAX / 100
     assert.deepEqual(await send('d', { bytesIn: unchecked + 1 }), [tooLarge(0)])
     assert.deepEqual(await send('d', { bytesIn: unchecked }), [], 'a hundredth is accepted in any case')
@@ -70,7 +70,7 @@ for (const engine of engines) {
     )
     assert.deepEqual([...new Set(responses.map(({ status }) => status))], [200])
     assert.equal(responses.filter(({ json }) => json.accepted === 1).length, 4)
-    assert.equal(await totalOf(server), BYTES_MAX)
+    assert.equal(await readTotal(server), BYTES_MAX)
   })
 
   test(`${engine}: an edge has at most 100 epochs in a workspace's day, and zeros need none`, async (t) => {
@@ -123,7 +123,7 @@ for (const engine of engines) {
       'another day has its own epochs',
     )
     assert.partialDeepStrictEqual(await send('e100', { bytesIn: 20 }, honest), { accepted: 1, rejected: [] })
-    assert.equal(await totalOf(server), 99 + 5 + 20)
+    assert.equal(await readTotal(server), 99 + 5 + 20)
   })
 
   test(`${engine}: concurrently reported epochs do not exceed 100 together`, async (t) => {
@@ -136,7 +136,7 @@ for (const engine of engines) {
     )
     assert.deepEqual([...new Set(responses.map(({ status }) => status))], [200])
     assert.equal(responses.filter(({ json }) => json.accepted === 1).length, 100)
-    assert.equal(await totalOf(server), 100)
+    assert.equal(await readTotal(server), 100)
   })
 
   test(`${engine}: a day at the 63-bit maximum rejects its own items, and no others`, async (t) => {
@@ -167,6 +167,6 @@ for (const engine of engines) {
     assert.partialDeepStrictEqual((await send(10)).json, { accepted: 1, rejected: [tooLarge(0)] })
     assert.partialDeepStrictEqual((await send(9)).json, { accepted: 2, rejected: [] })
     assert.match((await server.call('GET', '/usage?days=1')).text, /"totalBytes":9223372036854775807,/)
-    assert.equal(await totalOf(server, other.key.token), 10)
+    assert.equal(await readTotal(server, other.key.token), 10)
   })
 }
