@@ -10,13 +10,10 @@ import type {
   SyncResult,
   TunnelClaim,
   TunnelSync,
-  UsageQuota,
   VerifyResult,
 } from './api.ts'
 import { hashKey } from './keys/hash.ts'
 import { type ServerEvent, serverEvents } from './sse-parser.ts'
-
-export type { HostResult, Receipt, Report, UsageQuota, VerifyResult }
 
 const PREFIX: typeof apis.edge.prefix = '/edge/v1'
 const VERIFY_TIMEOUT_MS = 5_000
@@ -147,17 +144,12 @@ function parseRetryAfter({ headers }: Response): number | undefined {
 async function errorMessage(response: Response): Promise<string> {
   const body = (await readText(response, ERROR_BYTES_MAX)
     .then((text) => JSON.parse(text))
-    .catch(() => undefined)) as ErrorBody | null | undefined
+    .catch(() => undefined)) as { message?: unknown; details?: unknown } | null | undefined
   const list = Array.isArray(body?.details) ? body.details : []
   const details = list.filter(isDetail).map(({ path, message }) => `${path} ${message}`)
   const message = typeof body?.message === 'string' ? body.message : ''
   const reason = message || details.join('; ') || response.statusText
   return `The control plane responded with ${response.status}: ${messageLine(reason)}`
-}
-
-interface ErrorBody {
-  message?: unknown
-  details?: unknown
 }
 
 const isDetail = (value: unknown): value is { path: string; message: string } => {

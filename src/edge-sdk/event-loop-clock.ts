@@ -3,13 +3,7 @@
 
 const TICK_MS = 200
 
-interface EventLoopClock {
-  /** A time at which the process was reading; whatever it reads now was sent after it. */
-  readingSince(): number
-  stop(): void
-}
-
-export function startEventLoopClock(): EventLoopClock {
+export function startEventLoopClock() {
   let previous = performance.now()
   let current = previous
   const timer = setInterval(() => {
@@ -18,5 +12,9 @@ export function startEventLoopClock(): EventLoopClock {
     current = performance.now()
   }, TICK_MS)
   timer.unref()
-  return { readingSince: () => previous, stop: () => clearInterval(timer) }
+  return {
+    /** A time at which the process was reading: whatever it reads now was sent later. */
+    readingSince: () => previous,
+    stop: () => clearInterval(timer),
+  }
 }

@@ -1,5 +1,6 @@
-// State of the verifier: an LRU cache of results, and the hashes of revoked keys.
-import type { VerifyResult } from '../control-plane.ts'
+// LRU cache of verification results.
+import { BoundedMap } from '../../lib/bounded-map.ts'
+import type { VerifyResult } from '../api.ts'
 
 export interface CacheEntry {
   readonly result: VerifyResult
@@ -8,70 +9,19 @@ export interface CacheEntry {
   readonly expiresAt: number
 }
 
-export class KeyCache {
-  readonly #entries = new Map<string, CacheEntry>()
-  readonly #max: number
-  #generation = 0
-
-  constructor(max: number) {
-    this.#max = max
-  }
-
+export class KeyCache extends BoundedMap<string, CacheEntry> {
   /** Incremented when the cache is cleared: responses to earlier requests are not cached. */
-  get generation(): number {
-    return this.#generation
-  }
+  generation = 0
 
-  get(hash: string): CacheEntry | undefined {
-    const entry = this.#entries.get(hash)
-    // Reinserted: a Map iterates in insertion order, so the least recently used entry comes first.
-    if (entry && this.#entries.delete(hash)) this.#entries.set(hash, entry)
+  override get(hash: string): CacheEntry | undefined {
+    const entry = super.get(hash)
+    // Set again, because the entry that was set least recently is evicted first.
+    if (entry) this.set(hash, entry)
     return entry
   }
 
-  set(hash: string, entry: CacheEntry): void {
-    this.#entries.set(hash, entry)
-    evictOldest(this.#entries, this.#max)
+  override clear(): void {
+    this.generation += 1
+    super.clear()
   }
-
-  delete(hash: string): void {
-    this.#entries.delete(hash)
-  }
-
-  clear(): void {
-    this.#generation += 1
-    this.#entries.clear()
-  }
-}
-
-/** Takes precedence over every response, because the node that verifies may lag behind the stream. */
-export class RevokedKeys {
-  readonly #hashes = new Set<string>()
-  readonly #max: number
-  #evictions = 0
-
-  constructor(max: number) {
-    this.#max = max
-  }
-
-  /** Number of evicted hashes. A response from before an eviction may be about the evicted key. */
-  get evictions(): number {
-    return this.#evictions
-  }
-
-  has(hash: string): boolean {
-    return this.#hashes.has(hash)
-  }
-
-  add(hash: string): void {
-    this.#hashes.add(hash)
-    if (evictOldest(this.#hashes, this.#max)) this.#evictions += 1
-  }
-}
-
-/** Whether an entry was evicted. */
-function evictOldest(entries: Map<string, unknown> | Set<string>, max: number): boolean {
-  if (entries.size <= max) return false
-  const [oldest] = entries.keys()
-  return entries.delete(oldest as string)
 }

@@ -1,6 +1,7 @@
 // Follows the control plane's stream of revocations (server-sent events), and knows whether it is up to date.
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { ControlPlane, UsageQuota } from '../control-plane.ts'
+import type { UsageQuota } from '../api.ts'
+import type { ControlPlane } from '../control-plane.ts'
 import { startEventLoopClock } from '../event-loop-clock.ts'
 import { createNoticeOnce } from '../notice-once.ts'
 
@@ -37,16 +38,7 @@ interface FollowerOptions {
   onNotice: (line: string) => void
 }
 
-interface Follower {
-  /** Whether every revocation up to `staleAfterMs` ago has been received. */
-  isFresh(): boolean
-  stop(): void
-}
-
-export function followKeyChanges(
-  controlPlane: Pick<ControlPlane, 'keyChanges'>,
-  options: FollowerOptions,
-): Follower {
+export function followKeyChanges(controlPlane: Pick<ControlPlane, 'keyChanges'>, options: FollowerOptions) {
   const { staleAfterMs } = options
   const outage = createNoticeOnce(options.onNotice, 'Receiving revocations again.')
   const clock = startEventLoopClock()
@@ -54,6 +46,7 @@ export function followKeyChanges(
   let lastId: string | undefined
   let freshAt = Number.NEGATIVE_INFINITY
 
+  /** Whether every revocation up to `staleAfterMs` ago has been received. */
   const isFresh = () => performance.now() - freshAt <= staleAfterMs
 
   async function readStream(): Promise<void> {

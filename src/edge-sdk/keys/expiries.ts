@@ -1,35 +1,30 @@
 // The expiries of keys that were valid: whatever such a key has opened is closed when it expires.
+import { BoundedMap } from '../../lib/bounded-map.ts'
 
 /** Timers of Node are limited to 24 days, and stop while the machine is suspended. */
 const TIMER_MAX_MS = 60_000
 
 interface ExpiriesOptions {
-  /** The oldest is dropped beyond it. */
   readonly max: number
-  /** Keys are named by their hash. */
   onExpired(hash: string): void
 }
 
 export class Expiries {
   readonly #options: ExpiriesOptions
   /** Deadlines on the monotonic clock, by the hash of the key. */
-  readonly #deadlines = new Map<string, number>()
+  readonly #deadlines: BoundedMap<string, number>
   #timer: NodeJS.Timeout | undefined
   #timerAt = Number.POSITIVE_INFINITY
 
   constructor(options: ExpiriesOptions) {
     this.#options = options
+    this.#deadlines = new BoundedMap(options.max)
   }
 
   /** An expiry is never extended: a later deadline is from a node that does not know the earlier one yet. */
   add(hash: string, expiresAt: number): void {
     const deadline = Math.min(expiresAt, this.#deadlines.get(hash) ?? expiresAt)
-    this.#deadlines.delete(hash)
     this.#deadlines.set(hash, deadline)
-    if (this.#deadlines.size > this.#options.max) {
-      const [oldest] = this.#deadlines.keys()
-      this.#deadlines.delete(oldest as string)
-    }
     if (deadline < this.#timerAt) this.#schedule(deadline)
   }
 

@@ -1,6 +1,8 @@
 // Verifies keys with the control plane, and caches results that no missed revocation can contradict.
-import { type ControlPlane, ControlPlaneError, type VerifyResult } from '../control-plane.ts'
-import type { KeyCache, RevokedKeys } from './cache.ts'
+import type { BoundedMap } from '../../lib/bounded-map.ts'
+import type { VerifyResult } from '../api.ts'
+import { type ControlPlane, ControlPlaneError } from '../control-plane.ts'
+import type { KeyCache } from './cache.ts'
 
 const REQUESTS_MAX = 1_000
 
@@ -11,7 +13,11 @@ export const ARCHIVED: VerifyResult = { valid: false, reason: 'archived' }
 export interface RemoteVerifierOptions {
   readonly controlPlane: Pick<ControlPlane, 'verify'>
   readonly cache: KeyCache
-  readonly revoked: RevokedKeys
+  /**
+   * Hashes of revoked keys, which take precedence over every response: the node that verifies may lag behind
+   * the stream. A response from before an eviction may be about the key that was evicted.
+   */
+  readonly revoked: BoundedMap<string, true>
   /** Whether revocations are up to date. */
   isFresh(): boolean
   /** The control plane says that the key is valid; called before anyone else gets to know. */

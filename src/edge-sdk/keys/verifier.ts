@@ -1,20 +1,15 @@
 // Verifies API keys, from an LRU cache while the stream of revocations is up to date and by the control plane
 // otherwise.
+import { BoundedMap } from '../../lib/bounded-map.ts'
 import { isSecret } from '../../lib/credentials/secret.ts'
-import type {
-  ControlPlane,
-  ControlPlaneError,
-  HostResult,
-  UsageQuota,
-  VerifyResult,
-} from '../control-plane.ts'
+import type { HostResult, UsageQuota, VerifyResult } from '../api.ts'
+import type { ControlPlane, ControlPlaneError } from '../control-plane.ts'
 import { safeCallback } from '../safe-callback.ts'
 import { UsageQuotas } from '../usage/quotas.ts'
-import { type CacheEntry, KeyCache, RevokedKeys } from './cache.ts'
+import { type CacheEntry, KeyCache } from './cache.ts'
 import { followKeyChanges } from './changes.ts'
 import { Expiries } from './expiries.ts'
 import { hashKey } from './hash.ts'
-import { Known } from './known.ts'
 import { ARCHIVED, EXPIRED, REVOKED, RemoteVerifier, type RemoteVerifierOptions } from './remote-verifier.ts'
 
 export interface Verifier {
@@ -67,7 +62,7 @@ export interface VerifierOptions {
   /** The cache is cleared if no revocations could be received for this long; 10,000 by default. */
   staleAfterMs?: number
   /**
-   * Maximum age of cached workspace details; 60,000 by default, and 250 at most until the workspace is
+   * Maximum age of cached workspace details; 60,000 by default, and 50 at most until the workspace is
    * provisioned. Revalidating also updates `lastUsedAt`.
    */
   revalidateAfterMs?: number
@@ -81,12 +76,6 @@ const REVALIDATE_UNPROVISIONED_MS = 50
 const GRANT_USE_MS = 300_000
 const UNKNOWN: VerifyResult = { valid: false, reason: 'unknown' }
 
-interface KnownKey {
-  readonly id: string
-  readonly grant: string | undefined
-  readonly verifiedAt: number
-}
-
 export function startVerifier(
   controlPlane: Pick<ControlPlane, 'verify' | 'findHost' | 'keyChanges'>,
   options: VerifierOptions = {},
@@ -99,26 +88,26 @@ export function startVerifier(
   const onConnected = safeCallback(options.onConnected)
   const onTunnelsChanged = safeCallback(options.onTunnelsChanged)
   const cache = new KeyCache(keysMax)
-  const revoked = new RevokedKeys(keysMax)
+  const revoked = new BoundedMap<string, true>(keysMax)
   /** Valid keys, by hash. */
-  const keys = new Known<KnownKey>(keysMax)
-  /** Slugs of their workspaces, by topic. */
-  const workspaces = new Known<string>(keysMax)
-  /** Topics. Takes precedence over responses, because the node that verifies may lag behind the stream. */
+  const keys = new BoundedMap<string, { id: string; grant: string | undefined; verifiedAt: number }>(keysMax)
+  /** Slugs of workspaces with a valid key, by topic. */
+  const workspaces = new BoundedMap<string, string>(keysMax)
+  /** Topics of archived workspaces, which take precedence over responses, like `revoked`. */
   const archived = new Set<string>()
   const quotas = new UsageQuotas(keysMax)
-  /** By topic, of workspaces that are not known yet: a verification may be in progress. */
-  const otherQuotas = new Known<UsageQuota>(keysMax)
+  /** Quotas by topic of workspaces that are not known yet: the verification may be in progress. */
+  const otherQuotas = new BoundedMap<string, UsageQuota>(keysMax)
   const setQuota = (workspace: string, quota: UsageQuota) => {
     if (quotas.set(workspace, quota)) onQuota(workspace, quota)
   }
   const isFresh = () => follower.isFresh()
-  /** Whatever is unknown here concerns other edges, unless it was dropped. */
-  const resetIfDropped = ({ isComplete }: Known<unknown>) => isComplete || onReset()
+  /** A change of an unknown key or workspace concerns other edges only, unless it was evicted here. */
+  const resetIfEvicted = ({ evictions }: { evictions: number }) => evictions > 0 && onReset()
   const endKey = (hash: string, reason: 'revoked' | 'expired') => {
     const key = keys.get(hash)
     if (key) onRevoked(key.id, reason)
-    else resetIfDropped(keys)
+    else resetIfEvicted(keys)
   }
   const expiries = new Expiries({ max: keysMax, onExpired: (hash) => endKey(hash, 'expired') })
   const onExpiry = (hash: string, deadline: number) => expiries.add(hash, deadline)
@@ -160,7 +149,7 @@ export function startVerifier(
     onTunnelsChanged,
     onRevoked({ hash }) {
       cache.delete(hash)
-      revoked.add(hash)
+      revoked.set(hash, true)
       endKey(hash, 'revoked')
     },
     onExpiryChanged({ hash, expiresInMs }) {
@@ -172,7 +161,7 @@ export function startVerifier(
       archived.add(topic)
       const workspace = workspaces.get(topic)
       if (workspace !== undefined) onArchived(workspace)
-      else resetIfDropped(workspaces)
+      else resetIfEvicted(workspaces)
     },
     onQuotaChanged(topic, quota) {
       const workspace = workspaces.get(topic)

@@ -2,7 +2,7 @@
 // that the tunnels of an edge that is gone disappear without a request. The response says what to close, and
 // which access rules have changed.
 import { randomBytes } from 'node:crypto'
-import type { AccessRules, ClaimedTunnel, ClaimResult, SyncResult } from '../api.ts'
+import type { ClaimedTunnel, ClaimResult, SyncResult } from '../api.ts'
 import { type ControlPlane, ControlPlaneError } from '../control-plane.ts'
 import type { Verifier } from '../keys/verifier.ts'
 import { createNoticeOnce } from '../notice-once.ts'
@@ -54,8 +54,6 @@ export interface TunnelReporterOptions {
   /** Called with a line for the log. */
   onNotice?: (line: string) => void
 }
-
-export type { AccessRules, ClaimedTunnel, ClaimResult, SyncResult, TunnelUsage }
 
 export function startTunnelReporter(
   controlPlane: Pick<ControlPlane, 'claimTunnel' | 'syncTunnels'>,

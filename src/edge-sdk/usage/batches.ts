@@ -1,5 +1,5 @@
 // Snapshots of unacknowledged usage, as reports within the limits of the control plane.
-import type { Receipt, Report } from '../control-plane.ts'
+import type { Receipt, Report } from '../api.ts'
 import { isTemporary } from './rejected-items.ts'
 
 export type CounterItem = NonNullable<Report['counters']>[number]

@@ -1,5 +1,5 @@
 // Lines for the log about reports of usage: when they fail or are rejected, and when that ends.
-import type { Receipt } from '../control-plane.ts'
+import type { Receipt } from '../api.ts'
 import { createNoticeOnce } from '../notice-once.ts'
 
 interface ReportResult {

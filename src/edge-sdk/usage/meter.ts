@@ -2,23 +2,16 @@
 // it every few seconds, or as rarely as the control plane asks. Totals are cumulative within an epoch, so a
 // report that is repeated, late or lost never counts twice.
 import { randomUUID } from 'node:crypto'
-import {
-  type ControlPlane,
-  ControlPlaneError,
-  type Receipt,
-  type Report,
-  type UsageQuota,
-} from '../control-plane.ts'
+import type { Receipt, Report, UsageQuota } from '../api.ts'
+import { type ControlPlane, ControlPlaneError } from '../control-plane.ts'
 import { safeCallback } from '../safe-callback.ts'
 import type { ReportBatch } from './batches.ts'
-import { createUsageCounters, type Transfer, type UsageCounters } from './counters.ts'
+import { createUsageCounters, type UsageCounters } from './counters.ts'
 import { createNotices } from './meter-notices.ts'
 import { UsageQuotas } from './quotas.ts'
 import { retryableItems } from './rejected-items.ts'
 import { reportDelayMs } from './report-delay.ts'
 import { openSpool, type SpoolFile } from './spool.ts'
-
-export type { Transfer }
 
 const SPOOL_INTERVAL_MS = 1_000
 const STOP_TIMEOUT_MS = 5_000

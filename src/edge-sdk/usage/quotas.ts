@@ -1,4 +1,5 @@
 // Quotas of bytes and requests per month, as verification responses and the stream of changes have them.
+import { BoundedMap } from '../../lib/bounded-map.ts'
 import type { UsageQuota } from '../api.ts'
 
 /** Interval of reports while a workspace is near its quota. */
@@ -16,25 +17,19 @@ export interface Unreported {
   sinceMs: number
 }
 
-/** Quotas by workspace slug, for workspaces that have one. Beyond the maximum, the oldest is evicted. */
+/** Quotas by workspace slug, for workspaces that have one. */
 export class UsageQuotas {
-  readonly #quotas = new Map<string, UsageQuota>()
-  readonly #max: number
+  readonly #quotas: BoundedMap<string, UsageQuota>
 
   constructor(max: number) {
-    this.#max = max
+    this.#quotas = new BoundedMap(max)
   }
 
   /** Returns whether the quota has changed. An earlier revision is ignored: its node lags behind. */
   set(workspace: string, quota: UsageQuota): boolean {
     const current = this.#quotas.get(workspace)
     if (current && (current.revision > quota.revision || isSame(current, quota))) return false
-    this.#quotas.delete(workspace)
     this.#quotas.set(workspace, quota)
-    if (this.#quotas.size > this.#max) {
-      const [oldest] = this.#quotas.keys()
-      this.#quotas.delete(oldest as string)
-    }
     return true
   }
 

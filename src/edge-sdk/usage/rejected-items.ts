@@ -1,5 +1,5 @@
 // Which rejected items of a usage report to retry.
-import type { Receipt, Report } from '../control-plane.ts'
+import type { Receipt, Report } from '../api.ts'
 
 type RejectedItem = Receipt['rejected'][number]
 

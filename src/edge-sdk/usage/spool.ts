@@ -2,7 +2,7 @@
 // credential sends what earlier runs left: with another one, the control plane would count it for two edges.
 import { readdir, readFile, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Report } from '../control-plane.ts'
+import type { Report } from '../api.ts'
 import { createFolder, replaceFile } from './folder.ts'
 import { lockFolder } from './folder-lock.ts'
 
