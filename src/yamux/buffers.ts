@@ -1,20 +1,20 @@
-/** Share of a piece of memory from which on a part of it is not copied. */
-const WHOLE = 7 / 8
+/** A slice that covers this share of its memory is not worth a copy. */
+const COMPACT_SHARE = 7 / 8
 
 /**
- * Copies a part of a larger piece of memory, which would be kept as long as the part is. Not to the pool of
- * Node, which would keep the neighbors of the copy.
+ * Copies a slice, because it would keep all of the memory that it is a part of. The copy is not in Node's
+ * buffer pool, where it would keep its neighbors.
  */
 export function compact(part: Buffer): Buffer {
-  if (part.length >= part.buffer.byteLength * WHOLE) return part
+  if (part.length >= part.buffer.byteLength * COMPACT_SHARE) return part
   const copy = Buffer.allocUnsafeSlow(part.length)
   part.copy(copy)
   return copy
 }
 
 /**
- * Joins two parts of one piece of memory, the first of which is before the second, by moving the first.
- * Readers are faster with one large chunk than with two. Undefined if they are of different memory.
+ * Joins two slices of the same memory by moving the first one up to the second: readers are faster with one
+ * large chunk than with two. Undefined if they do not share memory, or are in the other order.
  */
 export function joinInPlace(first: Buffer, second: Buffer): Buffer | undefined {
   const start = second.byteOffset - first.length

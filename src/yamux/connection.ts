@@ -1,13 +1,13 @@
-// What a session needs of its connection.
+// The interface of a connection that a session runs on.
 
 export interface Connection {
   readonly writable: boolean
   on(event: 'data', listener: (received: Buffer) => void): unknown
   on(event: 'error', listener: (error: Error) => void): unknown
   on(event: 'end' | 'close', listener: () => void): unknown
-  /** Called when the session listens. */
+  /** Called once the session has attached its listeners. */
   resume(): unknown
-  /** Sends the chunks together. Calls back, later, when they are sent or cannot be. */
+  /** Sends the chunks in one write. Calls back asynchronously when they are sent or sending failed. */
   send(chunks: readonly Buffer[], done: SendCallback): void
   /** Sends what was passed to `send`, and closes the connection. */
   end(): unknown

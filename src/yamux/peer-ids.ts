@@ -2,15 +2,15 @@
 // slightly out of order, as the Go library does.
 import { ProtocolError } from './frame.ts'
 
-/** How many of the last ids are remembered. Those before count as used. A power of 2. */
-const REMEMBERED = 1_024
+/** How many of the latest ids are tracked; earlier ones count as used. A power of 2. */
+const TRACKED_IDS = 1_024
 
-const slotIndex = (id: number) => (id >>> 1) & (REMEMBERED - 1)
+const slotIndex = (id: number) => (id >>> 1) & (TRACKED_IDS - 1)
 
 export class PeerIds {
   readonly #parity: number
   #highest: number
-  /** 1 for each of the last ids that is used. A ring, so that an id which skips many others costs little. */
+  /** Ring buffer with a 1 for each tracked id that is used, so that an id that skips many costs little. */
   #used: Uint8Array | undefined
 
   constructor(isPeerClient: boolean) {
@@ -24,19 +24,19 @@ export class PeerIds {
 
   hasUsed(id: number): boolean {
     if (id > this.#highest) return false
-    return this.#highest - id >= 2 * REMEMBERED || this.#used?.[slotIndex(id)] === 1
+    return this.#highest - id >= 2 * TRACKED_IDS || this.#used?.[slotIndex(id)] === 1
   }
 
   use(id: number): void {
     if (!this.isPeers(id)) throw new ProtocolError(`stream id ${id} has the wrong parity`)
     if (this.hasUsed(id)) throw new ProtocolError(`stream id ${id} is used twice`)
-    this.#used ??= new Uint8Array(REMEMBERED)
+    this.#used ??= new Uint8Array(TRACKED_IDS)
     if (id > this.#highest) this.#advance(id, this.#used)
     this.#used[slotIndex(id)] = 1
   }
 
   #advance(id: number, used: Uint8Array): void {
-    const skipped = Math.min((id - this.#highest) / 2 - 1, REMEMBERED)
+    const skipped = Math.min((id - this.#highest) / 2 - 1, TRACKED_IDS)
     for (let each = id - 2 * skipped; each < id; each += 2) used[slotIndex(each)] = 0
     this.#highest = id
   }

@@ -1,9 +1,9 @@
-// Pings of a session: round trips for the growth of windows, and keep-alive.
+// Pings of a session: they measure the round-trip time, by which windows grow, and detect a dead peer.
 import { ACK, SYN, TYPE_PING, UINT32_MAX } from './frame.ts'
 import type { Sender } from './sender.ts'
 
 const PENDING_MAX = 16
-/** A round-trip time that is older is measured again when a window is updated. */
+/** An older round-trip time is measured again when a window is updated. */
 const RTT_MAX_AGE_MS = 10_000
 
 export interface KeepAlive {
@@ -11,15 +11,9 @@ export interface KeepAlive {
   readonly timeoutMs: number
 }
 
-interface Pending {
-  readonly sentAt: number
-  resolve(ms: number): void
-  reject(error: Error): void
-}
-
 export class Pings {
   readonly #sender: Sender
-  readonly #pending = new Map<number, Pending>()
+  readonly #pending = new Map<number, PromiseWithResolvers<number> & { sentAt: number }>()
   #nextId = 0
   #rttMs: number | undefined
   #measuredAt = 0
@@ -31,7 +25,7 @@ export class Pings {
     this.#measure()
   }
 
-  /** Falls at once and rises slowly: queues make a ping slow, and a window must not grow because of them. */
+  /** Falls at once and rises slowly: a ping delayed by a queue must not make windows grow. */
   rttMs(): number | undefined {
     if (performance.now() - this.#measuredAt > RTT_MAX_AGE_MS) this.#measure()
     return this.#rttMs
@@ -39,13 +33,13 @@ export class Pings {
 
   ping(): Promise<number> {
     if (this.#pending.size >= PENDING_MAX)
-      return Promise.reject(new Error(`${PENDING_MAX} pings are not answered yet.`))
-    const { promise, resolve, reject } = Promise.withResolvers<number>()
+      return Promise.reject(new Error(`${PENDING_MAX} pings have no response yet.`))
+    const pending = { sentAt: performance.now(), ...Promise.withResolvers<number>() }
     const id = this.#nextId
     this.#nextId = id === UINT32_MAX ? 0 : id + 1
-    this.#pending.set(id, { sentAt: performance.now(), resolve, reject })
+    this.#pending.set(id, pending)
     this.#sender.control(TYPE_PING, SYN, 0, id)
-    return promise
+    return pending.promise
   }
 
   onPing(flags: number, id: number): void {

@@ -10,12 +10,12 @@ const RTT_MIN_MS = 5
 
 const WINDOW_MIN = 16 * 1024
 
-/** Says whether memory is scarce. */
 export interface MemoryPressure {
+  /** Whether memory is scarce. */
   readonly isHigh: boolean
 }
 
-/** Limits how far windows grow in total. */
+/** Limits the growth of several windows in total. */
 export interface GrowthBudget {
   bytesLeft: number
 }
@@ -31,7 +31,7 @@ export interface SessionBudget extends GrowthBudget {
 export class ReceiveWindow {
   readonly #budget: SessionBudget
   #size = INITIAL_WINDOW
-  /** What the peer may send before the next update. */
+  /** How many bytes the peer may send before the next update. */
   #credit = INITIAL_WINDOW
   #consumed = 0
   #updatedAt: number | undefined
@@ -44,7 +44,6 @@ export class ReceiveWindow {
     return this.#size
   }
 
-  /** Accounts for a frame of the peer. */
   receive(bytes: number): void {
     if (bytes > this.#credit)
       throw new ProtocolError(`receive window exceeded: ${bytes} bytes sent, ${this.#credit} allowed`)
@@ -52,12 +51,12 @@ export class ReceiveWindow {
     this.#updatedAt ??= performance.now()
   }
 
-  /** The reader took these bytes. Returns the credit to send to the peer; 0 until half a window is due. */
+  /** Called when the reader took bytes. Returns the credit to send to the peer: 0 below half a window. */
   consume(bytes: number, rttMs: () => number | undefined): number {
     this.#consumed += bytes
     if (this.#consumed < this.#size / 2) return 0
     const now = performance.now()
-    // A window shrinks by half at most, and at least so much was consumed.
+    // Not negative: a window shrinks by at most half of its size, and that much was consumed.
     const credit = this.#consumed + this.#resize(now, rttMs())
     this.#updatedAt = now
     this.#credit += credit

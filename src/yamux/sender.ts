@@ -4,7 +4,7 @@
 import type { Connection, SendCallback } from './connection.ts'
 import { HEADER_BYTES, ProtocolError, TYPE_DATA, writeHeader } from './frame.ts'
 
-/** Bytes passed to the connection at once; one frame, if only one stream has data. */
+/** Bytes of one write; a single frame if only one stream has data. */
 const BATCH_BYTES = 256 * 1024
 /** Payload of a frame while other streams wait for their turn. */
 const SHARED_PAYLOAD_MAX = 32 * 1024
@@ -15,13 +15,13 @@ const SLAB_BYTES = 64 * 1024
 const CONTROL_FRAMES_MAX = 8_192
 const CONTROL_BATCH = 1_024
 
-/** Headers and small payloads are collected here. Shared by all sessions, because most of them are idle. */
+/** Buffer for headers and small payloads. All sessions share it, because most of them are idle. */
 let slab = Buffer.allocUnsafeSlow(SLAB_BYTES)
 let slabEnd = 0
 
 /** A stream with something to send. */
 export interface FrameSource {
-  /** Set by the sender: it is waiting for its turn. */
+  /** Set by the sender while the stream waits for its turn. */
   isQueued: boolean
   /** Writes one frame. Returns whether it could write another one. */
   writeFrame(sender: Sender, payloadMax: number): boolean
@@ -34,13 +34,14 @@ export class Sender {
   #control: number[] = []
   /** What the next write sends. */
   #chunks: Buffer[] = []
-  /** Where the bytes in the slab begin that are not in a chunk yet; undefined if there are none. */
+  /** Offset of the first byte in the slab that is not in a chunk yet; undefined if there is none. */
   #start: number | undefined
   #ready: FrameSource[] = []
   #readyHead = 0
   #batchBytes = 0
-  /** Callbacks of the writers whose data the next write sends, and of those whose data is being sent. */
+  /** Callbacks for the next write. */
   #writers: SendCallback[] = []
+  /** Callbacks for the write in progress. */
   #sending: SendCallback[] = []
   #isScheduled = false
   #isSending = false
@@ -58,7 +59,7 @@ export class Sender {
     if (this.#isClosed) return
     const frames = this.#control.length / 4
     if (frames >= CONTROL_BATCH && !this.#isSending) {
-      // Many can be due in one turn of the event loop, although the peer reads them.
+      // One turn of the event loop can produce this many although the peer reads them: no flood.
       this.#sendControl()
     } else if (frames >= CONTROL_FRAMES_MAX) {
       this.#control = []
@@ -76,7 +77,7 @@ export class Sender {
     this.#schedule()
   }
 
-  /** For sources, in `writeFrame`: a frame without payload. */
+  /** Adds a frame without payload. Only for `writeFrame`, like `data`, `payload` and `whenSent`. */
   header(type: number, flags: number, id: number, length: number): void {
     this.#reserve(HEADER_BYTES)
     writeHeader(slab, slabEnd, type, flags, id, length)
@@ -84,7 +85,7 @@ export class Sender {
     this.#batchBytes += HEADER_BYTES
   }
 
-  /** For sources, in `writeFrame`: a data frame; the payload is added with `payload` right after. */
+  /** Adds the header of a data frame; call `payload` right after. */
   data(flags: number, id: number, length: number): void {
     this.header(TYPE_DATA, flags, id, length)
     this.#batchBytes += length
@@ -100,7 +101,7 @@ export class Sender {
     slabEnd += bytes.copy(slab, slabEnd)
   }
 
-  /** For sources, in `writeFrame`: calls back when everything up to here is sent. */
+  /** Calls back when everything added so far is sent. */
   whenSent(callback: SendCallback): void {
     this.#writers.push(callback)
   }
@@ -114,7 +115,7 @@ export class Sender {
     this.#send()
   }
 
-  /** Writes the control frames that are queued, whether congested or not, and nothing after them. */
+  /** Writes the queued control frames, even during another write, and nothing after them. */
   close(): void {
     if (this.#isClosed) return
     this.#isClosed = true
@@ -179,7 +180,7 @@ export class Sender {
     this.#start = undefined
   }
 
-  /** Makes room in the slab, by another one if it is full. No other session uses it until `#send`. */
+  /** Makes room in the slab, or allocates another one. No other session uses the slab until `#send`. */
   #reserve(bytes: number): void {
     if (slabEnd + bytes > SLAB_BYTES) {
       this.#closeSlab()

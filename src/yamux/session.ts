@@ -26,7 +26,7 @@ const MAX_STREAMS = 1_000
 /** More than Linux buffers for one TCP connection by default (6 MiB), so that TCP limits a transfer first. */
 const WINDOW_MAX = 8 * 1024 * 1024
 const SESSION_WINDOW_MAX = 64 * 1024 * 1024
-/** How long the peer may take to read the GoAway frame and to close the connection. */
+/** How long the peer may take to read the GoAway frame and close the connection. */
 const CLOSE_TIMEOUT_MS = 1_000
 
 export interface SessionOptions {
@@ -37,13 +37,13 @@ export interface SessionOptions {
   onClose(reason: Error | undefined): void
   /** The peer does not accept new streams. */
   onGoAway?(): void
-  /** Open streams of the peer; more are reset. */
+  /** Maximum of open streams of the peer; more are reset. */
   readonly maxStreams?: number
   /** Limit of the receive window of a stream, which starts at 256 KiB and grows as needed. */
   readonly windowMax?: number
-  /** Limit of what the windows of all streams have grown in total. */
+  /** Limit of the growth of all windows of the session. */
   readonly sessionWindowMax?: number
-  /** Limit that several sessions share, of what their windows have grown in total. */
+  /** Limit of the growth of all windows of the sessions that share it. */
   readonly totalGrowth?: GrowthBudget
   /** While it is high, windows of slow readers shrink, and new streams buffer little of what is written. */
   readonly pressure?: MemoryPressure | undefined
@@ -61,7 +61,7 @@ export class Session {
   readonly #parser: YamuxFrameParser
   /** The stream of the payload that is being received; undefined if the payload is discarded. */
   #receiver: YamuxStream | undefined
-  /** What the current input has for one stream. */
+  /** Joined payloads of the current input that are not delivered to their stream yet. */
   #unread: { stream: YamuxStream; bytes: Buffer } | undefined
   #isFinNext = false
   #isGoAwayReceived = false
@@ -86,7 +86,6 @@ export class Session {
     if (options.keepAlive) this.#startKeepAlive(options.keepAlive)
   }
 
-  /** The number of open streams. */
   get streams(): number {
     return this.#streams.size
   }
@@ -121,8 +120,8 @@ export class Session {
   }
 
   /**
-   * Asks the peer not to open new streams. Those that are open continue, and those that the peer opened
-   * before it learns of it are accepted. The caller closes the session.
+   * Asks the peer not to open new streams. Open streams continue, and streams that the peer opens before it
+   * reads this are accepted. The caller closes the session.
    */
   goAway(): void {
     this.#sender.control(TYPE_GO_AWAY, 0, 0, GO_AWAY_NORMAL)
@@ -133,7 +132,7 @@ export class Session {
     if (this.#isClosed) return
     this.#isClosed = true
     this.#parser.stop()
-    // What was written before an orderly close is sent, as far as the connection takes it.
+    // Before an orderly close, sends what was written, as far as the connection takes it.
     if (!reason) this.#sender.flush()
     const error = reason ?? connectionReset('The session was closed.')
     for (const stream of this.#streams.all()) stream.onReset(error)
@@ -170,7 +169,7 @@ export class Session {
       this.#deliver()
     } catch (error) {
       this.close(error as Error)
-      // Errors of listeners are not ours to handle.
+      // Any other error was thrown by a listener.
       if (!(error instanceof ProtocolError)) throw error
     }
   }
@@ -231,9 +230,7 @@ export class Session {
     if (!stream.destroyed) stream.onFin()
   }
 
-  /**
-   * Passes on what was received for one stream: the payloads of consecutive frames of one input are joined.
-   */
+  /** Delivers payloads to their stream. Those of consecutive frames in one input are joined. */
   #deliver(): void {
     const unread = this.#unread
     this.#unread = undefined
@@ -246,7 +243,7 @@ export class Session {
   }
 
   #onGoAway(code: number): void {
-    // What was sent before it is received before it.
+    // Data that the peer sent before the GoAway frame must arrive first.
     this.#deliver()
     if (code !== GO_AWAY_NORMAL) this.close(new Error(`The peer closed the session: ${goAwayName(code)}.`))
     else if (!this.#isGoAwayReceived) {

@@ -1,11 +1,11 @@
-// The open streams of a session, and which ids were used before.
+// The open streams of a session, and the stream ids that were used.
 import { ProtocolError, RST, TYPE_WINDOW_UPDATE, UINT32_MAX } from './frame.ts'
 import { PeerIds } from './peer-ids.ts'
 import { type StreamOwner, YamuxStream } from './stream.ts'
 
 /**
- * Streams that we closed and the peer did not. Beyond this number, or after this time, they are reset: a peer
- * that never closes its streams would otherwise keep all of them.
+ * Streams that only we closed are reset beyond this number or after this time. Otherwise a peer that never
+ * closes its side would make them accumulate.
  */
 const HALF_OPEN_MAX = 1_024
 const HALF_OPEN_MS = 30_000
@@ -16,7 +16,7 @@ export class StreamTable {
   readonly #peerStreamsMax: number
   readonly #peerIds: PeerIds
   readonly #streams = new Map<number, YamuxStream>()
-  /** When each was closed, the oldest first. */
+  /** Times of closing by stream id, oldest first. */
   #halfOpen: Map<number, number> | undefined
   #halfOpenTimer: NodeJS.Timeout | undefined
   #nextId: number
@@ -48,7 +48,7 @@ export class StreamTable {
     return stream
   }
 
-  /** A stream of the peer; undefined if it was reset because of the limit. */
+  /** Accepts a stream of the peer; undefined if the limit is reached and the stream was reset. */
   accept(id: number): YamuxStream | undefined {
     this.#peerIds.use(id)
     if (this.#peerStreams + this.#recentResets() >= this.#peerStreamsMax) return this.#sendReset(id)
@@ -58,7 +58,7 @@ export class StreamTable {
     return stream
   }
 
-  /** Undefined if the stream was closed before: its peer may not know yet. */
+  /** Undefined if we closed the stream: the peer may not know that yet. */
   find(id: number): YamuxStream | undefined {
     const stream = this.#streams.get(id)
     if (stream) return stream
@@ -67,13 +67,13 @@ export class StreamTable {
     return undefined
   }
 
-  /** The peer reset a stream. */
+  /** Called when the peer reset a stream. */
   reset(stream: YamuxStream, error: Error): void {
     if (this.#peerIds.isPeers(stream.id)) this.#resets = this.#recentResets() + 1
     stream.onReset(error)
   }
 
-  /** Data for a stream that we closed before the peer did. */
+  /** Called for data on a stream that we closed. */
   onLateData(id: number): void {
     if (this.#halfOpen?.delete(id)) this.#sendReset(id)
   }
@@ -113,8 +113,8 @@ export class StreamTable {
   }
 
   /**
-   * Streams that the peer opened and reset within about a second. They count as open ones: otherwise a peer
-   * could cause work without limit by opening and resetting streams.
+   * Streams that the peer reset within about a second count as open. Otherwise it could cause unlimited work
+   * by opening and resetting streams.
    */
   #recentResets(): number {
     if (this.#resets === 0) return 0

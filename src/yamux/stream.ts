@@ -7,23 +7,23 @@ import { SocketDuplex } from './socket-duplex.ts'
 import { Unread } from './unread.ts'
 import { Unsent } from './unsent.ts'
 
-/** What a stream buffers of its writer. The window of the peer limits how much of it can be sent. */
+/** How much a stream buffers for its writer. The window of the peer limits how much of it can be sent. */
 const WRITABLE_BYTES = INITIAL_WINDOW
 const WRITABLE_BYTES_UNDER_PRESSURE = 32 * 1024
 
 type Done = (error?: Error | null) => void
 
-/** What a stream needs of its session. */
+/** The session, as its streams see it. */
 export interface StreamOwner {
   readonly sender: Sender
   readonly budget: SessionBudget
   rttMs(): number | undefined
-  /** The stream is over. If `isHalfOpen`, it was closed after its FIN, and the peer may still send. */
+  /** Called when the stream has ended. If `isHalfOpen`, it sent FIN, and the peer may still send data. */
   release(stream: YamuxStream, isHalfOpen: boolean): void
 }
 
-/** Is told when a stream buffers what its reader has not taken. */
 export interface StreamObserver {
+  /** Called when a stream buffers data that its reader has not taken. */
   onUnread(): void
 }
 
@@ -35,7 +35,7 @@ export class YamuxStream extends SocketDuplex implements FrameSource {
   readonly #owner: StreamOwner
   readonly #window: ReceiveWindow
   readonly #unread = new Unread()
-  /** Passed to the Readable, and not yet taken from it. */
+  /** Bytes in the buffer of the Readable. */
   #pushedBytes = 0
   readonly #unsent = new Unsent()
   /** Size of the current write. */
@@ -43,7 +43,7 @@ export class YamuxStream extends SocketDuplex implements FrameSource {
   #written: Done | undefined
   #finished: Done | undefined
   #sendWindow = INITIAL_WINDOW
-  /** SYN or ACK, to be sent with the next frame. */
+  /** SYN or ACK, until it is sent with a frame. */
   #flags: number
   #isFinSent = false
   #isFinReceived = false
@@ -144,7 +144,7 @@ export class YamuxStream extends SocketDuplex implements FrameSource {
       this.#unread.add(payload)
       this.observer?.onUnread()
     } else if (this.readableFlowing && this.readableEncoding === null) {
-      // As `push` does in this state, but without the work that it schedules to read more.
+      // Does what `push` would do in this state, without scheduling another read.
       this.emit('data', payload)
       this.#consume(payload.length)
     } else {
@@ -184,7 +184,7 @@ export class YamuxStream extends SocketDuplex implements FrameSource {
     this.#owner.sender.enqueue(this)
   }
 
-  /** Nothing follows the current write: FIN can be sent with its last data, before `_final` is called. */
+  /** Whether nothing follows the current write: then FIN is sent with its last data, before `_final`. */
   #isEnding(): boolean {
     return this.#finished !== undefined || (this.writableEnded && this.writableLength === this.#writeBytes)
   }
@@ -196,7 +196,7 @@ export class YamuxStream extends SocketDuplex implements FrameSource {
     if (this.#isFinReceived && this.#unread.bytes === 0) this.#release(false)
   }
 
-  /** Until everything is read, a stream that both sides have ended counts as open: it uses memory. */
+  /** A stream that both sides have ended counts as open until everything is read, because it uses memory. */
   #endIfRead(): void {
     if (!this.#isFinReceived || this.#unread.bytes > 0) return
     if (this.#isFinSent) this.#release(false)
@@ -220,10 +220,10 @@ export class YamuxStream extends SocketDuplex implements FrameSource {
     this.#flags = 0
   }
 
-  /** Destroyed before both sides have ended. */
+  /** Ends the stream when it is destroyed before both sides have ended. */
   #abandon(error: Error | null): void {
-    // After our FIN the peer may still be reading what we sent, and a reset would discard it. As in TCP, the
-    // peer is reset when it sends more. Credit for what was not read lets it send.
+    // After our FIN the peer may still be reading what we sent, and a reset would discard it. As in TCP, it
+    // gets a reset if it sends more; the credit for unread data lets it send.
     const isOver = this.#isFinSent && this.#isFinReceived
     const isHalfOpen = this.#isFinSent && !isOver && !error
     if (isHalfOpen && this.#unread.bytes > 0) this.#sendCredit(this.#unread.bytes)

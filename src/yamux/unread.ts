@@ -1,6 +1,6 @@
-// The payloads of a stream that its reader has not taken yet. They are parts of larger reads from the
-// connection: small ones are copied, so that a queued byte does not keep 64 KiB of others in memory, and
-// joined, so that frames of one byte do not cost a hundred bytes each.
+// Received payloads that the reader of a stream has not taken yet. They are slices of larger reads from the
+// connection. Small ones are copied, so that one byte does not keep 64 KiB in memory, and joined, so that
+// frames of one byte do not cost a hundred bytes each.
 import { compact } from './buffers.ts'
 
 const JOIN_BYTES_MAX = 2 * 1024

@@ -1,4 +1,4 @@
-// The chunks of the current write of a stream that were not sent yet.
+// Chunks of a stream's current write that are not sent yet.
 import type { Sender } from './sender.ts'
 
 export class Unsent {

@@ -111,7 +111,7 @@ test('pings without a response are limited, and fail when the session closes', a
   const { server } = await rawPeer(t)
   const pings = Array.from({ length: 20 }, () => server.session.ping())
   const results = Promise.allSettled(pings)
-  await assert.rejects(pings.at(-1) as Promise<number>, /pings are not answered/)
+  await assert.rejects(pings.at(-1) as Promise<number>, /pings have no response yet/)
   server.session.close()
   assert.ok((await results).every(({ status }) => status === 'rejected'))
 })
