@@ -21,7 +21,7 @@ const REPORT_TIMEOUT_MS = 15_000
 const FIND_HOST_TIMEOUT_MS = 5_000
 const CLAIM_TIMEOUT_MS = 5_000
 const SYNC_TIMEOUT_MS = 10_000
-/** Above the receipt of the largest report, all of whose items are rejected. */
+/** Larger than the receipt of a report of maximum size whose items are all rejected. */
 const RESPONSE_BYTES_MAX = 16 * 1024 * 1024
 const ERROR_BYTES_MAX = 64 * 1024
 

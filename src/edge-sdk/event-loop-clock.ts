@@ -1,5 +1,5 @@
-// Bounds the age of data that was just read. While a process is suspended, bytes wait in its socket buffers;
-// when it resumes, they look new and are not.
+// Bounds the age of data that was just read. While a process is suspended, bytes wait in its socket buffers,
+// and look new when it resumes.
 
 const TICK_MS = 200
 
@@ -7,7 +7,7 @@ export function startEventLoopClock() {
   let previous = performance.now()
   let current = previous
   const timer = setInterval(() => {
-    // One tick back: when the process resumes, the timer runs first and the buffered bytes are read next.
+    // One tick back, because a process that resumes runs the timer before it reads the buffered bytes.
     previous = current
     current = performance.now()
   }, TICK_MS)

@@ -1,5 +1,5 @@
-// Deduplicates log lines about a recurring failure: logged once, again when the reason changes, and when it
-// is resolved.
+// Deduplicates log lines about a recurring failure: it is logged once, again when the reason changes, and
+// when it is resolved.
 export function createNoticeOnce(onNotice: (line: string) => void, resolvedLine: string) {
   let lastLine: string | undefined
   return {

@@ -13,7 +13,7 @@ export class RepeatedTask {
     this.#run = run
   }
 
-  /** Runs it within this time; after the current run, if there is one. */
+  /** Runs the task within this time, but not before the current run has ended. */
   runWithin(ms: number): void {
     const dueAt = performance.now() + ms
     if (this.#isStopped || dueAt >= this.#dueAt) return

@@ -1,4 +1,5 @@
-// Follows the control plane's stream of revocations (server-sent events), and knows whether it is up to date.
+// Follows the control plane's stream of revocations (server-sent events), and tracks whether it is up to
+// date.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { UsageQuota } from '../api.ts'
 import type { ControlPlane } from '../control-plane.ts'
@@ -8,8 +9,8 @@ import { createNoticeOnce } from '../notice-once.ts'
 const BACKOFF_MIN_MS = 250
 const BACKOFF_MAX_MS = 5_000
 
-/** Keys are named by the SHA-256 of the raw key, workspaces by their topic. */
 interface Revocation {
+  /** SHA-256 of the raw key. */
   hash: string
 }
 
@@ -23,7 +24,7 @@ interface FollowerOptions {
   onRevoked: (revocation: Revocation) => void
   /** A key expires earlier than it did. */
   onExpiryChanged: (change: ExpiryChange) => void
-  /** No key of the workspace is valid any longer; or, if it was restored, they are again. */
+  /** The workspace was archived, so none of its keys is valid, or restored. */
   onArchived: (topic: string, isArchived: boolean) => void
   /** The quota of a workspace, or what is used of it, has changed. */
   onQuotaChanged: (topic: string, quota: UsageQuota) => void
@@ -31,7 +32,7 @@ interface FollowerOptions {
   onTunnelsChanged: () => void
   /** Revocations may have been missed. */
   onReset: () => void
-  /** Up to date again after an outage longer than `staleAfterMs`; missed revocations were received. */
+  /** The stream is up to date again after an outage longer than `staleAfterMs`. */
   onRecovered: () => void
   /** The stream is up to date: once after the start, and after each reconnection. */
   onConnected: () => void
@@ -57,7 +58,7 @@ export function followKeyChanges(controlPlane: Pick<ControlPlane, 'keyChanges'>,
       const signal = AbortSignal.any([stopping.signal, silence.signal])
       let caughtUp = false
       for await (const { id, event, data } of await controlPlane.keyChanges(lastId, signal)) {
-        // Buffered while this process was suspended, so it may be old; reconnect instead.
+        // The event may be old: it was buffered while this process was suspended. Reconnect instead.
         if (caughtUp && !isFresh()) throw silent
         watchdog.refresh()
         if (event === 'closed') throw new ClosedByServer(parseMessage(data))
@@ -69,7 +70,7 @@ export function followKeyChanges(controlPlane: Pick<ControlPlane, 'keyChanges'>,
         else if (event === 'quota-changed') options.onQuotaChanged(parseTopic(data), parseQuota(data))
         else if (event === 'tunnels-changed') options.onTunnelsChanged()
         if (id !== undefined) lastId = id
-        // Missed revocations come first, one by one; an id without an event ends them.
+        // Missed revocations come first; an id without an event follows the last one.
         if (id !== undefined && event === undefined && !caughtUp) {
           caughtUp = true
           if (!isFresh()) options.onRecovered()
@@ -104,7 +105,8 @@ export function followKeyChanges(controlPlane: Pick<ControlPlane, 'keyChanges'>,
                 'last event; then every key is verified by the control plane. Retrying.',
         )
       }
-      // A connection that worked resets the backoff. A replaced one waits, or it would replace another.
+      // A connection that worked resets the backoff. One that the server closed waits the maximum: the server
+      // closes the oldest stream when there are too many, and edges would take turns closing each other's.
       if (wasClosed) backoffMs = BACKOFF_MAX_MS
       else backoffMs = freshAt > startedAt ? BACKOFF_MIN_MS : Math.min(backoffMs * 2, BACKOFF_MAX_MS)
       // Jitter, so that edges do not reconnect simultaneously.

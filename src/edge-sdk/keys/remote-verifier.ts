@@ -20,9 +20,9 @@ export interface RemoteVerifierOptions {
   readonly revoked: BoundedMap<string, true>
   /** Whether revocations are up to date. */
   isFresh(): boolean
-  /** The control plane says that the key is valid; called before anyone else gets to know. */
+  /** Called with a valid result before `verifyRemotely` returns it. */
   onValid(hash: string, result: VerifyResult & { valid: true }, verifiedAt: number): void
-  /** A valid key expires at this time of the monotonic clock. */
+  /** Called if a valid key expires; the deadline is on the monotonic clock. */
   onExpiry(hash: string, deadline: number): void
 }
 
@@ -46,13 +46,13 @@ export class RemoteVerifier {
     const wasFresh = isFresh()
     try {
       const result = await controlPlane.verify(key)
-      // Revoked while the response was in flight.
+      // The key was revoked while the request was in flight.
       if (revoked.has(hash)) return REVOKED
       if (evictions !== revoked.evictions)
         throw new ControlPlaneError('Too many keys are being revoked. Retry shortly.', 429)
       cache.delete(hash)
       const isCacheable = wasFresh && isFresh() && generation === cache.generation
-      // Counts from the start of the request, so that a delayed response does not extend it.
+      // From the start of the request, so that a delayed response does not extend the lifetime.
       const expiresAt =
         result.valid && result.expiresInMs !== undefined
           ? verifiedAt + result.expiresInMs
@@ -62,8 +62,8 @@ export class RemoteVerifier {
         onValid(hash, result, verifiedAt)
         if (expiresAt !== Number.POSITIVE_INFINITY) onExpiry(hash, expiresAt)
       }
-      // Unknown keys are not cached: anyone can generate them. Those of an archived workspace may be valid
-      // again.
+      // Unknown keys are not cached, because anyone can generate them, nor keys of an archived workspace,
+      // because it may be restored.
       if (isCacheable && (result.valid || (result.reason !== 'unknown' && result.reason !== 'archived')))
         cache.set(hash, { result, verifiedAt, expiresAt })
       return result
@@ -83,7 +83,7 @@ export class RemoteVerifier {
     return result
   }
 
-  /** Later verifications do not share the requests that are in flight now. */
+  /** Makes later verifications send requests of their own. */
   detachInFlight(): void {
     this.#inFlight.clear()
   }

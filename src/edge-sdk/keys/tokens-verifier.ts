@@ -24,7 +24,7 @@ export function openTokensFile(path: string, { tunnelDomain, ...callbacks }: Tok
   const onNotice = safeCallback(callbacks.onNotice)
   let version = fileVersion(path)
   let tokens = byHash(readTokensFile(path))
-  /** Hashes of removed keys, so that they are reported as revoked and not as unknown. */
+  /** Hashes of removed keys, which are reported as revoked and not as unknown. */
   const removed = new Set<string>()
   const rejection = createNoticeOnce(onNotice, `The tokens file ${path} is valid again.`)
 
@@ -75,7 +75,7 @@ export function openTokensFile(path: string, { tunnelDomain, ...callbacks }: Tok
         if (host === `${workspace}.${tunnelDomain}`) return { found: true, workspace }
       return { found: false }
     },
-    // There is nobody to claim names from.
+    // Without a control plane, names are not claimed.
     grant: async () => undefined,
     isUpToDate: () => true,
     quotaReachedUntil: () => undefined,

@@ -16,13 +16,13 @@ export interface Verifier {
   /** Rejects with a ControlPlaneError if the key cannot be verified: then deny access. */
   verify(key: string): Promise<VerifyResult>
   /**
-   * A grant to open tunnels with the key, for the tunnel reporter; undefined if the key is not valid. Not the
-   * one that was rejected. Rejects with a ControlPlaneError if the key cannot be verified.
+   * A grant to open tunnels with the key, for the tunnel reporter, other than the one that was rejected.
+   * Undefined if the key is not valid. Rejects with a ControlPlaneError if the key cannot be verified.
    */
   grant(key: string, rejected?: string): Promise<string | undefined>
   /**
-   * Whether a host is a tunnel domain or a name of a workspace. Rejects with a ControlPlaneError if that
-   * cannot be found out.
+   * Whether a host is a tunnel domain or a name of a workspace. Rejects with a ControlPlaneError if the
+   * control plane cannot be reached.
    */
   findHost(host: string): Promise<HostResult>
   /** Whether revocations are received, so that keys are verified from the cache. */
@@ -72,7 +72,7 @@ export interface VerifierOptions {
 
 /** Short, so that tunnels can be opened right after the operator has provisioned the workspace. */
 const REVALIDATE_UNPROVISIONED_MS = 50
-/** Half of the time for which the control plane accepts a grant. */
+/** Half of the lifetime of a grant. */
 const GRANT_USE_MS = 300_000
 const UNKNOWN: VerifyResult = { valid: false, reason: 'unknown' }
 
@@ -126,7 +126,7 @@ export function startVerifier(
       ? Math.min(REVALIDATE_UNPROVISIONED_MS, revalidateAfterMs)
       : revalidateAfterMs
 
-  /** The result with the time that remains to a key that expires. */
+  /** The cached result, with the remaining lifetime of the key. */
   function resultAt(now: number, { result, expiresAt }: CacheEntry): VerifyResult {
     if (now >= expiresAt) return EXPIRED
     return result.valid && result.expiresInMs !== undefined
@@ -179,7 +179,7 @@ export function startVerifier(
   })
 
   async function verify(key: string): Promise<VerifyResult> {
-    // Anybody can send such a text: the control plane is not asked about it.
+    // Anyone can send such a text, so it must not cause a request.
     if (!isSecret('key', key)) return UNKNOWN
     const hash = hashKey(key)
     if (revoked.has(hash)) return REVOKED
@@ -193,7 +193,7 @@ export function startVerifier(
     const result = remote.verifySingleFlight(key, hash)
     if (!entry) return result
     return result.catch((error: ControlPlaneError) => {
-      // While revocations are received the key is still valid; only the workspace details are stale.
+      // While revocations are received, the key is valid and only the workspace details are stale.
       const cached = isFresh() && cache.get(hash)
       if (!cached || error.status === 401) throw error
       return resultAt(performance.now(), cached)

@@ -1,10 +1,10 @@
-// What the control plane does not know yet of the open tunnels of an edge, as the next sync. A sync has
-// everything since the last acknowledged one, so one that is lost, repeated or late does no harm.
+// Changes of an edge's open tunnels that the control plane has not acknowledged, as the next sync. A sync has
+// all changes since the last acknowledged one, so one that is lost, repeated or late does no harm.
 import type { ClaimedTunnel, TunnelSync } from '../api.ts'
 
-/** The limit of changed tunnels in one sync, and of closed ones. */
+/** Limit of a sync for changed tunnels, and for closed ones. */
 export const SYNC_ITEMS_MAX = 1_000
-/** Beyond it, a snapshot replaces the list of closed tunnels. */
+/** With more closed tunnels, a snapshot is sent instead of their list. */
 const CLOSED_MAX = 10_000
 
 /** Traffic of a tunnel since it was opened, and its open streams. */
@@ -15,25 +15,25 @@ export interface TunnelUsage {
   readonly streams: number
 }
 
-/** A tunnel whose key has to be verified, so that the control plane lists it. */
+/** A tunnel that the control plane lists only after its key is verified. */
 export interface UngrantedTunnel {
   readonly tunnel: ClaimedTunnel
   /** The raw API key. */
   readonly key: string
   /** Sent with the tunnel until it is listed; undefined if none was required. */
   grant: string | undefined
-  /** The tunnel is not reported until there is another grant. */
+  /** Whether the tunnel needs another grant before it is reported. */
   isGrantRequired: boolean
 }
 
 interface Entry extends UngrantedTunnel {
-  /** Undefined while it is claimed. */
+  /** Undefined while the name is being claimed. */
   usage: (() => TunnelUsage) | undefined
-  /** What the control plane has acknowledged; undefined if it may not list the tunnel. */
+  /** The acknowledged usage; undefined if the control plane may not list the tunnel. */
   acknowledged: TunnelUsage | undefined
 }
 
-/** The control plane is asked for as many grants before a sync. */
+/** Maximum of grants that are requested before a sync. */
 const GRANTS_MAX = 500
 const NO_USAGE: TunnelUsage = { requests: 0, bytesIn: 0, bytesOut: 0, streams: 0 }
 
@@ -42,18 +42,18 @@ export interface NextSync {
     TunnelSync,
     'sequence' | 'previous' | 'load' | 'changed' | 'closed' | 'grants' | 'snapshot'
   >
-  /** There are more tunnels to open or close than one sync can have. */
+  /** Whether more tunnels were opened or closed than fit into one sync. */
   readonly hasMore: boolean
-  /** The control plane has processed it, except for the tunnels with these ids, which need another grant. */
+  /** Call this when the control plane has processed the sync, with the ids that need another grant. */
   acknowledge(ungranted: Iterable<string>): void
 }
 
 export class TunnelChanges {
   readonly #tunnels = new Map<string, Entry>()
-  /** Ids that the control plane may list. */
+  /** Ids of closed tunnels that the control plane may still list. */
   readonly #closed = new Set<string>()
   #sequence = 0
-  /** Sequence of the last acknowledged sync; 0 if the next one is a snapshot. */
+  /** Sequence of the last acknowledged sync; 0 if the next sync is a snapshot. */
   #previous = 0
   /** Sequence of the first sync of the snapshot that is not complete yet. */
   #snapshotFirst: number | undefined
@@ -67,7 +67,7 @@ export class TunnelChanges {
     return this.#tunnels.has(id)
   }
 
-  /** Reported with no traffic, so that every sync has what the control plane may have granted. */
+  /** Adds a tunnel without traffic, so that every sync has all claims that may have been granted. */
   claiming(tunnel: ClaimedTunnel, key: string): void {
     this.#tunnels.set(tunnel.id, newEntry(tunnel, key, undefined))
   }
@@ -75,12 +75,12 @@ export class TunnelChanges {
   opened(tunnel: ClaimedTunnel, key: string, usage: () => TunnelUsage): void {
     this.#closed.delete(tunnel.id)
     const current = this.#tunnels.get(tunnel.id)
-    // A client that joins a TCP tunnel has its port, and not the one it was claimed with.
+    // A client that joins a TCP tunnel gets the port of that tunnel instead of the one it claimed.
     if (current?.tunnel.url === tunnel.url) current.usage = usage
     else this.#tunnels.set(tunnel.id, newEntry(tunnel, key, usage))
   }
 
-  /** Also after a claim that was rejected or got no response. */
+  /** Call this also after a claim that was rejected or got no response. */
   closed(id: string): void {
     this.#tunnels.delete(id)
     this.#closed.add(id)
@@ -91,7 +91,7 @@ export class TunnelChanges {
     for (const id of [...this.#tunnels.keys()]) this.closed(id)
   }
 
-  /** The control plane does not have what it acknowledged: begins with a snapshot again. */
+  /** Starts again with a snapshot: the control plane has lost what it acknowledged. */
   resync(): void {
     this.#resyncs += 1
     this.#previous = 0
@@ -102,7 +102,7 @@ export class TunnelChanges {
     }
   }
 
-  /** Tunnels that wait for a grant; not all if there are many. */
+  /** Tunnels that wait for a grant, up to a limit. */
   ungranted(): UngrantedTunnel[] {
     return this.#tunnels
       .values()
@@ -159,7 +159,7 @@ export class TunnelChanges {
     }
   }
 
-  /** Moved to the end, so that the counters of all tunnels are reported in turn if there are many. */
+  /** Moves the tunnel to the end, so that tunnels take turns if there are more than fit into a sync. */
   #acknowledge(entry: Entry, usage: TunnelUsage): void {
     const { id } = entry.tunnel
     if (this.#tunnels.get(id) !== entry) return

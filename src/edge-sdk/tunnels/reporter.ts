@@ -1,6 +1,6 @@
-// Claims the names of tunnels at the control plane, and reports what is open. Each sync renews a lease, so
-// that the tunnels of an edge that is gone disappear without a request. The response says what to close, and
-// which access rules have changed.
+// Claims the names of tunnels at the control plane, and reports open tunnels. Each sync renews a lease, so
+// the tunnels of an edge that is gone are dropped when it expires. The response lists the tunnels to close
+// and the changed access rules.
 import { randomBytes } from 'node:crypto'
 import type { ClaimedTunnel, ClaimResult, SyncResult } from '../api.ts'
 import { type ControlPlane, ControlPlaneError } from '../control-plane.ts'
@@ -11,7 +11,7 @@ import { safeCallback } from '../safe-callback.ts'
 import { TunnelChanges, type TunnelUsage, type UngrantedTunnel } from './changes.ts'
 
 const USUAL_INTERVAL_S = 5
-/** A faulty control plane cannot ask for more or fewer syncs. */
+/** Bounds of the interval that the control plane asks for. */
 const INTERVAL_MIN_S = 1
 const INTERVAL_MAX_S = 60
 /** Minimum time between early syncs, which release the names of closed tunnels. */
@@ -19,7 +19,7 @@ const EARLY_SYNC_MS = 500
 const BACKOFF_MIN_MS = 1_000
 const BACKOFF_MAX_MS = 10_000
 const STOP_TIMEOUT_MS = 5_000
-/** Claims in flight, in total and for each workspace, so that one cannot use all of them. */
+/** Limits of claims in flight, in total and for each workspace, so that one cannot use all of them. */
 const CLAIMS_MAX = 1_000
 const CLAIMS_PER_WORKSPACE_MAX = 100
 
@@ -65,7 +65,7 @@ export function startTunnelReporter(
   const startedAt = new Date()
   const session = newSession(startedAt)
   const changes = new TunnelChanges()
-  /** By workspace, and in total. */
+  /** Claims in flight by workspace. */
   const activeClaims = new Map<string, number>()
   let totalClaims = 0
   let lastSyncAt = Number.NEGATIVE_INFINITY
@@ -84,14 +84,14 @@ export function startTunnelReporter(
           Object.assign(entry, { grant, isGrantRequired: false })
           obtained += 1
         } catch {
-          // The control plane does not respond, which the sync reports. The next one tries again.
+          // The sync reports that the control plane does not respond, and the next one tries again.
         }
       }),
     )
     return obtained
   }
 
-  /** Sends pages until the control plane knows all tunnels. */
+  /** Sends syncs until the control plane knows all tunnels. */
   async function sync(): Promise<void> {
     let ungranted = changes.ungranted()
     for (let hasMore = true; hasMore; ) {
@@ -108,7 +108,7 @@ export function startTunnelReporter(
         throw new ControlPlaneError('The control plane rejected the list of open tunnels.')
       if (result.resync) changes.resync()
       else next.acknowledge(result.grantRequired)
-      // Those whose grant was rejected wait for the next sync, and all if no key can be verified.
+      // Tunnels whose grant was rejected wait for the next sync. If no key can be verified, all wait.
       ungranted = changes.ungranted().filter(({ grant }) => grant === undefined)
       const mayObtain = obtained > 0 || result.grantRequired.length > 0
       hasMore = result.resync || next.hasMore || (mayObtain && ungranted.length > 0)
@@ -127,8 +127,8 @@ export function startTunnelReporter(
   }
 
   /**
-   * Repeated once if a later sync was applied first, because the second response has the actual reason; or if
-   * the grant has expired.
+   * Repeats the claim once if the grant has expired, or if a later sync was applied first: only the second
+   * response then has the actual reason.
    */
   async function claim(tunnel: ClaimedTunnel, key: string): Promise<ClaimResult> {
     const send = async (grant: string | undefined): Promise<ClaimResult> =>
@@ -185,7 +185,7 @@ export function startTunnelReporter(
         isGranted = result.granted
         return result
       } catch (error) {
-        // After an outage, the control plane wants to know the open tunnels first.
+        // After an outage, the control plane rejects claims until it knows the open tunnels.
         if (error instanceof ControlPlaneError && error.status === 503) syncEarly()
         throw error
       } finally {

@@ -16,18 +16,16 @@ export interface UsageEntry<T> {
   readonly from: number
   changes: number
   acknowledged: number
-  /** What was acknowledged last. */
+  /** The item as it was last acknowledged. */
   reported?: T
-  /** When, on the monotonic clock; before that, when it was added. */
+  /** When it was last acknowledged, or else added, on the monotonic clock. */
   reportedAt: number
 }
 
 /** A snapshot of unsent items, as one report. */
 export interface ReportBatch {
   readonly report: Report
-  /**
-   * Call this with the response. Items that were accepted, or rejected permanently, are not sent again.
-   */
+  /** Call this with the response. Items that were accepted or rejected permanently are not sent again. */
   acknowledge(receipt: Receipt): void
 }
 

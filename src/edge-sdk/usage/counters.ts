@@ -19,9 +19,9 @@ export interface UsageCounters {
   closed(workspace: string): void
   rejected(workspace: string): void
   transferred(workspace: string, transfer: Transfer): void
-  /** Counts open tunnels in the current minute; to be called at least once a minute. */
+  /** Records the open tunnels of the current minute. Call it at least once a minute. */
   tick(): void
-  /** Everything that is not acknowledged, split into reports within the limits of the control plane. */
+  /** Unacknowledged usage, split into reports within the limits of the control plane. */
   unsent(): ReportBatch[]
   /** Unsent counters of urgent workspaces, without their minutes of open tunnels. */
   unsentIf(isUrgent: (workspace: string, unreported: Unreported) => boolean): ReportBatch[]
@@ -39,7 +39,7 @@ export function createUsageCounters(run: string, clock: () => number, itemsMax: 
    * not the sum. So each eviction starts a new epoch.
    */
   let evictions = 0
-  /** The minute in which eviction found no room, unless something was acknowledged since. */
+  /** The minute in which eviction made no room; undefined if something was acknowledged since. */
   let fullAt: number | undefined
 
   const epoch = () => (evictions === 0 ? run : `${run}.${evictions}`)
@@ -90,7 +90,7 @@ export function createUsageCounters(run: string, clock: () => number, itemsMax: 
     for (const [name] of others.slice(0, Math.ceil(others.length / 2))) minutes.delete(name)
   }
 
-  /** Evicts acknowledged totals from before a time, and all acknowledged minutes: a maximum may restart. */
+  /** Evicts acknowledged totals before a time, and all acknowledged minutes: a maximum may restart at 0. */
   function evictAcknowledged(before: number): void {
     const drop = (entries: Map<string, UsageEntry<unknown>>, before: number) => {
       const present = entries.size

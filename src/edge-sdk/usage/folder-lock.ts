@@ -21,7 +21,7 @@ export async function lockFolder(folder: string): Promise<() => Promise<void>> {
     await writeFile(path, '', { flag: 'wx', mode: 0o600 })
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-    // Without a known start the lock may be of an earlier process with the same id.
+    // Without the start, the lock may be one of an earlier process with the same id.
     if (ownStart !== undefined) throw inUse(process.pid, ownName)
   }
   let isHeld = true
@@ -29,7 +29,7 @@ export async function lockFolder(folder: string): Promise<() => Promise<void>> {
     if (isHeld) await rm(path, { force: true })
     isHeld = false
   }
-  // Locks are checked after the own one exists: of two processes that start together, at least one fails.
+  // After the own lock exists, so that of two processes that start together at least one fails.
   for (const name of await readdir(folder)) {
     const [, pid, start] = NAME.exec(name) ?? []
     if (pid === undefined || name === ownName) continue
@@ -53,15 +53,12 @@ async function isRunning(pid: number, start: string | undefined, ownStart: strin
   }
 }
 
-/**
- * When a process was started, in clock ticks and with the boot; undefined if it has ended, or not on Linux.
- */
+/** Start of a process in clock ticks, with the boot id; undefined if it has ended, or not on Linux. */
 async function findStart(pid: number): Promise<string | undefined> {
   try {
     const boot = await readFile('/proc/sys/kernel/random/boot_id', 'utf8')
     const stat = await readFile(`/proc/${pid}/stat`, 'utf8')
-    // The name of the program, in parentheses, may contain spaces. Fields 3 and 22 are the state and the
-    // start.
+    // The program name in parentheses may contain spaces. Fields 3 and 22 are the state and the start.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
     const [state = ''] = fields
     return 'ZX'.includes(state) ? undefined : `${fields[19]}-${boot.trim()}`

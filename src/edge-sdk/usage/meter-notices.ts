@@ -1,4 +1,4 @@
-// Lines for the log about reports of usage: when they fail or are rejected, and when that ends.
+// Log lines about usage reports: when they fail or are rejected, and when that ends.
 import type { Receipt } from '../api.ts'
 import { createNoticeOnce } from '../notice-once.ts'
 

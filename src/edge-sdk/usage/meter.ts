@@ -15,7 +15,7 @@ import { openSpool, type SpoolFile } from './spool.ts'
 
 const SPOOL_INTERVAL_MS = 1_000
 const STOP_TIMEOUT_MS = 5_000
-/** The wait after a report near a quota has failed. */
+/** Wait after a failed report near a quota. */
 const URGENT_RETRY_MS = 5_000
 
 export interface Meter extends Pick<UsageCounters, 'opened' | 'closed' | 'rejected' | 'transferred'> {
@@ -55,13 +55,10 @@ export async function startMeter(
   const notices = createNotices(onNotice, folder)
   let writing: Promise<unknown> = Promise.resolve()
   const quotas = new UsageQuotas(itemsMax)
-  /** How long the control plane asked to wait when it rejected reports last. */
+  /** The longest `Retry-After` of the last round of reports. */
   let retryAfterS = 0
 
-  /**
-   * Spools everything that is not acknowledged and returns it. Serialized, so that the newest state is
-   * written last.
-   */
+  /** Spools and returns unacknowledged usage. Writes are serialized, so that the newest state comes last. */
   function spoolUnsent(): Promise<ReportBatch[]> {
     const spooled = writing.then(async () => {
       counters.tick()
@@ -70,7 +67,7 @@ export async function startMeter(
         await spool.write(batches.map(({ report }) => report))
         notices.disk.end()
       } catch (error) {
-        // Reported nevertheless, so that a full disk does not lose usage.
+        // The batches are still reported, so that a full disk loses no usage.
         notices.disk.begin(`Failed to write usage to ${folder}: ${(error as Error).message}`)
       }
       return batches
@@ -108,7 +105,7 @@ export async function startMeter(
     notices.update({ sent, rejected, failures, lost: counters.lost() })
   }
 
-  /** The usage of workspaces near their quota, for which the next report would be too late. */
+  /** Reports workspaces near their quota, for which the next regular report would be too late. */
   async function reportUrgent(): Promise<void> {
     const batches = counters.unsentIf((workspace, unreported) =>
       quotas.isUrgent(workspace, unreported, clock()),

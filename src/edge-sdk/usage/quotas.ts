@@ -1,19 +1,18 @@
-// Quotas of bytes and requests per month, as verification responses and the stream of changes have them.
+// Monthly quotas of bytes and requests, from verification responses and the stream of changes.
 import { BoundedMap } from '../../lib/bounded-map.ts'
 import type { UsageQuota } from '../api.ts'
 
 /** Interval of reports while a workspace is near its quota. */
 const NEAR_INTERVAL_MS = 2_000
-/** Interval of reports of workspaces that have used a notable share of their quota since the last one. */
+/** Interval of reports after a workspace has used a notable share of its quota. */
 const SHARE_INTERVAL_MS = 5_000
 /** Timers are not exact. */
 const TOLERANCE_MS = 100
 
-/** Usage since the last report of a workspace. */
+/** Usage of a workspace since its last report. */
 export interface Unreported {
   bytes: number
   requests: number
-  /** Milliseconds since then. */
   sinceMs: number
 }
 
@@ -25,7 +24,7 @@ export class UsageQuotas {
     this.#quotas = new BoundedMap(max)
   }
 
-  /** Returns whether the quota has changed. An earlier revision is ignored: its node lags behind. */
+  /** Returns whether the quota has changed. An earlier revision is ignored: it is from a node that lags. */
   set(workspace: string, quota: UsageQuota): boolean {
     const current = this.#quotas.get(workspace)
     if (current && (current.revision > quota.revision || isSame(current, quota))) return false
@@ -37,7 +36,7 @@ export class UsageQuotas {
     this.#quotas.clear()
   }
 
-  /** The time until which new tunnels and traffic are rejected; undefined if they are not. */
+  /** The time until which new tunnels and traffic are rejected; undefined below the quota. */
   reachedUntil(workspace: string, now: number): number | undefined {
     if (this.#quotas.size === 0) return undefined
     const quota = this.#quotas.get(workspace)

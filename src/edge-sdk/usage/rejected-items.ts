@@ -1,4 +1,4 @@
-// Which rejected items of a usage report to retry.
+// Selects the rejected items of a usage report to retry.
 import type { Receipt, Report } from '../api.ts'
 
 type RejectedItem = Receipt['rejected'][number]

@@ -1,11 +1,11 @@
 // When an edge reports next: at its interval, or later if the control plane is overloaded.
 
-/** A faulty control plane cannot delay reports for longer. */
+/** A faulty control plane must not stop reports. */
 const RETRY_AFTER_MAX_S = 300
 /** Jitter: edges that were cut off together must not keep reporting at the same time. */
 const JITTER = 0.1
 
-/** `retryAfterS` is of a report that was rejected. */
+/** `retryAfterS` comes from the response to a rejected report. */
 export function reportDelayMs(everyMs: number, retryAfterS = 0, random: () => number = Math.random): number {
   const ms = Math.max(everyMs, Math.min(retryAfterS, RETRY_AFTER_MAX_S) * 1000)
   return ms * (1 + JITTER * (2 * random() - 1))

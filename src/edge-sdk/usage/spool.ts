@@ -1,20 +1,21 @@
-// Unreported usage on disk: one file per run of the edge, replaced atomically. The next run with the same
-// credential sends what earlier runs left: with another one, the control plane would count it for two edges.
+// Unreported usage on disk: one file per run of the edge, replaced atomically. The next run sends the files
+// of earlier runs with the same credential; with another one, the control plane would count them for two
+// edges.
 import { readdir, readFile, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Report } from '../api.ts'
 import { createFolder, replaceFile } from './folder.ts'
 import { lockFolder } from './folder-lock.ts'
 
-/** Limit for the files of earlier runs together; beyond it the oldest are deleted. */
+/** Limit of the total size of earlier runs' files; beyond it the oldest are deleted. */
 const EARLIER_BYTES_MAX = 64 * 1024 * 1024
 const DRAFT = /^usage-.*\.json\.new$/
-/** With the fingerprint of the credential. */
+/** The name contains the fingerprint of the credential. */
 const NAME = /^usage-([0-9a-f]{16})-[\x21-\x2e\x30-\x7e]{1,64}\.json$/
 
 export interface SpoolFile {
   reports: Report[]
-  /** Deletes the file: the control plane has accepted all of it. */
+  /** Deletes the file after the control plane has accepted all of it. */
   discard(): Promise<void>
   /** Replaces the content with the reports that are still to be sent. */
   keepOnly(reports: Report[]): Promise<void>
@@ -27,15 +28,15 @@ interface Spool {
   write(reports: Report[]): Promise<void>
   /** Files of earlier runs with this credential, oldest first. */
   earlierFiles(): AsyncGenerator<SpoolFile>
-  /** Size of the files; those of earlier runs as of the last time they were listed. */
+  /** Total size of the files; for those of earlier runs, when they were last listed. */
   bytes(): number
-  /** Another process may open the folder. */
+  /** Releases the folder for other processes. */
   close(): Promise<void>
 }
 
 interface SpoolOptions {
   epoch: string
-  /** Fingerprint of the credential that the usage is reported with. */
+  /** Fingerprint of the credential. */
   owner: string
   onNotice: (line: string) => void
 }
@@ -49,7 +50,7 @@ export async function openSpool(folder: string, { epoch, owner, onNotice }: Spoo
   try {
     for (const name of await readdir(folder))
       if (DRAFT.test(name)) await rm(join(folder, name), { force: true })
-    // Writes once, so that a folder that is not writable fails the start.
+    // If the folder is not writable, the edge must not start.
     await write([{ epoch }])
     await write([])
     await noteOthers()
@@ -59,7 +60,7 @@ export async function openSpool(folder: string, { epoch, owner, onNotice }: Spoo
     throw error
   }
 
-  /** Says which files other credentials have left. */
+  /** Logs which files belong to other credentials. */
   async function noteOthers(): Promise<void> {
     const others = new Set<string>()
     for (const name of await readdir(folder)) {
