@@ -1,5 +1,5 @@
-// The content of a notification: the changes that were just committed. It saves each node a read. A node that
-// cannot use it, because it is too long or a change before it is missing, polls instead.
+// The payload of a notification: the changes that were just committed, which saves each node a read. A node
+// polls instead if the payload is empty because it would be too long, or if an earlier change is missing.
 import type { LinkedChange } from '../store/change-log/entries.ts'
 
 /** PostgreSQL accepts 7,999 bytes. */

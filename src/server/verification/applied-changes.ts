@@ -1,7 +1,7 @@
-// What a node has applied of the change log: its position, and the listeners that follow it.
+// The position up to which a node has applied the change log, and the listeners that follow it.
 import type { Change, Position } from '../store/change-log/entries.ts'
 
-/** Before the first entry of every change log. */
+/** The position before the first entry of every change log. */
 const START: Position = { sequence: 0, checksum: '' }
 
 interface ChangeListener {
@@ -11,11 +11,11 @@ interface ChangeListener {
 }
 
 export interface AppliedChanges {
-  /** Position of the last applied change; a new object after each. */
+  /** Position of the last applied change; another object after each change. */
   position(): Position
-  /** The next change of the log. */
+  /** Applies the next change of the log. */
   apply(change: Change): void
-  /** Continues at another position: the changes before it are unavailable, or too many. */
+  /** Continues at another position, because the changes before it are unavailable or too many. */
   reset(position: Position): void
   /** Calls the listener for every change after the returned position. */
   subscribe(listener: ChangeListener): { position: Position; unsubscribe: () => void }

@@ -1,20 +1,16 @@
-// Combines concurrent lookups into few queries. A lookup is sent at once unless another is in progress; those
-// that arrive meanwhile are sent together, so batches grow with the load and an idle node waits for nothing.
+// Combines concurrent lookups into few queries. A lookup is sent at once unless a query is in progress; those
+// that arrive meanwhile are sent together, so batches grow with the load and an idle node does not wait.
 
-/** The most keys of one query. */
+/** Maximum of keys in one query. */
 const BATCH_MAX = 500
-/** A batch does not wait longer for a query in progress, whose connection may be slow or dead. */
+/** How long a batch waits for the query in progress, whose connection may be slow or dead. */
 const WAIT_MAX_MS = 5
 
 /**
- * Returns the value of a key, or undefined if there is none. The query that reads it always starts after the
- * call, so the result is never older than the call: it may join a batch that waits, not one that was sent.
+ * The function that is returned never joins a query that was already sent, so its result is not older than
+ * its call. It is undefined if the key has no value.
  */
-type BatchedLookup<V> = (key: string) => Promise<V | undefined>
-
-export function createBatchedLookup<V>(
-  read: (keys: string[]) => Promise<ReadonlyMap<string, V>>,
-): BatchedLookup<V> {
+export function createBatchedLookup<V>(read: (keys: string[]) => Promise<ReadonlyMap<string, V>>) {
   let waiting: Batch<V> | undefined
   let running = 0
 
@@ -30,7 +26,7 @@ export function createBatchedLookup<V>(
       })
   }
 
-  return async (key) => {
+  return async (key: string): Promise<V | undefined> => {
     const batch = waiting ?? { keys: new Set<string>(), ...Promise.withResolvers<ReadonlyMap<string, V>>() }
     batch.keys.add(key)
     if (running === 0 || batch.keys.size >= BATCH_MAX) send(batch)

@@ -1,4 +1,4 @@
-// The reader's half of the protocol: polls the change log for this node, notifies subscribers, acknowledges
+// The reading side of the protocol: polls the change log for this node, notifies subscribers, acknowledges
 // what it has applied and renews the lease. Correctness depends on polling; notifications only reduce
 // latency.
 import { createOutageReporter, type OutageEvents } from '../../lib/outage.ts'
@@ -20,33 +20,33 @@ import { createRegistration, HEARTBEAT_MS, type NodeIdentity } from './nodes.ts'
 
 export type { Change, Position }
 
-/** Until announcements arrive, and again after a poll found a change that was not announced. */
+/** Interval until announcements arrive, and after a poll has found a change that was not announced. */
 const POLL_INTERVAL_MS = 250
-/** After an announcement. The longest time until a change that is not announced is found. */
+/** Interval while changes are announced: the longest time until a change without announcement is found. */
 const ANNOUNCED_INTERVAL_MS = 500
 /** Each interval is shortened by a random share up to this, so that nodes do not poll simultaneously. */
 const JITTER = 0.2
-/** The time of the database is in whole milliseconds, rounded down or to the nearest. */
+/** Databases return their time in whole milliseconds, some rounded down. */
 const CLOCK_RESOLUTION_MS = 1
-/** A longer time between two reads is an interruption; the event loop may be blocked for some seconds. */
+/** A longer time between two reads is an outage; a shorter one may be a blocked event loop. */
 const INTERRUPTION_MS = 10_000
-/** Far more changes than are made during a lease, by which one node may be behind another. */
+/** Far more changes than are made during a lease, which is how far a node may be behind another. */
 const LATEST_MAX = 1_000
 
 export interface ChangeFollower extends Pick<AppliedChanges, 'position' | 'subscribe'> {
   /** Applies a change that this process has just committed. */
   receive(change: LinkedChange): void
-  /** Whether the lease is valid. Only then may a cache be used that is invalidated by the log. */
+  /** Whether the lease is valid. Without it, no cache that the log invalidates may be used. */
   isUpToDate(): boolean
   /** Milliseconds since the log was last read to its end. */
   ageMs(): number
-  /** For how many milliseconds the log could be read, without a longer interruption. */
+  /** Milliseconds since the last outage ended. */
   readableForMs(): number
   /** Milliseconds since the lease was renewed. */
   leaseAgeMs(): number
   /**
-   * The time by the clock of the database, in milliseconds since 1970. Never earlier than the actual one, and
-   * later by at most the duration of a poll.
+   * The clock of the database, in milliseconds since 1970. It is never behind, and ahead by at most the
+   * duration of a poll.
    */
   databaseTime(): number
   /** Polls if the sequence is still ahead of this node. */
@@ -72,11 +72,11 @@ export async function startChangeFollower(
   let readAt = performance.now()
   let readableSince = readAt
   let acknowledgedAt = Number.NEGATIVE_INFINITY
-  /** From the monotonic clock of this process; keys with an expiry are not valid until it is known. */
+  /** Offset from the monotonic clock. Until it is known, no key that expires is valid. */
   let databaseTimeOffset = Number.POSITIVE_INFINITY
   let isPollDue = false
   let intervalMs = POLL_INTERVAL_MS
-  /** Committed changes that are not applied yet. */
+  /** Announced changes that are not applied yet. */
   let announced: LinkedChange[] = []
   let working: Promise<void> | undefined
   let timer: NodeJS.Timeout | undefined
@@ -94,8 +94,8 @@ export async function startChangeFollower(
     if (isSamePosition(head, position())) return
     intervalMs = POLL_INTERVAL_MS
     const changes = await readChanges(db, position(), head)
-    // Too many, or some are missing: the node was suspended for longer than entries are kept, or the database
-    // was rolled back.
+    // Changes are too many or missing: the node was suspended for longer than the retention of the log, or
+    // the database was rolled back.
     if (!changes) return reset(head)
     changes.forEach(apply)
   }
@@ -111,13 +111,13 @@ export async function startChangeFollower(
   }
 
   /**
-   * A revocation waits for the node rows that it finds after its commit. So a poll renews the lease only if
-   * this node's row existed when it began and has the node's position when it ends. A revocation that waited
-   * in vain deletes the row. Then the node registers again, and the next poll renews the lease.
+   * A revocation waits for the nodes whose rows it finds after its commit. So a poll renews the lease only if
+   * this node's row existed when the poll began, and has the node's position when it ends. A revocation that
+   * times out deletes the row; then the node registers again, and the next poll renews the lease.
    */
   async function poll(): Promise<void> {
     isPollDue = false
-    // Committed already, so the poll reads them.
+    // The poll reads them, because they are committed.
     announced = []
     schedulePoll()
     const startedAt = lease.now()
@@ -137,8 +137,8 @@ export async function startChangeFollower(
   }
 
   /**
-   * The acknowledgment renews the lease like a poll, if the log ends at this node's position: an announcement
-   * alone may be forged. A poll follows if an earlier change or this node's row is missing.
+   * An announcement may be forged, so the lease is renewed only if the acknowledgment shows that the log ends
+   * at this node's position. If an earlier change or this node's row is missing, a poll follows.
    */
   async function applyAnnounced(): Promise<void> {
     // Announcements of several nodes can arrive in any order.
@@ -147,7 +147,7 @@ export async function startChangeFollower(
       .sort((a, b) => a.sequence - b.sequence)
     announced = []
     for (const change of changes) {
-      // This process receives its own changes twice: after the commit, and by NOTIFY.
+      // This process receives its own changes twice: after the commit and by NOTIFY.
       if (isSamePosition(change, position())) continue
       if (!follows(change, position())) {
         isPollDue = true
@@ -166,7 +166,7 @@ export async function startChangeFollower(
     }
   }
 
-  /** One task at a time. A poll that becomes due meanwhile starts after it, and sees the caller's commit. */
+  /** Runs one task at a time. A poll that becomes due meanwhile starts after it, so it sees every commit. */
   function work(): void {
     if (working || stopped || (!isPollDue && announced.length === 0)) return
     working = outages.observe(isPollDue ? poll() : applyAnnounced()).finally(() => {
@@ -218,7 +218,7 @@ export async function startChangeFollower(
       unsubscribe()
       clearTimeout(timer)
       await working
-      // First, because revocations stop waiting for this node when its row is deleted.
+      // Before the row is deleted, because revocations then stop waiting for this node.
       lease.end()
       await registration.deregister().catch(() => {})
     },

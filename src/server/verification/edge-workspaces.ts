@@ -1,6 +1,6 @@
-// The workspaces of which an edge has verified an API key. It may report usage of these only, and to it all
-// others look as if they did not exist. A pair is committed before the edge learns that the key is valid, and
-// never deleted, so that no late report of an honest edge is lost.
+// The workspaces for which an edge has verified an API key. It may report usage of these only; all others
+// look to it as if they did not exist. A pair is committed before the edge learns that the key is valid, and
+// is never deleted, so that no late report of an honest edge is lost.
 import { createLruCache } from '../../lib/lru-cache.ts'
 import type { Store } from '../store/engine/store.ts'
 import {
@@ -19,9 +19,9 @@ type Workspace = Pick<WorkspaceRow, 'id' | 'slug'>
 export interface EdgeWorkspaces {
   /** Whether this node knows that the pair is committed. */
   isKnown(edgeId: string, workspace: Workspace): boolean
-  /** The workspace of a valid key that the edge has presented. Returned when that is committed. */
+  /** The workspace of a valid key that the edge has presented, after the pair is committed. */
   getVerified(edgeId: string, workspaceId: string): MaybePromise<WorkspaceRow>
-  /** Ids by slug, without workspaces of which the edge has verified no key. */
+  /** Ids by slug, without workspaces for which the edge has verified no key. */
   findIds(edgeId: string, slugs: Iterable<string>): Promise<ReadonlyMap<string, string>>
 }
 
@@ -29,7 +29,7 @@ interface EdgeWorkspacesOptions {
   store: Store
   follower: Pick<ChangeFollower, 'subscribe'>
   verifier: Pick<CredentialVerifier, 'getWorkspace'>
-  /** Pairs in memory. */
+  /** Capacity of the cache. */
   pairsMax: number
 }
 
@@ -47,19 +47,15 @@ export function createEdgeWorkspaces(options: EdgeWorkspacesOptions): EdgeWorksp
     },
   })
 
-  async function remember<T>(
-    edgeId: string,
-    act: () => Promise<T>,
-    workspaces: (result: T) => Iterable<Workspace>,
-  ): Promise<T> {
+  /** Caches the workspaces that `load` returns, unless the change log was reset meanwhile. */
+  async function loadAndCache<W extends Workspace>(edgeId: string, load: () => Promise<W[]>): Promise<W[]> {
     const before = resets
-    const result = await act()
-    if (resets === before)
-      for (const { slug, id } of workspaces(result)) known.set(cacheKey(edgeId, slug), id)
-    return result
+    const workspaces = await load()
+    if (resets === before) for (const { slug, id } of workspaces) known.set(cacheKey(edgeId, slug), id)
+    return workspaces
   }
 
-  /** Separate from the insertion, so that pairs that exist are found also while commits hang. */
+  /** Separate from `insert`, so that existing pairs are found even while commits hang. */
   const find = createBatchedLookup(async (keys) => {
     const rows = await findEdgeWorkspaces(store.db, keys.map(parsePair))
     return new Map(rows.map((row) => [formatPair(row), true]))
@@ -79,9 +75,9 @@ export function createEdgeWorkspaces(options: EdgeWorkspacesOptions): EdgeWorksp
         const pair = formatPair({ edge_id: edgeId, workspace_id: workspaceId })
         const record = async () => {
           if (!(await find(pair))) await insert(pair)
-          return workspace
+          return [workspace]
         }
-        return remember(edgeId, record, (row) => [row])
+        return loadAndCache(edgeId, record).then(() => workspace)
       }),
     async findIds(edgeId, slugs) {
       const found = new Map<string, string>()
@@ -93,7 +89,7 @@ export function createEdgeWorkspaces(options: EdgeWorkspacesOptions): EdgeWorksp
       }
       if (missing.length === 0) return found
       const read = () => findVerifiedWorkspaces(store.db, edgeId, missing)
-      for (const { slug, id } of await remember(edgeId, read, (rows) => rows)) found.set(slug, id)
+      for (const { slug, id } of await loadAndCache(edgeId, read)) found.set(slug, id)
       return found
     },
   }

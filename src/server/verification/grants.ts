@@ -1,15 +1,14 @@
-// Grants: an edge that has presented an API key gets one, and needs it to open tunnels with the key. Knowing
-// the id of a key is not enough. A grant is signed and not stored; every node has the same secret. It does
-// not say that the key is still active: who accepts a grant checks that. The id of a key determines its
-// workspace.
+// Grants: an edge that has presented an API key gets one, and needs it to open tunnels with the key, so that
+// knowing the id of a key is not enough. A grant is signed with the secret that all nodes share, and is not
+// stored. It does not prove that the key is still active; whoever accepts a grant must check that.
 import { createHmac, createSecretKey, hkdfSync, timingSafeEqual } from 'node:crypto'
 import { MINUTE_MS } from '../../lib/time.ts'
 
-/** Edges use one for half of this time. */
+/** Edges use a grant for half of this time. */
 const VALID_MS = 10 * MINUTE_MS
 
 export interface Grants {
-  /** `now`: by the clock of the database. */
+  /** `now` is from the clock of the database. */
   issue(edgeId: string, keyId: string, now: number): string
   /** The ids of the keys for which the edge has a valid grant. */
   findKeys(edgeId: string, grants: Iterable<string>, now: number): ReadonlySet<string>

@@ -1,4 +1,4 @@
-// Tracks when keys were last used, in memory, and flushes it in batches: no request waits for the write.
+// Collects in memory when keys were last used, and writes it in batches, so that no request waits for that.
 
 import type { Store } from '../store/engine/store.ts'
 import { updateLastUsed } from '../store/keys/rows.ts'
@@ -33,7 +33,7 @@ export function startLastUsedTracker(
       try {
         await store.transaction((db) => updateLastUsed(db, batch))
       } catch (error) {
-        // Retried with the next flush, unless the key was used again meanwhile.
+        // The next flush retries them, with the later time of keys that were used again.
         for (const keyId of keyIds.slice(start))
           if (!pending.has(keyId)) pending.set(keyId, uses.get(keyId) ?? 0)
         onFailure(error)

@@ -15,22 +15,10 @@ export interface NodeIdentity {
   version: string
 }
 
-interface Registration {
-  register(position: Position): Promise<void>
-  /** Also a heartbeat. Returns the head of the change log; undefined if the row is gone. */
-  acknowledge(position: Position): Promise<Position | undefined>
-  /** Revocations no longer wait for this node. */
-  deregister(): Promise<void>
-}
-
-export function createRegistration(
-  connection: DatabaseConnection,
-  clock: () => number,
-  node: NodeIdentity,
-): Registration {
+export function createRegistration(connection: DatabaseConnection, clock: () => number, node: NodeIdentity) {
   const startedAt = clock()
   return {
-    register: (position) =>
+    register: (position: Position) =>
       connection.transaction((db) =>
         insertNode(db, {
           ...node,
@@ -40,7 +28,9 @@ export function createRegistration(
           heartbeat_at: clock(),
         }),
       ),
-    acknowledge: (position) => acknowledge(connection, node.id, position, clock()),
+    /** Also a heartbeat. Returns the head of the change log; undefined if the row is gone. */
+    acknowledge: (position: Position) => acknowledge(connection, node.id, position, clock()),
+    /** Afterwards, revocations do not wait for this node. */
     deregister: () => connection.transaction((db) => deleteNode(db, node.id)),
   }
 }

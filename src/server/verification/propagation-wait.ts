@@ -7,7 +7,7 @@ import { LEASE_MS } from './lease.ts'
 
 /** Allowance for monotonic clocks that run at different rates. */
 const DRIFT_MS = 50
-/** Timers are not exact enough for shorter pauses. Without one, a query is itself a pause. */
+/** Timers are not exact enough for shorter pauses, which are skipped: the query itself takes as long. */
 const PAUSE_MIN_MS = 2
 const PAUSE_MAX_MS = 40
 /** Limits of a pause between queries, as shares of the oldest wait. */
@@ -37,12 +37,13 @@ export function createPropagationWait(store: Store): PropagationWait {
 
   async function poll(): Promise<void> {
     isPolling = true
-    // The acknowledgment of this node comes first on the control connection.
+    // Lets this node send its acknowledgment first, on the same control connection.
     await sleep(0)
     while (waiters.size > 0) {
-      // Not those that are added during the query: it may not see nodes that registered before their commit.
+      // A waiter added during the query must wait for the next one: this query may miss nodes that registered
+      // before the waiter's commit.
       const included = [...waiters]
-      // If it takes longer, it is abandoned, and the next one may run beside it until its statement timeout.
+      // A query that takes longer is abandoned, and may run beside the next one until its statement timeout.
       const nodes = await resultWithin(LEASE_MS, readAcknowledged(store.controlConnection.db))
       if (nodes) {
         leaseMs = Math.max(leaseMs, ...nodes.map((node) => node.leaseMs))
@@ -61,7 +62,7 @@ export function createPropagationWait(store: Store): PropagationWait {
     waiter.resolve()
   }
 
-  /** Checks again when the timer fires: a longer lease may have been read, and timers may be early. */
+  /** Checks again when the timer fires, because it may be early, or a longer lease may have been read. */
   function scheduleExpiry(waiter: Waiter): void {
     const leftMs = waiter.committedAt + leaseMs + DRIFT_MS - performance.now()
     if (leftMs > 0) {
@@ -69,7 +70,7 @@ export function createPropagationWait(store: Store): PropagationWait {
       return
     }
     waiters.delete(waiter)
-    // The next revocation need not wait for these nodes: each registers again before it uses its cache.
+    // So that the next revocation does not wait for these nodes. Each registers before it uses its cache.
     const cleanup = store.transaction((db) => deleteNodesBehind(db, waiter.position))
     void resultWithin(CLEANUP_TIMEOUT_MS, cleanup).then(waiter.resolve)
   }
@@ -100,7 +101,7 @@ function propagatedShare({ position }: Waiter, nodes: readonly AcknowledgedPosit
   return all === 0 ? 0 : reached / all
 }
 
-/** Half of the time that the other nodes need at the rate so far. One of them may never acknowledge. */
+/** Half of the time that the other nodes need at the rate so far, bounded: one may never acknowledge. */
 function pauseMs(waitedMs: number, share: number): number {
   const leftMs = share === 0 ? Number.POSITIVE_INFINITY : waitedMs * (1 / share - 1)
   const pause = Math.min(Math.max(leftMs / 2, PAUSE_SHARES.min * waitedMs), PAUSE_SHARES.max * waitedMs)
@@ -118,7 +119,7 @@ export async function resultWithin<T>(ms: number, promise: Promise<T>): Promise<
   }
 }
 
-/** Other events are handled before it returns. */
+/** Lets the event loop run, even if the pause is too short for a timer. */
 const sleep = (ms: number) =>
   new Promise<void>((resolve) => {
     if (ms < PAUSE_MIN_MS) setImmediate(resolve)

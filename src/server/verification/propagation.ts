@@ -1,4 +1,4 @@
-// The writer's half of the protocol: publishes a change in the transaction that makes it, announces it to the
+// The writing side of the protocol: publishes a change in the transaction that makes it, announces it to the
 // other nodes after the commit, and waits until no node uses a cache that predates it.
 
 import { DAY_MS } from '../../lib/time.ts'
@@ -13,12 +13,12 @@ import type { Store, Tx } from '../store/engine/store.ts'
 import { encodeAnnouncement } from './announcement.ts'
 import { createPropagationWait, type PropagationWait, resultWithin } from './propagation-wait.ts'
 
-/** How long entries are kept. A node or edge that was disconnected for longer drops its whole cache. */
+/** A node or edge that was disconnected for longer than the retention of the log drops its whole cache. */
 export const CHANGE_RETENTION_MS = DAY_MS
 const CHECKSUM_BYTES = 8
 /**
- * A change waits so long for an announcement before it, whose nodes may have failed. Nodes poll as often, so
- * a later announcement would be of no use.
+ * How long an announcement waits until the changes before it are propagated: some nodes may have failed.
+ * Nodes poll at this interval, so a later announcement would be of no use.
  */
 const BATCH_MAX_MS = 500
 
@@ -44,8 +44,8 @@ export function createPropagation(store: Store): Propagation {
   return {
     ...createPropagationWait(store),
     /**
-     * One announcement at a time. Changes that are committed before the previous one is propagated are sent
-     * together, so that each node acknowledges them by one write.
+     * Sends one announcement at a time. Changes that are committed before the previous one is propagated are
+     * sent together, so that each node acknowledges them with one write.
      */
     async announce(change, propagated) {
       unannounced.push({ change, propagated })
@@ -65,7 +65,7 @@ export function createPropagation(store: Store): Propagation {
 export interface KeyChange {
   kind: Change['kind']
   subjectId: string
-  /** Hash of the secret, if it has one. */
+  /** Hash of the secret, if the subject has one. */
   hash?: string
   /** The new expiry, if the kind is `key-expiry`. */
   expiresAt?: number | null
@@ -79,8 +79,8 @@ export const publishChange = (
 ): Promise<LinkedChange> => appendChange(db, newEntry(services, change))
 
 /**
- * The same for several, whose last one is returned: a node that has it has all. Undefined if there are none.
- * Only the last one is announced, so that nodes read the others from the log.
+ * Publishes several changes and returns the last one: a node that has applied it has applied all. Undefined
+ * if there are none. Only the last one is announced; nodes read the others from the log.
  */
 export const publishChanges = async (
   db: Tx,
@@ -108,10 +108,8 @@ const newEntry = (
 
 /**
  * Resolves when no node uses a cache that predates the change. With a change it never rejects: if the
- * database does not respond, it waits until the leases expire.
- *
- * Without a change there was nothing left to change. It then awaits the latest one: the caller may be
- * retrying a revocation whose response was lost.
+ * database does not respond, it waits until the leases expire. If nothing was left to change, it waits for
+ * the latest change: the caller may be retrying a revocation whose response was lost.
  */
 export async function awaitPropagation(
   { store, propagation, afterChange }: PropagationServices,
@@ -124,7 +122,7 @@ export async function awaitPropagation(
   return propagated
 }
 
-/** For a change that no cache depends on: nobody waits for it. */
+/** Announces a change without waiting, because no cache depends on it. */
 export function announce(services: PropagationServices, published: LinkedChange): void {
   void awaitPropagation(services, published)
 }

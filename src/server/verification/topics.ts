@@ -1,5 +1,5 @@
-// The topic of a workspace: what names it in the stream of changes. Every edge gets every change, so the
-// stream has no slugs: only an edge that has verified a key of the workspace knows its topic.
+// A topic identifies a workspace in the stream of changes. Every edge gets every change, so the stream has no
+// slugs: only an edge that has verified a key of the workspace knows its topic.
 import { createHmac, createSecretKey, hkdfSync } from 'node:crypto'
 
 const TOPIC_BYTES = 16

@@ -1,6 +1,6 @@
-// How many credentials were verified, by verdict and by where it came from.
+// Counts verified credentials by verdict and by source.
 
-/** By where a verdict comes from: the cache, the database, or the format of the credential alone. */
+/** Verdicts by source: the cache, the database, or only the format of the credential. */
 const VERDICTS = {
   hit: ['valid', 'unknown', 'revoked', 'expired', 'archived'],
   miss: ['valid', 'unknown', 'revoked', 'expired', 'archived', 'unavailable'],
@@ -8,10 +8,9 @@ const VERDICTS = {
 } as const
 
 type Verdicts = typeof VERDICTS
-type Counts<C extends keyof Verdicts> = Record<Verdicts[C][number], number>
 
 const zeros = <C extends keyof Verdicts>(cache: C) =>
-  Object.fromEntries(VERDICTS[cache].map((verdict) => [verdict, 0])) as Counts<C>
+  Object.fromEntries(VERDICTS[cache].map((verdict) => [verdict, 0])) as Record<Verdicts[C][number], number>
 
 export class VerdictCounts {
   readonly hit = zeros('hit')

@@ -1,8 +1,7 @@
 // Verifies API keys and edge credentials from a cache on every node. No request that starts after a
 // revocation was acknowledged is accepted by any of them. This folder owns the protocol that guarantees it:
 //
-// 1. Change log (store/change-log/entries.ts): `publishChange` appends an entry in the transaction that
-// revokes.
+// 1. Change log (store/change-log/entries.ts): a revocation appends an entry in its transaction.
 //    Writers lock one row until they commit, so sequences become visible in order. Each entry has the
 //    checksum of the one before it, so that a log rolled back by a restore or a failover is recognized.
 // 2. Follower (change-follower.ts): each node reads the log, by polls and from notifications, evicts what
@@ -10,8 +9,8 @@
 // 3. Lease (lease.ts): a poll lets the node use its cache for two seconds, counted from before the poll.
 //    Without a valid lease each request reads the database, and gets 503 if that is unreachable.
 // 4. Propagation (propagation.ts, propagation-wait.ts): after its commit a revocation waits until every
-//    registered node has acknowledged it, or for the length of a lease. Nodes that did not are without a
-//    valid lease by then, and their rows are deleted.
+//    registered node has acknowledged it, or for the length of a lease. By then the lease of the other nodes
+//    has expired, and their rows are deleted.
 // 5. Registration (nodes.ts): a node without a row registers again, and only a later poll renews its lease.
 //
 // Clocks of two machines are never compared. Only what the change log reports is cached here; sessions and
@@ -103,9 +102,9 @@ interface VerifierOptions {
   store: Store
   follower: ChangeFollower
   lastUsed: LastUsedTracker
-  /** A revoked or expired key was used; called with its hash. */
+  /** Called with the hash of a revoked or expired key that was used. */
   onRejected?: (hash: string) => void
-  /** Valid keys in the cache; edges, workspaces and invalid credentials get a tenth of it each. */
+  /** Capacity of the cache of valid keys; that of edges, workspaces and rejections is a tenth each. */
   keysMax: number
 }
 
@@ -115,11 +114,9 @@ export function createCredentialVerifier(options: VerifierOptions): CredentialVe
   const keys = createLruCache<ValidKey>(keysMax)
   const edges = createLruCache<ValidEdge>(othersMax)
   const workspaces = createLruCache<WorkspaceRow>(othersMax)
-  /**
-   * Workspaces whose cached keys are not valid. Their keys stay in the cache: to find them would take long.
-   */
+  /** Archived workspaces. Their keys stay in the cache, because finding them would take long. */
   const archived = new Set<string>()
-  // Separate from the valid ones, which a flood of invented secrets must not evict.
+  // Separate, so that a flood of invented secrets cannot evict valid ones.
   const rejected = createLruCache<InvalidCredential>(othersMax)
 
   follower.subscribe({
@@ -130,13 +127,13 @@ export function createCredentialVerifier(options: VerifierOptions): CredentialVe
         if (kind === 'workspace-archived') archived.add(subjectId)
         if (kind === 'workspace-restored') {
           archived.delete(subjectId)
-          // Rare, so verdicts on other keys are read again, too.
+          // Also clears verdicts on other keys, which costs little because restoring is rare.
           rejected.clear()
         }
         return
       }
       keys.delete(hash)
-      // The key is still active: the next use reads its new expiry.
+      // The key is still active, and its next use reads the new expiry.
       if (kind === 'key-expiry') return
       edges.delete(hash)
       rejected.set(hash, invalid.revoked)
@@ -156,8 +153,8 @@ export function createCredentialVerifier(options: VerifierOptions): CredentialVe
   })
 
   /**
-   * Caches the result only if no change arrived during the read: it may predate the change, and would bring a
-   * revoked key back.
+   * Caches the result only if no change arrived during the read: a result that predates a revocation would
+   * make the key valid again.
    */
   async function load<V>(read: () => Promise<V>, cache: (result: V) => void): Promise<V> {
     const before = follower.position()
@@ -169,7 +166,7 @@ export function createCredentialVerifier(options: VerifierOptions): CredentialVe
   const cached = <V>(cache: LruCache<V>, name: string): V | undefined =>
     follower.isUpToDate() ? cache.get(name) : undefined
 
-  /** The change log announces revocations; that a key expires is found when it is used. */
+  /** Expiries are not in the change log, so they are checked at each use. */
   function cachedKey(hash: string): ValidKey | undefined {
     const key = cached(keys, hash)
     if (key !== undefined && archived.has(key.workspaceId)) return undefined
@@ -196,7 +193,7 @@ export function createCredentialVerifier(options: VerifierOptions): CredentialVe
 
   const keyVerdicts = new VerdictCounts()
   const edgeVerdicts = new VerdictCounts()
-  /** Only a read of the database takes a promise. */
+  /** A result that is a promise was read from the database. */
   function count<V extends CountedVerdict>(counts: VerdictCounts, result: MaybePromise<V>): MaybePromise<V> {
     if (!(result instanceof Promise)) {
       counts.hit[verdictName(result)] += 1
@@ -214,7 +211,7 @@ export function createCredentialVerifier(options: VerifierOptions): CredentialVe
     )
   }
 
-  /** The verdict on a credential that can be in neither the cache nor the database. */
+  /** Rejects a credential by its format, without the cache or the database. */
   function rejectFormat(counts: VerdictCounts, isOtherKind: boolean): InvalidCredential {
     const reason = isOtherKind ? 'other_kind' : 'malformed'
     counts.none[reason] += 1
@@ -231,7 +228,7 @@ export function createCredentialVerifier(options: VerifierOptions): CredentialVe
         const state = rowState(row)
         if (state !== 'active') return invalid[state]
         if (row.archived_at !== null) return invalid.archived
-        // Many keys share a workspace: reuses the cached string, if there is one.
+        // Many keys share a workspace, so reusing the cached string saves memory.
         const workspaceId = workspaces.get(row.workspace_id)?.id ?? row.workspace_id
         return { valid: true, keyId: row.id, workspaceId, userId: row.user_id, expiresAt: row.expires_at }
       }
@@ -261,7 +258,7 @@ export function createCredentialVerifier(options: VerifierOptions): CredentialVe
         },
         (row) => workspaces.set(id, row),
       ),
-    // The format is not checked: only well-formed secrets are in the cache.
+    // The format need not be checked: only well-formed secrets are in the cache.
     hashCredential: hashSecret,
     cachedKey: (hash) => recordUse(cachedKey(hash)),
     cachedEdge: (hash) => cached(edges, hash),
