@@ -1,14 +1,14 @@
-// Opens the connection for one webhook request, to an address that was checked.
+// Opens the connection of one webhook request, to an address that was checked.
 import { connect as connectTcp, isIP, type Socket } from 'node:net'
 import { Duplex } from 'node:stream'
 import { bareHost, pinnedLookup } from './targets.ts'
 
-// Not a static import, which would also load the root certificates.
+// A static import would also load the root certificates at startup.
 const tls = process.getBuiltinModule('node:tls')
 
 /**
- * Limit of received bytes of TLS, before decryption. A chain of certificates may have 100 KiB. Node processes
- * messages of TLS as long as there are any, so key updates without end would occupy the event loop.
+ * Limit of received bytes before decryption; a certificate chain may have 100 KiB. Node processes TLS
+ * messages as long as there are any, so endless key updates would block the event loop.
  */
 const ENCRYPTED_BYTES_MAX = 160 * 1_024
 
@@ -47,7 +47,7 @@ function limitReceived(socket: Socket): Duplex {
   })
   socket.on('end', () => stream.push(null))
   socket.on('error', (error) => stream.destroy(error))
-  // After its end, what is still buffered can be read.
+  // Buffered data can still be read after the end of the socket.
   socket.on('close', () => socket.readableEnded || stream.destroy())
   return stream
 }

@@ -1,5 +1,5 @@
 // The slots of a node for endpoints that it sends to at the same time. If all are taken, a workspace with few
-// of them displaces one of the workspace with the most, whose delivery is aborted and repeated later.
+// slots displaces one of the workspace with the most: that delivery is aborted and repeated later.
 
 import { SharedSlots } from '../../lib/shared-slots.ts'
 import type { ClaimedEndpoint, ClaimLimits } from '../domain/webhooks/queue.ts'
@@ -18,17 +18,17 @@ export class DeliverySlots {
     this.#max = max
   }
 
-  /** For free slots, which workspaces that have none get first. */
+  /** Limits for free slots, for workspaces that have none. */
   limitsForIdle(): ClaimLimits {
     return this.#limits(this.#free, [...this.#turns.owners()])
   }
 
-  /** For free slots. */
+  /** Limits for free slots, for all workspaces. */
   limitsForAll(): ClaimLimits {
     return this.#limits(this.#free, [])
   }
 
-  /** For one slot that is displaced. */
+  /** Limits for one slot to displace, for workspaces with fewer slots than others. */
   limitsForLighter(): ClaimLimits {
     const excluded = this.#turns.ownersUnableToDisplace()
     return this.#limits(this.#free <= 0 && excluded ? 1 : 0, excluded ?? [])
@@ -39,7 +39,7 @@ export class DeliverySlots {
     const turn = new AbortController()
     const failing = failing_since === null ? 0 : 1
     const earlier = this.#turnByEndpoint.get(id)
-    // The endpoint was changed, which ended the earlier claim.
+    // A change of the endpoint ended the earlier claim.
     if (earlier) {
       earlier.abort()
       this.#turns.delete(workspaceId, earlier)

@@ -1,6 +1,5 @@
-// Sends what is in the queues of webhook endpoints. Each node polls for new events and for endpoints with
-// something to send, claims them, and sends to many at the same time, so that a slow one does not delay the
-// others.
+// Sends the deliveries in the queues of webhook endpoints. Each node polls for new events and for endpoints
+// with deliveries, claims them, and sends to many at the same time, so that a slow one does not delay others.
 import { setTimeout as delay } from 'node:timers/promises'
 import { createOutageReporter, type OutageEvents } from '../../lib/outage.ts'
 import type { Services } from '../domain/context.ts'
@@ -24,15 +23,15 @@ import type { Targets } from './targets.ts'
 
 const POLL_INTERVAL_MS = 1_000
 /**
- * Endpoints that a node sends to at the same time; a workspace has at most 10. Each uses the connections of
- * requests to the database.
+ * Endpoints that a node sends to at the same time; a workspace has at most 10. They share the database pool
+ * with requests.
  */
 const ENDPOINTS_MAX = 128
-/** How many slots are displaced after a poll: each costs a transaction. */
+/** Maximum of slots displaced after a poll: each costs a transaction. */
 const DISPLACED_MAX = 16
-/** A node releases an endpoint after this time, so that others that are due get their turn. */
+/** A node releases an endpoint after this time, so that other endpoints get their turn. */
 const TURN_MS = 10_000
-/** Left of the claim after the longest request, to record its result. */
+/** Part of the claim that is reserved for recording the result of the longest request. */
 const RECORD_MS = 5_000
 const STOP_TIMEOUT_MS = 1_000
 
@@ -46,12 +45,7 @@ export interface DeliveryOptions extends OutageEvents {
   turnMs?: number
 }
 
-interface WebhookDelivery {
-  /** Aborts requests, and releases the endpoints so that another node continues. */
-  stop(): Promise<void>
-}
-
-export function startWebhookDelivery(services: Services, options: DeliveryOptions): WebhookDelivery {
+export function startWebhookDelivery(services: Services, options: DeliveryOptions) {
   const { pollIntervalMs = POLL_INTERVAL_MS, endpointsMax = ENDPOINTS_MAX } = options
   const stopping = new AbortController()
   const { signal } = stopping
@@ -92,7 +86,7 @@ export function startWebhookDelivery(services: Services, options: DeliveryOption
   async function pollUntilStopped(): Promise<void> {
     while (!signal.aborted) {
       await polls.observe(poll())
-      // Random, so that nodes that were started together do not all poll at the same moment.
+      // Jitter, so that nodes that were started together do not poll simultaneously.
       await delay(pollIntervalMs * (0.5 + Math.random() / 2), undefined, { signal, ref: false }).catch(
         () => {},
       )
@@ -101,7 +95,8 @@ export function startWebhookDelivery(services: Services, options: DeliveryOption
 
   const polling = pollUntilStopped()
   return {
-    async stop() {
+    /** Aborts requests, and releases the endpoints so that another node continues. */
+    async stop(): Promise<void> {
       stopping.abort()
       const all = polling.then(() => Promise.all(active))
       // A database that does not respond must not delay the shutdown.
@@ -126,10 +121,10 @@ async function sendQueue(
   do {
     const delivery = await nextDelivery(services, endpoint, position)
     if (!delivery) return release(services, endpoint, position === next_position ? undefined : position)
-    // The database is slow: the claim could expire during the request, and another node send the same.
+    // The database is slow, so the claim could expire during the request, and another node could send it too.
     if (performance.now() - renewedAt > CLAIM_MS - sendTimeoutMs - RECORD_MS) break
     const attempt = await send(endpoint, delivery, services.clock(), options)
-    // It may have been delivered; it is sent again.
+    // It may have arrived, and is sent again.
     if (signal.aborted && attempt.status === null) break
     renewedAt = performance.now()
     if (!(await recordAttempt(services, endpoint, { delivery, attempt, failingMs }))) return
@@ -168,7 +163,7 @@ async function send(
 const UNREADABLE_SECRET =
   'The secret cannot be decrypted: ADIT_SECRET of the server has changed. Rotate the secret of this endpoint.'
 
-/** The current one first; undefined if it cannot be decrypted. */
+/** The current secret, then the previous one. Undefined if the current one cannot be decrypted. */
 function decryptSecrets(
   { secret, previous_secret, previous_secret_until, now }: ClaimedEndpoint,
   { decrypt }: WebhookSecrets,

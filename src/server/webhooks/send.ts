@@ -1,22 +1,21 @@
-// Sends one request of a webhook, with limits on time and on the size of the response. Redirects are not
-// followed: their target would have to be checked too, and Standard Webhooks counts them as failures.
+// Sends one webhook request, with limits of time and response size. Redirects are not followed: their target
+// would have to be checked too, and Standard Webhooks counts them as failures.
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { connect, tooMuchReceived } from './connection.ts'
 import { TargetError, type Targets } from './targets.ts'
 
-// Not static imports: that of `node:http` would also load Node's `fetch` client, 40 ms of startup.
+// A static import of `node:http` would also load Node's `fetch` client and delay the start by 40 ms.
 const http = process.getBuiltinModule('node:http')
 const https = process.getBuiltinModule('node:https')
 
-/** From DNS to the end of the response. */
+/** Includes DNS, and everything up to the end of the response. */
 export const SEND_TIMEOUT_MS = 10_000
 /** A longer response is cut off. */
 const RESPONSE_BYTES_MAX = 16 * 1_024
 const HEADER_BYTES_MAX = 16 * 1_024
-/** Also of informational responses, empty lines and chunk extensions, which Node does not limit. */
+/** Includes informational responses, empty lines and chunk extensions, which Node does not limit. */
 const RECEIVED_BYTES_MAX = HEADER_BYTES_MAX + RESPONSE_BYTES_MAX
-/** The log of deliveries shows this much of a response. */
 const LOGGED_CHARS_MAX = 1_000
 
 interface WebhookRequest {
@@ -28,7 +27,7 @@ interface WebhookRequest {
 export interface SendResult {
   /** Null without a response. */
   status: number | null
-  /** First 1,000 characters of the response body. */
+  /** First 1,000 characters of the response body, for the log of deliveries. */
   response: string | null
   /** Why there is no response. */
   error: string | null
@@ -87,12 +86,12 @@ function post(
     const request = send(url, {
       method: 'POST',
       headers: { ...headers, 'content-length': Buffer.byteLength(body) },
-      // A new connection, because an existing one may lead to an address that was checked earlier.
+      // Not a kept-alive connection: its address may no longer be allowed.
       createConnection: () => connect(url, addresses),
       maxHeaderSize: HEADER_BYTES_MAX,
       signal,
     })
-    // Every request ends with one of these four, so none can wait forever.
+    // Every request ends with one of error, close, upgrade and response, so none waits forever.
     const close = () => reject(new Error('the connection was closed without a response'))
     request.on('error', reject)
     request.on('close', close)
@@ -102,7 +101,7 @@ function post(
       resolve({ status: statusCode, body: Buffer.alloc(0) })
     })
     request.on('response', (response) => {
-      // A response that is aborted is not a failure: see below.
+      // From here on an error is no failure: see `collect`.
       request.off('close', close).off('error', reject)
       request.on('error', () => {})
       collect(response, resolve)
@@ -111,7 +110,7 @@ function post(
   })
 }
 
-/** Closes the connection beyond the limit. What the parser has complete by then counts. */
+/** Closes the connection beyond the limit. A response that is complete by then counts. */
 function limitReceived(socket: Duplex): void {
   let bytes = 0
   socket.on('data', (chunk: Buffer) => {

@@ -1,14 +1,13 @@
 // Signatures by Standard Webhooks. During the overlap after a rotation there is one for each secret.
-interface SignedMessage {
-  id: string
-  /** The time of the attempt: a receiver rejects old ones. */
-  sentAt: number
-  body: string
-}
 
-/** A secret begins with `whsec_`. */
-export async function signedHeaders({ id, sentAt, body }: SignedMessage, secrets: readonly string[]) {
-  // A server without webhooks does not load it.
+/**
+ * `sentAt` is the time of the attempt, because receivers reject old messages. Secrets begin with `whsec_`.
+ */
+export async function signedHeaders(
+  { id, sentAt, body }: { id: string; sentAt: number; body: string },
+  secrets: readonly string[],
+) {
+  // Loaded on first use: most servers start without webhooks.
   const { Webhook } = await import('standardwebhooks')
   return {
     'webhook-id': id,

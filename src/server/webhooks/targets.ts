@@ -1,6 +1,6 @@
-// Which addresses requests may be sent to: public ones, and those of the configured private networks. A host
-// name is resolved once for each request, and the connection is made to an address that was checked, so an
-// answer of DNS that changes afterwards (DNS rebinding) has no effect.
+// The addresses that requests may be sent to: public ones, and those of the configured private networks. A
+// host name is resolved once for each request, and the connection is made to an address that was checked, so
+// a DNS record that changes afterwards (DNS rebinding) has no effect.
 import { Resolver } from 'node:dns/promises'
 import { isIP, type LookupFunction } from 'node:net'
 import { normalizeAddress } from '../../lib/net/ip-address.ts'
@@ -11,15 +11,15 @@ const DNS_TIMEOUT_MS = 2_000
 const DNS_TRIES = 2
 const LOOPBACK = ['127.0.0.1', '::1']
 
-/** The message is shown to owners of a workspace. It does not say what internal names resolve to. */
+/** Owners of a workspace see the message, so it must not reveal what internal names resolve to. */
 export class TargetError extends Error {
   override name = 'TargetError'
 }
 
 interface TargetOptions {
-  /** In the form of `parseNetwork`. */
+  /** In the form that `parseNetwork` returns. */
   privateNetworks: readonly string[]
-  /** Instead of those of the system. */
+  /** Defaults to those of the system. */
   dnsServers?: readonly string[]
 }
 
@@ -42,7 +42,7 @@ export function createTargets({ privateNetworks, dnsServers }: TargetOptions) {
     return addresses !== undefined && !areAllowed(addresses)
   }
 
-  /** The addresses of the host, all of which are allowed. */
+  /** Returns the addresses of the host; throws unless all of them are allowed. */
   async function resolve(url: URL): Promise<string[]> {
     const host = bareHost(url)
     const found = literalAddresses(host) ?? (await query(host))
@@ -57,12 +57,12 @@ export function createTargets({ privateNetworks, dnsServers }: TargetOptions) {
     return addresses
   }
 
-  /** Not by the system's resolver: getaddrinfo blocks a libuv thread until DNS responds. */
+  /** Queries DNS directly, because getaddrinfo would block a libuv thread until DNS responds. */
   async function query(host: string): Promise<string[]> {
     const resolver = new Resolver({ timeout: DNS_TIMEOUT_MS, tries: DNS_TRIES })
     if (dnsServers) resolver.setServers(dnsServers)
-    const answers = await Promise.allSettled([resolver.resolve4(host), resolver.resolve6(host)])
-    return answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []))
+    const results = await Promise.allSettled([resolver.resolve4(host), resolver.resolve6(host)])
+    return results.flatMap((result) => (result.status === 'fulfilled' ? result.value : []))
   }
 
   return { resolve, isForbiddenLiteral, allowsHttp: privateNetworks.length > 0 }
@@ -73,7 +73,7 @@ export const bareHost = ({ hostname }: URL) => hostname.replace(/^\[|\]$/g, '')
 
 const isLocalhost = (host: string) => /^(.+\.)?localhost\.?$/.test(host)
 
-/** For `net.connect`: returns the addresses that were checked, whatever the host name. */
+/** A lookup for `net.connect` that returns the checked addresses for any host name. */
 export function pinnedLookup(addresses: readonly string[]): LookupFunction {
   const all = addresses.map((address) => ({ address, family: isIP(address) }))
   return (_hostname, { all: isList }, callback) => {
