@@ -1,9 +1,8 @@
-// A check and its findings. Checks run at the same time; each has a time limit, and none depends on the
-// success of another.
+// Checks and their findings. Checks run at the same time, each with a timeout and independent of the others.
 import { errorMessage } from '../../lib/startup-error.ts'
 
 export interface Finding {
-  /** `skipped`: not configured, or cannot be checked. */
+  /** `skipped` if it is not configured or cannot be checked. */
   status: 'ok' | 'warning' | 'problem' | 'skipped'
   message: string
   /** What to do about it. */
@@ -28,18 +27,18 @@ export const problem = (message: string, remedy?: string): Finding => ({
   ...(remedy && { remedy }),
 })
 
-/** In the order of the checks. A check that throws, or does not end in time, is a problem too. */
+/** Returns findings in the order of the checks. A check that throws or times out is a problem too. */
 export async function runChecks(checks: readonly Check[], timeoutMs: number): Promise<CheckResult[]> {
   const results = await Promise.all(
     checks.map(async (check) => {
-      const found = [await withinTime(check, timeoutMs)].flat()
+      const found = [await runWithTimeout(check, timeoutMs)].flat()
       return found.map((finding) => ({ check: check.name, ...finding }))
     }),
   )
   return results.flat()
 }
 
-async function withinTime(check: Check, timeoutMs: number): Promise<Finding | readonly Finding[]> {
+async function runWithTimeout(check: Check, timeoutMs: number): Promise<Finding | readonly Finding[]> {
   const { promise: timeout, resolve } = Promise.withResolvers<Finding>()
   const message = `The check did not end within ${timeoutMs / 1000} seconds.`
   const timer = setTimeout(

@@ -1,5 +1,4 @@
-// Checks settings: those that are invalid, unknown or only safe on one machine.
-
+// Checks for settings that are invalid, unknown, or safe only on one machine.
 import { isLoopbackHost } from '../../lib/net/hostname.ts'
 import { errorMessage } from '../../lib/startup-error.ts'
 import type { Config } from '../config/server.ts'
@@ -36,7 +35,7 @@ function checkSecret({ secret, database }: Partial<Config>): Finding[] {
   }
 }
 
-/** Links in emails and the cookies of sessions depend on the URL that users open. */
+/** Links in emails and session cookies depend on the URL that users open. */
 function checkAddress({ host = '', baseUrl }: Partial<Config>): Finding[] {
   if (baseUrl === undefined)
     return isLoopbackHost(host)

@@ -1,5 +1,5 @@
-// Checks the database: whether it can be used, its version and settings, its schema, and what nodes.ts reads
-// from it. Opens it without migrating or creating it.
+// Checks the database: whether it can be used, its version, settings and schema, and the nodes and edges in
+// it. Opens it without migrating or creating it.
 import { existsSync } from 'node:fs'
 import { lazy } from '../../lib/lazy.ts'
 import type { Config } from '../config/server.ts'
@@ -13,16 +13,11 @@ import { checkEdges } from './edges.ts'
 import { checkClock, checkNodes } from './nodes.ts'
 import { postgresFindings } from './postgres-settings.ts'
 
-interface DatabaseChecks {
-  checks: Check[]
-  close(): Promise<void>
-}
-
-/** A setting that is invalid is undefined. */
+/** Invalid settings are undefined. */
 export function databaseChecks(
   { database: target, workers = 1, baseUrl }: Partial<Pick<Config, 'database' | 'workers' | 'baseUrl'>>,
   clock: () => number,
-): DatabaseChecks {
+) {
   let store: Store | undefined
   const open = lazy(async () => {
     if (!target) return { failure: skipped('ADIT_DATABASE_URL is invalid.') }
@@ -66,7 +61,7 @@ export function databaseChecks(
       onStore('nodes', checkNodes),
       onStore('edges', (store) => checkEdges(store, baseUrl)),
     ],
-    close: async () => store?.close(),
+    close: async (): Promise<void> => store?.close(),
   }
 }
 
@@ -77,7 +72,7 @@ const noFile = (path: string) =>
       'migrate` creates a database.',
   )
 
-/** Its settings are those of each connection, and `openStore` has asserted them. */
+/** `openStore` has already asserted the settings, which belong to the connection. */
 const checkSqlite = async (store: Store) => ok(`SQLite ${await readSqliteVersion(store)}`)
 
 async function checkPostgres(store: Store, workers: number): Promise<Finding[]> {

@@ -13,7 +13,7 @@ const NETWORK_TYPES = new Set([0x6969, 0xff534d42, 0xfe534d42, 0x01021997])
 
 export interface Folder {
   path: string
-  /** What is in it. */
+  /** The content, for messages. */
   use: string
   isDatabase: boolean
 }

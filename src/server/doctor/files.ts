@@ -6,19 +6,19 @@ import { type Finding, ok, problem, skipped, warning } from './check.ts'
 
 const GROUP = 0o070
 const OTHERS = 0o007
-/** In a folder, only these bits matter: the files in it have modes of their own. */
+/** The bits that matter for a folder: the files in it have modes of their own. */
 const WRITE = 0o022
 const STICKY = 0o1000
 
 export interface PrivateFiles {
-  /** Files and folders of the same use: they are reported together. */
+  /** Files and folders of the same use, which are reported together. */
   paths: readonly string[]
   use: string
-  /** The file whose owner runs the server; the owner must be the same. */
+  /** A file of the user that runs the server, who must own these files too. */
   ownedLike?: string
 }
 
-/** Files that do not exist, or are in a folder without access, are left out. */
+/** Skips files that do not exist or are in a folder without access. */
 export async function checkFiles(groups: readonly PrivateFiles[]): Promise<Finding[]> {
   if (process.platform === 'win32') return [skipped('File modes are not checked on Windows.')]
   const checked = await Promise.all(groups.map(checkGroup))
@@ -60,7 +60,7 @@ const find = (path: string): Promise<FoundFile | undefined> =>
     () => undefined,
   )
 
-/** The bits of the mode that let the group or others harm it. */
+/** The mode bits by which the group or others can read secrets or replace files. */
 function harmfulAccess({ stats }: FoundFile): number {
   if (!stats.isDirectory()) return stats.mode
   return stats.mode & STICKY ? 0 : stats.mode & WRITE
@@ -75,7 +75,7 @@ function describe(files: readonly FoundFile[], use: string, who: string): [messa
   ]
 }
 
-/** The session secret next to an SQLite database. Not created here, unlike when the server starts. */
+/** Checks the session secret next to an SQLite database, without creating it. */
 export async function checkSecretFile(database: string): Promise<Finding[]> {
   if (!(await stat(database).catch(() => undefined))) return []
   const path = secretPath(database)

@@ -1,5 +1,5 @@
 // Checks the services that the server depends on: DNS of the tunnel domain, the mail server and the identity
-// provider. Nothing is sent that they would keep.
+// provider. No email is sent and no one is signed in.
 import type { Resolver } from 'node:dns/promises'
 import { isLoopbackHost } from '../../lib/net/hostname.ts'
 import { errorMessage } from '../../lib/startup-error.ts'
@@ -7,13 +7,13 @@ import type { Config } from '../config/server.ts'
 import { type Finding, ok, problem, skipped, warning } from './check.ts'
 
 const MAIL_TIMEOUT_MS = 5_000
-/** The name or the type of record does not exist. */
+/** Codes for a name or type of record that does not exist. */
 const NO_RECORD = new Set(['ENOTFOUND', 'ENODATA'])
 
 interface DnsOptions {
   domain: string | undefined
   resolver: Pick<Resolver, 'resolve4' | 'resolve6'>
-  /** A label that no record has, to find the wildcard. */
+  /** A label without a record of its own, so that only a wildcard matches. */
   label: string
 }
 
@@ -48,7 +48,7 @@ async function resolve(resolver: DnsOptions['resolver'], name: string) {
   return { addresses, failure: codes.find((code) => !NO_RECORD.has(code)) }
 }
 
-/** `url` is undefined if the setting is invalid, which the check of the configuration reports. */
+/** `url` is undefined if it is invalid, which `checkConfiguration` reports. */
 export async function checkMail(mail: Partial<NonNullable<Config['mail']>> | undefined): Promise<Finding> {
   if (!mail) return skipped('No mail server: users get no email. ADIT_SMTP_URL and ADIT_MAIL_FROM set one.')
   if (mail.url === undefined) return skipped('ADIT_SMTP_URL is missing or invalid.')
@@ -83,7 +83,7 @@ function mailRemedy({ message, code }: Error & { code?: string }): string {
   return 'Check host and port in ADIT_SMTP_URL, whether the mail server runs, and whether a firewall blocks it.'
 }
 
-/** `issuer` is undefined if the setting is invalid. */
+/** `issuer` is undefined if it is invalid, which `checkConfiguration` reports. */
 export async function checkOidc(sso: Partial<NonNullable<Config['sso']>> | undefined): Promise<Finding> {
   if (!sso) return skipped('No identity provider. ADIT_OIDC_ISSUER sets one.')
   if (sso.issuer === undefined) return skipped('ADIT_OIDC_ISSUER is missing or invalid.')

@@ -1,5 +1,4 @@
 // Checks the nodes that are registered in the database, and the clock of this machine against the database.
-
 import { readDatabaseClock } from '../store/engine/clock.ts'
 import type { Store } from '../store/engine/store.ts'
 import { readSchemaState } from '../store/schema/migrate.ts'
@@ -36,7 +35,7 @@ export async function checkClock(store: Store, clock: () => number): Promise<Fin
   )
 }
 
-/** Undefined if the tables can be read. */
+/** Returns a finding if there are no tables to read. */
 export async function checkTables(store: Store): Promise<Finding | undefined> {
   const { version, incompatibility } = await readSchemaState(store.db)
   if (incompatibility) return skipped('The database cannot be used.')
@@ -61,9 +60,8 @@ export async function checkNodes(store: Store): Promise<Finding[]> {
   return findings.length > 0 ? findings : [ok(`${nodes.length} running, leases held, all up to date`)]
 }
 
-type NodeState = Awaited<ReturnType<typeof listNodes>>[number]
-
-function nodeFindings({ id, host, pid, lease, behind, lastHeartbeatAt }: NodeState, now: number): Finding[] {
+function nodeFindings(node: Awaited<ReturnType<typeof listNodes>>[number], now: number): Finding[] {
+  const { id, host, pid, lease, behind, lastHeartbeatAt } = node
   const name = `Node ${id} (${host}, process ${pid})`
   if (lease === 'expired')
     return [

@@ -2,7 +2,7 @@
 import { CONNECTIONS_PER_NODE, type PostgresFacts } from '../store/maintenance/diagnostics.ts'
 import { type Finding, problem, warning } from './check.ts'
 
-/** The oldest that the tests run on. */
+/** The oldest version that the tests run on. */
 const POSTGRES_MIN = 15
 
 export function postgresFindings(facts: PostgresFacts, workers: number): Finding[] {

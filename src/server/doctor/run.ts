@@ -14,7 +14,7 @@ import { checkFiles, checkSecretFile, type PrivateFiles } from './files.ts'
 import { checkDns, checkMail, checkOidc } from './network.ts'
 
 const CHECK_TIMEOUT_MS = 15_000
-/** Where deploy/adit.service and deploy/adit-edge.service have their settings. */
+/** The settings of deploy/adit.service and deploy/adit-edge.service. */
 const ENVIRONMENT_FILES = ['/etc/adit/environment', '/etc/adit/edge.environment']
 const LABEL_BYTES = 6
 
