@@ -1,4 +1,4 @@
-// SQL of quotas: the columns of workspaces, and how much a workspace has used of them.
+// SQL of quotas: the columns of workspaces, and their usage.
 import { sql } from 'kysely'
 import { executeBulk, inWorkspaces } from './engine/bulk.ts'
 import { groupByShard, withCurrentShards } from './engine/postgres/usage-shards.ts'
@@ -24,8 +24,8 @@ export const listQuotas = (db: Db, workspaceIds: readonly string[]): Promise<Quo
   )
 
 /**
- * Workspaces that have reached a quota of a month that has not ended, and those with a level of a later month
- * than the one that ends at `monthEnd`, in the order of their ids.
+ * Workspaces that have reached a quota of the current month, and those with a level of a later month than the
+ * one that ends at `monthEnd`, in the order of their ids.
  */
 export async function listReached(
   db: Db,
@@ -46,7 +46,7 @@ export async function listReached(
 
 interface UsageRange {
   workspaceId: string
-  /** Starts of days: from the first to before the last. */
+  /** Starts of days; `until` is excluded. */
   from: number
   until: number
 }
@@ -57,8 +57,8 @@ export interface ApproximateUsage {
 }
 
 /**
- * Sums of many workspaces, as floating point numbers. Those of shards that fail are missing, and `onFailure`
- * gets the error.
+ * Sums of many workspaces, as floating point numbers. If a shard fails, its workspaces are missing, and
+ * `onFailure` gets the error.
  */
 export const estimateUsage = (
   { db, usageShards }: Store,
@@ -82,7 +82,7 @@ export const estimateUsage = (
     return sums
   })
 
-/** All workspaces are of one shard. Floating point sums cannot overflow. */
+/** All workspaces must belong to one shard. Floating point sums cannot overflow. */
 const sumDays = (db: Db, isDistributed: boolean, ranges: readonly UsageRange[]) =>
   executeBulk<ApproximateUsage & { id: string }>(
     db,
@@ -115,7 +115,7 @@ type ResumedTunnel = Pick<TunnelRow, 'workspace_id' | 'name' | 'resume_hash'>
 export async function countOpenTunnels(
   db: Db,
   workspaceIds: readonly string[],
-  /** Not counted: claims that are repeated, and clients that connect again with the same name. */
+  /** Tunnels that do not count: repeated claims, and clients that reconnect with the same name. */
   except: { edgeId: string; ids: readonly string[]; resumed: readonly ResumedTunnel[] } = {
     edgeId: '',
     ids: [],
@@ -126,7 +126,7 @@ export async function countOpenTunnels(
   let query = openTunnels(db)
     .select((row) => ['tunnel.workspace_id', row.fn.countAll().as('count')])
     .where('tunnel.workspace_id', 'in', workspaceIds)
-  // Another edge may have a tunnel with the same id, which counts.
+  // A tunnel of another edge with the same id counts.
   if (ids.length > 0)
     query = query.where(({ or, eb }) =>
       or([eb('tunnel.edge_id', '<>', edgeId), eb('tunnel.id', 'not in', ids)]),
@@ -135,7 +135,7 @@ export async function countOpenTunnels(
     query = query.where(({ or, eb }) =>
       or([
         eb('tunnel.resume_hash', 'is', null),
-        // As one text, because SQLite has no lists of tuples.
+        // Compared as one text, because SQLite has no lists of tuples.
         eb(
           sql<string>`tunnel.workspace_id || ' ' || tunnel.name || ' ' || tunnel.resume_hash`,
           'not in',

@@ -8,7 +8,7 @@ import type { Tables } from './engine/tables.ts'
 
 export type WorkspaceRow = Selectable<Tables['workspaces']>
 
-/** False if the slug is taken. */
+/** Returns false if the slug is in use. */
 export async function insertWorkspace(db: Tx, row: WorkspaceRow): Promise<boolean> {
   const { numInsertedOrUpdatedRows } = await db
     .insertInto('workspaces')
@@ -56,11 +56,10 @@ const authorizingColumns = ['id', 'slug', 'name', 'archived_at', ...policyColumn
 
 export type WorkspaceRules = Pick<WorkspaceRow, (typeof authorizingColumns)[number]>
 
-/** No other transaction can change the row until this one ends. */
 export const lockWorkspace = async (db: Tx, id: string): Promise<WorkspaceRules> =>
   requireRow(await updateNothing(db, { id }), id)
 
-/** The same for several, in the order of their ids. */
+/** Locks several workspaces in the order of their ids. */
 export async function lockWorkspaces(db: Tx, ids: readonly string[]): Promise<void> {
   // A transaction on SQLite is the only writer.
   if (!isPostgres(db)) return
@@ -80,7 +79,7 @@ const selectRules = statement((db: Tx, { id }: Placeholders<{ id: string }>) =>
   db.selectFrom('workspaces').select(authorizingColumns).where('id', '=', id),
 )
 
-/** An update that changes nothing locks the row on every engine. */
+/** An update without change locks the row on both engines. */
 const updateNothing = statement((db: Tx, { id }: Placeholders<{ id: string }>) =>
   db
     .updateTable('workspaces')
@@ -108,7 +107,7 @@ export async function countWorkspacesCreatedBy(db: Db, userId: string): Promise<
   return Number(count)
 }
 
-/** False if it was provisioned already. */
+/** Returns false if it was provisioned already. */
 export async function provisionWorkspace(db: Tx, id: string, at: number): Promise<boolean> {
   const { numUpdatedRows } = await db
     .updateTable('workspaces')

@@ -45,7 +45,7 @@ export async function deleteChallenge(db: Tx, hash: string): Promise<void> {
 export async function deleteChallenges(db: Tx, userId: string): Promise<void> {
   await db
     .deleteFrom('verifications')
-    // The index has the start of the value only.
+    // The index covers only the start of the value.
     .where(sql<string>`substr(value, 1, 64)`, '=', userId)
     .where('value', '=', userId)
     .execute()

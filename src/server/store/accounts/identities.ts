@@ -2,7 +2,7 @@
 import type { Db, Tx } from '../engine/store.ts'
 import type { UserRow } from './users.ts'
 
-/** Includes the issuer: a subject is unique per issuer only. */
+/** Includes the issuer, because subjects are unique only per issuer. */
 const providerId = (issuer: string) => `oidc:${issuer}`
 
 export const findUserByIdentity = (db: Db, issuer: string, subject: string): Promise<UserRow | undefined> =>

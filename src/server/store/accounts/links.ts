@@ -9,7 +9,7 @@ export async function insertLink(db: Tx, row: LinkRow): Promise<void> {
   await db.insertInto('links').values(row).execute()
 }
 
-/** Only an open link: neither ended nor expired. */
+/** Finds open links only: neither ended nor expired. */
 export const findLink = (db: Db, hash: string, now: number): Promise<LinkRow | undefined> =>
   db
     .selectFrom('links')
@@ -41,7 +41,7 @@ export const listInvitations = (db: Db, workspaceId: string, now: number): Promi
     .orderBy('id', 'desc')
     .execute()
 
-/** Open invitations of an address to workspaces that are not archived, in the order of locks. */
+/** Open invitations of an address to workspaces that are not archived, in locking order. */
 export const listOpenInvitationsTo = (db: Db, email: string, now: number): Promise<LinkRow[]> =>
   db
     .selectFrom('links')
@@ -124,10 +124,7 @@ interface LinkCount {
   most: number
 }
 
-/**
- * Creation times of the latest links, open or ended, at most `most`. Invitations by operators are not
- * counted.
- */
+/** Creation times of the latest links, open or ended, at most `most`. Excludes those of operators. */
 export async function recentLinkTimes(db: Db, { purpose, of, since, most }: LinkCount): Promise<number[]> {
   const rows = await db
     .selectFrom('links')

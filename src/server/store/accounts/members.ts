@@ -20,9 +20,9 @@ export async function lockRole(db: Tx, workspaceId: string, userId: string): Pro
 }
 
 /**
- * The role of a user who does not act in a session: the owner of a personal key, or who has approved a
- * request. Undefined for those who are disabled or not members. Until the transaction ends, others can
- * neither change the role nor remove or disable the user, but may read it like this.
+ * The role of a user who acts without a session, such as the owner of a personal key. Undefined if the user
+ * is disabled or not a member. The lock is shared: until the transaction ends, others can read the role, but
+ * cannot change it, or remove or disable the user.
  */
 export const shareRole = async (db: Tx, workspaceId: string, userId: string): Promise<Role | undefined> =>
   (await selectShared(db, { workspaceId, userId }))[0]?.role
@@ -35,7 +35,7 @@ const selectShared = statement((db: Tx, { workspaceId, userId }: Placeholders<Me
     .where('members.workspace_id', '=', workspaceId)
     .where('members.user_id', '=', userId)
     .where('users.disabled_at', 'is', null)
-  // On SQLite a transaction is the only writer anyway.
+  // On SQLite a transaction is the only writer.
   return isPostgres(db) ? query.forShare() : query
 })
 
@@ -125,7 +125,7 @@ export async function deleteMember(db: Tx, workspaceId: string, userId: string):
     .execute()
 }
 
-/** Locks all members, so that two owners who leave simultaneously are serialized. */
+/** Locks all members, so that two owners cannot both leave at the same time. */
 export async function lockMembers(db: Tx, workspaceId: string): Promise<void> {
   await db
     .updateTable('members')

@@ -45,7 +45,7 @@ export async function findPassword(db: Db, userId: string): Promise<string | und
   return row?.password ?? undefined
 }
 
-/** Like `findPassword`, and locks the row by an update without change. */
+/** Reads the password and locks the row; an update without change does so on both engines. */
 export async function lockPassword(db: Tx, userId: string): Promise<string | undefined> {
   const row = await db
     .updateTable('identities')

@@ -37,7 +37,7 @@ export const listSessions = (db: Db, userId: string, now: number): Promise<Sessi
 
 export type SessionTimes = Pick<SessionRow, 'created_at' | 'expires_at'>
 
-/** Locks the session with an update without change. Expired ones stay in the table for a while. */
+/** Locks the session with an update without change. It may have expired. */
 export const lockSession = (db: Tx, userId: string, id: string): Promise<SessionTimes | undefined> =>
   db
     .updateTable('sessions')

@@ -9,7 +9,7 @@ export type TwoFactorRow = Selectable<Tables['two_factors']>
 export const findTwoFactor = (db: Db, userId: string): Promise<TwoFactorRow | undefined> =>
   db.selectFrom('two_factors').selectAll().where('user_id', '=', userId).executeTakeFirst()
 
-/** Replaces one that was not confirmed. */
+/** Replaces a setup that was not confirmed. */
 export async function setTwoFactor(db: Tx, row: TwoFactorRow): Promise<void> {
   await db
     .insertInto('two_factors')

@@ -107,12 +107,12 @@ interface AuditPage extends Page {
   actorId?: string | undefined
   action?: string | undefined
   targetId?: string | undefined
-  /** Ids from the first on, and before the second. */
+  /** Ids from `fromId` on and before `beforeId`. */
   fromId?: string | undefined
   beforeId?: string | undefined
 }
 
-/** Keys are never deleted, so their labels are joined; other names are stored with the entry. */
+/** Joins the labels of keys, which are never deleted; other names are stored in the entry. */
 export const selectEntries = (db: Db) =>
   db
     .selectFrom('audit_log')
@@ -122,8 +122,8 @@ export const selectEntries = (db: Db) =>
     .select(['actor_key.label as actor_label', 'target_key.label as target_label'])
 
 /**
- * Newest first. Of the actor, action and target only one is a condition, so that an index has the entries in
- * this order; the caller filters by the others.
+ * Newest first. Filters by only one of actor, action and target, so that an index has the entries in this
+ * order; the caller filters by the others.
  */
 export function listAudit(db: Db, workspaceId: string, page: AuditPage) {
   const { after, limit, actorId, action, targetId, fromId, beforeId } = page

@@ -1,15 +1,15 @@
 // Export positions of audit log entries. Ids and times are assigned before the commit, so an entry may
-// become visible after a later one was exported. Positions are assigned by the export, to entries that are
-// committed, under a lock of one row: whatever becomes visible later gets a higher position.
+// become visible after a later one was exported. The export assigns positions to committed entries while it
+// locks one row, so whatever becomes visible later gets a higher position.
 import { sql } from 'kysely'
 import { deleteBulk, executeBulk, isPostgres } from '../engine/bulk.ts'
 import type { Db, Tx } from '../engine/store.ts'
 import { type AuditRow, selectEntries } from './entries.ts'
 
 export interface ExportState {
-  /** The last one assigned. */
+  /** The last position assigned. */
   exportPosition: number
-  /** The last one of an entry that retention has deleted. */
+  /** The last position of an entry that retention has deleted. */
   deletedExportPosition: number
 }
 
@@ -32,7 +32,7 @@ export async function setExport(db: Tx, state: ExportState): Promise<void> {
     .execute()
 }
 
-/** Numbers entries without an export position, at most `size`, from `after` + 1 on. Returns how many. */
+/** Assigns positions from `after` + 1 on to at most `size` entries without one. Returns how many. */
 export async function assignExportPositions(db: Tx, after: number, size: number): Promise<number> {
   const rows = await db
     .selectFrom('audit_log')
@@ -41,7 +41,7 @@ export async function assignExportPositions(db: Tx, after: number, size: number)
     .orderBy('id')
     .limit(size)
     .execute()
-  // The planner would rather scan a table of some 10,000 entries, once for each batch.
+  // Otherwise the planner scans a table of some 10,000 entries once for each batch.
   if (isPostgres(db)) await sql`select set_config('enable_seqscan', 'off', true)`.execute(db)
   if (rows.length > 0)
     await executeBulk(

@@ -18,13 +18,13 @@ export interface Position {
 export interface Change extends Position {
   readonly kind: ChangeKind
   readonly subjectId: string
-  /** Hash of the secret that was revoked or gets another expiry; empty if none is concerned. */
+  /** Hash of the secret that was revoked or has a new expiry; empty for other changes. */
   readonly hash: string
   /** The new expiry of a key, if that has changed. */
   readonly expiresAt: number | null
 }
 
-/** A change, and the checksum of the one that it follows. */
+/** A change with the checksum of the previous one. */
 export interface LinkedChange extends Change {
   readonly previousChecksum: string
 }
@@ -35,7 +35,7 @@ export const isSamePosition = (a: Position, b: Position): boolean =>
 export const follows = ({ sequence, previousChecksum }: LinkedChange, position: Position): boolean =>
   sequence === position.sequence + 1 && previousChecksum === position.checksum
 
-/** A node that is further behind drops its cache instead, which costs less. */
+/** A node that is further behind drops its cache, which costs less than reading the changes. */
 const CATCH_UP_MAX = 10_000
 const COUNTED_MAX = 100_000
 
@@ -55,7 +55,7 @@ interface Appended {
   previousChecksum: string
 }
 
-/** Call it last in the transaction: every change locks the same row, until its commit. */
+/** Call it last in the transaction, because every change locks the same row until its commit. */
 export async function appendChange(db: Tx, { at, ...change }: NewChange): Promise<LinkedChange> {
   const { sequence, previousChecksum } = await (isPostgres(db) ? appendAtOnce : appendOnSqlite)(db, {
     at,
@@ -64,7 +64,7 @@ export async function appendChange(db: Tx, { at, ...change }: NewChange): Promis
   return { ...change, sequence, previousChecksum }
 }
 
-/** In one statement, so that the row is locked for one round trip and the commit. */
+/** One statement, so that the row is locked only for one round trip and the commit. */
 const appendEntry = statement(
   (_: Tx, { kind, subjectId, hash, expiresAt, at, checksum }: Placeholders<NewChange>) => sql<Appended>`
     with head as (
@@ -81,13 +81,13 @@ const appendEntry = statement(
 
 const appendAtOnce = async (db: Tx, change: NewChange) => (await appendEntry(db, change))[0] as Appended
 
-/** SQLite has no such statement. */
+/** SQLite does not support such a statement. */
 const appendOnSqlite = (db: Tx, change: NewChange): Promise<Appended> => appendChanges(db, [change])
 
 /** SQLite limits the parameters of a statement. */
 const ROWS_PER_STATEMENT = 500
 
-/** Appends at least one change, and returns the last. Call it last in the transaction, too. */
+/** Appends at least one change, and returns the last. Call it last in the transaction. */
 export async function appendChanges(db: Tx, changes: readonly NewChange[]): Promise<LinkedChange> {
   // On SQLite a transaction is the only writer.
   if (isPostgres(db)) await lockHead(db)
@@ -116,7 +116,7 @@ const toRow = ({ previousChecksum, subjectId, expiresAt, ...entry }: LinkedChang
   expires_at: expiresAt,
 })
 
-/** Serializes with all changes. An update that changes nothing locks the row on both engines. */
+/** Blocks all other changes. An update without change locks the row on both engines. */
 export async function lockHead(db: Tx): Promise<void> {
   await db
     .updateTable('change_log_head')
@@ -190,8 +190,8 @@ export const readHead = (db: Db): Promise<Position> =>
     .executeTakeFirstOrThrow()
 
 /**
- * The head, and the position that a node has acknowledged: undefined without a row. One snapshot, and its
- * time. The entries are read separately: nodes poll several times a second and rarely find any, and joining
+ * The head, the position that a node has acknowledged (undefined if it has no row) and the time, from one
+ * snapshot. Entries are read separately: nodes poll several times a second and rarely find any, and joining
  * them here would double the cost.
  */
 export async function readPosition(

@@ -1,4 +1,4 @@
-// SQL of the nodes that may use their cache, and the position of the change log that each has acknowledged.
+// SQL of nodes: those that may use their cache, with the change log position that each has acknowledged.
 import type { Selectable } from 'kysely'
 import { type Placeholders, statement, unflushedUpdate } from '../engine/statement.ts'
 import type { DatabaseConnection, Db, Tx } from '../engine/store.ts'
@@ -19,9 +19,9 @@ export async function insertNode(db: Tx, { position, ...row }: NodeRow): Promise
 }
 
 /**
- * Returns the head of the change log, from the same snapshot. Undefined if the node's row was deleted,
- * because a revocation waited for it until its lease expired. A crash of the database may undo the
- * acknowledgment: then a revocation waits for this node although it need not.
+ * Returns the head of the change log from the same snapshot. Undefined if the node's row is gone: a
+ * revocation that waited until the lease expired has deleted it. A crash of the database may undo the
+ * acknowledgment; then a revocation waits longer than it needs to.
  */
 export const acknowledge = (
   connection: DatabaseConnection,
@@ -60,15 +60,15 @@ export async function deleteNode(db: Tx, id: string): Promise<void> {
 
 /** The nodes that have acknowledged the same position. */
 export interface AcknowledgedPosition extends Position {
-  /** False after a restore or a failover that lost the entry: the nodes there have not read the log yet. */
+  /** False after a restore or a failover that lost the entry, until these nodes have read the log again. */
   isInLog: boolean
   /** The longest lease among these nodes. */
   leaseMs: number
-  /** How many nodes these are. */
+  /** The number of nodes. */
   count: number
 }
 
-/** A row per position, not per node: usually all nodes are at the same one, or at the last few. */
+/** Returns a row per position, not per node: usually all nodes are at one of the last few. */
 export async function readAcknowledged(db: Db): Promise<AcknowledgedPosition[]> {
   const rows = await selectAcknowledged(db, {})
   return rows.map(({ entry, ...row }) => ({ ...row, isInLog: entry !== null }))
@@ -97,9 +97,10 @@ const selectAcknowledged = statement((db: Db) => {
 })
 
 /**
- * A node that acknowledges the position first keeps its row, because the condition is evaluated again. It
- * reads no other table: that one's snapshot could be older than the row. A row at a higher sequence that is
- * not in the log is kept: its node may have a valid lease, and have applied a forged announcement.
+ * A node that acknowledges the position first keeps its row, because PostgreSQL evaluates the condition
+ * again. The condition must not read another table, whose snapshot could be older than the row. A row at a
+ * higher sequence that is not in the log is kept: its node may have a valid lease after a forged
+ * announcement.
  */
 export async function deleteNodesBehind(db: Tx, { sequence, checksum }: Position): Promise<void> {
   await db

@@ -1,5 +1,5 @@
-// Statements over many rows. Built by hand: compiling thousands of values with the query builder takes longer
-// than writing them.
+// Statements over many rows. They are built by hand, because the query builder takes longer to compile
+// thousands of values than the database takes to write them.
 import { CompiledQuery, PostgresAdapter, type RawBuilder, type SqlBool, sql } from 'kysely'
 import type { Db, Tx } from './store.ts'
 import type { Tables } from './tables.ts'
@@ -10,17 +10,17 @@ type Row = readonly Value[]
 /** Column names and types, in the order of the values. */
 type Columns = Readonly<Record<string, 'text' | 'bigint'>>
 
-/** On SQLite. Always the same number of rows, so that few different statements are prepared and cached. */
+/** A fixed number of rows on SQLite, so that few different statements are prepared and cached. */
 const SQLITE_BATCH_ROWS = 100
-/** A statement on PostgreSQL has at most this many. */
+/** Limit of PostgreSQL for one statement. */
 const PARAMETERS_MAX = 65_535
-/** Joins values: neither a number nor an encoded hour contains it. */
+/** Joins values; neither a number nor an encoded hour contains it. */
 const SEPARATOR = ','
 
 /** A transaction on the usage tables. */
 export interface UsageTx {
   db: Tx
-  /** Whether Citus has distributed them. Its form of the statements would double the cost elsewhere. */
+  /** Whether Citus has distributed the tables. Statements that work on Citus cost twice as much elsewhere. */
   isDistributed: boolean
 }
 
@@ -46,16 +46,16 @@ export async function executeBulk<R>(
 }
 
 /**
- * A condition that makes Citus send the statement to one shard only. It repeats the workspaces of the input,
- * whose ids are the first parameter. Without the collation, the planner would search the index for all of
- * these ids once for each row of the input.
+ * A condition that makes Citus send the statement to one shard. It repeats the workspace ids of the input,
+ * which are the first parameter. Without the collation, the planner would search the index for all of these
+ * ids once for each row of the input.
  */
 export const inWorkspaces = ({ isDistributed }: Pick<UsageTx, 'isDistributed'>, table: string) =>
   isDistributed ? `and ${table}.workspace_id = any(cast($1 as text[]) collate "C")` : ''
 
 /**
- * Inserts rows that may exist. Their order must be the same in all transactions. If the table is distributed,
- * each value is a parameter: Citus would first collect the rows of an array on the coordinator.
+ * Inserts rows unless they exist. All transactions must use the same order. If the table is distributed, each
+ * value is a parameter, because Citus would first collect the rows of an array on the coordinator.
  */
 export async function insertBulk(
   { db, isDistributed }: UsageTx,
@@ -81,22 +81,21 @@ export async function insertBulk(
 interface Written {
   key: Columns
   values: Columns
-  /** The new value of a column; without one it is replaced. */
+  /** SQL for the new value of a column; other columns are replaced. */
   changes?: Readonly<Record<string, (stored: string, input: string) => string>>
   /**
-   * Condition on the stored row and `excluded`: a row that does not meet it is not written. Ignored if the
-   * table is distributed, where the number of written rows is that of existing rows.
+   * Condition on the stored row and `excluded` for writing a row. Ignored if the table is distributed, where
+   * the number of written rows has to be that of existing rows.
    */
   isChange?: string
 }
 
 /**
- * Changes rows in the given order, which must be the same in all transactions, and returns how many there
- * were. Always an INSERT with a conflict: an UPDATE would lock rows in the order of its plan.
+ * Changes rows in the order of the input, which must be the same in all transactions, and returns how many
+ * were changed. It is an INSERT with a conflict, because an UPDATE would lock rows in the order of its plan.
  *
- * Rows that do not exist are inserted; if the table is distributed, they are skipped instead. Then the rows
- * are selected from the table itself, because Citus executes an INSERT of a SELECT on one shard only if both
- * use the same table.
+ * Rows that do not exist are inserted, or skipped if the table is distributed: then the rows are selected
+ * from the table itself, because Citus executes INSERT … SELECT on one shard only if both use the same table.
  */
 export async function writeBulk(
   tx: UsageTx,
@@ -147,9 +146,9 @@ export const deleteBulk = (tx: UsageTx, table: keyof Tables, columns: Columns, r
   )
 
 /**
- * Locks the rows with these keys, in the order of the keys, and reads some columns. Returns an array for each
- * column, with one value for each key, as text. The value is undefined if there is no such row; a null is
- * undefined or empty. Only these rows are read, by the primary key.
+ * Locks the rows with these keys, in the order of the keys, and reads some columns. Returns for each column
+ * an array with the text for each key: undefined if there is no such row; undefined or empty for null. Reads
+ * only these rows, by the primary key.
  */
 export async function lockBulk(
   tx: UsageTx,
@@ -171,8 +170,8 @@ interface LockInput {
 }
 
 /**
- * The lateral subquery looks up one key after the other; a join may scan the table. All values of a column
- * are returned as one text: that is much cheaper than a row for each key.
+ * The lateral subquery looks up one key after the other, while a join may scan the table. All values of a
+ * column are returned as one text, which is much cheaper than a row for each key.
  */
 async function lockOnPostgres(tx: UsageTx, table: string, { key, keys, columns }: LockInput) {
   const { unnest, parameters } = asArrays(key, keys)
@@ -241,7 +240,7 @@ function asArrays(columns: Columns, rows: readonly Row[]) {
   }
 }
 
-/** Written here because the driver's general conversion of arrays takes twice as long. */
+/** The driver's own conversion of arrays takes twice as long. */
 function arrayLiteral(type: Columns[string], rows: readonly Row[], column: number): string {
   let text = ''
   for (const row of rows) {

@@ -13,12 +13,12 @@ export const databaseNow: Record<Store['engine'], RawBuilder<number>> = {
   postgres: sql.raw(texts.postgres),
 }
 
-/** As text, for statements that are built by hand. */
+/** SQL text of the time, for statements that are built by hand. */
 export const nowText = (db: Db): string => texts[isPostgres(db) ? 'postgres' : 'sqlite']
 
 /**
- * When the statement started. Unlike `nowIn` it can be compared with an index, and Citus accepts it in the
- * conditions of an update.
+ * The time at which the statement started. Unlike `nowIn`, an index can be used to compare with it, and Citus
+ * accepts it in the conditions of an update.
  */
 export const statementTimeIn = (db: Db): RawBuilder<number> =>
   isPostgres(db)

@@ -19,7 +19,7 @@ const POSTGRES_UNAVAILABLE = [
   '40001', // serialization failure after the last attempt
   '40P01', // deadlock
 ]
-/** The connection to a Citus worker closed without a response, or its commit failed. */
+/** Reported if the connection to a Citus worker closed without a response, or its commit failed. */
 const INTERNAL_ERROR = 'XX000'
 const SOCKET_LOST = new Set([
   'ECONNREFUSED',
@@ -39,7 +39,7 @@ const DRIVER_LOST = new RegExp(
 
 const SQLITE_BUSY = 5
 const SQLITE_LOCKED = 6
-/** The type of a value is not that of the column: a sum of more than 63 bits is a floating-point number. */
+/** Reported for a value of the wrong type: a sum of more than 63 bits becomes a floating-point number. */
 const SQLITE_CONSTRAINT_DATATYPE = 3091
 
 interface DatabaseError extends Error {
@@ -66,7 +66,7 @@ export class DatabaseUnreachable extends Error {
   }
 }
 
-/** The database cannot keep up, so the work was not queued. */
+/** The work was not queued, because the database cannot keep up. */
 export class Overloaded extends Error {
   override name = 'Overloaded'
 }
@@ -91,7 +91,7 @@ export function isWorkerLost(error: unknown): boolean {
   return isWorkerError(error) && [INTERNAL_ERROR, ...POSTGRES_LOST].some((state) => code.startsWith(state))
 }
 
-/** On Citus, a statement that must run on one shard involves several: they were distributed or split. */
+/** A statement for one shard of Citus involves several, because tables were distributed or a shard split. */
 export const isMultiShard = (error: unknown): boolean => isUnsupported(error)
 
 /** Whether the connection that threw this is unusable. */
@@ -113,9 +113,8 @@ export function isConflict(error: unknown): boolean {
 }
 
 /**
- * The session has no prepared statement of that name, or another client's: behind a pooler, each transaction
- * may run on another session, and some poolers do not prepare on it. Or its columns were changed by a
- * migration.
+ * The session has no prepared statement of that name, or has another client's: behind a pooler, each
+ * transaction may run on another session. Or a migration has changed the columns of the statement.
  */
 export function isNotPrepared(error: unknown): boolean {
   const { code = '', routine } = error as DatabaseError
@@ -132,10 +131,10 @@ export function isMissingTable(error: unknown): boolean {
 /** A statement exceeded its timeout. */
 export const isCanceled = (error: unknown): boolean => (error as DatabaseError).code === '57014'
 
-/** The server does not support such a statement here. */
+/** The server does not support the statement. */
 export const isUnsupported = (error: unknown): boolean => (error as DatabaseError).code === '0A000'
 
-/** Two processes created the same table: PostgreSQL reports that to the slower one with several codes. */
+/** Another process created the same table at the same time: PostgreSQL has several codes for that. */
 export function isRace(error: unknown): boolean {
   const { code } = error as DatabaseError
   return code === '23505' || code === '42P07' || code === '42710' || code === 'XX000'
@@ -146,7 +145,7 @@ export function isBusy(error: unknown): boolean {
   return errcode !== undefined && (errcode & 0xff) === SQLITE_BUSY
 }
 
-/** A value or a sum exceeds 63 bits; the driver of SQLite rejects such a parameter itself. */
+/** A value or a sum exceeds 63 bits. On SQLite, the driver rejects such a parameter. */
 export function isOutOfRange(error: unknown): boolean {
   const { code, errcode } = error as DatabaseError
   return code === '22003' || code === 'ERR_INVALID_ARG_VALUE' || errcode === SQLITE_CONSTRAINT_DATATYPE

@@ -1,7 +1,7 @@
 // A page of a list, for keyset pagination.
 
 export interface Page {
-  /** Start after the row with this id, or with this value of the column that the list is sorted by. */
+  /** The id, or value of the sorting column, of the row before the page. */
   after?: string | undefined
   limit: number
 }

@@ -1,11 +1,11 @@
-// Statements that run often. Each is built and compiled once instead of for each execution, which takes
-// longer than sending it. PostgreSQL also parses and plans it only once per connection.
+// Statements that run often. Each is built and compiled once, because that takes longer than sending it.
+// PostgreSQL also parses and plans it only once per connection.
 import { type CompiledQuery, type RawBuilder, type SqlBool, sql } from 'kysely'
 import { isPostgres } from './bulk.ts'
 import { prepareOnPostgres, WITHOUT_FLUSH } from './postgres/connection.ts'
 import type { Db, Tx, UnflushedUpdate } from './store.ts'
 
-/** A value of each execution. */
+/** Stands for a value that each execution provides. */
 class Placeholder {
   readonly name: string
 
@@ -14,7 +14,7 @@ class Placeholder {
   }
 }
 
-/** Read its members by name: it does not list them, so there is no rest of them. */
+/** A proxy that does not list its members: read them by name, without a rest pattern. */
 export type Placeholders<V> = { readonly [K in keyof V]: RawBuilder<V[K]> }
 
 interface Query<D, R> {

@@ -53,8 +53,8 @@ export class StorageFault extends Error {
 }
 
 /**
- * The storage fault behind a driver's error; undefined for any other error, and for the disk of a worker,
- * which concerns only the usage that it stores.
+ * The storage fault behind a driver's error; undefined for any other error, and for the disk of a Citus
+ * worker, which affects only the usage stored there.
  */
 export function toStorageFault(error: unknown): StorageFault | undefined {
   if (error instanceof StorageFault) return error
@@ -94,8 +94,8 @@ export class StorageHealth {
   }
 
   /**
-   * Rejects while there is a fault. Only a successful write probe clears it: heartbeats, which overwrite a
-   * row, succeed even on a full disk.
+   * Rejects while there is a fault. Only a successful write probe clears it, because heartbeats overwrite a
+   * row and succeed even on a full disk.
    */
   async requireHealthy(probe: () => Promise<void>): Promise<void> {
     if (!this.#fault) return

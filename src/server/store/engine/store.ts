@@ -37,7 +37,7 @@ export interface DatabaseConnection {
   updateUnflushed<V extends object, R>(update: UnflushedUpdate<V, R>, values: V): Promise<R | undefined>
 }
 
-/** Made by `unflushedUpdate`. */
+/** Created by `unflushedUpdate`. */
 export interface UnflushedUpdate<V, R> {
   unflushed(db: Tx, values: V): Promise<R[]>
   flushed(db: Tx, values: V): Promise<R[]>
@@ -48,7 +48,7 @@ export interface Store extends DatabaseConnection {
   /** A separate connection with short timeouts, for work that must not queue behind requests. */
   readonly controlConnection: DatabaseConnection
   readonly usageShards: UsageShards
-  /** On SQLite. */
+  /** Undefined on PostgreSQL. */
   readonly counterCache: CounterCache | undefined
   /** Sends up to 8,000 bytes to the processes that listen with `onNotify`; on SQLite to the other workers. */
   notify(payload: string): Promise<void>
@@ -80,7 +80,7 @@ interface StoreEvents extends StorageEvents {
   onLostConnection: (error: Error) => void
 }
 
-/** `workerBus`: if this process is one of several workers. */
+/** `workerBus` is set if this process is one of several workers. */
 export function openStore(
   target: Target,
   { onLostConnection, ...storage }: StoreEvents,
@@ -160,10 +160,10 @@ const unflushedUpdatesOn = (
 ): DatabaseConnection['updateUnflushed'] => {
   return async (update, values) => {
     try {
-      // A statement outside a transaction is one of its own.
+      // A statement outside a transaction is a transaction of its own.
       if (engine === 'postgres') return (await update.unflushed(db as Tx, values))[0]
     } catch (error) {
-      // Citus accepts no volatile function in the update of a table that it has distributed.
+      // Citus rejects volatile functions in the update of a distributed table.
       if (!isUnsupported(error)) throw error
     }
     return (await transaction((tx) => update.flushed(tx, values)))[0]

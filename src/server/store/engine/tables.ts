@@ -7,7 +7,7 @@ type Counter = ColumnType<never, bigint, bigint>
 type RolledUp = ColumnType<never, undefined, bigint>
 
 /**
- * What an entry of the change log is about: `key` and `edge` were revoked, `tunnels` are those of one edge.
+ * What an entry of the change log is about. `key` and `edge` are revocations, `tunnels` those of one edge.
  */
 export type ChangeKind =
   | 'key'
@@ -18,9 +18,6 @@ export type ChangeKind =
   | 'workspace-restored'
   | 'workspace-quota'
   | 'tunnels'
-
-/** `near`: at least 80 % of a quota are used. `reached`: all of it. */
-type UsageLevel = 'near' | 'reached'
 
 export interface Tables {
   schema_version: {
@@ -35,26 +32,29 @@ export interface Tables {
     name: string
     created_at: number
     provisioned_at: number | null
-    /** The policy: see domain/policy.ts. Null restricts nothing. */
+    /** The policy: see domain/workspaces/policy.ts. Null restricts nothing. */
     key_days_max: number | null
     /** Since when API keys may not create or revoke keys. */
     keys_read_only_at: number | null
     /** The lowest role that may create keys; null for members, who create personal keys only. */
     key_creator_role: 'admin' | 'owner' | null
     two_factor_required_at: number | null
-    /** See domain/archive.ts. */
+    /** See domain/workspaces/archive.ts. */
     archived_at: number | null
     /** The user who created it in the dashboard. */
     creator_id: string | null
-    /** See domain/quotas.ts. Null: the default of the server. -1: no limit. */
+    /** Null is the default of the server, -1 no limit: see domain/quotas/limits.ts. */
     quota_bytes: number | null
     quota_requests: number | null
     quota_tunnels: number | null
     quota_keys: number | null
-    /** How much of a quota of bytes or requests is used, in the month that ends at `usage_level_until`. */
-    usage_level: UsageLevel | null
+    /**
+     * Whether 80 % or all of a quota of bytes or requests is used in the month that ends at
+     * `usage_level_until`.
+     */
+    usage_level: 'near' | 'reached' | null
     usage_level_until: number | null
-    /** Incremented with each change of quotas or the level: edges ignore earlier ones. */
+    /** Incremented with each change of quotas or the level, so that edges ignore earlier ones. */
     quota_revision: Generated<number>
   }
   api_keys: {
@@ -72,11 +72,11 @@ export interface Tables {
     created_by_kind: 'user' | 'key' | 'operator'
     /** Name of the user at that time, or id of the key or the operator. */
     created_by: string
-    /** The first key of its lineage, itself included; null for keys that no rotation concerned. */
+    /** The first key of its lineage, which may be itself; null for keys that were never rotated. */
     lineage_id: string | null
-    /** In its lineage: a rotation creates the next one. */
+    /** Number of the key in its lineage; a rotation creates the next one. */
     generation: Generated<number>
-    /** How long a rotated key was created for, in milliseconds; 0 if without an expiry. */
+    /** Lifetime of a rotated key in milliseconds; 0 if it does not expire. */
     lifetime: number | null
     /** Last characters of the raw key. */
     last_four: string
@@ -137,14 +137,14 @@ export interface Tables {
     failed_codes: Generated<number>
     expires_at: number
   }
-  /** A row is in use if `two_factor_enabled` of the user is 1. */
+  /** A row is in effect if `two_factor_enabled` of the user is 1. */
   two_factors: {
     user_id: string
     /** Encrypted. */
     secret: string
-    /** JSON of keyed hashes. A code that is used is removed. */
+    /** JSON of keyed hashes of unused codes. */
     recovery_codes: string
-    /** Wrong codes since the last right one. */
+    /** Wrong codes since the last correct one. */
     failed_codes: number
     locked_until: number | null
   }
@@ -171,10 +171,10 @@ export interface Tables {
     creator_id: string | null
     created_at: number
     expires_at: number
-    /** Used or revoked. */
+    /** When the link was used or revoked. */
     ended_at: number | null
   }
-  /** Sign-ins from a terminal: see domain/device-authorizations.ts. */
+  /** Sign-ins from a terminal: see domain/devices/authorizations.ts. */
   device_authorizations: {
     /** SHA-256 of the device code. */
     hash: string
@@ -187,7 +187,7 @@ export interface Tables {
     created_at: number
     expires_at: number
     state: 'pending' | 'approved' | 'denied' | 'consumed' | 'failed'
-    /** Set by the approval: what the key will be, and who has approved it in which session. */
+    /** Set by the approval, like the next columns: the key to create, and who approved it. */
     workspace_id: string | null
     user_id: string | null
     session_id: string | null
@@ -209,12 +209,12 @@ export interface Tables {
     created_at: number
     revoked_at: number | null
   }
-  /** Workspaces of which an edge has verified an API key. */
+  /** Workspaces for which an edge has verified an API key. */
   edge_workspaces: {
     edge_id: string
     workspace_id: string
     verified_at: number
-    /** Events of the edge's tunnels of the workspace, in the hour that begins at `events_hour`. */
+    /** Start of the hour in which `events` counts events of the edge's tunnels. */
     events_hour: Generated<number>
     events: Generated<number>
   }
@@ -284,7 +284,7 @@ export interface Tables {
     session: string
     /** The number of the last sync that was applied; 0 before the first. */
     sequence: number
-    /** By the database's clock. The tunnels of the edge count only until then. */
+    /** By the database's clock. After it, the tunnels of the edge do not count. */
     lease_until: number
     last_sync_at: number | null
     started_at: number | null
@@ -298,7 +298,7 @@ export interface Tables {
     edge_id: string
     /** Chosen by the edge. */
     id: string
-    /** The number of the sync that reported it last, or of the first one after the claim. */
+    /** The sync that last reported the tunnel, or the first one after the claim. */
     sequence: number
     workspace_id: string
     name: string
@@ -321,15 +321,15 @@ export interface Tables {
     streams: number
     close_requested_at: number | null
     /**
-     * Why the edge has to close it. `ended`: requested, and not open any more, but the edge has not been
-     * told. Once it has ended, or its client has moved to another edge, the tunnel does not count.
+     * Why the edge has to close the tunnel. `ended` means that a user closed it and it is no longer open, but
+     * no sync has told the edge yet. A tunnel that has ended or moved does not count.
      */
     close_reason: 'requested' | 'ended' | 'moved' | null
     /** Name of the user who closed it. */
     close_requested_by: string | null
     /**
-     * Not null if the edge has to close the tunnel or to apply other access rules: the sequence of the sync
-     * whose response said so, or 0 before that.
+     * Set if the edge has to close the tunnel or apply other access rules: to the sequence of the sync whose
+     * response said so, or 0 before that.
      */
     instruction_sequence: number | null
   }
@@ -338,9 +338,9 @@ export interface Tables {
     name: string
     created_at: number
     last_used_at: number | null
-    /** Null: reserved. */
+    /** Null if the name is reserved. */
     expires_at: number | null
-    /** JSON. A name with rules is reserved. */
+    /** JSON. A name with rules is always reserved. */
     access_rules: string | null
   }
   /** A port belongs to its name until the row is deleted. */
@@ -349,20 +349,20 @@ export interface Tables {
     workspace_id: string
     name: string
     assigned_at: number
-    /** By the database's clock. While the tunnel is open or the name is reserved, it is renewed. */
+    /** By the database's clock. Renewed while the tunnel is open or the name is reserved. */
     last_used_at: number
   }
   notices: {
     kind: string
-    /** What it is about, e.g. the id of a key. */
+    /** The subject, e.g. the id of a key. */
     subject_id: string
-    /** There is one notice of a kind and subject with it: e.g. how far from the event, `7d`. */
+    /** Unique per kind and subject, e.g. the time before the event, `7d`. */
     dedup_key: string
     workspace_id: string
     created_at: number
-    /** Identifies the emails about it; null if there are none. */
+    /** Identifies the emails about the notice; null if there are none. */
     digest_id: string | null
-    /** What it says, as JSON; null for keys that expire. */
+    /** JSON of the text; null for keys that expire. */
     detail: string | null
   }
   /** Like notices, for the operator, with the state of the one email. */
@@ -387,7 +387,7 @@ export interface Tables {
     workspace_id: string
     created_at: number
     attempts: number
-    /** When it is to be sent; null if it was, or will not be. */
+    /** When to send the email; null if it was sent or will not be. */
     due_at: number | null
   }
   webhook_endpoints: {
@@ -395,11 +395,11 @@ export interface Tables {
     workspace_id: string
     url: string
     description: string
-    /** The event types that it wants, each with a comma before and after; null for all. */
+    /** The selected event types, each with a comma before and after; null for all. */
     events: string | null
     /** Encrypted: see domain/webhooks/secrets.ts. */
     secret: string
-    /** Signs too until the time, after a rotation. */
+    /** After a rotation, signs too until `previous_secret_until`. */
     previous_secret: string | null
     previous_secret_until: number | null
     created_at: number
@@ -410,13 +410,13 @@ export interface Tables {
     last_position: number
     /** The position of the delivery to send next. */
     next_position: number
-    /** The last position when an owner has last enabled it: what waited then does not count as a backlog. */
+    /** `last_position` when an owner last enabled it: earlier deliveries do not count as a backlog. */
     enabled_position: Generated<number>
-    /** When to send the next delivery; if it is claimed, when the claim expires. Null: nothing to send. */
+    /** When to send the next delivery, or when the claim expires; null if there is nothing to send. */
     due_at: number | null
     /** Identifies the claim of the node that sends now. */
     claim: string | null
-    /** When the next delivery has failed first. */
+    /** When the next delivery first failed. */
     failing_since: number | null
   }
   /** An event for one endpoint: queue and log of deliveries. */
@@ -433,7 +433,7 @@ export interface Tables {
     body: string
     created_at: number
     attempts: number
-    /** The rest is about the last attempt. */
+    /** This and the next columns are about the last attempt. */
     attempted_at: number | null
     delivered_at: number | null
     url: string | null

@@ -1,5 +1,5 @@
 // Rejects queries on another connection inside a transaction. They would not see its writes, would lock
-// nothing, and could deadlock on the pool. The type system cannot prevent it: callers of `transaction` also
+// nothing, and could deadlock on the pool. Types cannot prevent that, because callers of `transaction` also
 // have the store in scope.
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Dialect } from 'kysely'

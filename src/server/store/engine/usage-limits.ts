@@ -1,5 +1,5 @@
-// Limits on the usage that a report adds. Without them one faulty edge could fill a workspace's day to 63
-// bits, so that the reports of all others are rejected, or grow the database by inventing epochs.
+// Limits of the usage that a report adds. Without them one faulty edge could fill a workspace's day to 63
+// bits, so that all other reports are rejected, or grow the database by inventing epochs.
 import type { Amounts, Day, Totals } from './usage-report.ts'
 
 export const INT64_MAX = 2n ** 63n - 1n
@@ -20,8 +20,8 @@ export interface RejectedCounter extends Day {
 }
 
 /**
- * Above this, the sum over the epochs of the edge is checked. Below, all epochs together cannot exceed
- * `edgeMax`, so a usual report need not read the other epochs. An edge can thus add up to twice `edgeMax`.
+ * The sum over the epochs of the edge is checked only above this value. Below, all epochs together cannot
+ * exceed `edgeMax`, so a usual report need not read them. An edge can thus add up to twice `edgeMax`.
  */
 export const uncheckedMaximum = (edgeMax: Totals): Totals => ({
   requests: edgeMax.requests / BigInt(EPOCHS_MAX),

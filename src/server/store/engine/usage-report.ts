@@ -1,4 +1,4 @@
-// A usage report, and its preparation for merging: one item for each row.
+// Usage reports, and their conversion to rows for merging.
 import { MINUTE_MS, startOfHour } from '../../../lib/time.ts'
 
 export interface Day {
@@ -14,7 +14,7 @@ export interface Totals {
   events: bigint
 }
 
-/** Integers. The API accepts only those that are exact as numbers. */
+/** Integers; the API accepts only those that are exact as numbers. */
 export type Amounts = Record<keyof Totals, number | bigint>
 
 export const noUsage: Totals = { requests: 0n, bytesIn: 0n, bytesOut: 0n, events: 0n }
@@ -101,7 +101,7 @@ export function toCounterRow(edgeId: string, epoch: string, counter: Counter): C
   }
 }
 
-/** The open tunnels of some reports by hour. Hours without any are dropped. */
+/** The open tunnels of the reports by hour, without hours that have none. */
 export function groupByHour(reports: readonly ParsedReport[]): TunnelHour[] {
   const hours = new Map<string, TunnelHour>()
   for (const { edgeId, tunnels } of reports)

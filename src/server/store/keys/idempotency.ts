@@ -8,8 +8,8 @@ interface EncryptedResponse {
 }
 
 /**
- * Stores the response unless there is one with that id, and returns the stored one. Of two concurrent
- * requests the second blocks on the insert until the first commits, and then reads its response.
+ * Stores the response unless there is one with that id, and returns the stored one. The second of two
+ * concurrent requests blocks on the insert until the first commits, and then reads its response.
  */
 export async function storeResponse(
   db: Tx,

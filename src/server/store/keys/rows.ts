@@ -20,7 +20,7 @@ const selectKeys = (db: Db) => db.selectFrom('api_keys').selectAll().select(nowI
 
 export const findKeyByHash = async (db: Db, hash: string) => (await findKeysToVerify(db, [hash]))[0]
 
-/** What a verification needs, without keys that do not exist. */
+/** The columns that a verification needs, of the keys that exist. */
 export const findKeysToVerify = (db: Db, hashes: readonly string[]) =>
   selectByHash(db, { hashes: listParameter(db, hashes) })
 
@@ -35,14 +35,11 @@ const selectByHash = statement((db: Db, { hashes }: Placeholders<{ hashes: strin
     .where(isOneOf(db, 'api_keys.hash', hashes)),
 )
 
-/** Across workspaces: for the operator only. */
+/** Across workspaces, so only for the operator. */
 export const findKeyById = (db: Db, id: string): Promise<KeyRow | undefined> =>
   selectKeys(db).where('id', '=', id).executeTakeFirst()
 
-/**
- * Newest first: ids sort by time of creation. Without revoked keys it stays quick if nearly all keys are
- * revoked.
- */
+/** Newest first, because ids sort by creation time. An index of active keys skips revoked ones. */
 export function listKeys(
   db: Db,
   workspaceId: string,
@@ -76,7 +73,7 @@ export const listActiveByLineage = (
     .orderBy('generation', 'desc')
     .execute()
 
-/** Counts up to `max`: all of the workspace, or the personal ones of a user. */
+/** Counts up to `max` keys of the workspace, or the personal keys of a user in it. */
 export async function countActiveKeys(
   db: Db,
   workspaceId: string,
@@ -97,7 +94,7 @@ export async function countActiveKeys(
   return Number(count)
 }
 
-/** The key; undefined if the workspace has no active key with this id, or it is not of the user. */
+/** Returns the key; undefined if the workspace, or the user in it, has no active key with this id. */
 export const revokeKey = async (db: Tx, name: KeyName & { userId?: string | undefined }, at: number) =>
   (await updateRevoked(db, { ...name, userId: name.userId ?? null, at }))[0]
 
@@ -137,9 +134,8 @@ export function revokePersonalKeys(
 type LockMode = 'shared' | 'exclusive'
 
 /**
- * The state of a key, which no other transaction can change until this one ends; undefined if there is no
- * such key. A shared lock lets others lock it too. To change the key later, take an exclusive one: two
- * transactions that share it would wait for each other.
+ * Locks the key until the transaction ends, and returns its state; undefined if there is no such key. To
+ * change the key later, take an exclusive lock: two transactions with a shared one would deadlock.
  */
 export async function lockKey(db: Tx, name: KeyName, mode: LockMode): Promise<KeyState | undefined> {
   const [row] = await selectLocked[mode](db, name)
@@ -156,12 +152,12 @@ function selectState(mode: LockMode) {
       .select(nowIn(db).as('now'))
       .where('workspace_id', '=', workspaceId)
       .where('id', '=', id)
-    // On SQLite a transaction is the only writer anyway.
+    // On SQLite a transaction is the only writer.
     return isPostgres(db) ? (mode === 'shared' ? query.forShare() : query.forUpdate()) : query
   })
 }
 
-/** The key, locked exclusively like by `lockKey`. */
+/** Locks the key exclusively and returns all columns. */
 export function lockKeyRow(db: Tx, { workspaceId, id }: KeyName): Promise<KeyRow | undefined> {
   const query = selectKeys(db).where('workspace_id', '=', workspaceId).where('id', '=', id)
   return (isPostgres(db) ? query.forUpdate() : query).executeTakeFirst()
@@ -180,7 +176,7 @@ export async function updateKey(
     .execute()
 }
 
-/** Idempotent, in any order: the latest use is kept. */
+/** Keeps the latest use, so updates can be repeated and arrive in any order. */
 export async function updateLastUsed(db: Tx, uses: readonly (readonly [id: string, at: number])[]) {
   const update = `update api_keys set last_used_at = input.at from input
     where api_keys.id = input.id and (api_keys.last_used_at is null or api_keys.last_used_at < input.at)`

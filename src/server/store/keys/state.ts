@@ -1,5 +1,5 @@
-// The state of a key in SQL. credentials/key-state.ts defines what the states are. Time is that of the
-// database, so that nodes whose clocks differ agree on it.
+// The state of a key in SQL; lib/credentials/key-state.ts defines the states. The clock of the database
+// decides, so that all nodes agree.
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import { type KeyState, keyState } from '../../../lib/credentials/key-state.ts'
 import { statementTimeIn } from '../engine/clock.ts'

@@ -33,7 +33,7 @@ export interface BackupOptions {
 }
 
 interface BackupResult {
-  /** Just before the snapshot: everything committed before this time is in the backup. */
+  /** A time just before the snapshot: everything committed earlier is in the backup. */
   asOf: number
   bytes: number
   /** Schema version of the backup. */
@@ -41,8 +41,8 @@ interface BackupResult {
 }
 
 /**
- * Writes an audit log entry without the store, which would migrate the database. The columns are those of the
- * schema that the database has.
+ * Writes an audit log entry without the store, which would migrate the database. Uses the columns that the
+ * database has.
  */
 export function insertEntry(path: string, row: AuditRow): void {
   const database = openExisting(path)
@@ -98,7 +98,7 @@ function openExisting(path: string): DatabaseSync {
 
 async function copy(source: DatabaseSync, file: string, options: BackupOptions): Promise<BackupResult> {
   const draft = `${file}.${process.pid}.part`
-  // Readable by its owner only from the start: it contains hashes and email addresses.
+  // Created readable only by its owner, because it contains hashes and email addresses.
   const descriptor = openSync(draft, 'wx', 0o600)
   try {
     readSchema(source)
@@ -109,8 +109,7 @@ async function copy(source: DatabaseSync, file: string, options: BackupOptions):
     source.exec('begin')
     const schema = readSchema(source)
     await copyPages(source, draft, descriptor, options)
-    // As early as possible: while the read transaction is open, the server's write-ahead log cannot be
-    // truncated.
+    // As early as possible, because the open transaction keeps the write-ahead log from being truncated.
     source.exec('rollback')
     options.onCheck()
     finish(draft, schema)
@@ -129,13 +128,13 @@ async function copyPages(source: DatabaseSync, draft: string, descriptor: number
       progress({ totalPages, remainingPages }) {
         // Throwing here aborts the copy.
         options.signal.throwIfAborted()
-        // Sync in steps: one large sync at the end would delay the commits of a running server.
+        // In steps, because one large sync at the end would delay the commits of a running server.
         fdatasyncSync(descriptor)
         options.onProgress(Math.floor((100 * (totalPages - remainingPages)) / totalPages))
       },
     })
   } finally {
-    // Not earlier: closing the file drops the POSIX locks that SQLite holds on it in this process.
+    // Only now, because closing the file drops the POSIX locks that SQLite holds on it in this process.
     closeSync(descriptor)
   }
 }
@@ -155,7 +154,7 @@ function readSchema(database: DatabaseSync): number {
 function finish(draft: string, schema: number): void {
   const copied = new DatabaseSync(draft)
   try {
-    // A single file without a -wal file next to it; the server re-enables WAL mode.
+    // Makes the backup a single file without a -wal file; the server turns WAL mode on again.
     copied.exec('pragma journal_mode = delete')
     resetChangeLog(copied)
     const found = copied.prepare('pragma integrity_check(1)').get() ?? {}
@@ -179,10 +178,7 @@ function resetChangeLog(database: DatabaseSync): void {
     update change_log_head set sequence = sequence + ${SEQUENCE_GAP}`)
 }
 
-/**
- * Hard link, because rename would overwrite a file created meanwhile; rename where hard links are not
- * supported.
- */
+/** Uses a hard link if possible, because a rename would overwrite a file created meanwhile. */
 function publish(draft: string, file: string): void {
   try {
     linkSync(draft, file)

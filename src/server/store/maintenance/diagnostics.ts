@@ -6,7 +6,7 @@ import type { Store } from '../engine/store.ts'
 /** Connections of a node: its pool and the control connection. */
 export const CONNECTIONS_PER_NODE = POOL_OPTIONS.max + 1
 
-/** Null: the server has no such setting, as databases that only speak the protocol of PostgreSQL. */
+/** Null if the server has no such setting: some databases only speak the protocol of PostgreSQL. */
 export interface PostgresFacts {
   version: string
   versionNumber: number

@@ -1,11 +1,11 @@
-// How much waits to be sent, of all nodes together.
+// Sizes of the queues of webhooks and emails, for all nodes.
 import { sql } from 'kysely'
 import type { Db } from '../engine/store.ts'
 
 export interface QueueSizes {
   mails: number
   webhookEvents: number
-  /** Endpoints whose last delivery failed, and is tried again. */
+  /** Endpoints whose last delivery failed and is retried. */
   failingEndpoints: number
 }
 

@@ -1,12 +1,12 @@
-// SQL that finds and deletes rows past their retention, in batches of a given size.
+// SQL that finds and deletes rows past their retention, in batches.
 import { type RawBuilder, sql } from 'kysely'
 import { isPostgres } from '../engine/bulk.ts'
 import type { Db, Store, Tx } from '../engine/store.ts'
 
 interface Expiry {
-  /** The indexed column that decides. */
+  /** The indexed column that is compared with the limit. */
   by: string
-  /** The rest of a unique order, so that a batch has an exact end. */
+  /** The columns that make the order unique, so that a batch has an exact end. */
   ties: readonly string[]
   /** The column with the row's time. */
   time: string
@@ -42,12 +42,12 @@ const expiring = {
 
 export type ExpiringTable = keyof typeof expiring
 
-/** Usage tables, with the column of the time. */
+/** Usage tables with their time column. */
 const usage = { usage_counters: 'day', usage_hours: 'hour' } as const
 
 /**
- * What identifies a row for the time of a statement. A `ctid` is unique within a shard, and Citus rejects a
- * deletion by it that would involve several.
+ * The column that identifies a row within a statement. A `ctid` is unique only within a shard, and Citus
+ * rejects a deletion by it that would involve several.
  */
 const rowId: Record<Store['engine'], string> = { sqlite: 'rowid', postgres: 'ctid' }
 
@@ -76,8 +76,8 @@ export async function deleteExpired(
   const isExpired = expiredBefore(expiry, before)
   const oldest = sql`from ${sql.table(table)} where ${isExpired} order by ${columns}`
   if (isPostgres(db)) {
-    // By the row's address: a range would be estimated, and the planner may read all expired rows for it. The
-    // condition is repeated for a row that was renewed meanwhile; with `is true`, no index is used for it.
+    // Deletes by ctid, because for a range the planner may read all expired rows. The condition is repeated
+    // for rows that were renewed meanwhile; `is true` keeps the planner from using an index for it.
     const ids = sql`select ctid ${oldest} limit ${size}`
     return count(
       db,
@@ -111,8 +111,8 @@ export interface UsageBatch {
 }
 
 /**
- * Deletes rows of some workspaces, at most `size`, along the primary key. If the table is distributed, all
- * are of one shard. Not for hours on SQLite.
+ * Deletes at most `size` rows of some workspaces, along the primary key. If the table is distributed, the
+ * workspaces must belong to one shard. Not for hours on SQLite.
  */
 export async function deleteUsage(
   db: Tx,

@@ -19,18 +19,17 @@ const stateColumns = [
 export interface MaintenanceState {
   /** The database's clock. */
   now: number
-  /** Reports cannot add counters of earlier days, because those days' counters are deleted. */
+  /** Reports cannot add counters of earlier days, whose counters are deleted. */
   usageFloor: number
   /** When the floor was raised. */
   usageFloorAt: number
-  /** The last workspace whose usage before the floor is deleted; null if that is true for all. */
+  /** The last workspace whose usage before the floor is deleted; null if it is deleted for all. */
   usageCursor: string | null
 }
 
 /**
- * A short transaction that does not wait for the disk: a lost deletion is repeated by a later run. It never
- * scans a table: while most rows are to be deleted, the planner would prefer that to the index for each
- * batch.
+ * A short transaction that does not wait for the disk, because a later run repeats a lost deletion. Table
+ * scans are off: while most rows are to be deleted, the planner would scan the table for each batch.
  */
 export const inMaintenanceTransaction = <T>(store: Store, work: (db: Tx) => Promise<T>): Promise<T> =>
   store.transaction(async (db) => {
@@ -41,15 +40,15 @@ export const inMaintenanceTransaction = <T>(store: Store, work: (db: Tx) => Prom
   })
 
 /**
- * Acquires the lease if a run is due, or if its owner has not renewed it. With `force` a run need not be due.
- * Returns undefined if the lease was not acquired.
+ * Acquires the lease if a run is due or the lease has expired; with `force`, also if no run is due. Returns
+ * undefined if the lease was not acquired.
  */
 export async function acquireLease(
   store: Store,
   { owner, leaseMs, force = false }: { owner: string; leaseMs: number; force?: boolean },
 ): Promise<MaintenanceState | undefined> {
   const now = databaseNow[store.engine]
-  // A time far ahead was written while the database's clock was wrong.
+  // A time far in the future was written while the database's clock was wrong.
   const isPast = sql<boolean>`(due_at <= ${now} or due_at > ${now} + ${sql.lit(DUE_MAX_MS)})`
   const isDue = force ? sql<boolean>`(${isPast} or owner = '')` : isPast
   // Read first: an update would lock the SQLite file, and most of the time nothing is due.
@@ -73,11 +72,11 @@ export async function acquireLease(
 
 interface LeaseUpdate {
   owner: string
-  /** How long the lease is valid, or how long to wait until the next run is due. */
+  /** Time until the lease expires, or until the next run is due. */
   dueInMs: number
   /** Ends the lease. */
   release?: boolean
-  /** Progress of the deletion of usage; undefined leaves it. */
+  /** Progress of the deletion of usage; not changed if undefined. */
   usageCursor?: string | null | undefined
 }
 

@@ -14,7 +14,7 @@ export interface SilentEdge {
   lastSyncAt: number
 }
 
-/** Active edges whose last sync was so long ago, and not longer than the maximum. */
+/** Active edges whose last sync was between the two durations ago. */
 export const listSilentEdges = (
   db: Db,
   { silentMs, silentMaxMs, limit }: { silentMs: number; silentMaxMs: number; limit: number },
@@ -40,7 +40,7 @@ export const listSilentEdges = (
     .limit(limit)
     .execute()
 
-/** Whether it has not synced since. */
+/** Whether the edge has not synced since it was listed. */
 export async function isStillSilent(db: Db, { id, lastSyncAt }: SilentEdge): Promise<boolean> {
   const row = await db
     .selectFrom('edge_sessions')
@@ -51,7 +51,7 @@ export async function isStillSilent(db: Db, { id, lastSyncAt }: SilentEdge): Pro
   return row !== undefined
 }
 
-/** Workspaces whose tunnels an edge has reported, with their number. */
+/** Counts the tunnels that an edge has reported, by workspace. */
 export async function countTunnelsByWorkspace(
   db: Db,
   edgeId: string,
@@ -81,7 +81,7 @@ export const findOperatorAlert = (
     .where('dedup_key', '=', dedup_key)
     .executeTakeFirst()
 
-/** False if it exists. */
+/** Returns false if the alert exists. */
 export async function insertOperatorAlert(db: Tx, row: OperatorAlertRow): Promise<boolean> {
   const { numInsertedOrUpdatedRows } = await db
     .insertInto('operator_alerts')
@@ -97,7 +97,6 @@ export interface RejectedKey {
   label: string
 }
 
-/** Inactive keys are found by their hash. */
 export const findKeysByHash = (db: Db, hashes: readonly string[]) =>
   executeBulk<RejectedKey & { hash: string }>(
     db,
@@ -108,8 +107,8 @@ export const findKeysByHash = (db: Db, hashes: readonly string[]) =>
   )
 
 /**
- * Adds attempts of an hour, and returns how many there are in the latest hour. Those of an earlier hour than
- * another node has written are ignored.
+ * Adds the attempts of an hour, and returns the total of the latest hour. They are ignored if another node
+ * has already written a later hour.
  */
 export async function addRejections(
   db: Tx,

@@ -1,5 +1,5 @@
-// SQL of notices: what owners and admins of a workspace are notified of once, and the emails about it. A
-// digest is one email for the notices of a workspace that arise at the same time.
+// SQL of notices to owners and admins of a workspace, and of their emails. A digest is one email for the
+// notices of a workspace that are created at the same time.
 import { type Selectable, sql } from 'kysely'
 import { executeBulk } from '../engine/bulk.ts'
 import type { Db, Tx } from '../engine/store.ts'
@@ -9,7 +9,7 @@ import { inState } from '../keys/state.ts'
 type NoticeRow = Selectable<Tables['notices']>
 export type NoticeMailRow = Selectable<Tables['notice_mails']>
 
-/** Its users have a successor already. The condition is on `api_keys`. */
+/** Condition on `api_keys`: the key has an active successor. */
 const hasSuccessor = (db: Db) => sql<boolean>`exists (select 1 from api_keys as successor
   where successor.workspace_id = api_keys.workspace_id and successor.lineage_id = api_keys.lineage_id
     and successor.generation > api_keys.generation
@@ -23,12 +23,12 @@ export interface ExpiringKey {
   expiresAt: number
 }
 
-/** Where a slice begins: after this key. */
+/** The key after which a slice begins. */
 export type ExpiryCursor = Pick<ExpiringKey, 'expiresAt' | 'id'>
 
 /**
- * Keys without an active successor that are not revoked, the next to expire first. The times are values,
- * because PostgreSQL uses no index for a comparison with its clock.
+ * Keys that are not revoked and have no active successor, next to expire first. Times are parameters, because
+ * PostgreSQL uses no index for a comparison with its clock.
  */
 export const listExpiringKeys = (
   db: Db,
@@ -52,8 +52,8 @@ export const listExpiringKeys = (
     .execute()
 
 /**
- * Keys that have expired in workspaces which had a webhook endpoint then, and that have no notice of this
- * kind; the first to expire first.
+ * Expired keys without a notice of this kind, in workspaces that had a webhook endpoint when the key expired;
+ * first to expire first.
  */
 export const listExpiredKeys = (
   db: Db,
@@ -79,7 +79,7 @@ export const listExpiredKeys = (
     .limit(limit)
     .execute()
 
-/** Returns the subjects of the notices that did not exist. */
+/** Returns the subjects of the notices that did not exist yet. */
 export async function insertNotices(
   db: Tx,
   rows: readonly (Omit<NoticeRow, 'detail'> & Partial<Pick<NoticeRow, 'detail'>>)[],
@@ -95,7 +95,7 @@ export async function insertNotices(
 
 export type NoticeId = Pick<NoticeRow, 'kind' | 'subject_id' | 'dedup_key'>
 
-/** Those of the notices that exist. */
+/** Returns the notices that exist. */
 export const listNoticed = (db: Db, ids: readonly NoticeId[]): Promise<NoticeId[]> =>
   executeBulk<NoticeId>(
     db,
@@ -110,7 +110,7 @@ export async function insertMails(db: Tx, rows: readonly NoticeMailRow[]): Promi
   await db.insertInto('notice_mails').values(rows).execute()
 }
 
-/** How many digests the workspace was sent since then: about requests for keys, or about anything else. */
+/** Counts the digests sent to the workspace since a time: about key requests, or about anything else. */
 export async function countDigests(
   db: Db,
   workspaceId: string,
@@ -143,7 +143,7 @@ const selectNoticedKeys = (db: Db) =>
     .where(inState(db, 'active'))
     .where((key) => key.not(hasSuccessor(db)))
 
-/** Keys with a notice that are still about to expire, the next one first. */
+/** Keys with a notice that have not expired, next to expire first. */
 export const listNoticedKeys = (db: Db, workspaceId: string, limit: number) =>
   selectNoticedKeys(db)
     .distinct()
@@ -153,7 +153,7 @@ export const listNoticedKeys = (db: Db, workspaceId: string, limit: number) =>
     .limit(limit)
     .execute()
 
-/** The same of a digest. */
+/** Like `listNoticedKeys`, for one digest. */
 export const listDigestKeys = (db: Db, digestId: string, limit: number) =>
   selectNoticedKeys(db)
     .where('notices.digest_id', '=', digestId)
@@ -162,7 +162,7 @@ export const listDigestKeys = (db: Db, digestId: string, limit: number) =>
     .limit(limit)
     .execute()
 
-/** What the alert of a digest says; undefined if it is about keys that expire. */
+/** The text of a digest's alert; undefined if the digest is about keys that expire. */
 export async function findDetail(db: Db, digestId: string): Promise<string | undefined> {
   const row = await db
     .selectFrom('notices')
@@ -204,7 +204,7 @@ export const listRejected = (db: Db, workspaceId: string, since: number, limit: 
     .limit(limit)
     .execute()
 
-/** The recipient of a mail, if it is still enabled and has one of the roles. */
+/** The recipient of an email; undefined if disabled, or without one of the roles. */
 export const findRecipient = (
   db: Db,
   { workspace_id, user_id }: NoticeMailRow,

@@ -1,4 +1,4 @@
-// SQL of emails that wait: to members about notices, and to the operator about alerts. An email is claimed
+// SQL of queued emails: to members about notices, and to the operator about alerts. An email is claimed
 // before it is sent, so that no two nodes send it.
 import { sql } from 'kysely'
 import { nowIn } from '../engine/clock.ts'
@@ -18,7 +18,7 @@ const primaryKeys: { [Q in MailQueue]: readonly (keyof Queues[Q])[] } = {
   operator_alerts: ['kind', 'subject_id', 'dedup_key'],
 }
 
-/** The longest due first. */
+/** Longest due first. */
 export async function listDueMails<Q extends MailQueue>(
   db: Db,
   queue: Q,
@@ -29,7 +29,7 @@ export async function listDueMails<Q extends MailQueue>(
   return rows
 }
 
-/** Postpones the email, so that no other node sends it. Returns false if another one has. */
+/** Postpones the email, so that no other node sends it. Returns false if another node was first. */
 export async function claimMail<Q extends MailQueue>(
   tx: Tx,
   queue: Q,
@@ -42,7 +42,7 @@ export async function claimMail<Q extends MailQueue>(
   return numAffectedRows === 1n
 }
 
-/** It was sent, or will not be. */
+/** Takes an email out of the queue after it was sent, or because it will not be. */
 export async function endMail<Q extends MailQueue>(tx: Tx, queue: Q, mail: Queues[Q]): Promise<void> {
   await sql`update ${sql.table(queue)} set due_at = null where ${identifies(queue, mail)}`.execute(tx)
 }

@@ -12,8 +12,8 @@ export interface Schema {
   /** The version of a migration is its position in this list, from 1. Append only. */
   migrations: readonly Migration[]
   /**
-   * The lowest schema version a program must know to run on the latest schema. A migration that drops
-   * something raises it to the first version whose code had stopped using that.
+   * The lowest schema version that a program must know to run on the latest schema. A migration that drops
+   * something raises it to the first version whose code did not use that.
    */
   minCompatibleVersion: number
 }
@@ -48,7 +48,7 @@ export interface MigrateOptions {
   onUpgrade: (db: Tx, versions: { from: number; to: number }) => Promise<void>
 }
 
-/** The database has a newer schema than this program knows, and allows it to run. */
+/** A schema that is newer than this program, and allows it to run. */
 interface NewerSchema {
   schema: number
   known: number
@@ -115,7 +115,7 @@ interface SchemaState {
   incompatibility: IncompatibleSchema | undefined
 }
 
-/** Only reads, and does not wait for a migration in progress. */
+/** Does not wait for a migration in progress. */
 export async function readSchemaState(db: Db, schema = currentSchema): Promise<SchemaState> {
   const known = schema.migrations.length
   const row = await readVersion(db).catch((error) => {
@@ -131,7 +131,7 @@ export async function readSchemaState(db: Db, schema = currentSchema): Promise<S
 
 type VersionRow = Selectable<Tables['schema_version']>
 
-/** Databases from before the first release have another numbering, and lack this column. */
+/** Databases from before the first release have other version numbers, and lack a column. */
 export const findUnreleased = (row: object): IncompatibleSchema | undefined =>
   'min_compatible_version' in row
     ? undefined

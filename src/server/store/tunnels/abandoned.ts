@@ -1,4 +1,4 @@
-// SQL of tunnels that are left of edges which are gone.
+// SQL of abandoned tunnels: those of edges that are gone.
 import { sql } from 'kysely'
 import { statementTimeIn } from '../engine/clock.ts'
 import type { Db, Tx } from '../engine/store.ts'
@@ -7,13 +7,13 @@ import { deleteRows } from './rows.ts'
 
 const ABANDONED_EDGES_MAX = 20
 
-/** Edges with tunnels whose lease has expired so long ago. There is one session for each edge. */
+/** Edges with tunnels whose lease expired more than `graceMs` ago. */
 async function findAbandonedEdges(db: Db, graceMs: number): Promise<string[]> {
   const rows = await db
     .selectFrom('edge_sessions as session')
     .select('session.edge_id')
     .where('session.lease_until', '<', sql<number>`${statementTimeIn(db)} - ${sql.lit(graceMs)}`)
-    // With a limit, so that the planner cannot turn the lookups into a join that scans the table.
+    // The limit keeps the planner from turning the lookups into a join that scans the table.
     .where(({ eb, selectFrom }) =>
       eb(
         selectFrom('open_tunnels as tunnel')
@@ -29,10 +29,7 @@ async function findAbandonedEdges(db: Db, graceMs: number): Promise<string[]> {
   return rows.map((row) => row.edge_id)
 }
 
-/**
- * At most `size`. Returns how many, and those that were open. An edge that is back in this moment keeps its
- * tunnels.
- */
+/** Deletes at most `size` tunnels, unless their edge is back. Returns how many, and those that were open. */
 export async function deleteAbandoned(tx: Tx, graceMs: number, size: number) {
   const expired = await lockExpiredSessions(tx, await findAbandonedEdges(tx, graceMs))
   if (expired.length === 0) return { deleted: 0, closed: [] }
@@ -48,7 +45,7 @@ export async function deleteAbandoned(tx: Tx, graceMs: number, size: number) {
   return { deleted: abandoned.length, closed }
 }
 
-/** Counts the tunnels of the first edges that are found. */
+/** Counts the tunnels of the first abandoned edges. */
 export async function countAbandoned(db: Db, graceMs: number) {
   const edgeIds = await findAbandonedEdges(db, graceMs)
   if (edgeIds.length === 0) return { rows: 0, oldest: null }

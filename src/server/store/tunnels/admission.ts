@@ -1,5 +1,4 @@
-// SQL that decides whether a tunnel may be open: the state of its key, and tunnels of other edges with its
-// name.
+// SQL for the admission of a tunnel: the state of its key, and tunnels of other edges with its name.
 import { executeBulk } from '../engine/bulk.ts'
 import { nowText } from '../engine/clock.ts'
 import type { Tx } from '../engine/store.ts'
@@ -18,8 +17,8 @@ export interface OtherTunnel extends NameId {
 }
 
 /**
- * Tunnels of other edges with these names, also of edges whose lease has expired; not those that have moved.
- * The tunnels of the edge itself are included only if a user has closed them.
+ * Tunnels of other edges with these names, except those that have moved. Includes tunnels of edges whose
+ * lease has expired, and those of the edge itself that a user has closed.
  */
 export async function findOtherTunnels(
   tx: Tx,
@@ -53,7 +52,7 @@ interface ResolvedKey {
   isActive: boolean
 }
 
-/** The workspace and the state of each key, without keys that do not exist. */
+/** The workspace and the state of each key that exists. */
 export async function resolveKeys(tx: Tx, keyIds: readonly string[]): Promise<ResolvedKey[]> {
   const rows = await executeBulk<Omit<ResolvedKey, 'isActive'> & StateColumns>(
     tx,

@@ -1,7 +1,7 @@
-// SQL of the runs of edges that report tunnels, with the lease of each. Lock order of transactions on
-// tunnels: sessions, then workspaces with a quota of tunnels, then names, then tunnels. Exceptions can
-// deadlock, and the transaction is retried: admission locks the sessions of other edges whose lease has
-// expired after the names; a user closes tunnels of such a workspace.
+// SQL of sessions: the runs of edges that report tunnels, each with a lease. Lock order of transactions on
+// tunnels: sessions, then workspaces with a quota of tunnels, then names, then tunnels. Two exceptions can
+// deadlock, and are retried: admission locks expired sessions of other edges after the names, and a user
+// closes tunnels of a workspace with such a quota.
 import { type RawBuilder, type Selectable, sql } from 'kysely'
 import { isPostgres } from '../engine/bulk.ts'
 import { nowIn } from '../engine/clock.ts'
@@ -19,11 +19,11 @@ export interface SessionReport extends Pick<Columns, 'session' | 'sequence' | 't
 }
 
 interface RenewedSession {
-  /** Whether tunnels have to be closed, or have other access rules. */
+  /** Whether the edge has to close tunnels or apply other access rules. */
   hasInstructions: boolean
 }
 
-/** The sync follows the last one, and the lease has not expired. Undefined otherwise. */
+/** Renews the lease; undefined if it has expired, or if the sync does not follow the last one. */
 export async function renewSession(
   store: Store,
   edgeId: string,
@@ -34,7 +34,7 @@ export async function renewSession(
   return row && { hasInstructions: Boolean(row.hasInstructions) }
 }
 
-/** The same, in a transaction. Locks the session. */
+/** Like `renewSession`, in a transaction that locks the session. */
 export async function renewLockedSession(
   tx: Tx,
   edgeId: string,
@@ -92,9 +92,7 @@ export type LockedSession = Pick<Columns, 'session' | 'sequence' | 'lease_until'
 
 const lockedColumns = ['session', 'sequence', 'lease_until'] as const
 
-/**
- * Locks the session of the edge. If there is none, inserts one that has expired and sorts before all others.
- */
+/** Locks the session of the edge. If there is none, inserts an expired one that sorts before all others. */
 export const lockSession = (tx: Tx, edgeId: string): Promise<LockedSession> =>
   tx
     .insertInto('edge_sessions')
@@ -105,7 +103,7 @@ export const lockSession = (tx: Tx, edgeId: string): Promise<LockedSession> =>
     .returning([...lockedColumns, nowIn(tx).as('now')])
     .executeTakeFirstOrThrow()
 
-/** For a claim: no sync of the edge is applied until the transaction ends, but other claims are. */
+/** For a claim: until the transaction ends, syncs of the edge wait, but other claims do not. */
 export function lockSessionShared(
   tx: Tx,
   edgeId: string,
@@ -119,7 +117,7 @@ export function lockSessionShared(
   return (isPostgres(tx) ? query.forShare() : query).executeTakeFirst()
 }
 
-/** Replaces a locked session, and ends the tunnels of the one before, which it returns. */
+/** Replaces a locked session. Ends and returns the tunnels of the previous session. */
 export async function replaceSession(
   tx: Tx,
   edgeId: string,
@@ -158,14 +156,14 @@ export async function updateSession(
     .execute()
 }
 
-/** The edge is revoked: its tunnels do not count any more. */
+/** For a revoked edge, whose tunnels no longer count. */
 export async function endSession(tx: Tx, edgeId: string): Promise<void> {
   await tx.updateTable('edge_sessions').set({ lease_until: 0 }).where('edge_id', '=', edgeId).execute()
 }
 
 /**
- * Locks the sessions of the edges with open tunnels of this name, so that their syncs, which lock tunnels
- * several times, cannot deadlock with a transaction that locks all tunnels of the name.
+ * Locks the sessions of edges with open tunnels of this name, so that their syncs, which lock tunnels several
+ * times, cannot deadlock with a transaction that locks all tunnels of the name.
  */
 export async function lockSessionsByName(tx: Tx, workspaceId: string, name: string): Promise<void> {
   const sessions = tx
@@ -182,7 +180,7 @@ export async function lockSessionsByName(tx: Tx, workspaceId: string, name: stri
   if (isPostgres(tx)) await sessions.forUpdate().execute()
 }
 
-/** Those whose lease has expired, locked in the order of their edges: none of them renews it meanwhile. */
+/** Locks the sessions whose lease has expired, in the order of their edges, so that none can renew it. */
 export async function lockExpiredSessions(tx: Tx, edgeIds: readonly string[]): Promise<string[]> {
   if (edgeIds.length === 0) return []
   const expired = tx

@@ -1,5 +1,5 @@
-// SQL of the workspaces of which an edge has verified an API key. Rows are never deleted: an edge may report
-// usage weeks later.
+// SQL of the workspaces for which an edge has verified an API key. Rows are never deleted, because an edge
+// may report usage weeks later.
 import type { Selectable } from 'kysely'
 import { HOUR_MS } from '../../../lib/time.ts'
 import { executeBulk } from '../engine/bulk.ts'
@@ -15,7 +15,7 @@ const columns = { edge_id: 'text', workspace_id: 'text' } as const
 const toRows = (pairs: readonly EdgeWorkspace[]) =>
   pairs.map(({ edge_id, workspace_id }) => [edge_id, workspace_id])
 
-/** Those of the pairs that are stored. */
+/** Returns the pairs that are stored. */
 export const findEdgeWorkspaces = (db: Db, pairs: readonly EdgeWorkspace[]): Promise<EdgeWorkspace[]> =>
   executeBulk(
     db,
@@ -26,7 +26,7 @@ export const findEdgeWorkspaces = (db: Db, pairs: readonly EdgeWorkspace[]): Pro
        on stored.edge_id = input.edge_id and stored.workspace_id = input.workspace_id`,
   )
 
-/** So that two transactions write in the same order. */
+/** Sorted, so that all transactions write in the same order. */
 const sorted = <P extends EdgeWorkspace>(pairs: readonly P[]): P[] =>
   pairs.toSorted((a, b) => (a.edge_id + a.workspace_id < b.edge_id + b.workspace_id ? -1 : 1))
 
@@ -40,7 +40,7 @@ export async function insertEdgeWorkspaces(tx: Tx, pairs: readonly EdgeWorkspace
   )
 }
 
-/** Ids by slug, without workspaces of which the edge has verified no key. */
+/** Ids by slug, without workspaces for which the edge has verified no key. */
 export const findVerifiedWorkspaces = (
   db: Db,
   edgeId: string,
@@ -61,7 +61,7 @@ export interface ListedWorkspace {
   slug: string
 }
 
-/** Those of which the edge has verified a key, by id. */
+/** Workspaces for which the edge has verified a key, in the order of their ids. */
 export function listEdgeWorkspaces(
   db: Db,
   edgeId: string,
@@ -78,12 +78,12 @@ export function listEdgeWorkspaces(
 }
 
 interface CountedEvents extends EdgeWorkspace {
-  /** In this hour, by the clock of the database. */
+  /** Events in this hour, by the clock of the database. */
   events: number
   hour: number
 }
 
-/** Adds events of tunnels to those of this hour. Each pair must be in the list once. */
+/** Adds tunnel events to the count of this hour. Pairs must be unique. */
 export function countTunnelEvents(
   tx: Tx,
   added: readonly (EdgeWorkspace & { added: number })[],

@@ -12,7 +12,7 @@ export async function insertEdge(db: Tx, row: EdgeRow): Promise<void> {
   await db.insertInto('edges').values(row).execute()
 }
 
-/** What a verification needs. */
+/** The columns that a verification needs. */
 export const findEdgeByHash = async (db: Db, hash: string) => (await selectByHash(db, { hash }))[0]
 
 const selectByHash = statement((db: Db, { hash }: Placeholders<{ hash: string }>) =>
@@ -36,7 +36,7 @@ const reportedEdges = (db: Db) =>
 
 export type ReportedEdge = Awaited<ReturnType<typeof listReportedEdges>>[number]
 
-/** With the last sync of each. Newest first. */
+/** All edges with their last sync, newest first. */
 export const listReportedEdges = (db: Db) => reportedEdges(db).orderBy('edges.id', 'desc').execute()
 
 /** By name. */
@@ -53,7 +53,7 @@ export const listEdgeUrls = async (db: Db, limit: number): Promise<string[]> => 
   return rows.flatMap(({ url }) => url ?? [])
 }
 
-/** Its name; undefined if there is no active edge with this id. */
+/** Returns the name of the edge; undefined if there is no active edge with this id. */
 export const updateEdgeUrl = (
   db: Tx,
   id: string,
@@ -67,7 +67,7 @@ export const updateEdgeUrl = (
     .returning('name')
     .executeTakeFirst()
 
-/** Its name and the hash of its credential; undefined if there is no active edge with this id. */
+/** Returns name and credential hash of the edge; undefined if there is no active edge with this id. */
 export const revokeEdge = (
   db: Tx,
   id: string,

@@ -1,6 +1,6 @@
-// SQL of what edges have to do about their open tunnels: close them, or apply other access rules. The column
-// `instruction_sequence` is null if there is nothing to do, 0 if the edge has not been told, and otherwise
-// the sequence of the sync whose response has told it.
+// SQL of instructions to edges about their open tunnels: to close them, or to apply other access rules. The
+// column `instruction_sequence` is null without an instruction, 0 if it was not sent yet, and otherwise the
+// sequence of the sync whose response contained it.
 import { sql } from 'kysely'
 import { isPostgres } from '../engine/bulk.ts'
 import type { Tx } from '../engine/store.ts'
@@ -18,7 +18,7 @@ export type InstructedTunnel = Pick<
   | 'close_requested_by'
 >
 
-/** Locked in the order of their ids. */
+/** Locks tunnels with an instruction, in the order of their ids. */
 export function lockInstructed(tx: Tx, edgeId: string, limit: number): Promise<InstructedTunnel[]> {
   const instructed = tx
     .selectFrom('open_tunnels')
@@ -38,7 +38,7 @@ export function lockInstructed(tx: Tx, edgeId: string, limit: number): Promise<I
   return (isPostgres(tx) ? instructed.forUpdate() : instructed).execute()
 }
 
-/** `sequence` is that of the sync whose response has the instruction; null if the edge has followed it. */
+/** `sequence` is the sync whose response has the instruction; null after the edge has followed it. */
 export async function setInstructed(
   tx: Tx,
   edgeId: string,
@@ -54,9 +54,7 @@ export async function setInstructed(
     .execute()
 }
 
-/**
- * The rules of the name have changed. Returns the edges of its open tunnels, whose next sync will have them.
- */
+/** Instructs edges to apply changed rules of a name with their next sync. Returns these edges. */
 export async function instructByName(tx: Tx, workspaceId: string, name: string): Promise<string[]> {
   const open = tx
     .selectFrom('open_tunnels')
@@ -77,8 +75,8 @@ export async function instructByName(tx: Tx, workspaceId: string, name: string):
 }
 
 /**
- * Marks the open tunnel as to be closed. `isNew`: nobody has done so before. Undefined if the workspace has
- * no such tunnel, or its client moves to another edge at the same time.
+ * Instructs the edge to close an open tunnel. `isNew` is false if that was requested before. Undefined if the
+ * workspace has no such tunnel, or its client moves to another edge at the same time.
  */
 export async function requestClose(
   tx: Tx,
@@ -111,7 +109,7 @@ export async function requestClose(
   return (await find()) && { edgeId, name, isNew: false }
 }
 
-/** Why the tunnel is to be closed. Locks it, so that nobody closes it before the transaction ends. */
+/** Reads why the tunnel has to be closed, and locks it, so that no one closes it in the meantime. */
 export function lockCloseReason(tx: Tx, { edge_id, id }: TunnelPosition) {
   const tunnel = tx
     .selectFrom('open_tunnels')
@@ -121,7 +119,7 @@ export function lockCloseReason(tx: Tx, { edge_id, id }: TunnelPosition) {
   return (isPostgres(tx) ? tunnel.forUpdate() : tunnel).executeTakeFirst()
 }
 
-/** The client of the tunnel is at another edge now. */
+/** Called when the client of the tunnel has moved to another edge. */
 export async function markMoved(tx: Tx, { edge_id, id }: TunnelPosition, at: number): Promise<void> {
   await tx
     .updateTable('open_tunnels')

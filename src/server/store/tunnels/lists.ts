@@ -1,5 +1,5 @@
-// SQL that lists and counts open tunnels. A row counts only while the lease of its edge is valid: every query
-// here joins its session.
+// SQL that lists and counts open tunnels. A row counts only while the lease of its edge is valid, so every
+// query here joins the session.
 import { sql } from 'kysely'
 import { nowIn } from '../engine/clock.ts'
 import type { Db } from '../engine/store.ts'
@@ -14,7 +14,7 @@ export const openTunnels = (db: Db) =>
     .where('session.lease_until', '>', nowIn(db))
     .where(isOpen)
 
-/** With what a list shows of the key, the edge and the workspace. */
+/** Open tunnels with the names of their key, edge and workspace. */
 const describedTunnels = (db: Db) =>
   openTunnels(db)
     .innerJoin('edges', 'edges.id', 'tunnel.edge_id')
@@ -23,7 +23,7 @@ const describedTunnels = (db: Db) =>
     .selectAll('tunnel')
     .select(['edges.name as edgeName', 'workspaces.slug', 'api_keys.label as keyLabel'])
 
-/** By name. */
+/** Sorted by name. */
 export const listTunnels = (db: Db, workspaceId: string, limit: number) =>
   describedTunnels(db)
     .where('tunnel.workspace_id', '=', workspaceId)
@@ -36,7 +36,7 @@ export type DescribedTunnel = Awaited<ReturnType<typeof listTunnels>>[number]
 
 export type ListPosition = Pick<TunnelRow, 'workspace_id' | 'name' | 'edge_id' | 'id'>
 
-/** Across workspaces: for the operator only. By workspace and name. */
+/** Across workspaces, so only for the operator. Sorted by workspace and name. */
 export function listAllTunnels(
   db: Db,
   { after, limit }: { after: ListPosition | undefined; limit: number },
@@ -60,7 +60,7 @@ export function listAllTunnels(
   ).execute()
 }
 
-/** The open tunnels of a workspace, by edge. */
+/** Counts the open tunnels of a workspace by edge. */
 export async function countByEdge(db: Db, workspaceId: string): Promise<Map<string, number>> {
   const rows = await openTunnels(db)
     .select((row) => ['tunnel.edge_id', row.fn.countAll().as('count')])

@@ -1,5 +1,5 @@
-// SQL of tunnel names: which a workspace has used or reserved, and their access rules. A transaction that
-// admits a tunnel locks the row of its name first.
+// SQL of tunnel names: those that a workspace has used or reserved, and their access rules. A transaction
+// that admits a tunnel locks the row of its name first.
 import type { Selectable } from 'kysely'
 import { executeBulk } from '../engine/bulk.ts'
 import { nowIn } from '../engine/clock.ts'
@@ -17,7 +17,7 @@ const sorted = (names: readonly NameId[]) => names.toSorted((a, b) => (nameKey(a
 
 export const nameKey = ({ workspace_id, name }: NameId) => `${workspace_id} ${name}`
 
-/** Inserts or renews the names, and locks them. Each must be in the list once. */
+/** Inserts or renews the names, and locks them. Names must be unique. */
 export const upsertNames = (
   tx: Tx,
   names: readonly NameId[],
@@ -34,9 +34,7 @@ export const upsertNames = (
      returning workspace_id, name, created_at, access_rules`,
   )
 
-/**
- * Deletes the names of the workspace that expire first, until it has at most `max`. None with access rules.
- */
+/** Deletes the names of a workspace that expire first beyond `max`, but none with access rules. */
 export async function trimNames(tx: Tx, workspaceId: string, max: number): Promise<void> {
   const { count } = await tx
     .selectFrom('tunnel_names')
@@ -59,7 +57,7 @@ export async function trimNames(tx: Tx, workspaceId: string, max: number): Promi
   await tx
     .deleteFrom('tunnel_names')
     .where('workspace_id', '=', workspaceId)
-    // Again, because a name may have been reserved meanwhile.
+    // Checked again, because a name may have been reserved meanwhile.
     .where('expires_at', 'is not', null)
     .where('access_rules', 'is', null)
     .where(
@@ -139,7 +137,7 @@ export async function releaseName(tx: Tx, { workspace_id, name }: NameId, expire
     .execute()
 }
 
-/** Renews names of open tunnels that expire before the given time; at most `size`. */
+/** Renews at most `size` names of open tunnels that expire before a time. */
 export async function renewNamesInUse(
   tx: Tx,
   { before, expiresAt, size }: { before: number; expiresAt: number; size: number },

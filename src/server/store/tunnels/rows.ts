@@ -7,7 +7,7 @@ import type { Tables } from '../engine/tables.ts'
 export type TunnelRow = Selectable<Tables['open_tunnels']>
 export type TunnelPosition = Pick<TunnelRow, 'edge_id' | 'id'>
 
-/** What is known of a tunnel that is not open any more. */
+/** Columns that are returned for closed tunnels. */
 const closedColumns = [
   'workspace_id',
   'edge_id',
@@ -22,7 +22,7 @@ const closedColumns = [
 export type ClosedTunnel = Pick<TunnelRow, (typeof closedColumns)[number]>
 const closedList = closedColumns.join(', ')
 
-/** What an edge reports. */
+/** The columns that an edge reports. */
 export type ReportedRow = Omit<
   TunnelRow,
   'close_requested_at' | 'close_reason' | 'close_requested_by' | 'instruction_sequence'
@@ -51,7 +51,7 @@ const columns = {
 
 const columnNames = Object.keys(columns) as (keyof ReportedRow)[]
 
-/** False if the edge has a tunnel with this id. */
+/** Returns false if the edge has a tunnel with this id. */
 export async function insertTunnel(tx: Tx, row: ReportedRow): Promise<boolean> {
   const { numInsertedOrUpdatedRows } = await tx
     .insertInto('open_tunnels')
@@ -62,8 +62,8 @@ export async function insertTunnel(tx: Tx, row: ReportedRow): Promise<boolean> {
 }
 
 /**
- * Inserts rows, or updates their sequences, URLs and counters. The URL of a TCP tunnel has its assigned port,
- * whatever is reported. Sorted, so that two transactions lock rows in the same order.
+ * Inserts rows, or updates their sequences, URLs and counters. A TCP tunnel keeps the URL with its assigned
+ * port, whatever is reported. Rows are sorted, so that all transactions lock them in the same order.
  */
 export async function writeTunnels(tx: Tx, rows: readonly ReportedRow[]): Promise<void> {
   const values = rows
@@ -81,12 +81,12 @@ export async function writeTunnels(tx: Tx, rows: readonly ReportedRow[]): Promis
   )
 }
 
-/** What never changes of a tunnel, with the slug of its workspace. */
+/** The columns of a tunnel that never change, with the slug of its workspace. */
 export type StoredTunnel = Pick<TunnelRow, 'id' | 'workspace_id' | 'name' | 'type' | 'key_id'> & {
   slug: string
 }
 
-/** Those of the tunnels that are stored for the edge. */
+/** Returns the tunnels that are stored for the edge. */
 export const findTunnels = (tx: Tx, edgeId: string, ids: readonly string[]): Promise<StoredTunnel[]> =>
   executeBulk(
     tx,
@@ -99,8 +99,8 @@ export const findTunnels = (tx: Tx, edgeId: string, ids: readonly string[]): Pro
   )
 
 /**
- * Deletes tunnels that the edge has closed. Those that a user has closed are kept until the edge is told,
- * because their client may be back already. Returns the tunnels that were open.
+ * Deletes tunnels that the edge has closed. If a user has closed one, it is kept until a sync tells the edge,
+ * because its client may have reconnected. Returns the tunnels that were open.
  */
 export async function endTunnels(
   tx: Tx,
@@ -131,7 +131,7 @@ export async function endTunnels(
   return [...closed, ...marked]
 }
 
-/** Returns those that were open. */
+/** Returns the tunnels that were open. */
 export async function deleteRows(tx: Tx, tunnels: readonly TunnelPosition[]): Promise<ClosedTunnel[]> {
   const deleted = await executeBulk<ClosedTunnel & { close_reason: string | null }>(
     tx,
@@ -143,13 +143,10 @@ export async function deleteRows(tx: Tx, tunnels: readonly TunnelPosition[]): Pr
   return deleted.filter(({ close_reason }) => close_reason !== 'ended')
 }
 
-/** Null for most rows, so `not in` alone would not do. */
+/** The column is null for most rows, which `not in` alone would not match. */
 const isNotClosedByUser = "(close_reason is null or close_reason not in ('requested', 'ended'))"
 
-/**
- * For a snapshot in one sync: ends all tunnels of the edge except these, and those that were claimed after
- * it.
- */
+/** For a snapshot in one sync: ends the tunnels of the edge except these and those claimed later. */
 export async function endOtherTunnels(
   tx: Tx,
   edgeId: string,
@@ -166,8 +163,8 @@ export async function endOtherTunnels(
 }
 
 /**
- * For the last sync of a snapshot that began with `sequence`, and for all tunnels of a session that is
- * replaced. Returns the tunnels that were open.
+ * Ends tunnels that were not reported since `sequence`, after the last sync of a snapshot that began with it,
+ * or when a session is replaced. Returns the tunnels that were open.
  */
 export async function endUnreported(
   tx: Tx,
@@ -197,7 +194,7 @@ export async function endUnreported(
   return [...deleted, ...requested]
 }
 
-/** The tunnels of each workspace at one edge. */
+/** Counts the tunnels of each workspace at one edge. */
 export async function countTunnels(
   tx: Tx,
   edgeId: string,

@@ -1,5 +1,5 @@
-// SQL of the ports of TCP tunnels. A port is assigned to a name while its row exists: the first transaction
-// that inserts the row has assigned it, on any node, and only retention and the operator delete rows.
+// SQL of the ports of TCP tunnels. A port is assigned to a name by inserting a row, and only retention and
+// the operator delete rows.
 import { type Selectable, sql } from 'kysely'
 import { executeBulk, isPostgres } from '../engine/bulk.ts'
 import { nowIn, nowText } from '../engine/clock.ts'
@@ -13,7 +13,7 @@ type PortRow = Selectable<Tables['tcp_ports']>
 export async function usePorts(tx: Tx, names: readonly NameId[]): Promise<Map<string, number>> {
   const input = names.map(({ workspace_id, name }) => [workspace_id, name])
   const isInInput = '(workspace_id, name) in (select workspace_id, name from input)'
-  // In one order: the update locks rows in the order of its plan, so two transactions could deadlock.
+  // In a fixed order, because the update locks rows in the order of its plan, and could deadlock.
   if (isPostgres(tx) && names.length > 1)
     await executeBulk(
       tx,
@@ -30,7 +30,7 @@ export async function usePorts(tx: Tx, names: readonly NameId[]): Promise<Map<st
   return new Map(rows.map((row) => [nameKey(row), row.port]))
 }
 
-/** Those of the ports that nobody has. */
+/** Returns the ports that are not assigned. */
 export async function listFreePorts(tx: Tx, ports: readonly number[]): Promise<number[]> {
   const rows = await executeBulk<{ port: number }>(
     tx,
@@ -43,7 +43,7 @@ export async function listFreePorts(tx: Tx, ports: readonly number[]): Promise<n
   return rows.map(({ port }) => port)
 }
 
-/** False if somebody has the port. */
+/** Returns false if the port is assigned. */
 export async function insertPort(tx: Tx, port: number, { workspace_id, name }: NameId): Promise<boolean> {
   const { numInsertedOrUpdatedRows } = await tx
     .insertInto('tcp_ports')
@@ -75,14 +75,14 @@ export async function countPorts(db: Db, { first, last }: { first: number; last:
   return Number(count)
 }
 
-/** A TCP tunnel with the name is open, or was until its edge was gone. */
+/** Whether a TCP tunnel with the name is open, or was when its edge disappeared. */
 const isOpen = sql<boolean>`exists (select 1 from open_tunnels as tunnel where tunnel.type = 'tcp'
   and tunnel.workspace_id = tcp_ports.workspace_id and tunnel.name = tcp_ports.name)`
 
 const isReserved = sql<boolean>`exists (select 1 from tunnel_names as names where names.expires_at is null
   and names.workspace_id = tcp_ports.workspace_id and names.name = tcp_ports.name)`
 
-/** By port. */
+/** Sorted by port. */
 export const listPorts = (db: Db, { after, limit }: { after: number; limit: number }) =>
   db
     .selectFrom('tcp_ports')
@@ -101,7 +101,7 @@ export async function lockPort(tx: Tx, port: number) {
   const query = tx.selectFrom('tcp_ports').selectAll().where('port', '=', port)
   const row = await (isPostgres(tx) ? query.forUpdate() : query).executeTakeFirst()
   if (!row) return undefined
-  // A statement of its own, which sees what was committed while this one waited for the lock.
+  // Another statement, which sees what was committed while the first one waited for the lock.
   const { open } = await tx
     .selectFrom('tcp_ports')
     .select(isOpen.as('open'))
@@ -115,7 +115,7 @@ export async function deletePort(tx: Tx, port: number): Promise<void> {
 }
 
 /**
- * Renews ports of open tunnels, and of reserved names in workspaces that are not archived since before
+ * Renews ports of open tunnels, and of reserved names unless their workspace was archived before
  * `archivedSince`. Looks at `size` ports after the given one, and returns the last of them.
  */
 export async function renewPorts(

@@ -1,9 +1,10 @@
-// Usage, merged idempotently. Edges send running totals, and a counter is the maximum of the stored and the
-// reported value. A day's total changes by the difference, in the same transaction, so reads are cheap.
+// Merges usage reports idempotently. Edges send running totals, and a counter is the maximum of the stored
+// and the reported value. A day's total changes by the difference, in the same transaction, so reads are
+// cheap.
 //
-// Locks are taken in this order: an edge's own rows first, which only its own reports touch, then the shared
-// rows (totals of hours, days), shortly before the commit. Each kind is locked in the order of its keys, so
-// that transactions cannot deadlock.
+// Lock order: first the rows of the edge, which only its own reports touch, then the shared rows (totals of
+// hours, days) shortly before the commit. Each kind is locked in the order of its keys, so that transactions
+// cannot deadlock.
 
 import { sql } from 'kysely'
 import { startOfDay } from '../../../lib/time.ts'
@@ -48,7 +49,7 @@ export interface DayUsage {
 
 const ATTEMPTS_MAX = 10
 
-/** Thrown to leave the transaction: rows are inserted by one of their own, then the merge is repeated. */
+/** Thrown to leave the transaction: another one inserts the rows, and the merge is repeated. */
 class RowsMissing extends Error {
   readonly rows: MissingRows
 
@@ -94,12 +95,11 @@ export async function commitReports(
 
 interface MergeOptions {
   edgeMax: Totals
-  /** After an overflow: read the days' totals and reject what does not fit. */
+  /** Set after an overflow, to read the days' totals and reject counters that do not fit. */
   checksDays: boolean
   /**
-   * On PostgreSQL, missing counters and hours are inserted by a transaction of their own: one that has locked
-   * rows and waits for an insert could deadlock. Days come last, so only Citus needs that for them (see
-   * `writeBulk`).
+   * Whether missing rows are inserted in the same transaction. On PostgreSQL, one that has locked rows and
+   * waits for an insert could deadlock. Days are written last, so they need this only on Citus (`writeBulk`).
    */
   insertsDirectly: boolean
 }
@@ -111,9 +111,9 @@ async function mergeInTransaction(
 ): Promise<RejectedCounter[][]> {
   const { db } = tx
   const counters = reports.map(toCounterRows)
-  // In order of arrival.
+  // In the order of arrival.
   const reported = counters.flat()
-  // One for each key, in the order in which rows are locked.
+  // One row for each key, in locking order.
   const sorted = sortedRows(reported)
   const hours = groupByHour(reports).sort((a, b) => compare(hourKey(a), hourKey(b)))
   const uncheckedMax = uncheckedMaximum(edgeMax)
@@ -153,9 +153,7 @@ async function mergeInTransaction(
   )
 }
 
-/**
- * Locks all shared rows that the merge can change, in the order of every merge: the totals of hours first.
- */
+/** Locks all shared rows that the merge can change, in the order of every merge: totals of hours first. */
 async function lockDaySums(tx: UsageTx, counters: readonly CounterRow[], totals: readonly TunnelHour[]) {
   await lockHours(tx, totals)
   const ofTotals = totals.map(({ workspaceId, hour }) => ({ workspaceId, day: startOfDay(hour) }))
@@ -169,11 +167,11 @@ function sortedRows(rows: readonly CounterRow[]): CounterRow[] {
 
 const compare = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0)
 
-/** The totals of the days that have any, oldest first. */
+/** Totals of the days that have usage, oldest first. */
 export const readDays = async (db: Db, workspaceId: string, from: number, to: number): Promise<DayUsage[]> =>
   (await readUsage(db, workspaceId, from, to)).days
 
-/** Also the time of the last traffic, of any day. */
+/** Also returns the time of the last traffic on any day. */
 export async function readUsage(
   db: Db,
   workspaceId: string,
@@ -203,15 +201,15 @@ interface DayRange {
   to: number
 }
 
-/** Null if there are no days. */
+/** Joined values of all days; null if there are none. */
 type UsageLists = Record<keyof DayUsage, string | null>
 
 const joinValues = (column: string) => sql`string_agg(cast(${sql.ref(column)} as text), ',')`
 
 /**
- * One row with the values of all days as text, in the same order for each column: the driver takes several
- * times as long to read a row for each day. `last_seen` of a day is a time of that day, so the newest one
- * that has any is enough.
+ * Returns one row with the values of all days as text, in the same order for each column, because the driver
+ * takes several times as long to read a row for each day. `last_seen` is a time of its day, so reading the
+ * newest day that has one is enough.
  */
 const selectUsage = statement(
   (_: Db, { workspaceId, from, to }: Placeholders<DayRange>) => sql<UsageLists & { lastSeen: number | null }>`

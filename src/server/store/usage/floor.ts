@@ -1,8 +1,8 @@
-// The day before which counters are deleted. It is in the row of the maintenance job, which deletes them.
+// The usage floor: the day before which the maintenance job deletes counters. It is stored in the job's row.
 import { databaseNow } from '../engine/clock.ts'
 import type { Db, Store } from '../engine/store.ts'
 
-/** Raises the floor and starts a new pass over the workspaces. It is never lowered. */
+/** Raises the floor and starts a new pass over the workspaces. The floor is never lowered. */
 export async function raiseUsageFloor(store: Store, floor: number): Promise<void> {
   await store.transaction((db) =>
     db
@@ -14,10 +14,7 @@ export async function raiseUsageFloor(store: Store, floor: number): Promise<void
   )
 }
 
-/**
- * The day before which counters are deleted. A transaction that inserts counters must read it first: a
- * counter that was deleted would be counted a second time.
- */
+/** A transaction that inserts counters must read this first, or a deleted counter is counted twice. */
 export async function readUsageFloor(db: Db): Promise<number> {
   const { usage_floor } = await db
     .selectFrom('maintenance')

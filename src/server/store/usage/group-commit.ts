@@ -1,4 +1,4 @@
-// Group commit of usage reports: those that arrive during a commit are merged in the next transaction, so
+// Group commit of usage reports: reports that arrive during a commit are merged in the next transaction, so
 // that a burst of small reports costs few commits and few connections.
 import { DatabaseUnreachable, isUnavailable, Overloaded } from '../engine/errors.ts'
 import type { RejectedCounter } from '../engine/usage-limits.ts'
@@ -6,7 +6,7 @@ import type { ParsedReport } from '../engine/usage-report.ts'
 
 /** Maximum items of a transaction, and of a single report. */
 const GROUP_ITEMS_MAX = 5_000
-/** Items that wait, in total: some seconds of work. Above this, reports are rejected with 503. */
+/** Limit of queued items, some seconds of work; above it, reports are rejected with 503. */
 const QUEUE_ITEMS_MAX = 100_000
 
 type Commit = (reports: readonly ParsedReport[]) => Promise<RejectedCounter[][]>
@@ -24,7 +24,7 @@ export type CommitUsage = (report: ParsedReport) => Promise<RejectedCounter[]>
 interface GroupCommitOptions {
   /** Maximum number of concurrent commits. */
   concurrency?: number
-  /** Runs a commit when it may start; rejects if it may not, or with the error of the commit. */
+  /** Runs a commit when it may start. Rejects if it may not, or if the commit fails. */
   admit?: (start: () => Promise<void>) => Promise<void>
 }
 
@@ -53,7 +53,7 @@ export function createGroupCommit(
     while (queue.length > 0) {
       let group: QueuedReport[] | undefined
       try {
-        // The group is taken when the commit starts, so it has the reports that arrived while it waited.
+        // The group is formed when the commit starts, so it has the reports that arrived while it waited.
         await admit(() => {
           group = takeGroup()
           return commitGroup(group)
@@ -79,7 +79,7 @@ export function createGroupCommit(
       for (const [index, { resolve }] of group.entries()) resolve(rejected[index] as RejectedCounter[])
     } catch (error) {
       if (group.length === 1 || isUnavailable(error)) throw error
-      // An unexpected error may be caused by one report, which must not fail the others.
+      // One report may have caused the error, and must not fail the others.
       for (const [index, each] of group.entries()) {
         const failure: unknown = await commitGroup([each]).catch((reason) => reason)
         if (isUnavailable(failure)) return rejectAll(group.slice(index), failure)

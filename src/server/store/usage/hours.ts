@@ -1,11 +1,11 @@
-// Open tunnels by hour: 60 peaks of minutes in one row. Pure: the statements are in rows.ts.
+// Open tunnels by hour: the peaks of 60 minutes in one row. Pure functions; the statements are in rows.ts.
 import { startOfDay } from '../../../lib/time.ts'
 import { dayKey, type HourKey, hourKey, noUsage, type TunnelHour } from '../engine/usage-report.ts'
 import { createDelta, type DayDelta } from './merge.ts'
 
 const MINUTES = 60
 
-/** Runs of equal minutes, without the zeros at the end: `0*10 3*2 4` is 3, 3 and 4 from minute 10 on. */
+/** Run-length encoding without trailing zeros: `0*10 3*2 4` is 3, 3 and 4 from minute 10 on. */
 export function encodeHour(open: readonly number[]): string {
   const runs: string[] = []
   const length = open.findLastIndex((peak) => peak > 0) + 1
@@ -36,11 +36,11 @@ export const totalKey = ({ workspaceId, hour }: HourKey): HourKey => ({ workspac
 interface MergedHours {
   /** Changed rows. */
   rows: TunnelHour[]
-  /** What they add to the totals of all edges. */
+  /** The differences, which are added to the totals of all edges. */
   deltas: TunnelHour[]
 }
 
-/** Merges by maximum, as counters. */
+/** Keeps the maximum of each minute, like counters. */
 export function mergeHours(
   stored: ReadonlyMap<string, readonly number[]>,
   reported: readonly TunnelHour[],
@@ -59,9 +59,7 @@ export function mergeHours(
   return { rows, deltas: [...deltas.values()] }
 }
 
-/**
- * The new totals. Raises the peaks of their days in `days`: only minutes that changed can become the peak.
- */
+/** Returns the new totals, and raises the peaks in `days`: only a changed minute can become the peak. */
 export function addHours(
   stored: ReadonlyMap<string, readonly number[]>,
   deltas: readonly TunnelHour[],
@@ -78,7 +76,7 @@ export function addHours(
   })
 }
 
-/** The totals without these hours of edges. */
+/** Subtracts hours of edges from the totals. */
 export function subtractHours(totals: readonly TunnelHour[], hours: readonly TunnelHour[]): TunnelHour[] {
   return totals.map((total) => ({
     ...total,

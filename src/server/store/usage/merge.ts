@@ -1,6 +1,6 @@
-// Merges reported counters with the stored rows. Pure: the statements are in rows.ts. A counter is the
-// maximum of the stored and the reported value, and a day's total changes by the difference. So the cost
-// depends on the report only, a repeated or outdated report changes nothing, and the order does not matter.
+// Merges reported counters with the stored rows. Pure functions; the statements are in rows.ts. A counter is
+// the maximum of the stored and the reported value, and a day's total changes by the difference. So the cost
+// depends only on the report, a repeated or old report changes nothing, and the order does not matter.
 import {
   EPOCHS_MAX,
   exceeds,
@@ -20,7 +20,7 @@ import {
   type Totals,
 } from '../engine/usage-report.ts'
 
-/** What a merge adds to a day's row. */
+/** The difference that a merge adds to a day's row. */
 export interface DayDelta extends Day, Totals {
   lastSeen: number | null
   /** Peak of the minutes that changed; 0 if none did. */
@@ -36,18 +36,18 @@ export interface EdgeDay {
 export interface MergeInput {
   /** Rows of the reported counters, by key. */
   stored: ReadonlyMap<string, CounterRow>
-  /** In order of arrival; several may belong to one row. */
+  /** In the order of arrival; several may belong to one row. */
   reported: readonly CounterRow[]
-  /** By edge and day. Needed for counters that have no row yet, and for those whose sum must be checked. */
+  /** By edge and day, for counters that have no row yet and those whose sum must be checked. */
   edges: ReadonlyMap<string, EdgeDay>
   /**
-   * Stored counters of earlier days may have been deleted while the totals stayed. So a counter of such a day
-   * that has no row is rejected: it would be counted a second time.
+   * Counters of earlier days may have been deleted although their totals stay. So a counter of such a day
+   * without a row is rejected: it would be counted twice.
    */
   floor?: number
   /** Maximum of an edge in a day. */
   edgeMax: Totals
-  /** Totals by day. If given, counters that would exceed 63 bits are rejected. */
+  /** Totals by day. If set, counters that would exceed 63 bits are rejected. */
   daySums?: ReadonlyMap<string, Totals>
 }
 

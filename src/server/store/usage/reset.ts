@@ -56,7 +56,7 @@ export interface ReportedDay {
 interface ReportedRange {
   workspaceId: string
   edgeId: string
-  /** Starts of days: from the first to before the last. */
+  /** Starts of days; `until` is excluded. */
   from: number
   until: number
 }
@@ -77,7 +77,7 @@ export async function listReportedDays(db: Db, range: ReportedRange): Promise<Re
     .where('edge_id', '=', edgeId)
     .groupBy('day')
     .execute()
-  // Each hour is a lookup by the primary key, which begins with it.
+  // One lookup per hour, because the primary key begins with the hour.
   const hours = await db
     .selectFrom('usage_hours')
     .select('hour')
@@ -101,7 +101,7 @@ interface RemovedRows {
 
 /**
  * Deletes the usage of a day, of all edges or one; undefined if there is none. Locks in the order of reports:
- * the rows of edges, the totals of hours, the day. What a report adds meanwhile is kept.
+ * the rows of edges, the totals of hours, the day. Usage that a report adds meanwhile is kept.
  */
 export async function resetDay(tx: UsageTx, day: Day, edgeId?: string): Promise<RemovedRows | undefined> {
   const { db } = tx
@@ -180,7 +180,7 @@ async function readPeak(db: Tx, day: Day): Promise<number> {
   return Math.max(0, ...totals.flatMap(({ open }) => open))
 }
 
-/** Counters that are left, such as those of a report that was committed meanwhile. */
+/** Reads remaining counters, such as those of a report that was committed meanwhile. */
 async function readRest(db: Tx, { workspaceId, day }: Day) {
   const rest = await db
     .selectFrom('usage_counters')

@@ -1,4 +1,4 @@
-// The statements of the usage tables, each over many rows. All are restricted to given workspaces.
+// The statements of the usage tables. Each handles many rows of certain workspaces.
 import { sql } from 'kysely'
 import {
   deleteBulk,
@@ -57,7 +57,7 @@ export async function lockHours(tx: UsageTx, hours: readonly HourKey[]): Promise
   return stored
 }
 
-/** The days' totals. Locked in the order of their keys, so that no other transaction adds to them. */
+/** Locks the days in the order of their keys, and returns their totals. */
 export async function lockDays(tx: UsageTx, days: readonly Day[]): Promise<Map<string, Totals>> {
   const unique = sortedBy(dayKey, days)
   const keys = unique.map(({ workspaceId, day }) => [workspaceId, day])
@@ -69,8 +69,8 @@ export async function lockDays(tx: UsageTx, days: readonly Day[]): Promise<Map<s
 }
 
 /**
- * Only one transaction at a time may check the sum or the number of an edge's epochs: those that another one
- * adds are not visible yet.
+ * Only one transaction at a time may check the sum or the number of an edge's epochs, because it does not see
+ * uncommitted epochs of others.
  */
 export async function lockEdges(db: Tx, rows: readonly CounterRow[]): Promise<void> {
   if (rows.length === 0) return
@@ -105,7 +105,7 @@ export interface MissingRows {
 /** Inserts rows without usage. Losing them is harmless, so the commit does not wait for the disk. */
 export async function insertMissing(tx: UsageTx, { counters, hours, days }: MissingRows): Promise<void> {
   await sql`set local synchronous_commit = off`.execute(tx.db)
-  // Again, because others may have raised the floor or added epochs since the merge read them.
+  // Checked again, because the floor may have been raised or epochs added since the merge read them.
   const floor = await readUsageFloor(tx.db)
   await lockEdges(tx.db, counters)
   const epochs = new Map([...(await readEdgeDays(tx, counters))].map(([key, edge]) => [key, edge.epochs]))
@@ -211,7 +211,7 @@ export const addToDays = (tx: UsageTx, deltas: readonly DayDelta[]): Promise<num
     deltas.map(toDayRow),
   )
 
-/** For days without counters. A day that exists is left. */
+/** Inserts days without counters, unless they exist. */
 export const insertDays = (tx: UsageTx, days: readonly DayDelta[]) =>
   insertBulk(tx, 'usage_days', { ...dayColumns, ...dayValues }, days.map(toDayRow))
 
@@ -228,7 +228,7 @@ const toDayRow = (delta: DayDelta) => [
   delta.lastSeen,
 ]
 
-/** A null is less than any value. */
+/** Treats null as less than any value. */
 const greatest = (stored: string, added: string) =>
   `case when ${added} > ${stored} or ${stored} is null then ${added} else ${stored} end`
 

@@ -12,13 +12,13 @@ type Commit = Parameters<typeof createGroupCommit>[0]
 
 /**
  * Concurrent commits on PostgreSQL without Citus: while one waits for the disk or the node, others can use
- * the database's processors. Fewer than connections, and more would make the groups smaller. SQLite has one
- * writer, Citus has many shards.
+ * the database's processors. More would make the groups smaller. SQLite has one writer, Citus has many
+ * shards.
  */
 const POSTGRES_CONCURRENCY = 3
 
 interface ShardQueue {
-  /** As it was last read: a shard keeps its id when it is moved to another worker. */
+  /** The shard as last read: it keeps its id when it is moved to another worker. */
   shard: UsageShard
   commit: CommitUsage
 }
@@ -29,7 +29,7 @@ export function createShardQueues({ engine, usageShards: shards }: Store, commit
   function getQueue(shard: UsageShard): ShardQueue {
     const concurrency = engine === 'postgres' && shard.id === '' ? POSTGRES_CONCURRENCY : 1
     const admit = async (start: () => Promise<void>) => {
-      // Statements of SQLite are synchronous: no other report would be read until this one is committed.
+      // SQLite is synchronous, so without this no other report would be read before the commit.
       if (engine === 'sqlite') await new Promise((resolve) => setImmediate(resolve))
       return shards.run(queue.shard, start)
     }

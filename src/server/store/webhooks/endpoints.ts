@@ -17,7 +17,7 @@ const selectEndpoints = (db: Db, workspaceId: string) =>
 export const listEndpoints = (db: Db, workspaceId: string): Promise<EndpointRow[]> =>
   selectEndpoints(db, workspaceId).orderBy('id').execute()
 
-/** Not by an owner. */
+/** Endpoints that the server disabled, and not an owner. */
 export const listDisabledByServer = (db: Db, workspaceId: string) =>
   db
     .selectFrom('webhook_endpoints')
@@ -71,7 +71,7 @@ export async function updateEndpoint(tx: Tx, id: string, change: EndpointChange)
   await tx.updateTable('webhook_endpoints').set(change).where('id', '=', id).execute()
 }
 
-/** Those whose overlap has ended, at most `limit`. Returns how many. */
+/** Deletes at most `limit` previous secrets whose overlap has ended. Returns how many. */
 export async function deletePreviousSecrets(tx: Tx, before: number, limit: number): Promise<number> {
   const { numUpdatedRows } = await tx
     .updateTable('webhook_endpoints')
@@ -89,8 +89,8 @@ export async function deletePreviousSecrets(tx: Tx, before: number, limit: numbe
 }
 
 /**
- * After a change that matters to what is being sent: ends the claim and the series of failures. What is in
- * the queue is due now, unless the endpoint is disabled.
+ * Call it after a change that affects deliveries. Ends the claim and the series of failures, and makes the
+ * queue due now unless the endpoint is disabled.
  */
 export async function restartQueue(tx: Tx, id: string): Promise<void> {
   await tx

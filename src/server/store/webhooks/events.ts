@@ -1,5 +1,5 @@
-// SQL that adds events to the queues of webhook endpoints. It locks no endpoint: a transaction that records
-// an event, such as a revocation, never waits for another one that does.
+// SQL that adds events to the queues of webhook endpoints. It locks no endpoint, so that a transaction that
+// records an event, such as a revocation, never waits for another one.
 import { type Selectable, sql } from 'kysely'
 import { executeBulk, isOneOf, listParameter } from '../engine/bulk.ts'
 import { type Placeholders, statement } from '../engine/statement.ts'
@@ -13,7 +13,7 @@ export interface EventReceiver {
   workspace_id: string
   /** The slug of the workspace. */
   slug: string
-  /** Types between commas; null means all. */
+  /** Selected types, each between commas; null for all. */
   events: string | null
   /** Deliveries in its queue. */
   waiting: number
@@ -56,9 +56,8 @@ const columns = {
 } as const
 
 /**
- * Inserts deliveries without positions. The sequence is higher than that of every delivery to the endpoint
- * that is committed and has no position yet: what follows a committed change gets a later position, whatever
- * the clocks of nodes say.
+ * Inserts deliveries without positions. Their sequence is higher than that of every committed delivery to the
+ * endpoint without a position, so a later change gets a later position, whatever the clocks of nodes say.
  */
 export async function insertDeliveries(tx: Tx, rows: readonly NewDelivery[]): Promise<void> {
   await executeBulk(
@@ -73,7 +72,7 @@ export async function insertDeliveries(tx: Tx, rows: readonly NewDelivery[]): Pr
       row.body,
       row.created_at,
     ]),
-    // Once for each endpoint: for each row, PostgreSQL would read all rows that the statement has inserted.
+    // Once for each endpoint. For each row, PostgreSQL would read all rows that the statement has inserted.
     `, latest (queue, sequence) as materialized (
        select written.endpoint_id, (
          select max(earlier.sequence) from webhook_deliveries as earlier
@@ -86,7 +85,7 @@ export async function insertDeliveries(tx: Tx, rows: readonly NewDelivery[]): Pr
   )
 }
 
-/** Those in the queue and the log of the endpoint. */
+/** Selects deliveries in the queue and the log of the endpoint. */
 export const selectDeliveries = (db: Db, endpointId: string) =>
   db
     .selectFrom('webhook_deliveries')

@@ -1,11 +1,11 @@
-// Gives committed deliveries their position in the queue of the webhook endpoint, under a lock of the
-// endpoint: what is committed later gets a higher position.
+// Assigns committed deliveries their position in the queue of the webhook endpoint while it is locked, so
+// that whatever is committed later gets a higher position.
 import { executeBulk, isPostgres } from '../engine/bulk.ts'
 import { nowText } from '../engine/clock.ts'
 import type { Db, Tx } from '../engine/store.ts'
 import type { EndpointRow } from './queue.ts'
 
-/** So that one statement assigns the positions, also on SQLite. */
+/** Few enough for one statement on both engines. */
 const ENDPOINTS_MAX = 100
 
 /** Endpoints of the first `limit` deliveries without a position, to endpoints whose id follows `after`. */
@@ -34,7 +34,7 @@ export function lockEndpoints(tx: Tx, ids: readonly string[]): Promise<LockedEnd
   return (isPostgres(tx) ? query.forUpdate().skipLocked() : query).execute()
 }
 
-/** With the time of the database. */
+/** `now` is the time of the database. */
 export type AssignedEndpoint = EndpointRow & { now: number }
 
 interface Assigned {
@@ -43,7 +43,7 @@ interface Assigned {
   endpoints: AssignedEndpoint[]
 }
 
-/** For at most `limit` deliveries of the locked endpoints together. */
+/** Assigns positions to at most `limit` deliveries of the locked endpoints in total. */
 export async function assignPositions(
   tx: Tx,
   locked: readonly LockedEndpoint[],

@@ -1,6 +1,6 @@
-// SQL of the queues of webhook endpoints. A node claims an endpoint before it sends to it, for a limited
-// time: if the node is killed, another one can claim it afterwards. `due_at` is the time of the next attempt,
-// or of the end of the claim. Its times are from the database's clock.
+// SQL of the queues of webhook endpoints. A node claims an endpoint for a limited time before it sends to it,
+// so that another node can claim it if the first is killed. `due_at` is the time of the next attempt, or the
+// end of the claim. All times are from the database's clock.
 import { type Selectable, sql } from 'kysely'
 import { isPostgres } from '../engine/bulk.ts'
 import { nowIn, statementTimeIn } from '../engine/clock.ts'
@@ -10,7 +10,7 @@ import { type DeliveryRow, type QueuedDelivery, selectDeliveries } from './event
 
 export type EndpointRow = Selectable<Tables['webhook_endpoints']>
 
-/** With the time of the database. */
+/** `now` is the time of the database. */
 export type ClaimedEndpoint = EndpointRow & { claim: string; now: number }
 
 const selectDue = (db: Pick<Tx, 'selectFrom'> & Db, limit: number) =>
@@ -24,13 +24,12 @@ const selectDue = (db: Pick<Tx, 'selectFrom'> & Db, limit: number) =>
 
 export interface ClaimLimits {
   limit: number
-  /** How many of them may be endpoints whose last attempt failed. */
+  /** Maximum of endpoints whose last attempt failed. */
   failingLimit: number
-  /** Endpoints of other workspaces only. */
   exceptWorkspaces: readonly string[]
 }
 
-/** Claims endpoints whose next attempt is due, or whose claim has expired; the longest due first. */
+/** Claims endpoints whose next attempt is due or whose claim has expired, longest due first. */
 export async function claimDue(
   store: Store,
   { claim, claimMs, ...limits }: ClaimLimits & { claim: string; claimMs: number },
@@ -51,7 +50,7 @@ export async function claimDue(
   })
 }
 
-/** Not those that another node claims now, or assigns positions for. */
+/** Skips endpoints that another node is claiming or assigning positions for. */
 async function lockDue(tx: Tx, { limit, failingLimit, exceptWorkspaces }: ClaimLimits): Promise<string[]> {
   const lock = (limit: number, failing: 'is' | 'is not') => {
     const due = selectDue(tx, limit).where('failing_since', failing, null)
@@ -66,7 +65,7 @@ async function lockDue(tx: Tx, { limit, failingLimit, exceptWorkspaces }: ClaimL
     .map(({ id }) => id)
 }
 
-/** The first delivery from this position on; there may be none, because deliveries are deleted by age. */
+/** The first delivery from this position on. There may be none, because retention deletes deliveries. */
 export const findNextDelivery = (
   db: Db,
   endpointId: string,
@@ -106,7 +105,7 @@ type Claim = Pick<ClaimedEndpoint, 'id' | 'claim'>
 const updateClaimed = (tx: Tx, { id, claim }: Claim) =>
   tx.updateTable('webhook_endpoints').where('id', '=', id).where('claim', '=', claim)
 
-/** The delivery has arrived. Extends the claim. Returns false if it has expired and another node has one. */
+/** Records a success and extends the claim. Returns false if another node has claimed the endpoint. */
 export async function recordDelivered(
   tx: Tx,
   endpoint: Claim,
@@ -130,7 +129,7 @@ export interface Failure {
   now: number
 }
 
-/** Postpones the next attempt, and ends the claim. Returns undefined if another node has one. */
+/** Postpones the next attempt and ends the claim. Undefined if another node has claimed the endpoint. */
 export async function recordFailed(
   tx: Tx,
   endpoint: Claim,
@@ -169,7 +168,7 @@ const recordAttempt = (tx: Tx, { endpointId, position, attempt, isDelivered }: R
     .where('position', '=', position)
     .execute()
 
-/** Ends the claim. What is left in the queue is due now. */
+/** Ends the claim. Deliveries that are left are due now. */
 export const releaseClaim = (tx: Tx, endpoint: Claim, nextPosition: number) =>
   updateClaimed(tx, endpoint)
     .set((row) => ({
@@ -179,7 +178,7 @@ export const releaseClaim = (tx: Tx, endpoint: Claim, nextPosition: number) =>
     }))
     .execute()
 
-/** What is in the queue stays. Returns false if the endpoint has changed. */
+/** Disables the endpoint and keeps its queue. Returns false if the endpoint has changed. */
 export async function disableIf(
   tx: Tx,
   id: string,
@@ -195,7 +194,7 @@ export async function disableIf(
   return numUpdatedRows === 1n
 }
 
-/** Deletes what precedes the position in the log. */
+/** Deletes deliveries before the position from the log. */
 export const trimDeliveries = (tx: Tx, endpointId: string, before: number) =>
   tx
     .deleteFrom('webhook_deliveries')

@@ -1,8 +1,8 @@
-// Reads the catalog of PostgreSQL and Citus, for the distribution of tables.
+// Reads the catalogs of PostgreSQL and Citus for the distribution of tables.
 import type pg from 'pg'
 
 /**
- * The largest number of workers, without splitting shards. A report is merged by a transaction for each
+ * Also the maximum number of workers, unless shards are split. A report is merged by a transaction for each
  * shard, so fewer are faster: with 8, 16 and 32 shards, 10,000, 7,000 and 5,000 counters a second.
  */
 const SHARDS = 8
@@ -12,7 +12,7 @@ export class DistributeError extends Error {
   override name = 'DistributeError'
 }
 
-/** A table in the metadata of Citus. `local`: a table with foreign keys to reference tables, for example. */
+/** A table in the metadata of Citus. A table with foreign keys to reference tables is `local`. */
 export interface CitusTable {
   table: string
   kind: 'distributed' | 'reference' | 'local'
@@ -36,7 +36,7 @@ export async function requireCitus(client: pg.Client): Promise<void> {
     )
 }
 
-/** From the catalog; the view `citus_tables` would query every worker for sizes. */
+/** Reads the catalog, because the view `citus_tables` would query every worker for sizes. */
 export async function readCitusTables(client: pg.Client): Promise<Map<string, CitusTable>> {
   const { rows } = await client.query<CitusTable>(
     `select c.relname as "table",

@@ -1,6 +1,6 @@
 // Errors of Citus workers, as the coordinator reports them.
 
-/** Added to the context of every error that a worker returned. */
+/** Citus adds this to the context of every error that a worker returned. */
 const CONTEXT = /while executing command on /
 /** Errors of the coordinator itself about a worker. Most have the code of an internal error. */
 const MESSAGE = new RegExp(
@@ -9,7 +9,7 @@ const MESSAGE = new RegExp(
     'failure on connection marked as essential|failed to prepare transaction)',
 )
 
-/** Only a statement failed: the connection to the coordinator and its storage are not affected. */
+/** Whether only a worker failed, and not the connection to the coordinator or its storage. */
 export function isWorkerError(error: unknown): boolean {
   const { message = '', where = '' } = error as { message?: string; where?: string }
   return CONTEXT.test(where) || MESSAGE.test(message)

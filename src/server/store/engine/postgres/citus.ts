@@ -56,8 +56,8 @@ const DISTRIBUTION_COLUMN = 'workspace_id'
 
 const CONNECT_TIMEOUT_MS = 3_000
 /**
- * Requests queue behind a lock that this command waits for. Shorter than PostgreSQL's deadlock timeout, so in
- * a deadlock with a request this command gives way.
+ * Short, because requests queue behind a lock that this command waits for. It is less than PostgreSQL's
+ * deadlock timeout, so this command fails in a deadlock, and not the request.
  */
 const LOCK_TIMEOUT_MS = 800
 const LOCK_NOT_AVAILABLE = '55P03'
@@ -73,21 +73,21 @@ interface TablePlacement {
 
 /** Each step is a transaction of its own, so that an interrupted run can be repeated. */
 export async function distribute(url: string, onProgress: (step: string) => void): Promise<TablePlacement[]> {
-  // Not from the pool, whose statement timeout is too short.
+  // A connection of its own, because the statement timeout of the pool is too short.
   const client = new pg.Client({
     connectionString: url,
     application_name: 'adit distribute',
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     keepAlive: true,
   })
-  // The query that is under way rejects with the error.
+  // The query in progress rejects with the error.
   client.on('error', () => {})
   await client.connect()
   try {
     await requireCitus(client)
     // If this process is killed, the server stops too. Not every platform has the setting.
     await client.query('set client_connection_check_interval = 500').catch(() => {})
-    // Behind a pooler, the role has the timeouts of requests.
+    // Behind a pooler, the timeouts of requests are set for the role.
     await client.query('set statement_timeout = 0; set idle_in_transaction_session_timeout = 0')
     await waitForOthers(client, onProgress)
     await client.query(`set lock_timeout = ${LOCK_TIMEOUT_MS}`)
@@ -106,7 +106,7 @@ export async function distribute(url: string, onProgress: (step: string) => void
   }
 }
 
-/** One command at a time: a second one waits here, then reads what the first has done. */
+/** Lets one command run at a time: a second one waits, and then sees what the first has done. */
 async function waitForOthers(client: pg.Client, onProgress: (step: string) => void): Promise<void> {
   const key = `hashtext('adit distribute')`
   const { rows } = await client.query(`select pg_try_advisory_lock(${key}) as "isFirst"`)
@@ -118,7 +118,7 @@ async function waitForOthers(client: pg.Client, onProgress: (step: string) => vo
 const tablesPlaced = (placement: Placement) =>
   Object.keys(placements).filter((table) => placements[table as keyof Tables] === placement)
 
-/** Citus manages the tables that refer to a reference table, too, so the remedy includes them. */
+/** Citus also manages the tables that refer to a reference table, so the remedy includes them. */
 async function requireLocal(client: pg.Client): Promise<void> {
   const existing = await readCitusTables(client)
   const table = tablesPlaced('local').find((name) => existing.has(name))
@@ -137,8 +137,8 @@ interface Step {
 }
 
 /**
- * All in one transaction: with some tables on workers and some on the coordinator, a failure during a commit
- * could leave a counter and the total of its day different.
+ * Distributes all tables in one transaction. If some were on workers and some on the coordinator, a failure
+ * during a commit could make a counter and the total of its day differ.
  */
 async function distributeUsage({ client, onProgress, changed }: Omit<Step, 'table'>): Promise<void> {
   const existing = await readCitusTables(client)

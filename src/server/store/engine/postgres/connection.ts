@@ -14,7 +14,7 @@ import { DatabaseUnreachable, isConnectionLost, isNotPrepared } from '../errors.
 import type { StorageHealth } from '../storage-fault.ts'
 import { type ClientPool, createReplaceablePool } from './replaceable-pool.ts'
 
-/** For requests. */
+/** Options of the pool for requests. */
 export const POOL_OPTIONS = {
   max: 10,
   connectionTimeoutMillis: 3_000,
@@ -26,9 +26,7 @@ export const POOL_OPTIONS = {
   idle_in_transaction_session_timeout: 1_500,
 }
 
-/**
- * For the control connection: its queries take a millisecond, and an outage must be detected within a lease.
- */
+/** The control connection has short timeouts, because an outage must be detected within a lease. */
 const CONTROL_OPTIONS = {
   application_name: 'adit control',
   max: 1,
@@ -43,8 +41,9 @@ const CONTROL_OPTIONS = {
 const CONTROL_QUERY_TIMEOUT_MS = 1_000
 
 /**
- * The guarantee of revocation needs durable commits, although the role or the database may have turned them
- * off. Other values are the operator's choice. Compiling a statement takes longer than any of ours runs.
+ * The guarantee of revocation needs durable commits, which the role or the database may have turned off;
+ * other values are the operator's choice. JIT is off, because compiling takes longer than any of our
+ * statements.
  */
 const ON_CONNECT = {
   text: `select pg_is_in_recovery() as standby,
@@ -52,10 +51,7 @@ const ON_CONNECT = {
       then set_config('synchronous_commit', 'on', false) end, set_config('jit', 'off', false)`,
   query_timeout: 1_000,
 }
-/**
- * Idle sessions and those that wait for a lock. Working ones are spared: their clients may still be
- * connected.
- */
+/** Ends sessions that are idle or wait for a lock, but not active ones: their clients may be connected. */
 const END_SESSIONS = `
   select pg_terminate_backend(pid) from pg_stat_activity
   where application_name = any($1) and (state like 'idle%' or wait_event_type = 'Lock')
@@ -64,8 +60,9 @@ const CHANNEL = 'adit_feed'
 const INT8_OID = 20
 
 /**
- * A condition that is always true. In the only statement of a transaction it lets the commit return before it
- * is on disk. Until the end of the transaction only: a pooler may give the session to another client then.
+ * A condition that is always true, and lets the commit of a single-statement transaction return before it is
+ * on disk. The setting ends with the transaction, because a pooler may then give the session to another
+ * client.
  */
 const withoutFlush = `set_config('synchronous_commit', 'off', true) = 'off'`
 export const WITHOUT_FLUSH = sql.raw<SqlBool>(withoutFlush)
@@ -74,8 +71,8 @@ export const WITHOUT_FLUSH = sql.raw<SqlBool>(withoutFlush)
 const preparedNames = new Map<string, string>()
 
 /**
- * Statements with this text are prepared, once per connection. The name is derived from the text, so that
- * versions of Adit that share a connection through a pooler agree on it.
+ * Makes connections prepare statements with this text. The name is derived from the text, so that versions of
+ * Adit that share a connection through a pooler agree on it.
  */
 export function prepareOnPostgres(text: string): void {
   preparedNames.set(text, `adit ${createHash('sha256').update(text).digest('base64url')}`)
@@ -86,15 +83,15 @@ prepareOnPostgres(NOTIFY)
 
 interface PostgresEvents {
   onLostConnection: (error: Error) => void
-  /** A process called `notify`, this one or another. */
+  /** This or another process called `notify`. */
   onNotify: (payload: string) => void
 }
 
 /**
  * A pool for requests, and a separate control connection. The control connection is queried several times a
- * second, so it is the first to detect an outage. Then even pool connections that look healthy may be dead,
- * which a request would only find out by timing out. So the pool is replaced when the control connection is
- * lost, and again when it is back.
+ * second, so it is the first to detect an outage. Pool connections may be dead too, which a request would
+ * only find out by timing out. So the pool is replaced when the control connection is lost, and when it is
+ * back.
  */
 export function openPostgres(url: string, events: PostgresEvents, health: StorageHealth): Engine {
   /** Application names of the current pool and of replaced pools whose sessions may still exist. */
@@ -160,15 +157,15 @@ function openPool(url: string, options: pg.PoolConfig, { onLostConnection }: Pos
   return pool
 }
 
-/** Rejects a standby. It lags behind: it would accept a key that was revoked on the primary. */
+/** Rejects a standby: it lags behind, and would accept a key that was revoked on the primary. */
 async function prepareSession(client: pg.ClientBase): Promise<void> {
-  // Not covered by the connection timeout, so it has its own.
+  // The connection timeout does not cover this query, so it has its own.
   const { rows } = await client.query(ON_CONNECT)
   if (rows[0]?.standby) throw new Error('the server is a standby that has not been promoted')
 }
 
 interface DiscardOptions {
-  /** Called after each query: whether the connection was lost. */
+  /** Called after each query. */
   onResult?: (lost: boolean) => void
   /**
    * Replaces the driver's timeout, which also fires while this process is too busy to read a response that
@@ -195,7 +192,7 @@ function discardBroken(
     } catch (error) {
       if (!isNotPrepared(error)) throw error
       isPreparing = false
-      // Fails again in a transaction, which the error has ended. Then the error is a conflict, and it is
+      // In a transaction, which the error has ended, this fails again: a conflict, so the transaction is
       // retried.
       return send(client, text, values).catch(() => {
         throw error

@@ -1,7 +1,7 @@
 // A connection pool that can be replaced while in use, when its connections may be dead.
 import type pg from 'pg'
 
-/** Grace period for queries that are under way on a replaced pool: the database may be slow, not lost. */
+/** Grace period for queries in progress on a replaced pool: the database may only be slow. */
 const GRACE_MS = 2_000
 
 export interface ClientPool {
@@ -10,7 +10,7 @@ export interface ClientPool {
   end(): Promise<void>
 }
 
-/** Connections, and callers that wait for one. */
+/** Numbers of connections, and of callers that wait for one. */
 export interface PoolUse {
   used: number
   idle: number
@@ -26,7 +26,7 @@ interface ReplaceablePool extends ClientPool {
 interface Generation {
   readonly pool: pg.Pool
   readonly checkedOut: Set<pg.PoolClient>
-  /** One callback per caller that waits for a connection; it makes the caller retry on the next pool. */
+  /** A callback for each caller that waits for a connection, which makes it retry on the next pool. */
   readonly waiting: Set<() => void>
 }
 

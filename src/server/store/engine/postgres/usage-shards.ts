@@ -1,5 +1,6 @@
-// Where the usage of a workspace is stored: on Citus in a shard of a worker, elsewhere in one place. Reports
-// are split by shard, so that each transaction involves one worker, and shards do not wait for each other.
+// Finds where the usage of a workspace is stored: on Citus in a shard of a worker, elsewhere in one place.
+// Reports are split by shard, so that each transaction involves one worker, and shards do not wait for each
+// other.
 import { type QueryExecutorProvider, sql } from 'kysely'
 import { isMultiShard } from '../errors.ts'
 import type { ParsedReport } from '../usage-report.ts'
@@ -15,16 +16,16 @@ export interface UsageShard {
 export interface UsageShards {
   /** Whether the usage tables are distributed. */
   isDistributed(): Promise<boolean>
-  /** By workspace. */
+  /** The shards by workspace. */
   find(workspaceIds: Iterable<string>): Promise<ReadonlyMap<string, UsageShard>>
-  /** After an error that shows that the cached shards are outdated. */
+  /** Call it after an error that shows that the cached shards are stale. */
   invalidate(): void
   /** Runs work on a shard. Rejects immediately while its worker fails. */
   run<T>(shard: UsageShard, work: () => Promise<T>): Promise<T>
 }
 
 const UNDISTRIBUTED: UsageShard = { id: '', worker: '' }
-/** Shards are rarely split, and tables are distributed once; an outdated shard costs a failed transaction. */
+/** Shards are rarely split, and tables are distributed once. A stale entry costs a failed transaction. */
 const CACHE_MS = 60_000
 const CACHED_MAX = 200_000
 
@@ -67,7 +68,7 @@ export function createUsageShards(db: QueryExecutorProvider): UsageShards {
     async find(workspaceIds) {
       const table = await findTable()
       if (table === undefined) return undistributed.find(workspaceIds)
-      // Replaced if the shards are invalidated while this reads: then what it reads is not cached.
+      // `invalidate` replaces `cached`, so a read that began before is not cached.
       const cache = cached
       const ids = [...workspaceIds]
       const missing = ids.filter((id) => !cache.has(id))
@@ -78,10 +79,7 @@ export function createUsageShards(db: QueryExecutorProvider): UsageShards {
   }
 }
 
-/**
- * A usage table that is distributed. The others are colocated with it, so their shards are on the same
- * workers.
- */
+/** Finds one distributed usage table. The others are colocated with it, so any of them will do. */
 async function readDistributedTable(db: QueryExecutorProvider): Promise<string | undefined> {
   const { rows: tables } = await sql<{ found: boolean }>`
     select to_regclass('pg_catalog.pg_dist_partition') is not null as found`.execute(db)
@@ -93,7 +91,7 @@ async function readDistributedTable(db: QueryExecutorProvider): Promise<string |
   return rows[0]?.name
 }
 
-/** Computed by the coordinator from its metadata. */
+/** The coordinator computes the shards from its metadata. */
 async function readShards(
   db: QueryExecutorProvider,
   table: string,
@@ -110,8 +108,8 @@ async function readShards(
 }
 
 /**
- * Repeats work once if the cached shards were outdated: a shard was split, or the tables were distributed. So
- * the work must be idempotent, and find the shards itself.
+ * Repeats the work once if the cached shards were stale: a shard was split, or the tables were distributed.
+ * So the work must be idempotent, and find the shards itself.
  */
 export async function withCurrentShards<T>(shards: UsageShards, work: () => Promise<T>): Promise<T> {
   try {
@@ -147,7 +145,7 @@ interface ShardPart {
   report: ParsedReport
 }
 
-/** The parts of a report, one for each shard. */
+/** Splits a report into one part for each shard. */
 export async function splitByShard(shards: UsageShards, report: ParsedReport): Promise<ShardPart[]> {
   if (!(await shards.isDistributed())) return [{ shard: UNDISTRIBUTED, report }]
   const items = [...report.counters, ...report.tunnels]

@@ -1,11 +1,11 @@
-// Limits what the workers of a Citus cluster can occupy of a node's connections, so that one that does not
-// respond delays neither the others nor anything that only needs the coordinator.
+// Limits how many connections of a node the workers of a Citus cluster can occupy, so that a worker that does
+// not respond delays neither the others nor work that needs only the coordinator.
 import { isWorkerLost, Overloaded } from '../errors.ts'
 
-/** A node has ten connections. */
+/** Less than the ten connections of a node. */
 const CONCURRENT_MAX = 6
 const CONCURRENT_PER_WORKER = 3
-/** Statements that wait for a connection, for each worker; they take milliseconds. */
+/** Maximum of waiting statements for each worker; a statement takes milliseconds. */
 const WAITING_MAX = 1_000
 /** After an error of a worker, its statements are rejected for this long, then one is let through. */
 const PAUSE_MS = 1_000

@@ -22,7 +22,7 @@ const WRITE_BUSY_TIMEOUT_MS = 5_000
 const BUSY_RETRY_MS = 10
 const OPEN_TIMEOUT_MS = 5_000
 const STATEMENTS_MAX = 200
-/** Holds the pages that usage reports for thousands of workspaces touch repeatedly. */
+/** Large enough for the pages that usage reports of thousands of workspaces touch repeatedly. */
 const WRITER_CACHE_KIB = 16_000
 
 /**
@@ -48,14 +48,14 @@ export function openSqlite(path: string, health: StorageHealth): Engine {
 
 function prepareDataVersion(database: DatabaseSync): () => number | undefined {
   const statement = database.prepare('pragma data_version')
-  // An array is created faster than an object.
+  // Arrays are faster to create than objects.
   statement.setReturnArrays(true)
   return () => {
     try {
       const [version] = statement.get() as unknown as [number]
       return version
     } catch {
-      // Busy or closed; a query will report the actual error.
+      // The database is busy or closed; a query will report the actual error.
       return undefined
     }
   }
@@ -162,7 +162,7 @@ class SqliteWriter implements Driver {
     this.#release()
   }
 
-  /** IMMEDIATE: SQLite rejects a read transaction that turns into a write without waiting for the timeout. */
+  /** IMMEDIATE, because a read transaction that turns into a write fails at once if the file is locked. */
   async beginTransaction(): Promise<void> {
     for (;;) {
       try {
@@ -191,7 +191,7 @@ class SqliteWriter implements Driver {
   async destroy(): Promise<void> {}
 }
 
-/** Reports insert rows, or change them by an INSERT with a conflict; both keep the cache correct. */
+/** Statements that make the counter cache stale. Reports only use INSERT, which keeps it correct. */
 const CHANGES_USAGE = /\b(?:delete from|update) "?usage_/i
 
 interface Prepared {

@@ -1,7 +1,7 @@
-// Cache of the counters that edges are reporting, on SQLite: the values and the ids of their rows. With it a
-// usual report reads nothing and searches no index, which is most of the work of a merge.
+// Cache of the counters that edges are reporting, on SQLite: the values and row ids. With it a usual report
+// reads nothing and searches no index, which is most of the work of a merge.
 //
-// What is cached equals the database: all writes of the process go through one connection, whose driver
+// The cache always equals the database: all writes of the process go through one connection, whose driver
 // clears the cache when a transaction is rolled back and when usage is deleted. A commit by another process
 // changes `data_version`.
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
@@ -10,19 +10,19 @@ import { exceeds } from '../usage-limits.ts'
 import type { Amounts, Counter, ParsedReport } from '../usage-report.ts'
 import { type RowChange, UsageUpdates } from './usage-updates.ts'
 
-/** Counters and days: about 8 MB. Beyond, those are evicted whose edge and day were not reported recently. */
+/** Maximum of counters and days, about 8 MB. The edge and day that was least recently reported is evicted. */
 const CACHED_MAX = 50_000
 
 /** A row of `usage_counters`. */
 interface CachedCounter extends RowChange {
-  /** The row of `usage_days` with the total. */
+  /** Id of the row in `usage_days` with the total. */
   dayRowId: number
 }
 
-/** By workspace, for one edge, epoch and day. */
+/** Counters of one edge, epoch and day, by workspace. */
 type CachedDay = Map<string, CachedCounter>
 
-/** A larger value is neither cached nor merged here, because a number may not be exact. */
+/** Larger values are neither cached nor merged here, because numbers would not be exact. */
 const EXACT_MAX = Number.MAX_SAFE_INTEGER
 
 const READ = `
@@ -44,7 +44,7 @@ interface Statements {
 export class CounterCache {
   readonly #database: DatabaseSync
   readonly #health: StorageHealth
-  /** The least recently reported first. */
+  /** In the order of reports, least recent first. */
   readonly #days = new Map<string, CachedDay>()
   #size = 0
   #dataVersion: unknown
@@ -67,7 +67,7 @@ export class CounterCache {
   }
 
   /**
-   * Merges the counters that have a row and are not larger than `max`, in the transaction of the connection.
+   * Merges the counters that have a row and do not exceed `max`, in the transaction of the connection.
    * Returns the reports with the other counters, which have to be merged without the cache.
    */
   merge(reports: readonly ParsedReport[], max: Amounts): ParsedReport[] {
@@ -80,8 +80,8 @@ export class CounterCache {
       const { updates } = this.#prepared
       const rest = reports.map((report) => ({ ...report, counters: this.#mergeReport(report, exactMax) }))
       updates.flush()
-      for (const report of rest) this.#forget(report)
-      this.#evict()
+      for (const report of rest) this.#evictCounters(report)
+      this.#evictDays()
       return rest
     } catch (error) {
       throw this.#health.record(error)
@@ -146,12 +146,12 @@ export class CounterCache {
     return cached
   }
 
-  #forget(report: ParsedReport): void {
+  #evictCounters(report: ParsedReport): void {
     for (const { day, workspaceId } of report.counters)
       if (this.#getDay(report, day).delete(workspaceId)) this.#size -= 1
   }
 
-  #evict(): void {
+  #evictDays(): void {
     for (const [key, cachedDay] of this.#days) {
       if (this.#size <= CACHED_MAX) return
       this.#days.delete(key)

@@ -1,8 +1,8 @@
-// Updates of usage rows whose ids are known, on SQLite. The statements are run by hand in the transaction of
-// the connection: the query builder would take longer than the database.
+// Updates usage rows by row id, on SQLite. The statements run directly in the transaction of the connection,
+// because the query builder would take longer than the database.
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 
-/** Rows of a statement; more are not faster. The last rows, if fewer, are updated one by one. */
+/** Rows of a statement; more are not faster. If fewer are left, they are updated one by one. */
 const BATCH_ROWS = 50
 /** Values of a row: its id, four sums and the last time. */
 const WIDTH = 6
@@ -13,7 +13,7 @@ const replaceCounters = (input: string) => `
     last_seen = nullif(column6, 0)
   from (${input}) where usage_counters.rowid = column1`
 
-/** The driver binds numbers as floating point. The sum of such a number would be rounded. */
+/** Casts to integer: the driver binds numbers as floating point, and sums would be rounded. */
 const addToDays = (input: string) => `
   update usage_days
   set requests = requests + cast(column2 as integer), bytes_in = bytes_in + cast(column3 as integer),
@@ -21,7 +21,7 @@ const addToDays = (input: string) => `
     last_seen = nullif(max(coalesce(last_seen, 0), column6), 0)
   from (${input}) where usage_days.rowid = column1`
 
-/** What is written to a row, or added to it. A `lastSeen` of 0 is none. */
+/** Values to write to a row, or to add to it. A `lastSeen` of 0 means none. */
 export interface RowChange {
   rowId: number
   requests: number
@@ -40,9 +40,9 @@ interface BatchStatements {
 export class UsageUpdates {
   readonly #counters: BatchStatements
   readonly #days: BatchStatements
-  #ofCounters: number[] = []
-  #ofDays: number[] = []
-  /** A statement changes a row only once. A counter is there only with its day. */
+  #counterValues: number[] = []
+  #dayValues: number[] = []
+  /** Days in the current batch: a statement changes a row only once. */
   readonly #dayRowIds = new Set<number>()
 
   constructor(database: DatabaseSync) {
@@ -50,25 +50,25 @@ export class UsageUpdates {
     this.#days = prepareBatch(database, addToDays)
   }
 
-  /** The new values of a counter, and what they add to its day. */
+  /** Adds the new values of a counter, and what they add to its day. */
   change(counter: RowChange, day: RowChange): void {
     if (this.#dayRowIds.size === BATCH_ROWS || this.#dayRowIds.has(day.rowId)) this.flush()
     this.#dayRowIds.add(day.rowId)
-    push(this.#ofCounters, counter)
-    push(this.#ofDays, day)
+    push(this.#counterValues, counter)
+    push(this.#dayValues, day)
   }
 
   /** Throws if a row does not exist. */
   flush(): void {
-    const [counters, days] = [this.#ofCounters, this.#ofDays]
+    const [counters, days] = [this.#counterValues, this.#dayValues]
     this.discard()
     run(this.#counters, counters)
     run(this.#days, days)
   }
 
   discard(): void {
-    this.#ofCounters = []
-    this.#ofDays = []
+    this.#counterValues = []
+    this.#dayValues = []
     this.#dayRowIds.clear()
   }
 }

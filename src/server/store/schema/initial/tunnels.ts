@@ -1,8 +1,8 @@
 import type { Migration } from '../migration.ts'
 
 /**
- * Edges, and the tunnels that they carry. The tables without foreign keys are written by every edge every few
- * seconds. An index has no column that such a write changes.
+ * Edges, and the tunnels that they carry. Every edge writes the tables without foreign keys every few
+ * seconds. No index contains a column that such a write changes.
  */
 export const tunnels: Migration = ({ int64, strict, clustered }) => [
   `create table edges (

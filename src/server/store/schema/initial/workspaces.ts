@@ -1,7 +1,7 @@
 import type { Migration } from '../migration.ts'
 
 export const workspaces: Migration = ({ int64, strict }) => [
-  // A column of the policy that is null restricts nothing. A quota that is null is the default of the server.
+  // A null in the policy restricts nothing; a null quota is the default of the server.
   `create table workspaces (
      id text primary key,
      slug text not null unique,
