@@ -1,5 +1,5 @@
-// Authorization inside the writing transaction. Without it, the holder of a leaked key or session could start
-// a request, send its body slowly, and write after the revocation was acknowledged.
+// Authorizes again inside the writing transaction. Otherwise the holder of a leaked key or session could
+// start a request, send its body slowly, and write after the revocation was acknowledged.
 import { ARCHIVED_KEY, RESTORABLE_DAYS } from '../../lib/credentials/archive.ts'
 import type { InactiveState } from '../../lib/credentials/key-state.ts'
 import { DAY_MS } from '../../lib/time.ts'
@@ -47,24 +47,24 @@ export function requireNotArchived(
 export type { Role }
 
 export interface AuthorizedWorkspace extends WorkspaceRules {
-  /** The role of the user who acts, or whose personal key does; undefined for other actors. */
+  /** The role of the user, or of the user of a personal key; undefined for other actors. */
   role?: Role | undefined
 }
 
 interface LockOptions {
   /**
-   * Whether the workspace is locked. A revocation must not wait for a node that hangs while it creates a key,
-   * so it only reads the policy that is committed.
+   * Whether to lock the workspace. A revocation only reads the committed policy, because it must not wait for
+   * a node that hangs while it creates a key.
    */
   lockWorkspace?: boolean
   /**
-   * The key that the caller will revoke. The key that the request was sent with is locked exclusively if it
-   * is this one, and shared otherwise, so that other requests with it do not wait.
+   * The key that the caller will revoke. If the request was sent with this key, the key is locked
+   * exclusively. Any other key gets a shared lock, so that other requests with it do not wait.
    */
   revokedKeyId?: string
 }
 
-/** Locks what it checks until the transaction ends, the workspace first. */
+/** Locks everything that it checks until the transaction ends, first the workspace. */
 export async function reauthorize(
   db: Tx,
   { actor, workspaceId, clock }: Context,
@@ -81,7 +81,7 @@ export async function reauthorize(
 const NO_TWO_FACTOR =
   'This workspace requires two-factor authentication, which the user of this personal API key has not set up'
 
-/** The role of the user of a personal key, which is locked before the key, as by a removal of the user. */
+/** Returns the role of a personal key's user. Locks it before the key, like the removal of a user. */
 async function requireActiveKey(
   db: Tx,
   { id: workspaceId, archived_at, two_factor_required_at }: WorkspaceRules,
@@ -89,8 +89,8 @@ async function requireActiveKey(
   mode: 'shared' | 'exclusive',
 ): Promise<Role | undefined> {
   const role = userId === null ? undefined : await shareRole(db, workspaceId, userId)
-  // Keys are never deleted. One that is missing after a restore counts as revoked, and so does a personal one
-  // without its member.
+  // Keys are never deleted. A key that is missing after a restore counts as revoked, like a personal key
+  // whose user is no longer a member.
   const state = (await lockKey(db, { workspaceId, id }, mode)) ?? 'revoked'
   if (state !== 'active') throw new Fault('unauthorized', { message: inactiveKeyMessages[state] })
   if (archived_at !== null) throw new Fault('unauthorized', { message: ARCHIVED_KEY })
@@ -105,7 +105,7 @@ async function requireActiveKey(
   return role
 }
 
-/** The role that the user has now; it may be lower than when the request started. Locks the workspace. */
+/** Locks the workspace and returns the user's current role, which may be lower than at the start. */
 export const requireRoleForUpdate = async (db: Tx, ctx: Context & { actor: UserActor }): Promise<Role> =>
   requireCurrentRole(db, ctx, await lockWorkspace(db, ctx.workspaceId), ctx.actor)
 
@@ -132,7 +132,7 @@ export async function requireSession(
   if (!times || sessionEnd(times) <= clock()) throw new Fault('unauthorized', { message: SIGNED_OUT })
 }
 
-/** Maximum lifetime of a session, even if in use. */
+/** Maximum lifetime of a session, even if it is in use. */
 export const SESSION_MS_MAX = 14 * DAY_MS
 
 export const sessionEnd = ({ created_at, expires_at }: SessionTimes): number =>

@@ -8,10 +8,10 @@ import type { CommitUsage } from '../store/usage/group-commit.ts'
 import type { PropagationServices } from '../verification/propagation.ts'
 import type { Ids } from './ids.ts'
 
-/** Time, randomness and the cost of passwords are injected, so that tests can control them. */
+/** Time, randomness and password hashing are injected, so that tests can control them. */
 export interface Services extends PropagationServices {
   ids: Ids
-  /** Replaces scrypt. */
+  /** Defaults to scrypt. */
   passwordHasher?: PasswordHasher
   tunnelDomain: string
   commitUsage: CommitUsage
@@ -20,7 +20,7 @@ export interface Services extends PropagationServices {
   limits: Limits
   /** Whether a mail server is configured. */
   hasMail: boolean
-  /** Of the public API. In variant B, only admins and owners create and revoke keys. */
+  /** Variant of the public API. In variant B, only admins and owners create and revoke keys. */
   variant: Variant
   /** Whether users may create workspaces in the dashboard, or only the operator. */
   usersCreateWorkspaces: boolean
@@ -38,7 +38,7 @@ export type Caller = KeyActor | OperatorActor | UserActor
 /** Who the audit log names. */
 export type Actor =
   | Caller
-  /** What no user asked for. */
+  /** The server itself, for actions that no one requested. */
   | { kind: 'server'; id: 'adit'; address?: string }
   /** An unauthenticated caller; the id is the IP address. */
   | { kind: 'anonymous'; id: string }
@@ -58,7 +58,7 @@ export interface OperatorActor {
   id: string
   /** The name of the host that the command runs on. */
   address?: string
-  /** May do what the policy of a workspace forbids. */
+  /** Whether to override the policy of the workspace. */
   force?: boolean
 }
 
@@ -68,11 +68,11 @@ export interface UserActor {
   name: string
   /** IP address of the request. */
   address?: string
-  /** The session, and the lowest role that may do this; absent for users who act through a link. */
+  /** The session and the required role; absent for users who act through a link. */
   session?: { id: string; needs: Role }
 }
 
-/** Limits of a workspace; null: no limit. */
+/** Limits of a workspace; null is no limit. */
 export interface Quotas {
   bytes: number | null
   requests: number | null

@@ -11,7 +11,7 @@ export function lastDays(days: number, now: number): number[] {
 const CACHED_DAYS_MAX = 1_000
 const isoByDay = new Map<number, string>()
 
-/** Kept in memory: formatting the days of a year takes as long as reading their usage. */
+/** Cached, because formatting the days of a year takes as long as reading their usage. */
 export function dayToIso(day: number): string {
   const known = isoByDay.get(day)
   if (known !== undefined) return known

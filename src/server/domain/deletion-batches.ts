@@ -7,20 +7,20 @@ import type { Services } from './context.ts'
 const BATCH_MIN = 10
 const BATCH_START = 200
 export const BATCH_MAX = 1_000
-/** A batch should take between these times; SQLite blocks the event loop meanwhile. */
+/** Target range of a batch's duration, in which SQLite blocks the event loop. */
 const FAST_MS = 10
 const SLOW_MS = 25
 const PAUSE_MIN_MS = 5
-/** The pause after a batch as a multiple of its time: the job uses a fifth of one connection. */
+/** Pause after a batch, as a multiple of its duration, so the job uses a fifth of one connection. */
 const PAUSE_FACTOR = 4
 
-/** A run of the job, as long as its owner has the lease. */
+/** A run of the maintenance job. */
 export interface Run {
   services: Services
   state: MaintenanceState
   /** Progress of the deletion of counters, stored with the lease. */
   usageCursor: string | null
-  /** False if the run has to stop. Renews the lease when that is due. */
+  /** Renews the lease if that is due. Returns false if the run has to stop. */
   proceed(): Promise<boolean>
   sleep(ms: number): Promise<void>
   onDeleted(table: string, rows: number): void
@@ -30,7 +30,7 @@ export interface Run {
 /** Changes at most `size` rows, and returns how many. */
 export type DeletionBatch = (db: Tx, size: number) => Promise<number>
 
-/** Until a batch is not full. Returns false if the run was stopped before. */
+/** Runs batches until one is not full. Returns false if the run was stopped before. */
 export async function runInBatches(
   run: Run,
   batch: DeletionBatch,
@@ -48,7 +48,7 @@ export async function runInBatches(
   return false
 }
 
-/** The same, for rows that are deleted. */
+/** Like `runInBatches`, and reports the deleted rows. */
 export const deleteInBatches = (run: Run, table: string, deleteBatch: DeletionBatch): Promise<boolean> =>
   runInBatches(run, deleteBatch, (deleted) => run.onDeleted(table, deleted))
 

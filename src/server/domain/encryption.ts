@@ -1,10 +1,9 @@
-// Encryption of values that are stored, with a key derived from a secret that is not: responses that are
-// repeated, which contain a raw API key, and the secrets of webhooks. A copy of the database cannot be
-// decrypted.
+// Encrypts stored values with a key derived from a secret that is not stored, so that a copy of the database
+// cannot be decrypted: idempotent responses, which contain a raw API key, and webhook secrets.
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync } from 'node:crypto'
 
 interface EncryptionKey {
-  /** Derived like the key: it cannot be computed from the context alone, even if that is guessable. */
+  /** Derived with the secret too, so it cannot be computed from a guessable context. */
   id: string
   key: Buffer
 }
@@ -12,13 +11,13 @@ interface EncryptionKey {
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
 
-/** The context is not secret, and names what is encrypted: an Idempotency-Key, or a fixed text. */
+/** The context is public and identifies what is encrypted: an Idempotency-Key, or a fixed text. */
 export function deriveEncryptionKey(context: string, secret: string): EncryptionKey {
   const bits = Buffer.from(hkdfSync('sha256', secret, context, 'adit idempotent answer', 64))
   return { id: bits.subarray(0, 32).toString('hex'), key: bits.subarray(32) }
 }
 
-/** A hash that can be neither computed nor tried without the secret. */
+/** A hash that cannot be computed, and so not guessed, without the secret. */
 export function deriveKeyedHash(context: string, secret: string): (text: string) => string {
   const { key } = deriveEncryptionKey(context, secret)
   return (text) => createHmac('sha256', key).update(text).digest('hex')

@@ -39,7 +39,7 @@ export class Fault extends Error {
 export const invalid = (path: string, message: string) =>
   new Fault('invalid_request', { message: `${path}: ${message}`, details: [{ path, message }] })
 
-/** A fault with the reason, for those who look after the server. */
+/** A fault whose message gives the reason, for operators. */
 export function readinessFault(error: unknown): Fault {
   const fault = toFault(error)
   if (fault.code !== 'unavailable' || fault === error || toStorageFault(error)) return fault

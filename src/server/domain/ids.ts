@@ -40,7 +40,7 @@ export function createIds(clock: () => number, random: (bytes: number) => Uint8A
   }
 }
 
-/** Sorts before every id created from that time on, and after all earlier ones. */
+/** An id that sorts before every id created since a time, and after all earlier ones. */
 export const firstIdSince = (prefix: Prefix, ms: number): string =>
   `${prefix}_${base32(BigInt(Math.max(0, ms)), TIME_CHARS)}`
 

@@ -13,7 +13,7 @@ export function toPage<T extends { id: string }>(
   return { page, next: page.length < rows.length ? (page.at(-1)?.id as string) : null }
 }
 
-/** A request examines at most this many rows, so that a filter that few rows match does not block others. */
+/** Limit for a request, so that a filter that matches few rows does not block others. */
 const EXAMINED_ROWS_MAX = 2_000
 
 interface FilteredPage<T> {
@@ -23,7 +23,7 @@ interface FilteredPage<T> {
   filter: (rows: T[]) => Promise<T[]> | T[]
 }
 
-/** A page of the rows that pass the filter. It may have less than `limit` or no rows, and a next page. */
+/** A page of the rows that pass the filter. It may have fewer rows than `limit`, or none, and a next page. */
 export async function filteredPage<T extends { id: string }>({
   limit,
   cursor,

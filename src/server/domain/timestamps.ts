@@ -6,8 +6,8 @@ export const toIso = (ms: number): string => new Date(ms).toISOString()
 export const isoOrNull = (ms: number | null): string | null => (ms === null ? null : toIso(ms))
 
 /**
- * Stricter than `Date.parse`, which takes 30 February for 2 March, and 24:00 for the next day. `day` is a day
- * that exists, with which most timestamps begin. Undefined if there is no such time.
+ * Stricter than `Date.parse`, which accepts 30 February and 24:00. Undefined if there is no such time. `day`
+ * is an existing day that the text may begin with, which makes the check faster.
  */
 export function parseTime(text: string, day?: string): number | undefined {
   const time = Date.parse(text)

@@ -1,4 +1,4 @@
-// Two-factor authentication that a workspace requires of its members.
+// Enforces two-factor authentication in workspaces that require it.
 import { hasPassword } from '../store/accounts/passwords.ts'
 import { findUser, type UserRow } from '../store/accounts/users.ts'
 import type { Db } from '../store/engine/store.ts'
@@ -17,7 +17,7 @@ export async function usesTwoFactor(db: Db, userId: string): Promise<boolean> {
 export const TWO_FACTOR_REQUIRED =
   'This workspace requires two-factor authentication. Set it up in the settings of your account first.'
 
-/** A member who does not use it, though the workspace requires it, can only set it up. */
+/** Throws if the workspace requires two-factor authentication and the member has not set it up. */
 export async function requireTwoFactor(
   db: Db,
   { two_factor_required_at }: Pick<PolicyColumns, 'two_factor_required_at'>,

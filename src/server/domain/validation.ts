@@ -6,7 +6,7 @@ import { forbiddenCharacter } from '../../contract/text.ts'
 import { Fault, type FaultDetail } from './fault.ts'
 
 const DETAILS_MAX = 20
-/** The message shows this much of the name of an unknown member. */
+/** Maximum length of an unknown member's name in a message. */
 const NAME_CHARS_MAX = 50
 
 export type Checker<T> = (value: unknown) => asserts value is T
@@ -51,8 +51,8 @@ interface Schema {
 const itemChecks = new WeakMap<TSchema, (value: unknown) => boolean>()
 
 /**
- * Lazy: only the reported errors are computed. The library's own list is eager, and would take
- * seconds for millions of items. The items of a list that is too long are not checked.
+ * Computes only the errors that are reported: the library's own list is eager, and would take seconds for
+ * millions of items. The items of a list that is too long are not checked.
  */
 function* listErrors(schema: TSchema, value: unknown, path: string): Generator<FaultDetail, undefined> {
   const { type, items, maxItems = Number.POSITIVE_INFINITY, properties, required = [] } = schema as Schema

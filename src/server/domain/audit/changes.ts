@@ -1,5 +1,5 @@
-// What an action has changed, for the audit log: fields with their values before and after. Callers name the
-// fields one by one, so that no secret gets into the log.
+// Changes of an action for the audit log: fields with their values before and after. Callers name the fields
+// one by one, so that no secret gets into the log.
 import { isIP } from 'node:net'
 import { isDeepStrictEqual } from 'node:util'
 import type { Changes, ChangeValue } from '../../../contract/dashboard/audit.ts'
@@ -23,7 +23,7 @@ export function changesBetween<T extends Record<string, ChangeValue>>(
   return changes
 }
 
-/** Null if nothing has changed. Long values are cut. */
+/** Null if nothing has changed. Truncates long values. */
 export function serializeChanges(changes: Changes = {}): string | null {
   const bounded = Object.entries(changes).map(([field, [before, after]]) => [
     field,
@@ -33,9 +33,8 @@ export function serializeChanges(changes: Changes = {}): string | null {
 }
 
 /**
- * The changes of two entries as one: the first value before and the last value after. Undefined if they are
- * neither equal nor a chain, in which each field begins with the value that it had after the first: then the
- * second entry would hide something.
+ * Merges the changes of two entries: the first value before and the last value after. Undefined if that would
+ * hide a value: the changes are not equal, and the second does not start where the first ended.
  */
 export function mergeChanges(first: Changes, second: Changes): Changes | undefined {
   if (isDeepStrictEqual(first, second)) return first
@@ -51,7 +50,7 @@ export function mergeChanges(first: Changes, second: Changes): Changes | undefin
 
 export const parseChanges = (text: string | null): Changes => (text === null ? {} : JSON.parse(text))
 
-/** For members, who see no addresses of others: without the fields that have one, e.g. `deviceAddress`. */
+/** Removes fields with an address, e.g. `deviceAddress`, for members, who must not see those of others. */
 export const withoutAddresses = (changes: Changes): Changes =>
   Object.fromEntries(Object.entries(changes).filter(([, values]) => !values.some(isAddress)))
 

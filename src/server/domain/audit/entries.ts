@@ -25,7 +25,7 @@ import { filteredPage } from '../pagination.ts'
 import { parseTimestamp, toIso } from '../timestamps.ts'
 import { type Changes, mergeChanges, parseChanges, serializeChanges, withoutAddresses } from './changes.ts'
 
-/** Sign-in method, reason of a failure, or circumstance. Never contains user input. */
+/** Sign-in method, reason of a failure, or other detail. Never contains user input. */
 export type AuditDetail =
   | 'password'
   | 'code'
@@ -46,7 +46,7 @@ interface Entry {
   workspaceId: string | null
   actor: Actor
   action: AuditAction
-  /** With the name at this time, unless it is a key, whose label is read with the log. */
+  /** The name at this time is stored, except for keys, whose label is joined when the log is read. */
   target: { id: string; name?: string }
   detail?: AuditDetail
   changes?: Changes
@@ -140,12 +140,12 @@ export interface AuditFilter {
   actor?: string | undefined
   action?: string | undefined
   target?: string | undefined
-  /** UTC timestamps: entries from the first on, and before the second. */
+  /** UTC timestamps; the end is excluded. */
   from?: string | undefined
   to?: string | undefined
 }
 
-/** Newest first, a page at a time. */
+/** Returns a page, newest first. */
 export async function readAudit(
   ctx: Context & { role: Role },
   {
@@ -165,11 +165,11 @@ export async function readAudit(
   return { entries, next }
 }
 
-/** The address of the user, or of an unauthenticated request about the user's account. */
+/** Whether the address is the user's, or that of an unauthenticated request about their account. */
 const isOwnAddress = (row: AuditRow, { id }: Actor) =>
   row.actor_id === id || (row.actor_kind === 'anonymous' && row.target_id === id)
 
-/** `read` returns also entries that do not match, or that the role may not see. */
+/** `read` may return entries that do not match or that the role may not see. */
 export function filteredEntries(
   { store, workspaceId, role, actor }: Context & { role: Role },
   filter: ReturnType<typeof parseFilter>,
@@ -188,7 +188,7 @@ export function filteredEntries(
   }
 }
 
-/** `place` is where the request has the filter. */
+/** `place` is the location of the filter in the request. */
 export function parseFilter(
   { actor: actorId, action, target: targetId, from, to }: AuditFilter,
   place: '/query' | '/body',

@@ -22,30 +22,27 @@ const MICROSECONDS_PER_MS = 1_000
 /** Microseconds since 1970, from 2001 to 2255. */
 const CURSOR = /^[1-8]\d{15}$/
 
-/** Undefined if it cannot be a cursor: not a number, or too small, such as a number of days. */
+/** Undefined if the text cannot be a cursor: not a number, or too small, such as a number of days. */
 export const parseCursor = (text: string): number | undefined =>
   CURSOR.test(text) ? Number(text) : undefined
 
 /**
- * The export position that the next one follows. It is not before the current time, so that cursors stay
- * valid after the database was restored from a backup: no position is assigned to another entry.
+ * The position after which the next one is assigned. It is not before the current time, so that after a
+ * restore from a backup no position is assigned twice, and cursors stay valid.
  */
 const baseExportPosition = ({ clock }: Services, { exportPosition }: ExportState) =>
   Math.max(exportPosition, clock() * MICROSECONDS_PER_MS)
 
 interface AuditExportInput {
-  /** Undefined: from the oldest entry on. */
+  /** Undefined to start with the oldest entry. */
   since: number | undefined
-  /** Continue although entries after the cursor were deleted. */
+  /** Whether to continue although entries after the cursor were deleted. */
   skipDeleted: boolean
 }
 
 export type ExportedEntry = Awaited<ReturnType<typeof listSlice>>[number]
 
-/**
- * Yields slices of entries. Also writes an `audit.exported` entry, unless only such entries would be
- * exported.
- */
+/** Yields slices of entries, and writes an `audit.exported` entry unless all entries would be such ones. */
 export async function* exportAllAudit(
   services: Services,
   actor: Actor,
@@ -99,7 +96,7 @@ async function listSlice({ store }: Services, after: number, through: number) {
 }
 
 /**
- * For retention. An entry that was never exported counts as one with the next export position, so that an
+ * For retention. An entry that was never exported counts as having the next export position, so that an
  * export after any earlier cursor reports that it is missing.
  */
 export async function deleteAuditBefore(

@@ -14,7 +14,7 @@ const types: Record<Format, string> = { csv: 'text/csv', ndjson: 'application/x-
 
 type Input = AuditFilter & { format: Format }
 
-/** Newest first, with an entry of the export itself. `authorize` throws if the user lost access. */
+/** Newest first, including an entry of the export itself. `authorize` throws if the user lost access. */
 export function exportWorkspaceAudit(ctx: MemberContext, input: Input) {
   const { format, ...filter } = input
   return {

@@ -1,4 +1,4 @@
-// Audit entries of commands that concern the database as a whole. Long ones are recorded when they begin.
+// Audit entries of commands that concern the whole database. Long commands are recorded when they begin.
 import type { Tx } from '../../store/engine/store.ts'
 import type { Actor, Services } from '../context.ts'
 import type { Changes } from './changes.ts'

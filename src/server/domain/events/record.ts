@@ -1,5 +1,5 @@
-// Events of a workspace, for its webhooks. They are written to the queues of its endpoints in the transaction
-// of the change: there is an event if and only if the change was committed.
+// Events of a workspace for its webhooks. They are written to the queues of its endpoints in the transaction
+// of the change, so there is an event if and only if the change was committed.
 import type { TSchema } from 'typebox'
 import { events as definitions, type EventData, type EventType } from '../../../contract/events.ts'
 import type { Role } from '../../store/accounts/members.ts'
@@ -18,8 +18,8 @@ export type WorkspaceEvent = {
 export type EventServices = Pick<Services, 'ids' | 'clock'>
 
 /**
- * Costs one statement if no endpoint wants the event, and waits for no other transaction. Call it after the
- * change that it is about: events of one row are then in the order of its changes.
+ * Costs one statement if no endpoint subscribes to the event, and waits for no other transaction. Call it
+ * after the change, so that events of one row are in the order of its changes.
  */
 export const recordEvent = (tx: Tx, services: EventServices, event: WorkspaceEvent): Promise<void> =>
   recordEvents(tx, services, [event])
@@ -35,7 +35,7 @@ export async function recordEvents(
   await insertEvents(tx, services, receivers, events)
 }
 
-/** Queues each event for the receivers that want it. */
+/** Queues each event for the endpoints that subscribe to it. */
 export async function insertEvents(
   tx: Tx,
   services: EventServices,
@@ -64,7 +64,7 @@ interface Occurrence {
 export const serializeEvent = (type: EventType, { data, workspace, at }: Occurrence): string =>
   JSON.stringify({ type, timestamp: toIso(at), workspace, data: pickDeclared(definitions[type].data, data) })
 
-/** What a schema declares of a value. An object without declared properties may have any. */
+/** Removes properties that the schema does not declare. An object without declared ones may have any. */
 function pickDeclared(
   { properties }: TSchema & { properties?: Record<string, TSchema> },
   value: unknown,
@@ -78,7 +78,7 @@ function pickDeclared(
 
 const wants = ({ events }: EventReceiver, type: EventType) => events === null || events.includes(`,${type},`)
 
-/** For the data of an event. */
+/** The actor in the data of an event. */
 export const eventActor = (actor: Caller) => ({
   kind: actor.kind,
   id: actor.id,
@@ -103,7 +103,7 @@ export const recordInvitation = (
     data: { invitation, actor: eventActor(actor) },
   })
 
-/** A change of a workspace and its settings. */
+/** Records a change of a workspace or its settings. */
 export const recordUpdate = (
   tx: Tx,
   services: EventServices,

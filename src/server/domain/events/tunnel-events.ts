@@ -1,5 +1,5 @@
-// Events of tunnels that were opened and closed. Edges report these, so a faulty or stolen edge could send
-// any number: they are limited for each edge and workspace, and wait in no queue that is long already.
+// Events of opened and closed tunnels. Edges report these, so a faulty edge or a stolen credential could
+// cause any number: they are limited for each edge and workspace, and not added to long queues.
 import { type EventType, events } from '../../../contract/events.ts'
 import { HOUR_MS } from '../../../lib/time.ts'
 import type { Tx } from '../../store/engine/store.ts'
@@ -9,9 +9,9 @@ import { type EventReceiver, listReceivers } from '../../store/webhooks/events.t
 import { toIso } from '../timestamps.ts'
 import { type EventServices, insertEvents, type WorkspaceEvent } from './record.ts'
 
-/** Twenty times as many as if all clients of a workspace at an edge connected again. */
+/** Twenty times as many as if all clients of a workspace at an edge reconnected. */
 export const EVENTS_PER_HOUR_MAX = 20_000
-/** No event of a tunnel is added to a longer queue. */
+/** Tunnel events are not added to a longer queue. */
 export const WAITING_MAX = 10_000
 
 export const tunnelEventTypes = (Object.keys(events) as EventType[]).filter((type) =>
@@ -23,7 +23,7 @@ interface TunnelChanges {
   opened?: readonly ClosedTunnel[]
 }
 
-/** Tunnels of any workspaces. Costs one statement if no endpoint wants the events. */
+/** Accepts tunnels of several workspaces. Costs one statement if no endpoint subscribes to the events. */
 export async function recordTunnels(
   tx: Tx,
   services: EventServices,
@@ -46,7 +46,7 @@ const wantsTunnels = ({ events }: EventReceiver) => events === null || events.in
 
 type TunnelEvent = ReturnType<typeof tunnelEvent>
 
-/** One event says that further events of an edge and workspace are beyond the limit. */
+/** The first event beyond the limit of an edge and workspace is replaced by one that says so. */
 async function limit(tx: Tx, recorded: readonly TunnelEvent[]): Promise<WorkspaceEvent[]> {
   const groups = Map.groupBy(recorded, ({ workspaceId, data }) => `${data.tunnel.edgeId} ${workspaceId}`)
   const counts = await countTunnelEvents(

@@ -13,11 +13,11 @@ export { BackupError }
 interface Options extends Omit<BackupOptions, 'onStart'> {
   actor: Actor
   ids: Ids
-  /** The entry could not be written. A database that cannot be written needs a backup all the more. */
+  /** Called if the entry could not be written; a database in that state needs a backup all the more. */
   onAuditFailed: (error: Error) => void
 }
 
-/** SQLite only. Does not migrate the database: a backup before an upgrade must keep the old schema. */
+/** SQLite only. Does not migrate, because a backup before an upgrade must keep the old schema. */
 export async function backUp(database: Target, file: string, options: Options) {
   if (database.engine === 'postgres')
     throw new BackupError(

@@ -1,6 +1,6 @@
-// What nodes do periodically. Each looks for reasons for alerts, and for emails to send. Each checks whether
-// a run of the maintenance job is due, and the one that acquires the lease runs it. If that node is killed,
-// another one acquires the lease when it has expired.
+// Periodic work of nodes. Every node creates alerts and sends emails. Every node also checks whether a run of
+// the maintenance job is due, and the one that acquires the lease runs it. If that node is killed, another
+// one acquires the lease when it has expired.
 import { setTimeout as delay } from 'node:timers/promises'
 import { createOutageReporter, type OutageEvents } from '../../../lib/outage.ts'
 import {
@@ -24,20 +24,20 @@ const LEASE_MS = 60_000
 const RENEW_INTERVAL_MS = 15_000
 /** From the end of a run to the next one, on any node. */
 const RUN_INTERVAL_MS = 5 * 60_000
-/** How often a node looks whether a run is due. */
+/** How often a node checks whether a run is due. */
 const POLL_INTERVAL_MS = 60_000
 const STOP_TIMEOUT_MS = 1_000
 /** Long runs log what they have deleted so far. */
 const LOG_INTERVAL_MS = 60_000
 
-/** Rows by table, without zeros. */
+/** Numbers of deleted rows by table, without zeros. */
 export type Deleted = Record<string, number>
 
 interface MaintenanceEvents extends OutageEvents {
   onDeleted: (rows: Deleted) => void
-  /** An edge has not reported for 5 minutes; once for each outage, on one node. */
+  /** Called on one node, once per outage, if an edge has not reported for 5 minutes. */
   onSilentEdge?: (edge: { id: string; name: string }) => void
-  /** 80 % of the ports of TCP tunnels are assigned; once a month, on one node. */
+  /** Called on one node, once a month, if 80 % of the ports of TCP tunnels are assigned. */
   onScarcePorts?: (use: PortUse) => void
 }
 
@@ -45,9 +45,9 @@ interface MaintenanceOptions {
   /** The unique id of the node, which is the owner in the lease. */
   id: string
   events: MaintenanceEvents
-  /** Undefined if no mail server is configured: notices are then in the dashboard only. */
+  /** Undefined without a mail server; then notices are only in the dashboard. */
   mail: NoticeMailOptions | undefined
-  /** Counted by this node. */
+  /** Rejections that this node has counted. */
   rejections?: KeyRejections | undefined
   /** For how long the database has been available to this node. */
   databaseUpForMs: () => number
@@ -78,7 +78,7 @@ export function startMaintenance(services: Services, options: MaintenanceOptions
   async function pollUntilStopped(task: () => Promise<void>): Promise<void> {
     const outages = createOutageReporter(events, () => signal.aborted)
     while (!signal.aborted) {
-      // Random, so that nodes that were started together do not all look at the same moment.
+      // Jitter, so that nodes that were started together do not poll simultaneously.
       await sleep(pollIntervalMs * (0.5 + Math.random() / 2), signal, false)
       if (signal.aborted) return
       await outages.observe(task())
@@ -100,7 +100,7 @@ type AlertOptions = Pick<MaintenanceOptions, 'mail' | 'rejections' | 'databaseUp
   events: Pick<MaintenanceEvents, 'onSilentEdge' | 'onScarcePorts'>
 }
 
-/** What is not left to the node with the lease: each alert and each email is created or sent once anyway. */
+/** Runs on every node, without the lease: each alert and email is created or sent only once anyway. */
 export const runAlerts = (
   run: Pick<Run, 'services' | 'proceed' | 'sleep'>,
   { mail, rejections, databaseUpForMs, events }: AlertOptions,
@@ -122,7 +122,7 @@ export const runAlerts = (
     async () => mail && sendNoticeMails(run, mail),
   ])
 
-/** One after the other, each even if one before it fails. Throws the first failure. */
+/** Runs tasks one after the other, even if one fails. Throws the first failure at the end. */
 async function runEach(tasks: readonly (() => Promise<unknown>)[]): Promise<void> {
   const failures: unknown[] = []
   for (const task of tasks)
@@ -163,20 +163,20 @@ interface RunOptions {
   onWait?: (ms: number) => void
   /** Called before anything is deleted. */
   onStart?: () => Promise<void>
-  /** What else the run does, first: deletions may fail. Returns false if it was stopped. */
+  /** Other work, done first because deletions may fail. Returns false if it was stopped. */
   before?: (run: Run) => Promise<boolean>
   /** Run even if no run is due. */
   force?: boolean
 }
 
 /**
- * Stopped: by the signal, or because another owner has the lease now. Busy: the lease was not acquired,
- * because another owner has it or no run is due.
+ * Runs the job if the lease can be acquired. `stopped` by the signal, or because another owner has the lease
+ * now. `busy` if another owner had the lease or no run was due.
  */
-type RunOutcome = 'completed' | 'stopped' | 'busy'
-
-/** Runs the job if the lease can be acquired. */
-async function runAsOwner(services: Services, options: RunOptions): Promise<RunOutcome> {
+async function runAsOwner(
+  services: Services,
+  options: RunOptions,
+): Promise<'completed' | 'stopped' | 'busy'> {
   const { id: owner, signal, onDeleted, onWait = () => {}, force = false } = options
   const { store } = services
   const state = await acquireLease(store, { owner, leaseMs: LEASE_MS, force })
@@ -218,7 +218,7 @@ async function sleep(ms: number, signal: AbortSignal, ref = true): Promise<void>
 
 export type RunNowResult = { outcome: 'completed' | 'stopped' } | { outcome: 'busy'; owner: string }
 
-/** Runs the job for the operator, even if no run is due. Busy: the owner is running it. */
+/** Runs the job for the operator, even if no run is due. If it is `busy`, `owner` is running it. */
 export async function runNow(
   services: Services,
   options: Omit<RunOptions, 'id' | 'force'>,
@@ -228,12 +228,12 @@ export async function runNow(
     const outcome = await runAsOwner(services, { ...options, id, force: true })
     if (outcome !== 'busy') return { outcome }
     const { owner } = await readMaintenance(services.store)
-    // Without an owner, the other run has ended in the meantime.
+    // Without an owner, the other run has ended, so try again.
     if (owner !== '') return { outcome, owner }
   }
 }
 
-/** What a run would delete now. */
+/** Counts the rows that a run would delete now. */
 export async function previewNow(services: Services) {
   const state: MaintenanceState = await readMaintenance(services.store)
   const previews = await previewRetention(services, state)

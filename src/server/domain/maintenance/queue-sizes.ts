@@ -1,4 +1,4 @@
-// What metrics read from the database: the sizes of queues, and the use of ports.
+// Metrics that are read from the database: the sizes of queues, and the use of ports.
 
 import { type QueueSizes, readQueueSizes } from '../../store/maintenance/queue-sizes.ts'
 import { resultWithin } from '../../verification/propagation-wait.ts'
@@ -14,7 +14,7 @@ export const queueSizeReader = ({ store }: Services) => shared(() => readQueueSi
 
 export const portUseReader = (services: Services) => shared(() => readPortUse(services))
 
-/** Calls at the same time share the queries. The result is undefined if the database does not respond. */
+/** Concurrent calls share one read. Undefined if the database does not respond. */
 function shared<T>(read: () => Promise<T>): () => Promise<T | undefined> {
   let pending: Promise<T | undefined> | undefined
   return () => {

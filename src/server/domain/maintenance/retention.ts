@@ -1,4 +1,4 @@
-// What the server deletes by itself, and when.
+// What the server deletes automatically, and when.
 
 import { PORT_RENEWAL_MS, portRetentionMs } from '../../../lib/net/tcp-ports.ts'
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../../lib/time.ts'
@@ -28,27 +28,27 @@ import { NAME_RENEWAL_MS, nameExpiry } from '../tunnels/admission.ts'
 import { countOldUsage, deleteOldUsage, USAGE_TABLES } from '../usage/retention.ts'
 import { RESTORABLE_MS } from '../workspaces/archive.ts'
 
-/** A device that still polls is told that its code has expired, and not that it is unknown. */
+/** In this time, a device that still polls learns that its code has expired, and not that it is unknown. */
 const DEVICE_RETENTION_MS = HOUR_MS
 
-/** Members see for so long what became of their requests. */
+/** How long members see the outcome of their requests. */
 const REQUEST_RETENTION_MS = 30 * DAY_MS
 
-/** Longer than a month and than the earliest notice precedes its event, so that none is created twice. */
+/** Longer than a month, and than the earliest notice before an event, so that none is created twice. */
 const NOTICE_RETENTION_MS = 40 * DAY_MS
 
-/** Longer than deliveries are repeated, so these were sent, or their endpoint is disabled or deleted. */
+/** Longer than deliveries are retried: these were sent, or their endpoint is disabled or deleted. */
 const DELIVERY_RETENTION_MS = 30 * DAY_MS
 
-/** Tunnels of an edge that is gone do not count. They are kept for some time, because it may come back. */
+/** Tunnels of an edge that is gone do not count, but are kept for a while in case it comes back. */
 const ABANDONED_RETENTION_MS = 10 * MINUTE_MS
 
-/** The earlier of two clocks: one that is ahead must not delete what is still needed. */
+/** The earlier of two clocks, because one that is ahead must not delete rows that are still needed. */
 const earlierNow = ({ clock }: Services, { now }: Pick<MaintenanceState, 'now'>) => Math.min(clock(), now)
 
 /**
- * Per table: rows before this time (or id) are deleted. Links stay for the time in which the limits on
- * invitations count them, also when they were used.
+ * The time (or id) per table before which rows are deleted. Links stay, even if they were used, while the
+ * limits of invitations count them.
  */
 function expiryLimits(now: number, { auditRetentionDays }: Limits) {
   const limits: [ExpiringTable, before: number | string][] = [
@@ -105,7 +105,7 @@ export async function deletePastRetention(run: Run): Promise<boolean> {
   return deleteOldUsage(run, now)
 }
 
-/** A batch has the tunnels of some edges, so one that is not full need not be the last. */
+/** A batch has the tunnels of some edges, so a batch that is not full may not be the last. */
 async function deleteAbandonedTunnels(run: Run): Promise<boolean> {
   let deleted: number
   do {
@@ -121,7 +121,7 @@ async function deleteAbandonedTunnels(run: Run): Promise<boolean> {
   return true
 }
 
-/** Names of open tunnels, which would expire otherwise. */
+/** Renews names of open tunnels, which would expire otherwise. */
 const renewNames = (run: Run, now: number) =>
   runInBatches(run, (db, size) =>
     renewNamesInUse(db, {
@@ -131,10 +131,10 @@ const renewNames = (run: Run, now: number) =>
     }),
   )
 
-/** Ports whose last use was before it have expired. */
+/** Ports that were last used before this time have expired. */
 const portLimit = ({ limits }: Services, now: number) => now - portRetentionMs(limits.tcpPorts)
 
-/** Before any is deleted, and before the tunnels of edges that are gone: they count as a use. */
+/** Runs before ports are deleted, and before abandoned tunnels are, because these count as a use. */
 function renewPortsInUse(run: Run, now: number): Promise<boolean> {
   let after = 0
   const limits = { usedBefore: now - PORT_RENEWAL_MS, archivedSince: now - RESTORABLE_MS }
@@ -145,7 +145,7 @@ function renewPortsInUse(run: Run, now: number): Promise<boolean> {
   })
 }
 
-/** What a run would delete now, by table. */
+/** Counts the rows that a run would delete now, by table. */
 export async function previewRetention(
   services: Services,
   state: MaintenanceState,

@@ -1,6 +1,5 @@
 // Alerts to the owners and admins of a workspace: a notice in the dashboard, emails, and an event for
-// webhooks, once each across nodes and restarts. The notice is inserted in the transaction of what it is
-// about.
+// webhooks, once each across nodes and restarts. The notice is inserted in the transaction of its cause.
 
 import type { Tx } from '../../store/engine/store.ts'
 import { insertMails, insertNotices, listNoticed, type NoticeId } from '../../store/notices/key-notices.ts'
@@ -19,20 +18,20 @@ type AlertKind =
 export interface Alert {
   kind: AlertKind
   workspaceId: string
-  /** With the dedupKey, it identifies the alert. */
+  /** Identifies the alert together with `dedupKey`. */
   subjectId: string
   dedupKey: string
-  /** For the email. They must not contain text of users that a mail client turns into a link. */
+  /** Title and text are for the email, and must not contain user input that a mail client makes a link. */
   title: string
   text: string
   /** The page of the workspace that the email links to; the overview without one. */
   page?: 'keys'
-  /** The member whom it is for, instead of the owners and admins. */
+  /** A member who gets it instead of the owners and admins. */
   recipientId?: string
   event?: WorkspaceEvent
 }
 
-/** What is stored of it. */
+/** The part of an alert that is stored. */
 export type AlertDetail = Pick<Alert, 'title' | 'text' | 'page' | 'recipientId'>
 
 export const createAlert = (db: Tx, services: Services, alert: Alert): Promise<void> =>

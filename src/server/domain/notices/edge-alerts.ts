@@ -14,7 +14,7 @@ import { toIso } from '../timestamps.ts'
 import { type Alert, createAlert } from './alerts.ts'
 
 const SILENT_MS = 5 * MINUTE_MS
-/** An edge that was gone before is not worth an alert. */
+/** An edge that has been silent for longer causes no alert. */
 const SILENT_MAX_MS = DAY_MS
 const EDGES_MAX = 100
 const WORKSPACES_MAX = 1_000
@@ -44,16 +44,16 @@ export async function alertSilentEdges(
     limit: EDGES_MAX,
   })
   for (const edge of silent) {
-    // No edge can report while the database is down, and all look silent when it is back.
+    // No edge can report while the database is down, so all look silent when it is back.
     if (databaseUpForMs() < SILENT_MS) return
     if (await alertEdge(run, edge, withMail)) onSilent(edge)
   }
 }
 
 /**
- * One transaction for each workspace, because its tunnel clients connect to other edges meanwhile. The
- * operator's alert is the last one: until it exists, a check repeats those that are missing. Returns whether
- * this run has created it.
+ * Uses a transaction for each workspace, because tunnel clients connect to other edges meanwhile. The
+ * operator's alert is created last: until it exists, a check repeats the missing ones. Returns whether this
+ * run created it.
  */
 async function alertEdge(run: EdgeAlertRun, edge: SilentEdge, withMail: boolean): Promise<boolean> {
   const { services } = run

@@ -1,5 +1,5 @@
-// Notices before API keys expire, for the owners and admins of their workspace: 7 days and 1 day before, once
-// each. A part of the maintenance job creates them.
+// Notices to the owners and admins of a workspace 7 days and 1 day before an API key expires, once each. The
+// maintenance job creates them.
 
 import { DAY_MS } from '../../../lib/time.ts'
 import {
@@ -17,7 +17,7 @@ import { toIso } from '../timestamps.ts'
 import { listRecipients } from './recipients.ts'
 
 const KIND = 'key-expiry'
-/** The nearest first. */
+/** Shortest first. */
 const THRESHOLDS = [
   { threshold: '1d', ms: DAY_MS },
   { threshold: '7d', ms: 7 * DAY_MS },
@@ -25,10 +25,7 @@ const THRESHOLDS = [
 const WITHIN_MS = 7 * DAY_MS
 const SLICE_ROWS = 200
 
-/**
- * Undefined if no notice is due. A key that was created for less than twice the time gets none: its creator
- * knows.
- */
+/** Undefined if no notice is due. A key that lives for less than twice the period gets none. */
 function dueThreshold({ createdAt, expiresAt }: Pick<ExpiringKey, 'createdAt' | 'expiresAt'>, now: number) {
   const next = THRESHOLDS.find(({ ms }) => expiresAt - now <= ms)
   return next && expiresAt - createdAt >= 2 * next.ms ? next.threshold : undefined

@@ -1,6 +1,6 @@
-// Sends the emails about notices and alerts. An email is claimed in the database before it is sent, and
-// marked after that. So no two nodes send it, and one that was claimed by a node that crashed is sent again
-// after a while, with the same Message-ID: it may arrive twice, but is not lost.
+// Sends the emails about notices and alerts. An email is claimed in the database before it is sent, so that
+// no two nodes send it, and marked afterwards. If a node crashes in between, another one sends the email
+// again with the same Message-ID: it may arrive twice, but is not lost.
 import { withoutLinks } from '../../../contract/text.ts'
 import { MINUTE_MS } from '../../../lib/time.ts'
 import type { Tx } from '../../store/engine/store.ts'
@@ -25,14 +25,14 @@ import type { AlertDetail } from './alerts.ts'
 import type { OperatorAlertDetail } from './edge-alerts.ts'
 
 const MAILS_PER_RUN = 100
-/** Then the mail server is probably down: the rest is left to the next run. */
+/** After this many failures the mail server is probably down, and the next run sends the rest. */
 const FAILURES_MAX = 3
 const ATTEMPTS_MAX = 7
 const RETRY_MIN_MS = 15 * MINUTE_MS
 const KEYS_LISTED_MAX = 50
 
 export interface NoticeEmail {
-  /** The same if it is sent again. */
+  /** Stays the same if the email is sent again. */
   id: string
   to: string
   subject: string
@@ -43,7 +43,7 @@ export interface NoticeMailOptions {
   send: (email: NoticeEmail) => Promise<void>
   /** The URL that links begin with. */
   address: () => string
-  /** The address of the operator; undefined if it gets no email. */
+  /** Email address of the operator; undefined if the operator gets no email. */
   operator?: string | undefined
   onFailure: (error: unknown) => void
 }
@@ -65,7 +65,7 @@ export async function sendNoticeMails(
   let failures = 0
   for (const mail of due) {
     if (failures === FAILURES_MAX) return true
-    // Sending may take longer than the pause between two renewals of the lease.
+    // Sending may take longer than the interval of lease renewals.
     if (!(await run.proceed())) return false
     if (!(await trySend(services, mail, options))) failures += 1
   }
@@ -74,11 +74,11 @@ export async function sendNoticeMails(
 
 interface DueMail {
   attempts: number
-  /** Postpones it; false if another node has. */
+  /** Postpones the email. Returns false if another node has claimed it. */
   claim: (db: Tx, retryInMs: number) => Promise<boolean>
-  /** It was sent, or will not be. */
+  /** Takes the email out of the queue. */
   end: (db: Tx) => Promise<void>
-  /** Undefined if there is nothing to send any more. */
+  /** Undefined if there is nothing left to send. */
   compose: () => Promise<NoticeEmail | undefined>
 }
 
@@ -103,7 +103,7 @@ async function trySend(
   return isServerUsable
 }
 
-/** The mail server rejects this email, e.g. its recipient. Others must not wait for it. */
+/** Whether the mail server rejects only this email, e.g. its recipient, so that others can be sent. */
 const isRejection = ({ code }: NodeJS.ErrnoException): boolean => code === 'EENVELOPE' || code === 'EMESSAGE'
 
 const dueMail = <Q extends MailQueue>(queue: Q, mail: Queues[Q], compose: DueMail['compose']): DueMail => ({
@@ -150,7 +150,7 @@ You get this email because ${recipientId ? 'you have requested the key' : 'you a
 
 const MANAGERS = ['owner', 'admin'] as const
 
-/** Undefined if there is nothing left to say, or nobody to say it to. */
+/** Undefined if the notices are obsolete or there is no recipient. */
 async function composeNotice(
   { store: { db } }: Services,
   mail: NoticeMailRow,

@@ -8,20 +8,20 @@ import { lockWorkspace } from '../../store/workspaces.ts'
 import { isAtLeast } from '../actors.ts'
 import type { Services } from '../context.ts'
 
-/** Beyond this, notices are in the dashboard only. */
+/** Beyond this, notices are only in the dashboard. */
 const DIGESTS_PER_DAY = 10
 const RECIPIENTS_MAX = 100
 
 interface Addressed {
   workspaceId: string
   kind: string
-  /** The member whom it is for, instead of the owners and admins. */
+  /** A member who gets it instead of the owners and admins. */
   recipientId?: string
 }
 
 /**
- * Owners and admins; none if the workspace was sent enough today. Locks it, so that the limit holds. Requests
- * of members have a limit of their own: they must not use up the one of other notices.
+ * Owners and admins; none beyond the daily limit, for which the workspace is locked. Requests of members have
+ * a limit of their own, so that they cannot use up that of other notices.
  */
 export async function listRecipients(
   db: Tx,

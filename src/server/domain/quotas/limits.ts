@@ -15,7 +15,7 @@ export const quotaTitles: Record<QuotaKind, string> = {
   keys: 'active API keys',
 }
 
-/** The columns of a workspace that has none of its own. */
+/** The columns of a workspace without quotas of its own. */
 export const NO_QUOTA_OVERRIDES = {
   quota_bytes: null,
   quota_requests: null,
@@ -26,16 +26,15 @@ export const NO_QUOTA_OVERRIDES = {
   quota_revision: 0,
 } as const satisfies Partial<WorkspaceRow>
 
-/** What a column has if the workspace has no limit, although there is a default. */
+/** The column value of a workspace without a limit although there is a default. */
 export const UNLIMITED = -1
 
 type QuotaColumns = Pick<WorkspaceRow, `quota_${QuotaKind}`>
 
-/** The limit by a column and the default; null: no limit. */
+/** Null if there is no limit. */
 export const effectiveLimit = (column: number | null, fallback: number | null): number | null =>
   column === UNLIMITED ? null : (column ?? fallback)
 
-/** The quotas in force. */
 export function effectiveQuotas(defaults: Quotas, row: QuotaColumns): Quotas {
   return {
     bytes: effectiveLimit(row.quota_bytes, defaults.bytes),
@@ -45,16 +44,16 @@ export function effectiveQuotas(defaults: Quotas, row: QuotaColumns): Quotas {
   }
 }
 
-/** In percent of a quota: owners are notified, and edges report more often. */
+/** From this percentage of a quota on, owners are notified and edges report more often. */
 export const NEAR_PERCENT = 80
 
-/** What a workspace has used in a month. */
+/** Usage of a workspace in a month. */
 interface MonthUsage {
   bytes: bigint
   requests: bigint
 }
 
-/** The highest threshold in percent that is reached; 0 below all of them. */
+/** The highest threshold in percent that is reached; 0 if none is. */
 export function reachedThreshold(used: bigint | number, limit: number | null): 0 | 80 | 100 {
   if (limit === null) return 0
   if (BigInt(used) >= BigInt(limit)) return 100
@@ -84,17 +83,17 @@ export const QUOTA_REACHED =
 export const isQuotaReached = (quota: UsageQuota | undefined, now: number): boolean =>
   isReached(quota?.level, Date.parse(quota?.until ?? ''), now)
 
-/** The month of a time, and when the next one begins. */
+/** The start of the month of a time, and of the next month. */
 export const monthRange = (now: number) => ({ from: startOfMonth(now), until: startOfMonth(now, 1) })
 
 /**
- * An edge that has carried this share of a quota since its last report reports within 5 seconds, however long
- * the server asked it to wait. So 40 edges together have at most a fifth of the quota unreported, apart from
- * the traffic of 5 seconds.
+ * An edge that has carried 1/200 of a quota since its last report reports within 5 seconds, however long the
+ * server asked it to wait. So 40 edges together have at most a fifth of the quota unreported, apart from the
+ * traffic of 5 seconds.
  */
 const REPORT_SHARE = 200
 
-/** What edges have to know. Undefined if the traffic of the workspace is not limited. */
+/** The quota as edges get it; undefined if the traffic of the workspace is not limited. */
 export function describeForEdges(defaults: Quotas, row: WorkspaceRow): UsageQuota | undefined {
   const quotas = effectiveQuotas(defaults, row)
   if (!hasUsageQuota(quotas)) return row.quota_revision === 0 ? undefined : { revision: row.quota_revision }

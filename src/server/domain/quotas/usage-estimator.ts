@@ -1,5 +1,5 @@
-// Estimates how much of its quotas a workspace has used in this month, for many workspaces together and from
-// few rows: it caches their quotas and the sum of the days before today.
+// Estimates how much of their quotas many workspaces have used in this month. It reads few rows, because it
+// caches quotas and the sum of the days before today.
 
 import { createLruCache } from '../../../lib/lru-cache.ts'
 import { startOfDay } from '../../../lib/time.ts'
@@ -9,15 +9,15 @@ import type { Quotas, Services } from '../context.ts'
 import { effectiveQuotas, hasUsageQuota, monthRange, NEAR_PERCENT } from './limits.ts'
 
 const WORKSPACES_MAX = 200_000
-/** Late reports change days before today, whose sum is read this often. */
+/** How often the sum of earlier days is read, because late reports change them. */
 const BASE_TTL_MS = 60_000
 /** Floating point sums are at most this far off. */
 const TOLERANCE = 1e-9
 const NEAR = NEAR_PERCENT / 100
 
-/** What is cached of a workspace. */
+/** Cache entry of a workspace. */
 interface WatchedWorkspace {
-  /** Undefined: no quota of bytes or requests. */
+  /** Undefined without a quota of bytes or requests. */
   quotas: Quotas | undefined
   level: string | null
   levelUntil: number | null
@@ -30,9 +30,9 @@ interface WatchedWorkspace {
 interface Estimates {
   /** Workspaces whose level has to be computed exactly. */
   changed: string[]
-  /** Workspaces without an estimate, because a read failed or their quotas have changed meanwhile. */
+  /** Workspaces without an estimate, because a read failed or their quotas changed meanwhile. */
   missing: string[]
-  /** The error of a part of the reads. */
+  /** The error of a read that failed. */
   failure?: unknown
 }
 
@@ -43,7 +43,7 @@ export function createUsageEstimator(
   const workspaces = createLruCache<WatchedWorkspace>(WORKSPACES_MAX)
   /** Workspaces whose quotas are being read, and have not changed since the read began. */
   let loading = new Set<string>()
-  /** The thresholds by the last estimate of those that have changed. */
+  /** Estimated thresholds of workspaces that have changed, until they are confirmed. */
   const newThresholds = new Map<string, { entry: WatchedWorkspace; thresholds: string }>()
 
   const { unsubscribe } = follower.subscribe({
@@ -58,7 +58,7 @@ export function createUsageEstimator(
     },
   })
 
-  /** Returns those whose quotas have changed during the read. */
+  /** Returns the workspaces whose quotas changed during the read. */
   async function loadQuotas(ids: readonly string[]): Promise<string[]> {
     const uncached = ids.filter((id) => workspaces.get(id) === undefined)
     if (uncached.length === 0) return []
@@ -129,12 +129,12 @@ export function createUsageEstimator(
       }
       return estimates
     },
-    /** The level of a workspace that has changed was computed, and alerts about it were created. */
+    /** Call it after the level of a changed workspace was computed and its alerts were created. */
     confirm(id: string): void {
       const found = newThresholds.get(id)
       if (found) found.entry.thresholds = found.thresholds
     },
-    /** The next estimate reads the whole month of the workspace. */
+    /** Makes the next estimate read the whole month of the workspace. */
     invalidate(id: string): void {
       delete workspaces.get(id)?.base
     },

@@ -1,6 +1,6 @@
-// The level of a workspace's usage in this month: whether it is near a quota of bytes or requests, or has
-// reached it. It is stored with the workspace, so that each node knows it, and edges get it with each
-// verification and by the stream of changes.
+// The usage level of a workspace in this month: whether it is near a quota of bytes or requests, or has
+// reached it. It is stored with the workspace for all nodes, and edges get it with each verification and from
+// the stream of changes.
 
 import type { Tx } from '../../store/engine/store.ts'
 import { readMonth, updateQuotas } from '../../store/quotas.ts'
@@ -18,7 +18,7 @@ interface ComputedLevel {
   uses: QuotaUse[]
 }
 
-/** The level by what is stored now. The caller has locked the workspace. */
+/** Computes the level from the stored usage. The caller has locked the workspace. */
 export async function computeLevel(
   db: Tx,
   services: Services,
@@ -40,7 +40,7 @@ export async function computeLevel(
   }
 }
 
-/** Stores the level and publishes it, if it has changed, and creates the alerts about it. */
+/** Stores and publishes the level if it has changed, and creates the alerts about it. */
 export async function updateLevel(services: Services, workspaceId: string): Promise<void> {
   const change = await services.store.transaction(async (db) => {
     const before = await lockWorkspace(db, workspaceId)

@@ -1,5 +1,5 @@
-// Watches the usage that edges report to this node. A report only notes its workspaces. Shortly afterwards,
-// their usage of the month is estimated for all of them together (usage-estimator.ts); where the level seems
+// Watches the usage that edges report to this node. Shortly after a report, the month's usage of its
+// workspaces is estimated, together with those of other reports (usage-estimator.ts). Where the level seems
 // to have changed, it is computed exactly and stored (usage-level.ts). The same happens after a change of
 // quotas, because a command that sets them may not know the defaults and the mail server of the nodes.
 import { createOutageReporter, type OutageEvents } from '../../../lib/outage.ts'
@@ -13,15 +13,15 @@ import { updateLevel } from './usage-level.ts'
 /** From the first report to the check, so that one check serves the reports of many edges. */
 const CHECK_DELAY_MS = 500
 /**
- * How often some workspaces that have reached a quota are checked: they report nothing, but the default may
- * have been raised, or their usage been deleted. Also those with a level of a later month: a clock was ahead,
- * and the quota of this month is not enforced.
+ * How often some workspaces that have reached a quota are checked: they have no reports, but the default may
+ * have been raised or usage deleted. Workspaces with a level of a later month are checked too: a clock was
+ * ahead, and the quota of this month is not enforced.
  */
 const REACHED_INTERVAL_MS = 15_000
 const REACHED_MAX = 500
 
 interface QuotaWatch {
-  /** Usage of these workspaces was reported. */
+  /** Call it with the counters of a committed report. */
   noteReport(counters: Iterable<{ workspaceId: string }>): void
   stop(): Promise<void>
 }
@@ -75,7 +75,7 @@ export function startQuotaWatch(services: Services, options: QuotaWatchOptions):
     if (failure !== undefined) throw failure
   }
 
-  /** Returns those that failed: one workspace must not block others. */
+  /** Returns the workspaces that failed, because one must not block others. */
   async function updateLevels(ids: readonly string[], onError: (error: unknown) => void): Promise<string[]> {
     const failedIds: string[] = []
     for (const id of ids) {
@@ -101,7 +101,7 @@ export function startQuotaWatch(services: Services, options: QuotaWatchOptions):
       for (const id of ids) estimator.invalidate(id)
       add(ids)
     } catch {
-      // The database does not respond: the next time.
+      // The database does not respond; the next check tries again.
     }
   }
   const reachedTimer = setInterval(checkReached, REACHED_INTERVAL_MS).unref()

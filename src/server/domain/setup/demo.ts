@@ -12,7 +12,7 @@ import { DAYS_BACK_MAX } from '../usage/reports.ts'
 
 const DAYS_PER_REPORT = 30
 
-/** Not the id of a real edge. Filling twice is idempotent. */
+/** Not the id of a real edge. The fixed id makes filling idempotent. */
 const DEMO_EDGE = 'edge_demo'
 const DEMO_EPOCH = 'demo'
 
@@ -85,7 +85,7 @@ function generateDay(day: number, progress: number, now: number) {
   }
 }
 
-/** Seeded by the day, so that filling again changes today only (mulberry32). */
+/** mulberry32, seeded with the day, so that filling again changes only today. */
 function seededRandom(seed: number): () => number {
   let state = seed
   return () => {

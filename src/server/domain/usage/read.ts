@@ -1,5 +1,4 @@
-// Reads usage. Computes the numbers of both variants and the dashboard; the response schema selects from
-// them.
+// Reads usage. Computes the numbers of both API variants and the dashboard; the response schema selects.
 
 import { USAGE_DAYS } from '../../../contract/limits.ts'
 import { runOnShard } from '../../store/engine/postgres/usage-shards.ts'

@@ -32,7 +32,7 @@ type UsageReport = Static<(typeof reportUsage)['body']>
 type Receipt = Static<(typeof reportUsage)['response']['schema']>
 type Reason = Receipt['rejected'][number]['reason']
 
-/** Ids by slug, without workspaces of which the edge has verified no key: to it, they do not exist. */
+/** Ids by slug, without workspaces for which the edge has verified no key: to it, they do not exist. */
 type FindWorkspaceIds = (edgeId: string, slugs: Iterable<string>) => Promise<ReadonlyMap<string, string>>
 
 export async function ingestReport(
@@ -55,7 +55,7 @@ export async function ingestReport(
   const now = services.clock()
   const rejected: Receipt['rejected'] = []
 
-  /** Sets the workspaces of the items in place: copies of thousands of them take noticeably longer. */
+  /** Sets the workspaces of the items in place, because copying thousands takes noticeably longer. */
   function accept<T extends ParsedItem>(list: 'counters' | 'tunnels', items: T[]): T[] {
     return items.filter((item) => {
       const workspaceId = workspaces.get(item.workspace)
@@ -89,7 +89,7 @@ export async function ingestReport(
 }
 
 interface ParsedItem {
-  /** In its list. */
+  /** Index in its list of the report. */
   index: number
   workspace: string
   /** Empty until the item is accepted. */
@@ -143,7 +143,7 @@ function parseTunnelMinute(
   const path = () => `/body/tunnels/${index}/minute`
   const minute = parseTimestamp(text, path)
   if (minute % MINUTE_MS !== 0) throw invalid(path(), 'must be the start of a minute')
-  // No edge gets more admitted, so a larger number is a mistake of the edge or a lie.
+  // No edge is admitted more tunnels, so a larger number is wrong.
   const peak = Math.min(open, TUNNELS_PER_EDGE_MAX)
   return { index, workspace, workspaceId: '', from: minute, to: minute, minute, open: peak }
 }

@@ -1,4 +1,5 @@
-// For the operator: all usage that one edge has reported, and its removal after its credential was stolen.
+// For the operator: lists all usage that one edge has reported, and deletes it, e.g. after its credential was
+// stolen.
 
 import { DAY_MS, startOfDay } from '../../../lib/time.ts'
 import { type ListedWorkspace, listEdgeWorkspaces } from '../../store/tunnels/edge-workspaces.ts'
@@ -49,8 +50,8 @@ export async function sumEdgeUsage(services: Services, edgeId: string): Promise<
 }
 
 /**
- * One transaction for each workspace, so a run that was interrupted can be repeated. Nodes then compute the
- * levels of the quotas again, so that workspaces are not blocked by usage that is gone.
+ * Uses one transaction for each workspace, and can be repeated after an interruption. Nodes then compute
+ * quota levels again, so that deleted usage does not block workspaces.
  */
 export async function resetEdgeUsage(services: Services, actor: Actor, edgeId: string) {
   const { name } = await getEdge(services.store.db, edgeId)
@@ -72,7 +73,7 @@ export async function resetEdgeUsage(services: Services, actor: Actor, edgeId: s
     reset.workspaces += 1
     reset.days += days.length
   }
-  // Changes are in order, so a node that has the last one has all of them.
+  // A node that has applied the last change has applied all.
   if (last) await awaitPropagation(services, last)
   return reset
 }

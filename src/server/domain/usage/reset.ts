@@ -39,8 +39,8 @@ export async function showCounters(services: Services, slug: string, date: strin
 }
 
 /**
- * Deletes the reported usage of a day. A running epoch reports its total again and is counted in full; ended
- * epochs are not reported again.
+ * Deletes the reported usage of a day. An edge that still runs reports the total of its epoch again; epochs
+ * that have ended are not reported again.
  */
 export async function resetUsage(
   services: Services,

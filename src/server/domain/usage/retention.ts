@@ -17,12 +17,12 @@ import { raiseUsageFloor } from '../../store/usage/floor.ts'
 import { BATCH_MAX, deleteInBatches, type Run } from '../deletion-batches.ts'
 import { DAYS_BACK_MAX } from './reports.ts'
 
-/** The margin covers nodes whose clock is behind: what they accept is still merged. */
+/** The margin is for nodes whose clock is behind, which accept reports of earlier days. */
 const RETENTION_DAYS = DAYS_BACK_MAX + 5
 /**
- * From raising the floor until counters are deleted: longer than a transaction that read the old floor can
- * last. `insertMissing` runs 7 statements from that read to the commit, of at most 8 s each, with 6 pauses of
- * at most 1.5 s: 65 s in all. On SQLite there is only one writer, so such a transaction has ended.
+ * Time from raising the floor until counters are deleted: longer than any transaction that read the old
+ * floor. `insertMissing` runs 7 statements from that read to the commit, of at most 8 s each, with 6 pauses
+ * of at most 1.5 s: 65 s in all. On SQLite there is only one writer, so such a transaction has ended.
  */
 const FLOOR_GRACE_MS = { sqlite: 0, postgres: 120_000 }
 const WORKSPACES_PER_BATCH = 100
@@ -39,10 +39,10 @@ export async function deleteOldUsage(run: Run, now: number): Promise<boolean> {
 }
 
 /**
- * A report that comes after its counter was deleted would insert the counter again and add it to the day's
- * total, which has it already. This order prevents that, whatever the clock of the node that gets the report:
- * first the floor is raised, then all transactions that have read the old one end, then the rows before the
- * floor are deleted. A transaction that inserts a counter reads the floor.
+ * A report that arrives after its counter was deleted would insert the counter again, and add it a second
+ * time to the day's total. This order prevents that, whatever the clocks of nodes say: first the floor is
+ * raised, then all transactions that have read the old floor end, then the rows before the floor are deleted.
+ * Every transaction that inserts a counter reads the floor.
  */
 async function deleteOldCounters(run: Run, oldest: number): Promise<boolean> {
   const { services, state } = run
@@ -77,8 +77,8 @@ function deleteByShard(run: Run, { table, workspaceIds, before }: UsageBatch): P
 }
 
 /**
- * Hours need no floor: one that is inserted again has at most the tunnels it had, and the day's peak is never
- * lowered.
+ * Hours need no floor: an hour that is inserted again has at most as many tunnels as before, and the day's
+ * peak is a maximum.
  */
 async function deleteOldHours(run: Run, before: number): Promise<boolean> {
   const { store } = run.services
@@ -103,7 +103,7 @@ async function wait(run: Run, ms: number): Promise<boolean> {
   return true
 }
 
-/** What `deleteOldUsage` would delete now. */
+/** Counts the rows that `deleteOldUsage` would delete now. */
 export async function countOldUsage(db: Db, now: number, floor: number) {
   const before = Math.max(oldestDay(now), floor)
   const counters: Expired = { rows: 0, oldest: null }

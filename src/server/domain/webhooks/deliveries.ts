@@ -1,5 +1,5 @@
-// The log of deliveries to a webhook endpoint, and what owners add to its queue: test events, and deliveries
-// that are sent again.
+// The log of deliveries to a webhook endpoint, and deliveries that owners add to its queue: test events, and
+// those that are sent again.
 
 import type { Tx } from '../../store/engine/store.ts'
 import {
@@ -85,7 +85,7 @@ export const resend = (ctx: MemberContext, id: string, position: number) =>
     await audit(tx, ctx, 'webhook.resent', endpoint, { event: [null, row.event_id] })
     if (row.delivered_at !== null) return enqueue(tx, ctx, endpoint, row)
     requireEnabled(endpoint)
-    // It is in the queue. If it is being sent now, there is nothing to do.
+    // The delivery is in the queue. If the endpoint is claimed, it is being sent already.
     if (endpoint.claim === null) await restartQueue(tx, id)
     return { position }
   })

@@ -27,9 +27,9 @@ import { redactUrl } from './url.ts'
 
 export interface WebhookRules {
   secrets: WebhookSecrets
-  /** Whether private networks are configured, which http is for. */
+  /** Whether private networks are configured; http is allowed only there. */
   allowsHttp: boolean
-  /** Host names are checked when a request is sent: what they resolve to can change. */
+  /** Host names are checked for each request instead, because what they resolve to can change. */
   isForbiddenLiteral(url: URL): boolean
 }
 
@@ -94,7 +94,6 @@ export async function createWebhook(
   })
 }
 
-/** http is for private networks. */
 function requireUrl(text: string, { allowsHttp, isForbiddenLiteral }: WebhookRules): void {
   const url = URL.parse(text)
   if (!url || url.username || url.password || url.hash)
@@ -167,7 +166,7 @@ export const rotateSecret = (ctx: MemberContext, { secrets }: WebhookRules, id: 
     return { secret, previousSecretUntil }
   })
 
-/** Authorizes the user, and locks the endpoint. One of another workspace does not exist. */
+/** Authorizes the user and locks the endpoint. An endpoint of another workspace is not found. */
 export const withEndpoint = <T>(
   ctx: MemberContext,
   id: string,

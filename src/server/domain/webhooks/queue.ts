@@ -1,5 +1,5 @@
 // The rules of webhook queues: one node at a time sends to an endpoint, in the order of positions. A delivery
-// that fails is repeated for a day and blocks later deliveries; then the endpoint is disabled.
+// that fails is retried for a day and blocks later ones; then the endpoint is disabled.
 
 import { withoutLinks } from '../../../contract/text.ts'
 import { DAY_MS, HOUR_MS } from '../../../lib/time.ts'
@@ -35,32 +35,32 @@ import { redactUrl } from './url.ts'
 
 export type { Attempt, ClaimedEndpoint, ClaimLimits, QueuedDelivery }
 
-/** Longer than an attempt may take; renewed with each delivery. */
+/** Longer than an attempt may take. The claim is renewed with each delivery. */
 export const CLAIM_MS = 20_000
 
 const RETRY_FIRST_MS = 5_000
 const RETRY_MAX_MS = HOUR_MS
-/** Disable after failing this long. */
+/** An endpoint that has been failing for longer is disabled. */
 const RETRIES_MS = DAY_MS
-/** An endpoint is disabled when more deliveries than this wait, without those of tunnels. */
+/** An endpoint with more pending deliveries is disabled, not counting events of tunnels. */
 export const PENDING_MAX = 100_000
-/** The same for one that has been failing for an hour. */
+/** Like `PENDING_MAX`, for an endpoint that has been failing for an hour. */
 export const PENDING_FAILING_MAX = 10_000
 const FAILING_MS = HOUR_MS
-/** How many deliveries get positions in one transaction. */
+/** Maximum of deliveries that get positions in one transaction. */
 const ASSIGNED_MAX = 1_000
-/** Transactions of one call, so that sending continues while many events arrive. */
+/** Maximum of transactions in one call, so that sending continues while many events arrive. */
 const ROUNDS_MAX = 10
-/** Deliveries that the log of an endpoint keeps. */
+/** Maximum of deliveries in the log of an endpoint. */
 const LOGGED_MAX = 1_000
-/** How many are deleted at once. */
+/** The log is trimmed once per this many deliveries. */
 const TRIM_ROWS = 100
 
 const GONE = 410
 
 type DisabledReason = 'failing' | 'gone' | 'backlog'
 
-/** For the email. */
+/** Explanations in the email. */
 const explanations: Record<DisabledReason, string> = {
   failing: 'Deliveries to it failed for 24 hours.',
   gone: 'It responded with status 410, Gone.',
@@ -70,15 +70,15 @@ const explanations: Record<DisabledReason, string> = {
 const server: Actor = { kind: 'server', id: 'adit' }
 
 /**
- * As long as the endpoint has been failing, so it doubles with each failure. Random, so that endpoints that
- * failed together do not retry together.
+ * The delay is as long as the endpoint has been failing, so it doubles with each failure. Jitter keeps
+ * endpoints that failed together from retrying together.
  */
 export const retryInMs = (failingMs: number, random: number): number =>
   Math.round(Math.min(RETRY_FIRST_MS + failingMs, RETRY_MAX_MS) * (0.5 + random / 2))
 
 /**
- * Adds events that were committed since the last time to the queues of their endpoints. Any node may. An
- * endpoint whose queue is too long is disabled afterwards, so none of its events is lost.
+ * Adds newly committed events to the queues of their endpoints, on any node. An endpoint whose queue is too
+ * long is disabled afterwards, so none of its events is lost.
  */
 export async function queueEvents(services: Services): Promise<void> {
   const { store } = services
@@ -91,7 +91,7 @@ export async function queueEvents(services: Services): Promise<void> {
       if (locked.length < endpointIds.length) await deleteOrphans(tx, endpointIds)
       return { locked, ...(await assignPositions(tx, locked, ASSIGNED_MAX)) }
     })
-    // Those that another transaction has locked wait for the next call, without delaying the others.
+    // Endpoints that another transaction has locked are left to the next call.
     const lockedIds = new Set(locked.map(({ id }) => id))
     const firstLocked = endpointIds.findIndex((id) => lockedIds.has(id))
     const skipped = firstLocked === -1 ? endpointIds : endpointIds.slice(0, firstLocked)
@@ -109,8 +109,8 @@ export async function queueEvents(services: Services): Promise<void> {
 }
 
 /**
- * What waited when an owner enabled the endpoint does not count, so that it can be sent; nor do events of
- * tunnels, because an edge could cause any number of them.
+ * Deliveries from before an owner enabled the endpoint do not count, so that they can be sent. Nor do events
+ * of tunnels, because an edge could cause any number of them.
  */
 async function isBacklogged({ store }: Services, endpoint: AssignedEndpoint): Promise<boolean> {
   const { last_position, next_position, enabled_position, failing_since, disabled_at, now } = endpoint
@@ -136,11 +136,11 @@ const isDelivered = ({ status }: Pick<Attempt, 'status'>): boolean =>
 interface AttemptOutcome {
   delivery: QueuedDelivery
   attempt: Attempt
-  /** For how long the endpoint was failing when it was sent. */
+  /** How long the endpoint had been failing before this attempt. */
   failingMs: number
 }
 
-/** Returns true if the node still has the claim, and may send the next delivery. */
+/** Returns whether the node still has the claim, and may send the next delivery. */
 export async function recordAttempt(
   services: Services,
   endpoint: ClaimedEndpoint,
@@ -175,7 +175,7 @@ function reasonToDisable({ status }: Attempt, { failingSince, now }: Failure) {
 
 interface Disabling {
   reason: DisabledReason
-  /** What an owner would have changed meanwhile. */
+  /** Values that differ if an owner has changed the endpoint meanwhile. */
   expected: Parameters<typeof disableIf>[2]
 }
 
@@ -186,7 +186,7 @@ const disable = (
 ): Promise<void> =>
   services.store.transaction(async (tx) => {
     const at = services.clock()
-    // Before the endpoint, like in other transactions.
+    // Locked before the endpoint, as in other transactions.
     await lockWorkspace(tx, workspaceId)
     if (!(await disableIf(tx, id, expected, { at, reason }))) return
     await writeAudit(tx, services, {
@@ -208,13 +208,13 @@ const disable = (
     })
   })
 
-/** Ends the claim. `position` is of the next delivery; undefined if there is none. */
+/** Ends the claim. `position` is that of the next delivery; undefined if there is none. */
 export async function release(
   { store }: Services,
   endpoint: ClaimedEndpoint,
   position: number | undefined,
 ): Promise<void> {
-  // Those before were committed when the endpoint was claimed. If they are gone, they were deleted by age.
+  // Positions up to `last_position` existed when the endpoint was claimed, so retention has deleted them.
   const next = position ?? Math.max(endpoint.next_position, endpoint.last_position + 1)
   await store.transaction((tx) => releaseClaim(tx, endpoint, next))
 }

@@ -16,13 +16,13 @@ export function createWebhookSecrets(serverSecret: string, random: Services['ran
     /** In the form of Standard Webhooks. */
     create: () => `whsec_${Buffer.from(random(SECRET_BYTES)).toString('base64')}`,
     encrypt: (secret: string): string => encrypt(key, secret, random),
-    /** Throws if ADIT_SECRET is another one than when it was encrypted. */
+    /** Throws if ADIT_SECRET has changed since the encryption. */
     decrypt: (encrypted: string): string => decrypt<string>(key, encrypted),
   }
 }
 
 const OVERLAP_MS_MAX = Math.max(...Object.values(overlapHours)) * HOUR_MS
 
-/** An end that is further away than any overlap was set by a clock that was ahead, and does not count. */
+/** An end further away than the longest overlap was set by a clock that was ahead, and does not count. */
 export const isInOverlap = (until: number | null, now: number): boolean =>
   until !== null && until > now && until <= now + OVERLAP_MS_MAX

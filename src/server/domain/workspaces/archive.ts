@@ -25,7 +25,7 @@ const describe = (archivedAt: number) => ({
 export const describeArchive = (archivedAt: number | null) =>
   archivedAt === null ? null : describe(archivedAt)
 
-/** `confirm` is the slug, which the user has typed. */
+/** `confirm` is the slug as the user typed it. */
 export function archiveAsOwner(ctx: MemberContext, slug: string, confirm: string) {
   if (confirm !== slug) throw invalid('/body/confirm', `must be "${slug}", the slug of the workspace`)
   return archive(ctx, ctx.actor, { id: ctx.workspaceId, slug }, (db) => reauthorize(db, ctx))
@@ -57,7 +57,7 @@ async function archive(
     await recordUpdate(db, services, { workspaceId, actor, changes: { archived: [false, true] } })
     return publishChange(db, services, { kind: 'workspace-archived', subjectId: workspaceId })
   })
-  // Also if it was archived before: the caller may be retrying an archiving whose response was lost.
+  // Even if it was archived before, because the caller may be retrying after a lost response.
   await awaitPropagation(services, change)
   if (!change) throw new Fault('conflict', { message: `The workspace "${slug}" is already archived.` })
   return describe(at)

@@ -1,4 +1,4 @@
-// Workspaces: create and provision (operator), read (API keys).
+// Workspaces: the operator creates and provisions them, and API keys read them.
 
 import type { UsageQuota } from '../../../contract/edge/quotas.ts'
 import { Slug, WorkspaceName } from '../../../contract/fields.ts'
@@ -42,7 +42,7 @@ export const describeWorkspace = (services: Services, row: WorkspaceRow) => ({
   createdAt: toIso(row.created_at),
 })
 
-/** With what edges need. Caches the view of each row object, for callers on the request path. */
+/** Describes workspaces for edges. Caches the result for each row object, because requests wait for it. */
 export function workspaceDescriber(
   services: Services,
   getTopic: (workspaceId: string) => string,

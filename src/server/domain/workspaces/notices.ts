@@ -1,4 +1,4 @@
-// The notices of a workspace in the dashboard: what needs attention now.
+// The notices of a workspace in the dashboard.
 
 import { DAY_MS } from '../../../lib/time.ts'
 import { listPendingRequests } from '../../store/keys/requests.ts'
@@ -11,7 +11,7 @@ import { redactUrl } from '../webhooks/url.ts'
 import { readQuotas } from './quotas.ts'
 
 const LISTED_MAX = 100
-/** Nothing ends the reason for such a notice, so it is shown for some time. */
+/** Such a notice never becomes obsolete, so it is shown for a limited time. */
 const REJECTED_SHOWN_MS = 7 * DAY_MS
 
 export async function listNotices(ctx: Context) {

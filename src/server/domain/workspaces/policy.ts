@@ -22,7 +22,7 @@ export const readPolicy = (row: PolicyColumns, variant: Variant): Policy => ({
 /** Covers dates chosen in another time zone and browser clocks that are ahead. */
 const EXPIRY_TOLERANCE_MS = DAY_MS
 
-/** The longest life of a key in days; null if it is unlimited, or if the operator overrides the policy. */
+/** Maximum lifetime of a key in days; null if unlimited, or if the operator overrides the policy. */
 export const keyDaysMaxFor = (workspace: WorkspaceRules, actor: Caller): number | null =>
   actor.kind === 'operator' && actor.force ? null : workspace.key_days_max
 
@@ -35,8 +35,8 @@ interface KeyLifetime {
 }
 
 /**
- * The expiry of a new key. Without one it gets the longest life that the policy allows: the public API has no
- * field for it.
+ * The expiry of a new key. Without one, the key gets the maximum lifetime of the policy, because the public
+ * API has no field for it.
  */
 export function expiryByPolicy(
   workspace: WorkspaceRules,
@@ -61,7 +61,7 @@ export function expiryByPolicy(
   })
 }
 
-/** Whether the key lives longer than the policy allows: an operator has overridden it. */
+/** Whether the key is valid for longer than the policy allows, because an operator has overridden it. */
 export function overridesPolicy(workspace: WorkspaceRules, { createdAt, expiresAt }: KeyLifetime): boolean {
   const { key_days_max: keyDaysMax } = workspace
   if (keyDaysMax === null) return false

@@ -17,7 +17,7 @@ import { getBySlug } from './manage.ts'
 const KEYS_MAX = 1_000_000
 const TUNNELS_MAX = 1_000_000
 
-/** Each quota that is in force or not, with what is used of it. */
+/** All quotas, with or without a limit, and their usage. */
 export async function readQuotas({
   store,
   clock,
@@ -31,7 +31,7 @@ export async function readQuotas({
     readMonth(store.db, { workspaceId, from, until }),
   )
   const tunnels = (await countOpenTunnels(store.db, [workspaceId])).get(workspaceId) ?? 0
-  // As many as the list can have: a lowered quota leaves more than it allows.
+  // Counts beyond the quota, because it may have been lowered.
   const keys = await countActiveKeys(store.db, workspaceId, KEYS_MAX)
   const used: Record<QuotaKind, bigint> = { ...usage, tunnels: BigInt(tunnels), keys: BigInt(keys) }
   return {
@@ -48,7 +48,7 @@ export async function readQuotas({
 export const readQuotasBySlug = async (services: Services, slug: string) =>
   readQuotas({ ...services, workspaceId: (await getBySlug(services, slug)).id })
 
-/** Null: no limit. `default`: that of the configuration. */
+/** Null is no limit, `default` that of the configuration. */
 export type QuotaSetting = number | 'default' | null
 
 export type QuotaSettings = Partial<Record<QuotaKind, QuotaSetting>>
@@ -67,7 +67,7 @@ function checkSettings({ tunnels, keys }: QuotaSettings): void {
   if (exceeds(tunnels, TUNNELS_MAX)) throw invalid('tunnels', `must not be more than ${TUNNELS_MAX}`)
 }
 
-/** For the operator. Edges that have a stream of changes know it when this returns. */
+/** For the operator. When this returns, edges with a stream of changes have the new quotas. */
 export async function setQuotas(
   services: Services,
   actor: Caller,

@@ -14,20 +14,20 @@ import { usesTwoFactor } from '../two-factor.ts'
 import { addWorkspace } from './manage.ts'
 import { type Policy, readPolicy } from './policy.ts'
 
-/** Also archived ones count, so that archiving does not make room for others. */
+/** Archived workspaces count too, so that archiving does not make room for others. */
 const CREATED_MAX = 10
 
-/** Hosts under the tunnel domain that an operator may use, and that visitors trust. */
+/** Names that an operator may use under the tunnel domain, and that visitors would trust. */
 const OPERATOR_SLUGS: ReadonlySet<string> = new Set(
   'account adit admin api app auth billing console dashboard docs edge help login mail status support www'.split(
     ' ',
   ),
 )
 
-/** Browsers show such a name as other characters, which may look like another workspace or a brand. */
+/** Browsers show such names as other characters, which may look like another workspace or a brand. */
 const PUNYCODE = 'xn--'
 
-/** For a user, who becomes its owner. */
+/** Creates a workspace for a user, who becomes its owner. */
 export async function createAsUser(
   services: Services,
   actor: UserActor,
@@ -41,7 +41,7 @@ export async function createAsUser(
     })
   return services.store.transaction(async (db) => {
     await requireSession(db, services, actor)
-    // Serializes the creations of a user, which are counted.
+    // Serializes the creations of a user, so that the limit holds.
     await lockUser(db, actor.id)
     if ((await countWorkspacesCreatedBy(db, actor.id)) >= CREATED_MAX)
       throw new Fault('conflict', {
@@ -79,7 +79,7 @@ export async function rename(ctx: MemberContext, name: string): Promise<{ name: 
   return { name }
 }
 
-/** Nodes read the policy in each writing transaction, so nothing has to be propagated. */
+/** Nodes read the policy in each writing transaction, so the change need not be propagated. */
 export async function changePolicy(ctx: MemberContext, changedRules: Partial<Policy>): Promise<Policy> {
   const { workspaceId, actor } = ctx
   return ctx.store.transaction(async (db) => {
