@@ -630,6 +630,7 @@ const calls: [module: object, calls: Calls][] = [
       lockInstructed: (db) => instructions.lockInstructed(db, 'e11', 10),
       setInstructed: (db) => instructions.setInstructed(db, 'e1', ['t1'], 1),
       instructByName: (db) => instructions.instructByName(db, ws, 'n12'),
+      lockCloseReason: (db) => instructions.lockCloseReason(db, openTunnel),
       requestClose: (db) => instructions.requestClose(db, ws, 't12', { at: NOW, by: 'x' }),
       markMoved: (db) => instructions.markMoved(db, openTunnel, NOW),
     },
