@@ -1,6 +1,6 @@
 // Grants: an edge that has presented an API key gets one, and needs it to open tunnels with the key, so that
 // knowing the id of a key is not enough. A grant is signed with the secret that all nodes share, and is not
-// stored. It does not prove that the key is still active; whoever accepts a grant must check that.
+// stored. It does not prove that the key is still active; callers must check that.
 import { createHmac, createSecretKey, hkdfSync, timingSafeEqual } from 'node:crypto'
 import { MINUTE_MS } from '../../lib/time.ts'
 
