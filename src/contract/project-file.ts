@@ -18,7 +18,9 @@ export const ProjectTunnel = Type.Object(
         minimum: 1,
         maximum: 65_535,
         maxLength: TEXT_MAX,
-        description: 'A port of this machine, or what `adit tunnel` takes, such as 192.168.1.20:8080.',
+        description:
+          'A port of this machine, or what `adit tunnel` takes, such as 192.168.1.20:8080, ' +
+          'https://localhost:8443 or unix:app.sock.',
       }),
     ),
     serve: Type.Optional(
@@ -46,6 +48,14 @@ export const ProjectTunnel = Type.Object(
         pattern: HOST_HEADER_PATTERN,
         description:
           'The Host header that the local server gets: `rewrite` for that of the target, or a host.',
+      }),
+    ),
+    insecure: Type.Optional(Type.Boolean({ description: 'Accept any certificate of an https:// target.' })),
+    ca: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: TEXT_MAX,
+        description: 'A file of certificates in PEM that an https:// target is verified with.',
       }),
     ),
     pool: Type.Optional(Type.Boolean({ description: 'Several clients share the name.' })),

@@ -1,11 +1,14 @@
 // Opens a tunnel for a program, as `adit tunnel` does for a user.
+import { X509Certificate } from 'node:crypto'
 import { EventEmitter } from 'node:events'
 import { createClient } from '../client/index.ts'
-import { HOST_HEADER_RULE, isHost, normalizeOrigin } from '../lib/net/host-header.ts'
+import { HOST_HEADER_RULE, isHost } from '../lib/net/host-header.ts'
 import { TunnelRejected } from '../tunnel-client/connect.ts'
+import type { TlsOptions } from '../tunnel-client/dialer.ts'
 import { toEdgeUrl } from '../tunnel-client/edge-url.ts'
 import { LocalServer } from '../tunnel-client/local-server.ts'
 import { runTunnel } from '../tunnel-client/run.ts'
+import { parseTarget } from '../tunnel-client/target.ts'
 import { parseAccess } from '../tunnel-protocol/requested-access.ts'
 import type { OpenTunnelOptions, TunnelEvents } from './types.ts'
 
@@ -56,7 +59,7 @@ export class Tunnel extends EventEmitter<TunnelEvents> {
   /** @internal */
   static async open(options: OpenTunnelOptions): Promise<Tunnel> {
     const { signal, apiKey, pool = false, type = 'http', name, hostHeader } = options
-    const target = readTarget(options)
+    const { url, origin, target } = readTarget(options)
     const access = readAccess(options)
     signal?.throwIfAborted()
     const edge = await findEdge(options)
@@ -71,16 +74,15 @@ export class Tunnel extends EventEmitter<TunnelEvents> {
         name,
         pool,
         access,
-        target: type === 'http' ? target.origin : undefined,
+        target: type === 'http' ? origin : undefined,
         hostHeader,
         client: 'adit-tunnel',
         findProxy: undefined,
         localServer: new LocalServer({
-          target: { host: target.host, port: target.port },
+          target,
           isHttp: type === 'http',
           onProblem(_, message) {
-            const { host, port } = target
-            const text = `The local server at ${host}:${port} cannot be reached: ${message}.`
+            const text = `The local server at ${url} cannot be reached: ${message}.`
             if (isReachable) tunnel.emit('unreachable', text)
             isReachable = false
           },
@@ -122,14 +124,22 @@ export class Tunnel extends EventEmitter<TunnelEvents> {
 /** Resolves when the tunnel is open. Rejects if the edge cannot be reached, or rejects it. */
 export const openTunnel = (options: OpenTunnelOptions): Promise<Tunnel> => Tunnel.open(options)
 
-function readTarget({ port, host = 'localhost', hostHeader }: OpenTunnelOptions) {
-  if (!Number.isInteger(port) || port < 1 || port > 65_535)
-    throw new TypeError('Invalid port (expected 1–65535).')
-  const origin = normalizeOrigin(`http://${host.includes(':') ? `[${host}]` : host}:${port}`)
-  if (origin === undefined) throw new TypeError('Invalid host (expected a name or an address).')
+function readTarget(options: OpenTunnelOptions) {
+  const { target, type = 'http', hostHeader } = options
   if (hostHeader !== undefined && !isHost(hostHeader))
     throw new TypeError(`Invalid hostHeader (expected ${HOST_HEADER_RULE}).`)
-  return { host, port, origin }
+  return parseTarget(type, String(target), readTls(options), 'insecure and ca')
+}
+
+function readTls({ insecure = false, ca }: OpenTunnelOptions): TlsOptions | undefined {
+  if (ca === undefined) return insecure ? { isInsecure: true } : undefined
+  if (insecure) throw new TypeError('insecure accepts any certificate, so ca has no effect. Use one of them.')
+  try {
+    new X509Certificate(ca)
+  } catch {
+    throw new TypeError('Invalid ca (expected certificates in PEM).')
+  }
+  return { ca, isInsecure: false }
 }
 
 const readAccess = ({ type = 'http', basicAuth, allowIp = [] }: OpenTunnelOptions) =>

@@ -7,10 +7,12 @@ export interface OpenTunnelOptions {
   readonly edge?: string
   /** An API key of the workspace. */
   readonly apiKey: string
-  /** Port of the local server. */
-  readonly port: number
-  /** Host of the local server; `localhost` by default. */
-  readonly host?: string
+  /** The local server: its port, `host:port`, a URL such as `https://localhost:8443`, or `unix:<path>`. */
+  readonly target: number | string
+  /** Accept any certificate of an `https://` target. */
+  readonly insecure?: boolean
+  /** Certificates in PEM that an `https://` target is verified with, instead of those of the system. */
+  readonly ca?: string
   readonly type?: 'http' | 'tcp'
   /** The first part of the public host name; a random one by default. */
   readonly name?: string

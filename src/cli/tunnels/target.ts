@@ -3,18 +3,16 @@ import { X509Certificate } from 'node:crypto'
 import { readFile, realpath, stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { HOST_HEADER_RULE, isHost, normalizeOrigin } from '../../lib/net/host-header.ts'
+import { HOST_HEADER_RULE, isHost } from '../../lib/net/host-header.ts'
 import { privatePaths } from '../../server/config/private-paths.ts'
-import type { Target, TlsOptions } from '../../tunnel-client/dialer.ts'
+import type { TlsOptions } from '../../tunnel-client/dialer.ts'
 import { FileServer } from '../../tunnel-client/files/file-server.ts'
 import { findAditData } from '../../tunnel-client/files/private-files.ts'
 import { LocalServer, type StreamServer } from '../../tunnel-client/local-server.ts'
+import { InvalidTarget, parseTarget } from '../../tunnel-client/target.ts'
 import type { TunnelRequest, TunnelType } from '../../tunnel-protocol/protocol.ts'
 import { UsageError } from '../errors.ts'
 import { type ProblemHandlers, ProblemLog } from './problems.ts'
-
-/** Longer ones do not fit into the address of a socket. */
-const SOCKET_PATH_BYTES_MAX = 107
 
 export interface TargetInput {
   target: string | undefined
@@ -56,7 +54,7 @@ export async function openTarget(
     )
   if (hostHeader !== undefined && !isHost(hostHeader))
     throw new UsageError(`Invalid --host-header "${hostHeader}" (expected ${HOST_HEADER_RULE}).`)
-  const { url, origin, target } = parseTarget(type, text, await readTls(input))
+  const { url, origin, target } = readTarget(type, text, await readTls(input))
   const problems = new ProblemLog({
     ...handlers,
     target: url,
@@ -70,6 +68,14 @@ export async function openTarget(
   })
   const request = type === 'http' ? { target: origin, hostHeader } : {}
   return { target: url, note: `Forwarding to ${url}`, localServer, request, problems }
+}
+
+function readTarget(type: TunnelType, text: string, tls: TlsOptions | undefined) {
+  try {
+    return parseTarget(type, text, tls, '--insecure and --ca')
+  } catch (error) {
+    throw error instanceof InvalidTarget ? new UsageError(error.message) : error
+  }
 }
 
 /** The flags for https:// targets; undefined if there are none. */
@@ -100,56 +106,4 @@ async function openFolder(path: string): Promise<OpenTarget> {
     )
   const target = pathToFileURL(folder).href
   return { target, note: `Serving the files of ${folder}`, localServer: new FileServer(folder), request: {} }
-}
-
-interface ParsedTarget {
-  url: string
-  /** Undefined if it has no form that the edge accepts. */
-  origin: string | undefined
-  target: Target
-}
-
-const SCHEMES: Record<TunnelType, readonly string[]> = { http: ['http', 'https'], tcp: ['tcp'] }
-
-/** A port of this machine, `host:port`, a URL of these, or `unix:` and a path. */
-function parseTarget(type: TunnelType, text: string, tls: TlsOptions | undefined): ParsedTarget {
-  const [, prefix, slashes, rest = text] =
-    /^(https?|tcp|unix|[a-z][a-z\d+.-]*(?=:\/\/)):(\/\/)?(.*)$/is.exec(text) ?? []
-  const scheme = prefix?.toLowerCase() ?? (SCHEMES[type][0] as string)
-  if (tls && scheme !== 'https')
-    throw new UsageError('--insecure and --ca are for targets with https://, e.g. https://localhost:8443.')
-  if (scheme === 'unix') return parseSocket(rest)
-  if (!SCHEMES[type].includes(scheme) || (prefix !== undefined && slashes === undefined))
-    throw new UsageError(
-      `Invalid target "${text}" (expected a port, host:port, unix:<path>, or a URL with ` +
-        `${SCHEMES[type].map((name) => `${name}://`).join(' or ')}).`,
-    )
-  const address = rest.replace(/\/$/, '')
-  const [, host = 'localhost', portText = address] =
-    /^(\[[\da-f:.]+\]|[^:/?#@[\]\s]+):([^:]*)$/i.exec(address) ?? []
-  const port = /^\d{1,5}$/.test(portText) ? Number(portText) : 0
-  if (port < 1 || port > 65_535)
-    throw new UsageError(
-      `Invalid port "${portText}" (expected 1–65535). ` +
-        'The target is a port or host:port, e.g. 3000 or 127.0.0.1:3000.',
-    )
-  const url = `${scheme}://${host}:${port}`
-  return {
-    url,
-    origin: URL.canParse(url) ? normalizeOrigin(new URL(url).origin) : undefined,
-    target: {
-      host: host.replace(/^\[(.*)\]$/, '$1'),
-      port,
-      ...(scheme === 'https' && { tls: tls ?? { isInsecure: false } }),
-    },
-  }
-}
-
-function parseSocket(text: string): ParsedTarget {
-  const path = resolve(text)
-  if (text === '' || Buffer.byteLength(path) > SOCKET_PATH_BYTES_MAX)
-    throw new UsageError(
-      `Invalid path of a Unix socket "${text}" (expected at most ${SOCKET_PATH_BYTES_MAX} bytes, e.g. unix:/run/app.sock).`,
-    )
-  return { url: `unix:${path}`, origin: 'http://localhost', target: { path } }
 }

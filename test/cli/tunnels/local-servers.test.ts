@@ -2,7 +2,7 @@
 // about them.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
+import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer as createHttp, type RequestListener } from 'node:http'
 import { createServer as createHttps } from 'node:https'
 import { type AddressInfo, createServer as createTcp, type Server } from 'node:net'
@@ -35,8 +35,12 @@ interface TunnelEvent {
 }
 
 /** `adit tunnel --json`, once it is open. */
-async function open(t: Test, ...args: string[]) {
-  const tunnel = startProcess(t, ['tunnel', ...args, '--edge', edge.url, '--json'], { ADIT_API_KEY: key })
+const open = (t: Test, ...args: string[]) => openIn(t, process.cwd(), 'tunnel', ...args)
+
+/** A command that opens one tunnel, in this folder. */
+async function openIn(t: Test, folder: string, ...args: string[]) {
+  const env = { ADIT_API_KEY: key, HOME: folder }
+  const tunnel = startProcess(t, [...args, '--edge', edge.url, '--json'], env, '', folder)
   let output = ''
   tunnel.child.stdout?.on('data', (chunk) => {
     output += chunk
@@ -117,6 +121,42 @@ test('a target may be a Unix socket', async (t) => {
   server.closeAllConnections()
   assert.equal((await tunnel.get())[0], 502)
   await tunnel.untilProblem('unreachable')
+})
+
+test('the tunnels of adit.json have the same targets, with paths from its folder', async (t) => {
+  if (!certificate || !tls) return t.skip('openssl is not installed')
+  const folder = createFolder(t)
+  mkdirSync(join(folder, '.git'))
+  mkdirSync(join(folder, 'inner'))
+  copyFileSync(certificate.certificate, join(folder, 'ca.pem'))
+  const target = `https://localhost:${await listen(t, createHttps(tls, hello), 0)}`
+  await listen(t, createHttp(hello), join(folder, 'app.sock'))
+  const tunnels = {
+    'with-ca': { target, ca: 'ca.pem' },
+    insecure: { target, insecure: true },
+    strict: { target },
+    socket: { target: 'unix:app.sock' },
+  }
+  writeFileSync(join(folder, 'adit.json'), JSON.stringify({ tunnels }))
+  const inner = join(folder, 'inner')
+  const names = Object.keys(tunnels)
+  const started = await openIn(t, inner, 'start', ...names, '--yes')
+  await until('all are open', () => started.events('open').length === names.length)
+  const host = (name: string) => started.host.replace(/^[^.]+/, name)
+  const responses = names.map((name) => fetchHost(edge, host(name)))
+  assert.deepEqual(
+    (await Promise.all(responses)).map(({ status }) => status),
+    [200, 200, 502, 200],
+  )
+  await started.untilProblem('certificate')
+  assert.deepEqual(
+    started.events('problem').map(({ name }) => name),
+    ['strict'],
+  )
+  started.child.kill('SIGTERM')
+  await started.ended
+  const flagFirst = await openIn(t, inner, 'tunnel', '--name', 'strict', '--insecure')
+  assert.equal((await flagFirst.get())[0], 200)
 })
 
 test('targets and flags that contradict each other are rejected', async (t) => {

@@ -101,6 +101,8 @@ test('a file with a mistake or a secret is rejected with the path of the member'
       tunnel({ type: 'tcp', hostHeader: 'x' }),
       /is a TCP tunnel, which has no serve, basicAuth or hostHeader/,
     ],
+    [tunnel({ insecure: true }), /\/tunnels\/web has insecure or ca, which are for targets with https/],
+    [tunnel({ target: 'https://localhost:1', insecure: true, ca: 'x' }), /Use one of them/],
     [tunnel({ 'a\u001b[31m\n': 1 }), /\/tunnels\/web\/a\ufffd\[31m is unknown/],
     [`${' '.repeat(65_536)}{}`, /is not used: it is larger than 65536 bytes/],
   ] as const) {

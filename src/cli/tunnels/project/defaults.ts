@@ -26,5 +26,6 @@ export async function fromProject<I extends Input>(input: I, io: Io): Promise<I 
     'basic-auth': input['basic-auth'] ?? tunnel['basic-auth'],
     'allow-ip': input['allow-ip'].length > 0 ? input['allow-ip'] : tunnel['allow-ip'],
     'host-header': input['host-header'] ?? tunnel['host-header'],
+    ...(input.insecure || input.ca !== undefined ? { insecure: input.insecure, ca: input.ca } : {}),
   }
 }

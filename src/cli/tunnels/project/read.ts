@@ -23,6 +23,8 @@ export interface ProjectTunnelInput {
   'basic-auth': string | undefined
   'allow-ip': string[]
   'host-header': string | undefined
+  insecure: boolean
+  ca: string | undefined
 }
 
 interface Project {
@@ -93,21 +95,32 @@ function toInput(
     throw error instanceof Fault ? fail(`${error.message}.`) : error
   }
   const { target, serve, type = 'http', basicAuth, allowIp = [], hostHeader, pool = false } = value
+  const { insecure = false, ca } = value
   if ((target === undefined) === (serve === undefined))
     throw fail(`${path} needs a target or serve, not both.`)
   if (type === 'tcp' && (serve ?? basicAuth ?? hostHeader) !== undefined)
     throw fail(`${path} is a TCP tunnel, which has no serve, basicAuth or hostHeader.`)
+  if ((insecure || ca !== undefined) && !/^https:/i.test(String(target)))
+    throw fail(`${path} has insecure or ca, which are for targets with https://.`)
+  if (insecure && ca !== undefined)
+    throw fail(`${path} has insecure, which accepts any certificate, so ca has no effect. Use one of them.`)
   return {
     name,
     type,
-    target: target === undefined ? undefined : String(target),
+    target: target === undefined ? undefined : resolveSocket(folder, String(target)),
     serve: serve === undefined ? undefined : resolve(folder, serve),
     pool,
     'basic-auth': basicAuth,
     'allow-ip': allowIp,
     'host-header': hostHeader,
+    insecure,
+    ca: ca === undefined ? undefined : resolve(folder, ca),
   }
 }
+
+/** A relative path of a Unix socket is that from the folder of the file. */
+const resolveSocket = (folder: string, target: string) =>
+  target.replace(/^unix:(?:\/\/)?(.+)$/is, (_, path: string) => `unix:${resolve(folder, path)}`)
 
 /** A port of this machine, as a number, or after a loopback host with or without a scheme. */
 function isLoopbackPort(target: string): boolean {
