@@ -13,6 +13,7 @@ import { type Api, apis } from '../../src/contract/apis.ts'
 import { documentedPatterns, LABELS } from '../support/api/patterns.ts'
 import { addEdge, serve, type TestServer } from '../support/api/server.ts'
 import { counter } from '../support/api/usage.ts'
+import { npmCi } from '../support/processes/npm.ts'
 import { root } from '../support/processes/process.ts'
 
 const run = promisify(execFile)
@@ -20,10 +21,10 @@ const folder = mkdtempSync(join(tmpdir(), 'adit-openapi-tools-'))
 const requireTool = createRequire(join(folder, 'package.json'))
 
 after(() => rmSync(folder, { recursive: true }))
-before(async () => {
+before(() => {
   for (const file of ['package.json', 'package-lock.json'])
     cpSync(join(import.meta.dirname, file), join(folder, file))
-  await run('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund'], { cwd: folder })
+  npmCi(folder)
 })
 
 const readDocument = async (server: TestServer, prefix: string) =>

@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path'
 import { packAll } from '../../scripts/pack.ts'
 import type { Test } from '../support/cleanup.ts'
 import { createFolder } from '../support/databases/create.ts'
+import { npm } from '../support/processes/npm.ts'
 import { root } from '../support/processes/process.ts'
 
 export interface Project {
@@ -38,7 +39,7 @@ export function pack(t: Test) {
         '--loglevel=error',
         ...options,
       ]
-      execFileSync('npm', args, { cwd: project.folder, stdio: ['ignore', 'pipe', 'inherit'] })
+      npm(args, project.folder)
       return project
     },
     /**

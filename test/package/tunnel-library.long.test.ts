@@ -1,12 +1,12 @@
 // The examples of docs/tunnel-library.md, with the packed library.
 import assert from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
 import { cpSync, existsSync, readFileSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import type { Test } from '../support/cleanup.ts'
 import { fetchHost, newKey, startPlane, startTunnelEdge } from '../support/edges/tunnels.ts'
 import { installNode } from '../support/processes/node-versions.ts'
+import { npmCi } from '../support/processes/npm.ts'
 import { root } from '../support/processes/process.ts'
 import { startProgram } from '../support/processes/program.ts'
 import { pack } from './packed.ts'
@@ -35,9 +35,7 @@ test('the example with Express runs, on the first Node 20', async (t) => {
   const { edge, env } = await startEdge(t)
   const express = join(project.folder, 'express')
   cpSync(join(root, 'test/package/express'), express, { recursive: true })
-  execFileSync('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error', '--prefer-offline'], {
-    cwd: express,
-  })
+  npmCi(express)
   symlinkSync(join(express, 'node_modules/express'), join(project.folder, 'node_modules/express'))
   const program = startProgram(t, node, [writeExample('With Express')], { env })
   await program.waitFor(/^http:\/\/\S+$/m)

@@ -1,6 +1,5 @@
 // The servers of test/matrix/apps, with their packages from npm in a cache folder outside of the repository:
 // Next takes the outermost lock file for the root of its project.
-import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import {
   cpSync,
@@ -15,6 +14,7 @@ import {
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { atEnd, type Test } from '../cleanup.ts'
+import { npmCi } from '../processes/npm.ts'
 import { freePort, isListening } from '../processes/ports.ts'
 import { root } from '../processes/process.ts'
 import { type Program, startProgram } from '../processes/program.ts'
@@ -22,7 +22,6 @@ import { until } from '../until.ts'
 
 const SOURCES = join(root, 'test/matrix/apps')
 const PACKAGE_FILES = ['package.json', 'package-lock.json', '.npmrc']
-const INSTALL_TIMEOUT_MS = 240_000
 
 /** The folder with node_modules; installed once for each version of the lock file and each architecture. */
 function install(): string {
@@ -35,9 +34,7 @@ function install(): string {
   mkdirSync(cache, { recursive: true })
   const partial = mkdtempSync(join(cache, 'install-'))
   for (const file of PACKAGE_FILES) cpSync(join(SOURCES, file), join(partial, file))
-  const args = ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error']
-  const { status, stdout, stderr } = spawnSync('npm', args, { cwd: partial, timeout: INSTALL_TIMEOUT_MS })
-  if (status !== 0) throw new Error(`npm ci of test/matrix/apps failed:\n${stdout}${stderr}`)
+  npmCi(partial)
   // Another run may have installed them meanwhile.
   if (existsSync(folder)) rmSync(partial, { recursive: true })
   else renameSync(partial, folder)

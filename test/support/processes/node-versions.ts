@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { createFolder } from '../databases/create.ts'
+import { npm } from './npm.ts'
 
 /** The path of the program; undefined without a registry, or if it does not have this version. */
 export function installNode(t: TestContext, version: string): string | undefined {
@@ -10,7 +11,7 @@ export function installNode(t: TestContext, version: string): string | undefined
   const folder = createFolder(t)
   const pack = ['pack', `node-linux-${process.arch}@${version}`, '--silent', '--pack-destination', folder]
   try {
-    const file = execFileSync('npm', pack, { encoding: 'utf8', stdio: 'pipe' }).trim()
+    const file = npm(pack, folder).trim()
     execFileSync('tar', ['-xzf', join(folder, file), '-C', folder])
     return join(folder, 'package/bin/node')
   } catch (error) {
