@@ -206,5 +206,18 @@ for (const [index, engine] of engines.entries()) {
     const declined = await pollLater(third)
     assert.equal(declined.json.error, 'access_denied')
     assert.match(declined.json.error_description, /was declined/)
+
+    const fourth = await signIn()
+    const [last] = (await mia.get(REQUESTS)).json.requests
+    assert.equal((await approve(last.id)).status, 200)
+    const setQuota = (quota_keys: number | null) =>
+      server.services.store.transaction((db) =>
+        db.updateTable('workspaces').set({ quota_keys }).where('id', '=', server.workspace.id).execute(),
+      )
+    await setQuota(1)
+    assert.match((await pollLater(fourth)).json.error_description, /1 active API keys, which is the limit/)
+    assert.equal(await stateOf(mia, last.id), 'approved', 'no key was created')
+    await setQuota(null)
+    assert.equal((await pickUp(mia, last.id)).status, 201)
   })
 }

@@ -221,10 +221,12 @@ export async function createRequestedKey(
   const row = await lockOwnRequest(db, ctx, id)
   requireState(row, 'approved', ctx.clock())
   const approver = await requireApprover(db, ctx, workspace, row.decided_by as string)
-  await updateRequest(db, id, { state: 'used' })
-  const created = draftKey(ctx, workspace, { label: row.label, expiresAt, userId: ctx.actor.id })
+  const draft = draftKey(ctx, workspace, { label: row.label, expiresAt, userId: ctx.actor.id })
   const approvedBy = approver.name
-  return { ...(await addKey(db, ctx, workspace, created, { approvedBy })), approvedBy }
+  const created = await addKey(db, ctx, workspace, draft, { approvedBy })
+  // Last: a device commits the failure of a key that was not created, and the request stays approved.
+  await updateRequest(db, id, { state: 'used' })
+  return { ...created, approvedBy }
 }
 
 /** The user who has approved a request, if they may still create keys. */
