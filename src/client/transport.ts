@@ -17,7 +17,7 @@ export interface ClientOptions {
   timeoutMs?: number
   /** Maximum number of retries; 3 by default. */
   retries?: number
-  /** Sends requests, instead of the global fetch. */
+  /** Sends requests, instead of the global fetch. An error of it with `isFinal: true` is not retried. */
   fetch?: (url: string, init: RequestInit) => Promise<Response>
 }
 
@@ -92,8 +92,8 @@ function parseBaseUrl(text: string): URL {
   return url
 }
 
-function mayRetry({ fault }: AditError, method: string): boolean {
-  if (fault === TOO_LARGE) return false
+function mayRetry({ fault, cause }: AditError, method: string): boolean {
+  if (fault === TOO_LARGE || (cause as { isFinal?: unknown } | undefined)?.isFinal === true) return false
   if (fault.error === 'rate_limited' || fault.error === 'unavailable') return true
   const isUncertain =
     fault.error === 'unreachable' || fault.error === 'timed_out' || fault.error === 'unreadable'

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FindProxy } from '../lib/net/proxy/settings.ts'
-import { connectThrough } from '../lib/net/proxy/tunnel.ts'
+import { connectThrough, ProxyError } from '../lib/net/proxy/tunnel.ts'
 import { messageLine } from '../lib/net/untrusted-text.ts'
 import { CONNECT_PATH, SUBPROTOCOL, TUNNEL_HEADER, type TunnelRequest } from '../tunnel-protocol/protocol.ts'
 import { acceptKey, WebSocketConnection } from '../tunnel-protocol/websocket.ts'
@@ -12,7 +12,7 @@ const CONNECT_TIMEOUT_MS = 10_000
 const BODY_BYTES_MAX = 64 * 1024
 const ERROR_CODE = /^[a-z_]{1,40}$/
 
-/** The edge rejected or closed the tunnel; a retry would not help. */
+/** The edge, or a proxy, rejected or closed the tunnel; a retry would not help. */
 export class TunnelRejected extends Error {
   override name = 'TunnelRejected'
   readonly code: string
@@ -93,7 +93,10 @@ async function openProxied(
   const proxy = findProxy?.(url)
   if (!proxy) return undefined
   return connectThrough(proxy, url, signal).catch((error) => {
-    throw unreachable(edge, error)
+    const { message } = unreachable(edge, error)
+    throw error instanceof ProxyError && error.isFinal
+      ? new TunnelRejected('proxy_rejected', message)
+      : new Error(message)
   })
 }
 

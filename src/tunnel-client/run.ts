@@ -29,6 +29,7 @@ const PERMANENT = new Set([
   'invalid_request',
   'tcp_disabled',
   'access_unsupported',
+  'proxy_rejected',
   'closed',
 ])
 

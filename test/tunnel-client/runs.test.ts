@@ -1,10 +1,11 @@
 // The tunnel client, against an edge of which the test controls every step.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { parseProxies } from '../../src/lib/net/proxy/settings.ts'
 import { TunnelRejected } from '../../src/tunnel-client/connect.ts'
 import { LocalServer } from '../../src/tunnel-client/local-server.ts'
 import { runTunnel, type TunnelOptions } from '../../src/tunnel-client/run.ts'
@@ -588,6 +589,35 @@ test('an unreachable edge is retried until it is there', async (t) => {
   const client = start(t, { edge: `http://127.0.0.1:${port}`, port: 9 })
   await until('lost', () => client.of('lost').length > 0)
   assert.match(String(client.of('lost')[0]), /cannot be reached: connect ECONNREFUSED .*\.$/)
+})
+
+test('a proxy that rejects the password ends the tunnel, also one that was open', async (t) => {
+  const edge = await startMinimalEdge(t)
+  let accepted = 0
+  let rejected = 0
+  const proxy = await listen(t, (socket) =>
+    socket.once('data', () => {
+      if (accepted === 0) {
+        rejected++
+        return socket.end('HTTP/1.1 407 Proxy Authentication Required\r\n\r\n')
+      }
+      accepted--
+      const server = connect(Number(new URL(edge.url).port), '127.0.0.1')
+      server.on('error', () => undefined)
+      socket.write('HTTP/1.1 200 OK\r\n\r\n')
+      return socket.pipe(server).pipe(socket)
+    }),
+  )
+  const findProxy = parseProxies({ HTTP_PROXY: `http://ann:secret@127.0.0.1:${proxy.port}` })
+  const isRejected = { name: 'TunnelRejected', code: 'proxy_rejected', message: /with 407: set a valid user/ }
+  await assert.rejects(start(t, { edge: edge.url, port: 9, findProxy }).ended, isRejected)
+  assert.equal(rejected, 1)
+  accepted = 1
+  const client = start(t, { edge: edge.url, port: 9, findProxy })
+  await until('open', () => client.of('open').length > 0)
+  for (const socket of proxy.sockets) socket.destroy()
+  await assert.rejects(client.ended, isRejected)
+  assert.equal(rejected, 2)
 })
 
 test('a session that violates yamux is lost, and opened again', async (t) => {

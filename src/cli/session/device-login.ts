@@ -139,7 +139,10 @@ async function waitForKey(
   while (performance.now() < deadline) {
     const untilExpiredMs = deadline + EXPIRED_MS - performance.now()
     await sleep(Math.min(delayMs, untilExpiredMs), undefined, { signal })
-    const reply = await post(`${url}/device/token`, form, signal).catch(() => undefined)
+    const reply = await post(`${url}/device/token`, form, signal).catch((error) => {
+      if (error instanceof CommandError && error.code === 'proxy_rejected') throw error
+      return undefined
+    })
     if (signal.aborted) break
     if (reply?.status === 200) return toKey(reply)
     if (reply?.body.error === 'slow_down') delayMs += SLOWER_MS
@@ -175,8 +178,10 @@ async function post(url: string, form: Record<string, string>, signal: AbortSign
     return { status: response.status, body: Object(body) as Reply['body'] }
   } catch (error) {
     if (error instanceof SyntaxError || error instanceof ResponseTooLarge) throw unreadable()
-    const reason = error instanceof ProxyError ? `: ${error.message}` : ''
-    throw new CommandError('unreachable', `The server cannot be reached${reason}. Try again.`)
+    if (!(error instanceof ProxyError))
+      throw new CommandError('unreachable', 'The server cannot be reached. Try again.')
+    const code = error.isFinal ? 'proxy_rejected' : 'unreachable'
+    throw new CommandError(code, `The server cannot be reached: ${error.message}. Try again.`)
   }
 }
 

@@ -19,6 +19,7 @@ import { type EdgeSources, edgeMetrics } from '../../lib/metrics/edge-metrics.ts
 import { startMetricsListener } from '../../lib/metrics/listener.ts'
 import { createRegistry } from '../../lib/metrics/registry.ts'
 import { createFetch } from '../../lib/net/proxy/fetch.ts'
+import { ProxyError } from '../../lib/net/proxy/tunnel.ts'
 import { type EdgeConfig, readEdgeConfig } from '../../server/config/edge.ts'
 import { commandName, readProxies, unknownSettings } from '../../server/config/environment.ts'
 import { version } from '../../server/config/server.ts'
@@ -199,7 +200,7 @@ function missingAccess(url: string | undefined, credential: string | undefined):
   )
 }
 
-/** The reason if the control plane cannot be reached yet; throws if it rejects the credential. */
+/** The reason if the control plane cannot be reached yet; throws if it or a proxy rejects the credential. */
 async function checkCredential(
   controlPlane: ReturnType<typeof createControlPlane>,
   url: string,
@@ -209,6 +210,8 @@ async function checkCredential(
     return undefined
   } catch (error) {
     if (!(error instanceof ControlPlaneError)) throw error
+    if (error.cause instanceof ProxyError && error.cause.isFinal)
+      throw new CommandError('proxy_rejected', error.message)
     if (error.status !== 401) return error.message
     throw new NotAuthenticated(`${url} rejected the credential in ADIT_EDGE_KEY: ${error.message}`)
   }

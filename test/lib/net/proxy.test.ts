@@ -1,12 +1,16 @@
 // The proxy of a connection by the variables of the environment, and what is said if it does not connect.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { test } from 'node:test'
+import { createServer as createTlsServer, getCACertificates, setDefaultCACertificates } from 'node:tls'
+import { createClient } from '../../../src/client/index.ts'
 import { createFetch } from '../../../src/lib/net/proxy/fetch.ts'
 import { parseProxies } from '../../../src/lib/net/proxy/settings.ts'
 import { connectThrough, ProxyError } from '../../../src/lib/net/proxy/tunnel.ts'
 import { atEnd, type Test } from '../../support/cleanup.ts'
+import { makeCertificate } from '../../support/proxies/certificates.ts'
 import { startTinyproxy, tinyproxy } from '../../support/proxies/tinyproxy.ts'
 
 const PROXY = 'http://proxy.example.com:3128'
@@ -138,4 +142,45 @@ test('a signal aborts a connection that the proxy does not complete', async (t) 
   controller.abort()
   await failed
   await closed
+})
+
+const REJECTION = 'HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n'
+
+test('a rejected password is sent once: the client does not retry', async (t) => {
+  let connections = 0
+  const port = await startServer(t, (socket) => {
+    connections++
+    socket.once('data', () => socket.end(REJECTION))
+  })
+  const value = `http://ann:secret@127.0.0.1:${port}`
+  const send = createFetch(parseProxies({ HTTPS_PROXY: value, HTTP_PROXY: value }))
+  for (const baseUrl of ['https://server.test', 'http://server.test']) {
+    connections = 0
+    const client = createClient({ baseUrl, apiKey: 'adit_key', fetch: send })
+    await assert.rejects(client.workspace.read(), /rejected the connection with 407/)
+    assert.equal(connections, 1, baseUrl)
+  }
+})
+
+test('the certificate of a proxy with TLS is for the proxy, not for the server', async (t) => {
+  const files = makeCertificate(t, 'DNS:localhost')
+  if (!files) return t.skip('openssl is not installed')
+  const [key, cert] = [readFileSync(files.key), readFileSync(files.certificate)]
+  const certificates = getCACertificates()
+  atEnd(t, () => setDefaultCACertificates(certificates))
+  setDefaultCACertificates([String(cert)])
+  const server = createTlsServer({ key, cert }, (socket) => {
+    socket.on('error', () => {})
+    socket.once('data', () => socket.end(REJECTION))
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  atEnd(t, () => server.close())
+  const fetchVia = (hostname: string, url: string) => {
+    const value = `https://${hostname}:${(server.address() as AddressInfo).port}`
+    return createFetch(parseProxies({ HTTPS_PROXY: value, HTTP_PROXY: value }))(url)
+  }
+  for (const scheme of ['http', 'https']) {
+    await assert.rejects(fetchVia('localhost', `${scheme}://server.test`), /rejected .* with 407/)
+    await assert.rejects(fetchVia('127.0.0.1', `${scheme}://localhost`), /does not match certificate/)
+  }
 })

@@ -10,9 +10,12 @@ const CONNECT_TIMEOUT_MS = 10_000
 /** The message completes "… cannot be reached: …". It never contains the credentials of the proxy. */
 export class ProxyError extends Error {
   override name = 'ProxyError'
+  /** The proxy rejects the user and password: a retry would not help, and may lock the account. */
+  readonly isFinal: boolean
 
-  constructor({ name }: ForwardProxy, problem: string) {
+  constructor({ name }: ForwardProxy, problem: string, isFinal = false) {
     super(`the proxy ${name} ${problem}`)
+    this.isFinal = isFinal
   }
 }
 
@@ -41,7 +44,9 @@ export async function requestProxy(
   // Loaded only where there is a proxy: most commands have none.
   const { request: send } = isTls ? await import('node:https') : await import('node:http')
   const ownHeaders = authorization === undefined ? {} : { 'proxy-authorization': authorization }
-  return send({ host, port, agent: false, headers: { ...headers, ...ownHeaders }, ...options })
+  // Of the certificate of the proxy. Node would take the name in the Host header, which is the server's.
+  const servername = isIP(host) ? '' : host
+  return send({ host, port, servername, agent: false, headers: { ...headers, ...ownHeaders }, ...options })
 }
 
 async function openTunnel(proxy: ForwardProxy, url: URL, signal: AbortSignal): Promise<Socket> {
@@ -114,6 +119,7 @@ export function rejected(
       proxy,
       `rejected the connection with ${statusCode}: set a valid user and password in the variable, as ` +
         'http://user:password@host:port',
+      true,
     )
   return new ProxyError(
     proxy,
