@@ -24,8 +24,8 @@ async function open(t: Test, engine: Engine) {
   const write = (id: string) => services.store.transaction((db) => writeEntry(db, services, id))
   const exportSince = async (since?: string, skipDeleted = false) => {
     const entries = []
-    const given = { since: since === undefined ? undefined : Number(since), skipDeleted }
-    for await (const slice of exportAllAudit(services, operator, given)) entries.push(...slice)
+    const options = { since: since === undefined ? undefined : Number(since), skipDeleted }
+    for await (const slice of exportAllAudit(services, operator, options)) entries.push(...slice)
     return entries
   }
   return { services, clock, write, exportSince }
@@ -37,7 +37,7 @@ const writeEntry = (db: Parameters<typeof writeAudit>[0], services: Services, id
   writeAudit(db, services, { workspaceId: null, actor: operator, action: 'edge.created', target: { id } })
 
 /** Without the entries of exports. */
-const targetsOf = (entries: Exported) =>
+const listTargets = (entries: Exported) =>
   entries.filter(({ action }) => action !== 'audit.exported').map(({ target }) => target.id)
 
 const lastCursor = (entries: Exported) => entries.at(-1)?.cursor as string
@@ -48,7 +48,7 @@ for (const engine of engines) {
     await write('a')
     await write('b')
     const first = await exportSince()
-    assert.deepEqual(targetsOf(first), ['a', 'b'])
+    assert.deepEqual(listTargets(first), ['a', 'b'])
     assert.equal(first.at(-1)?.action, 'audit.exported')
     assert.deepEqual(await exportSince(lastCursor(first)), [])
     await write('c')
@@ -60,7 +60,7 @@ for (const engine of engines) {
         ['audit.exported', 'audit', { since: [null, lastCursor(first)] }],
       ],
     )
-    assert.deepEqual(targetsOf(await exportSince(first[0]?.cursor)), ['b', 'c'], 'from any entry on')
+    assert.deepEqual(listTargets(await exportSince(first[0]?.cursor)), ['b', 'c'], 'from any entry on')
     await assert.rejects(exportSince('9007199254740991'), /ahead of this audit log/)
   })
 
@@ -99,7 +99,7 @@ for (const engine of engines) {
     await Promise.all(writers)
     isOver = true
     for (const exported of await Promise.all(exporters)) {
-      assert.deepEqual(targetsOf(exported).toSorted(), committed.toSorted())
+      assert.deepEqual(listTargets(exported).toSorted(), committed.toSorted())
       const positions = exported.map(({ cursor }) => Number(cursor))
       assert.deepEqual(
         positions,
@@ -125,15 +125,15 @@ for (const engine of engines) {
       services.store.transaction((db) =>
         recordFailedSignIn(db, services, { user, detail: 'password', address: '192.0.2.7' }),
       )
-    const countsOf = (entries: Exported) =>
+    const listCounts = (entries: Exported) =>
       entries.filter(({ action }) => action === 'user.sign-in-failed').map(({ count }) => count)
     await fail()
     await fail()
     const first = await exportSince()
-    assert.deepEqual(countsOf(first), [2])
+    assert.deepEqual(listCounts(first), [2])
     await Promise.all([fail(), fail(), fail()])
-    assert.deepEqual(countsOf(await exportSince(lastCursor(first))), [3])
-    assert.deepEqual(countsOf(await exportSince()), [2, 3])
+    assert.deepEqual(listCounts(await exportSince(lastCursor(first))), [3])
+    assert.deepEqual(listCounts(await exportSince()), [2, 3])
   })
 
   test(`${engine}: a cursor before entries that retention has deleted is rejected`, async (t) => {
@@ -150,10 +150,10 @@ for (const engine of engines) {
     await deleteOld()
     await assert.rejects(exportSince(lastCursor(first)), /deleted by retention .* --skip-deleted/s)
     const rest = await exportSince(lastCursor(first), true)
-    assert.deepEqual(targetsOf(rest), ['new'])
+    assert.deepEqual(listTargets(rest), ['new'])
     await deleteOld()
-    assert.deepEqual(targetsOf(await exportSince(lastCursor(rest))), [], 'nothing is missing after it')
-    assert.deepEqual(targetsOf(await exportSince()), ['new'])
+    assert.deepEqual(listTargets(await exportSince(lastCursor(rest))), [], 'nothing is missing after it')
+    assert.deepEqual(listTargets(await exportSince()), ['new'])
   })
 
   test(`${engine}: cursors stay valid after the database was restored from a backup`, async (t) => {
@@ -167,7 +167,7 @@ for (const engine of engines) {
     clock.now += 5
     await write('lost')
     const before = await exportSince()
-    assert.deepEqual(targetsOf(before), ['in the backup', 'lost'])
+    assert.deepEqual(listTargets(before), ['in the backup', 'lost'])
     clock.now += 60_000
     await services.store.transaction(async (db) => {
       for (const [index, table] of tables.entries()) {
@@ -180,7 +180,7 @@ for (const engine of engines) {
     })
     assert.deepEqual(await exportSince(lastCursor(before)), [])
     for (let number = 0; number < 20; number += 1) await write(`new ${number}`)
-    assert.equal(targetsOf(await exportSince(lastCursor(before))).length, 20)
+    assert.equal(listTargets(await exportSince(lastCursor(before))).length, 20)
   })
 }
 
@@ -196,10 +196,10 @@ test('postgres: an entry that is committed after a later one was exported is not
   await written.promise
   await write('fast')
   const first = await exportSince()
-  assert.deepEqual(targetsOf(first), ['fast'])
+  assert.deepEqual(listTargets(first), ['fast'])
   commit.resolve()
   await slow
   const next = await exportSince(lastCursor(first))
-  assert.deepEqual(targetsOf(next), ['slow'])
+  assert.deepEqual(listTargets(next), ['slow'])
   assert.ok((next[0]?.id ?? '') < (first[0]?.id ?? ''), 'its id is lower')
 })

@@ -182,9 +182,9 @@ for (const engine of engines) {
 
   test(`${engine}: six processes that start simultaneously on an empty database all succeed`, async (t) => {
     const database = await createDatabase(t, engine)
-    const runSix = async (wordsOf: (index: number) => string[]) => {
+    const runSix = async (getArgs: (index: number) => string[]) => {
       const runs = Array.from({ length: 6 }, (_, index) =>
-        startProcess(t, [...wordsOf(index), '--json'], { ADIT_DATABASE_URL: database }),
+        startProcess(t, [...getArgs(index), '--json'], { ADIT_DATABASE_URL: database }),
       )
       const ended = await Promise.all(runs.map((run) => run.ended))
       assert.deepEqual(

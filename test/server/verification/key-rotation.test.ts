@@ -15,7 +15,7 @@ import { atEnd } from '../../support/cleanup.ts'
 import { engines } from '../../support/databases/create.ts'
 import { until } from '../../support/until.ts'
 
-const contextOf = ({ services, workspace }: TestServer): Context => ({
+const createContext = ({ services, workspace }: TestServer): Context => ({
   ...services,
   actor: operator,
   workspaceId: workspace.id,
@@ -38,7 +38,7 @@ async function endOverlapIn(ctx: Context, { id }: CreatedKey, ms: number): Promi
   return expiresAt
 }
 
-const setExpiryOf = (ctx: Context, { id }: CreatedKey, expiresAt: string) =>
+const setExpiry = (ctx: Context, { id }: CreatedKey, expiresAt: string) =>
   ctx.store.transaction((db) =>
     updateKey(db, { workspaceId: ctx.workspaceId, id }, { expires_at: Date.parse(expiresAt) }),
   )
@@ -46,11 +46,11 @@ const setExpiryOf = (ctx: Context, { id }: CreatedKey, expiresAt: string) =>
 for (const engine of engines) {
   test(`${engine}: a rotation creates a successor with the same label, and keeps the old key for the overlap`, async (t) => {
     const server = await serve(t, { engine })
-    const ctx = contextOf(server)
+    const ctx = createContext(server)
     const edge = await addEdge(server)
     const old = await createKey(ctx, { label: 'ci' })
-    const statusOf = async (key: string) => (await server.call('GET', '/workspace', { key })).status
-    assert.equal(await statusOf(old.token), 200)
+    const readStatus = async (key: string) => (await server.call('GET', '/workspace', { key })).status
+    assert.equal(await readStatus(old.token), 200)
     assert.equal((await edge.verify(old.token)).json.expiresAt, undefined)
 
     const before = Date.now()
@@ -61,19 +61,19 @@ for (const engine of engines) {
     assert.deepEqual(successor.predecessor, { id: old.id, state: 'active', expiresAt })
     const overlapMs = Date.parse(expiresAt as string) - before
     assert.ok(overlapMs >= HOUR_MS && overlapMs < HOUR_MS + 10_000, `${overlapMs} ms`)
-    assert.deepEqual(await Promise.all([old.token, successor.token].map(statusOf)), [200, 200])
+    assert.deepEqual(await Promise.all([old.token, successor.token].map(readStatus)), [200, 200])
     assert.equal((await edge.verify(old.token)).json.expiresAt, expiresAt, 'although it was cached')
     assert.equal((await edge.verify(successor.token)).json.expiresAt, undefined)
   })
 
   test(`${engine}: a rotation without an overlap revokes the old key`, async (t) => {
     const server = await serve(t, { engine, env: { ADIT_KEYS_PER_WORKSPACE: '2' } })
-    const ctx = contextOf(server)
+    const ctx = createContext(server)
     const old = await createKey(ctx)
     await assert.rejects(rotate(ctx, old.id, '1h'), { code: 'invalid_request', message: /limit/ })
     assert.equal((await server.call('GET', '/workspace', { key: old.token })).status, 200)
     const expiresAt = new Date(Math.ceil(Date.now() / 1_000) * 1_000 + DAY_MS).toISOString()
-    await setExpiryOf(ctx, old, expiresAt)
+    await setExpiry(ctx, old, expiresAt)
     const successor = await rotate(ctx, old.id, 'none')
     assert.deepEqual(successor.predecessor, { id: old.id, state: 'revoked', expiresAt })
     assert.equal((await server.call('GET', '/workspace', { key: old.token })).status, 401)
@@ -93,14 +93,14 @@ for (const engine of engines) {
 
   test(`${engine}: a key has one active successor, also if it is rotated twice at the same time`, async (t) => {
     const server = await serve(t, { engine })
-    const ctx = contextOf(server)
+    const ctx = createContext(server)
     const old = await createKey(ctx)
     const rotations = await Promise.allSettled([rotate(ctx, old.id, '7d'), rotate(ctx, old.id, '7d')])
     const [first] = rotations.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []))
-    const [refused] = rotations.flatMap((each) => (each.status === 'rejected' ? [each.reason] : []))
+    const [rejected] = rotations.flatMap((each) => (each.status === 'rejected' ? [each.reason] : []))
     assert.ok(first)
-    assert.equal(refused.code, 'conflict')
-    assert.match(refused.message, new RegExp(`its successor is ${first.id}`))
+    assert.equal(rejected.code, 'conflict')
+    assert.match(rejected.message, new RegExp(`its successor is ${first.id}`))
 
     const second = await rotate(ctx, first.id, 'none')
     await assert.rejects(rotate(ctx, old.id, '1h'), { message: new RegExp(`successor is ${second.id}`) })
@@ -110,7 +110,7 @@ for (const engine of engines) {
   })
 
   test(`${engine}: a lineage has at most 5 active keys`, async (t) => {
-    const ctx = contextOf(await serve(t, { engine }))
+    const ctx = createContext(await serve(t, { engine }))
     const lineage = [await createKey(ctx)]
     const rotateNewest = async (overlap: Overlap) =>
       lineage.push(await rotate(ctx, lineage.at(-1)?.id as string, overlap))
@@ -126,7 +126,7 @@ for (const engine of engines) {
   })
 
   test(`${engine}: a key without an expiry has successors without one, however often it is rotated`, async (t) => {
-    const ctx = contextOf(await serve(t, { engine }))
+    const ctx = createContext(await serve(t, { engine }))
     const old = await createKey(ctx)
     for (let times = 0; times < 3; times++) {
       const successor = await rotate(ctx, old.id, '1h')
@@ -137,7 +137,7 @@ for (const engine of engines) {
 
   test(`${engine}: a successor lives as long as the old key was created for`, async (t) => {
     const server = await serve(t, { engine })
-    const ctx = contextOf(server)
+    const ctx = createContext(server)
     const lifetimeOf = ({ createdAt, expiresAt }: CreatedKey) =>
       Date.parse(expiresAt as string) - Date.parse(createdAt)
     const old = await createKey(ctx, { expiresAt: new Date(Date.now() + 30 * DAY_MS).toISOString() })
@@ -159,7 +159,7 @@ for (const engine of engines) {
 test('a rotation under load on two nodes loses no request', async (t) => {
   const server = await serve(t, { engine: 'postgres' })
   const nodes = [server.url, (await addNode(t, server)).url].map((url) => caller(`${url}/api/v1`, ''))
-  const ctx = contextOf(server)
+  const ctx = createContext(server)
   const old = await createKey(ctx, { label: 'ci' })
   const keys = [old.token]
   let stopped = false
@@ -195,7 +195,7 @@ test('a rotation under load on two nodes loses no request', async (t) => {
 
 test('an edge that has a key in its cache learns that it expires earlier', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
-  const ctx = contextOf(server)
+  const ctx = createContext(server)
   const edge = await addEdge(server)
   const old = await createKey(ctx)
   const gone: string[] = []

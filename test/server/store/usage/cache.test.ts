@@ -29,12 +29,12 @@ async function openTwice(t: Test): Promise<{ stores: [Store, Store]; path: strin
   return { stores: [services.store, other.store], path: database.slice('sqlite:'.length) }
 }
 
-const counter = (given: Partial<Counter>): Counter => ({
+const counter = (fields: Partial<Counter>): Counter => ({
   workspaceId: 'w1',
   day: DAY,
   ...noUsage,
   lastSeen: null,
-  ...given,
+  ...fields,
 })
 
 const report = (counters: Counter[], edgeId = 'edge_1', epoch = 'e1'): ParsedReport => ({
@@ -44,7 +44,7 @@ const report = (counters: Counter[], edgeId = 'edge_1', epoch = 'e1'): ParsedRep
   tunnels: [],
 })
 
-const requestsOf = async (store: Store, workspaceId = 'w1') =>
+const readRequests = async (store: Store, workspaceId = 'w1') =>
   (await readDays(store.db, workspaceId, 0, Number.MAX_SAFE_INTEGER)).map(({ requests }) => requests)
 
 /** A store whose transactions fail after their work. */
@@ -109,7 +109,7 @@ test('sqlite: usage is exact after any reports, resets, failures and VACUUM of t
           const total = [...(model.get(`${workspace} ${day}`)?.values() ?? [])].reduce((a, b) => a + b, 0n)
           return total === 0n ? [] : [total]
         })
-        assert.deepEqual(await requestsOf(stores[0], named(workspace)), expected)
+        assert.deepEqual(await readRequests(stores[0], named(workspace)), expected)
       }
     }),
     { numRuns: 25 },
@@ -138,7 +138,7 @@ test('sqlite: a cached counter is read again after a failed commit, and after a 
   const [store] = stores
   const send = async (requests: number, to = store) => {
     await commitReports(to, [report([counter({ requests })])], EDGE_MAX)
-    return requestsOf(store)
+    return readRequests(store)
   }
   await send(1)
   assert.deepEqual(await send(2), [2n])
@@ -165,7 +165,7 @@ test('sqlite: edges whose counters are cached, in one group and for the same day
         ),
       ),
     )
-  for (const workspaceId of workspaces) assert.deepEqual(await requestsOf(store, workspaceId), [27n])
+  for (const workspaceId of workspaces) assert.deepEqual(await readRequests(store, workspaceId), [27n])
 })
 
 test('sqlite: a cached counter that would overflow its day is rejected, and the others are merged', async (t) => {
@@ -180,9 +180,9 @@ test('sqlite: a cached counter that would overflow its day is rejected, and the 
   await commitReports(store, [report([counter({ requests: 2n ** 63n - 5n })], 'edge_large')])
   assert.deepEqual(await send(4), [[], []])
   assert.deepEqual(await send(5), [[{ workspaceId: 'w1', day: DAY, reason: 'too_large' }], []])
-  assert.deepEqual(await requestsOf(store), [2n ** 63n - 1n])
-  assert.deepEqual(await requestsOf(store, 'w2'), [5n])
-  assert.deepEqual(await requestsOf(store, 'w3'), [5n])
+  assert.deepEqual(await readRequests(store), [2n ** 63n - 1n])
+  assert.deepEqual(await readRequests(store, 'w2'), [5n])
+  assert.deepEqual(await readRequests(store, 'w3'), [5n])
 })
 
 test('sqlite: the cache is bounded, however many counters and epochs are reported', async (t) => {
@@ -201,5 +201,5 @@ test('sqlite: the cache is bounded, however many counters and epochs are reporte
       Array.from({ length: 100 }, (_, part) => report([counter({})], 'edge_0', `${epoch}-${part}`)),
     )
   assert.ok(size() <= 50_000, `${size()} are cached`)
-  assert.deepEqual(await requestsOf(store), [11n])
+  assert.deepEqual(await readRequests(store), [11n])
 })

@@ -31,7 +31,7 @@ async function openNodes(t: Test, count: number) {
 }
 
 /** The running totals of an edge at a step: they grow with it. */
-function reportOf(edge: number, step: number, workspaces: readonly string[]): ParsedReport {
+function createReport(edge: number, step: number, workspaces: readonly string[]): ParsedReport {
   return {
     edgeId: `edge_${edge}`,
     epoch: 'e',
@@ -84,13 +84,14 @@ test('postgres: edges, also one edge on two nodes, report overlapping workspaces
       const mine = random.fork(`${index}`)
       for (const step of mine.shuffled(Array.from({ length: steps }, (_, each) => each + 1)))
         await commitReports((counted[mine.whole(0, 2)] as { store: Store }).store, [
-          reportOf(edge, step, mine.shuffled(WORKSPACES)),
-          reportOf((edge + 1) % edges, step, mine.shuffled(WORKSPACES).slice(0, 3)),
+          createReport(edge, step, mine.shuffled(WORKSPACES)),
+          createReport((edge + 1) % edges, step, mine.shuffled(WORKSPACES).slice(0, 3)),
         ])
     }),
   )
   // Edges repeat their last total until it is acknowledged.
-  for (let edge = 0; edge < edges; edge++) await commitReports(stores[0], [reportOf(edge, steps, WORKSPACES)])
+  for (let edge = 0; edge < edges; edge++)
+    await commitReports(stores[0], [createReport(edge, steps, WORKSPACES)])
   for (const workspaceId of WORKSPACES) {
     const [day] = await readDays(stores[0].db, workspaceId, DAY, DAY)
     const counters = await stores[0].db
@@ -125,7 +126,7 @@ test('postgres: a reset among concurrent reports leaves exactly what was reporte
   await Promise.all([
     ...Array.from({ length: edges }, async (_, edge) => {
       for (let step = 1; step <= steps; step++)
-        await commitReports(random.pick(stores), [reportOf(edge, step, random.shuffled(WORKSPACES))])
+        await commitReports(random.pick(stores), [createReport(edge, step, random.shuffled(WORKSPACES))])
     }),
     ...Array.from({ length: 8 }, (_, index) => reset(index % 2 ? `edge_${index % edges}` : undefined)),
   ])
@@ -136,7 +137,7 @@ test('postgres: a reset among concurrent reports leaves exactly what was reporte
     const [day] = await readDays(store.db, workspaceId, DAY, DAY)
     assert.equal(day?.bytesIn ?? 0n, BigInt(rows[0]?.bytes as string), workspaceId)
   }
-  for (let edge = 0; edge < edges; edge++) await commitReports(store, [reportOf(edge, steps, WORKSPACES)])
+  for (let edge = 0; edge < edges; edge++) await commitReports(store, [createReport(edge, steps, WORKSPACES)])
   for (const workspaceId of WORKSPACES) {
     const [day] = await readDays(store.db, workspaceId, DAY, DAY)
     assert.equal(day?.requests, BigInt(edges * steps), 'the running epochs count in full again')
@@ -150,7 +151,7 @@ test('postgres: a merge that checks the totals of days locks the hours first, as
   const other = new pg.Client(database)
   await other.connect()
   atEnd(t, () => other.end())
-  await commitReports(store, [reportOf(0, 1, ['w0'])])
+  await commitReports(store, [createReport(0, 1, ['w0'])])
   await other.query('update usage_days set bytes_in = 9223372036854775807')
   let calls = 0
   const watched: Store = {
@@ -165,7 +166,7 @@ test('postgres: a merge that checks the totals of days locks the hours first, as
       return store.transaction(work)
     },
   }
-  const merge = commitReports(watched, [reportOf(0, 2, ['w0'])])
+  const merge = commitReports(watched, [createReport(0, 2, ['w0'])])
   await until('the merge waits for the hour', async () => {
     // Not from pg_locks, which has the locks of tests on other databases.
     const { rows } = await sql`select 1 from pg_stat_activity
@@ -194,5 +195,5 @@ test('postgres: rows that are deleted again and again make a report fail with 50
           return undefined as T
         }),
   }
-  await assert.rejects(commitReports(undoing, [reportOf(0, 1, ['w0'])]), isUnavailable)
+  await assert.rejects(commitReports(undoing, [createReport(0, 1, ['w0'])]), isUnavailable)
 })

@@ -14,7 +14,7 @@ const DAY = Date.parse('2026-03-01')
 const MINUTE = 60_000
 const WORKSPACES = Array.from({ length: 20 }, (_, index) => `w${index}`)
 
-const reportOf = (edgeId: string, step: number): ParsedReport => ({
+const createReport = (edgeId: string, step: number): ParsedReport => ({
   edgeId,
   epoch: 'e',
   counters: WORKSPACES.map((workspaceId) => ({
@@ -40,7 +40,7 @@ async function countRows(db: Tx, engine: Engine) {
   return { read: Number(rows[0]?.read), written: Number(rows[0]?.written) }
 }
 
-async function costOf(store: Store, report: ParsedReport) {
+async function measureCost(store: Store, report: ParsedReport) {
   const cost = { read: 0, written: 0 }
   const counting: Store = {
     ...store,
@@ -74,10 +74,10 @@ for (const engine of engines) {
     atEnd(t, () => services.store.close())
     const { store } = services
     await addRows(store, 1, 4)
-    await commitReports(store, [reportOf('edge_1', 1), reportOf('edge_2', 1)])
-    const few = await costOf(store, reportOf('edge_1', 2))
+    await commitReports(store, [createReport('edge_1', 1), createReport('edge_2', 1)])
+    const few = await measureCost(store, createReport('edge_1', 2))
     await addRows(store, 5, 400)
-    const many = await costOf(store, reportOf('edge_1', 3))
+    const many = await measureCost(store, createReport('edge_1', 3))
     assert.deepEqual(many, few)
     // Counters, hours of the edge, totals of the hours, days.
     assert.equal(many.written, 4 * WORKSPACES.length)
@@ -87,9 +87,9 @@ for (const engine of engines) {
     const { services } = await openTestServices(t, engine)
     atEnd(t, () => services.store.close())
     const { store } = services
-    await commitReports(store, [reportOf('edge_1', 5)])
-    assert.equal((await costOf(store, reportOf('edge_1', 5))).written, 0)
-    const older = { ...reportOf('edge_1', 4), tunnels: reportOf('edge_1', 5).tunnels }
-    assert.equal((await costOf(store, older)).written, 0, 'an older report neither')
+    await commitReports(store, [createReport('edge_1', 5)])
+    assert.equal((await measureCost(store, createReport('edge_1', 5))).written, 0)
+    const older = { ...createReport('edge_1', 4), tunnels: createReport('edge_1', 5).tunnels }
+    assert.equal((await measureCost(store, older)).written, 0, 'an older report neither')
   })
 }

@@ -11,7 +11,7 @@ import { createShardQueues } from '../../../../src/server/store/usage/shard-queu
 import { addEdge, serveThroughRelay } from '../../../support/api/server.ts'
 import { until } from '../../../support/until.ts'
 
-const reportOf = (edgeId: string, items = 1): ParsedReport => ({
+const createReport = (edgeId: string, items = 1): ParsedReport => ({
   edgeId,
   epoch: 'e',
   counters: Array(items).fill({ workspaceId: 'w', day: 0, ...noUsage, lastSeen: null }),
@@ -42,8 +42,8 @@ function controlledMerge(concurrency = 1) {
 
 test('reports that arrive during a merge are merged together, each with its own result', async () => {
   const { commit, groups, next } = controlledMerge()
-  const first = commit(reportOf('a'))
-  const others = ['b', 'c', 'd'].map((edge) => commit(reportOf(edge)))
+  const first = commit(createReport('a'))
+  const others = ['b', 'c', 'd'].map((edge) => commit(createReport(edge)))
   ;(await next()).end.resolve()
   assert.deepEqual(
     (await first).map(({ workspaceId }) => workspaceId),
@@ -60,7 +60,7 @@ test('reports that arrive during a merge are merged together, each with its own 
 
 test('two merges can run at a time, and the next free one takes all that wait', async () => {
   const { commit, groups, next } = controlledMerge(2)
-  const all = ['a', 'b', 'c', 'd'].map((edge) => commit(reportOf(edge)))
+  const all = ['a', 'b', 'c', 'd'].map((edge) => commit(createReport(edge)))
   const first = await next()
   const second = await next()
   second.end.resolve()
@@ -72,13 +72,16 @@ test('two merges can run at a time, and the next free one takes all that wait', 
 
 test('a group is limited in items, and so is the queue: more is 503', async () => {
   const { commit, groups, next } = controlledMerge()
-  const all = [commit(reportOf('first')), ...Array.from({ length: 20 }, () => commit(reportOf('x', 5_000)))]
-  const full = await commit(reportOf('y', 5_000)).catch(toFault)
+  const all = [
+    commit(createReport('first')),
+    ...Array.from({ length: 20 }, () => commit(createReport('x', 5_000))),
+  ]
+  const full = await commit(createReport('y', 5_000)).catch(toFault)
   assert.equal((full as { code: string }).code, 'unavailable')
   for (let index = 0; index < 21; index++) (await next()).end.resolve()
   await Promise.all(all)
   assert.deepEqual(groups, [['first'], ...Array(20).fill(['x'])])
-  const again = commit(reportOf('y', 5_000))
+  const again = commit(createReport('y', 5_000))
   ;(await next()).end.resolve()
   await again
 })
@@ -92,7 +95,7 @@ test('one report that cannot be merged does not fail the others of its group', a
     merged.push(...reports.map(({ edgeId }) => edgeId))
     return reports.map(() => [])
   })
-  const results = ['first', 'a', 'bad', 'b'].map((edge) => commit(reportOf(edge)))
+  const results = ['first', 'a', 'bad', 'b'].map((edge) => commit(createReport(edge)))
   started.resolve()
   const settled = await Promise.allSettled(results)
   assert.deepEqual(
@@ -109,12 +112,12 @@ test('while the database is unavailable, a group fails as a whole, and the next 
     if (attempts === 2) throw Object.assign(new Error('lock timeout'), { code: '55P03' })
     return reports.map(() => [])
   })
-  const settled = await Promise.allSettled(['a', 'b', 'c'].map((edge) => commit(reportOf(edge))))
+  const settled = await Promise.allSettled(['a', 'b', 'c'].map((edge) => commit(createReport(edge))))
   assert.deepEqual(
     settled.map(({ status }) => status),
     ['fulfilled', 'rejected', 'rejected'],
   )
-  assert.deepEqual(await commit(reportOf('d')), [])
+  assert.deepEqual(await commit(createReport('d')), [])
   assert.equal(attempts, 3)
 })
 
@@ -126,13 +129,13 @@ test('when the database cannot be reached, everything that waits fails with one 
     if (isDown) throw new DatabaseUnreachable(new Error('ECONNREFUSED'))
     return reports.map(() => [])
   })
-  const waiting = Array.from({ length: 10 }, () => commit(reportOf('x', 5_000)))
+  const waiting = Array.from({ length: 10 }, () => commit(createReport('x', 5_000)))
   const settled = await Promise.allSettled(waiting)
   assert.ok(settled.every(({ status }) => status === 'rejected'))
   assert.equal(attempts, 1)
   isDown = false
   // The queue is empty again: it takes as much as before.
-  const later = Array.from({ length: 20 }, () => commit(reportOf('x', 5_000)))
+  const later = Array.from({ length: 20 }, () => commit(createReport('x', 5_000)))
   assert.equal((await Promise.all(later)).length, 20)
 })
 
@@ -146,7 +149,7 @@ test('when the database fails while reports are merged one by one, the rest of t
     if (attempts === 4) throw new DatabaseUnreachable(new Error('ECONNREFUSED'))
     return reports.map(() => [])
   })
-  const results = ['first', 'a', 'b', 'c', 'd'].map((edge) => commit(reportOf(edge)))
+  const results = ['first', 'a', 'b', 'c', 'd'].map((edge) => commit(createReport(edge)))
   started.resolve()
   const settled = await Promise.allSettled(results)
   assert.deepEqual(
@@ -190,9 +193,9 @@ test('a report for a shard that was moved uses the limits of its new worker', as
   }
   const store = { engine: 'postgres', usageShards } as Store
   const merge = createShardQueues(store, async (reports) => reports.map(() => []))
-  await merge(reportOf('a'))
+  await merge(createReport('a'))
   worker = '2'
-  await merge(reportOf('a'))
+  await merge(createReport('a'))
   assert.deepEqual(workers, ['1', '2'])
 })
 
@@ -205,9 +208,9 @@ test('on SQLite, reports that have arrived at the same time share a transaction'
       return reports.map(() => [])
     },
   )
-  const first = merge(reportOf('a'))
+  const first = merge(createReport('a'))
   // The next request is handled before the event loop turns, but after all microtasks of the first.
   await new Promise<void>((resolve) => process.nextTick(resolve))
-  await Promise.all([first, merge(reportOf('b'))])
+  await Promise.all([first, merge(createReport('b'))])
   assert.deepEqual(groups, [['a', 'b']])
 })

@@ -47,13 +47,13 @@ class Model {
   readonly rows = new Map<string, CounterRow>()
   readonly days = new Map<string, Totals & { lastSeen: number | null }>()
 
-  merge(reported: readonly CounterRow[], given: Partial<MergeInput> = {}) {
+  merge(reported: readonly CounterRow[], fields: Partial<MergeInput> = {}) {
     const result = mergeCounters({
       stored: this.rows,
       reported,
       edges: new Map(),
       edgeMax: NO_LIMIT,
-      ...given,
+      ...fields,
     })
     for (const [key, row] of result.rows) this.rows.set(key, row)
     for (const [key, delta] of result.deltas) this.days.set(key, this.#raised(key, delta))

@@ -21,7 +21,7 @@ async function openStore(t: Test, engine: Engine): Promise<Store> {
   return services.store
 }
 
-const counter = (given: Partial<Counter>): Counter => ({
+const counter = (fields: Partial<Counter>): Counter => ({
   workspaceId: 'w1',
   day: DAY,
   requests: 0n,
@@ -29,15 +29,15 @@ const counter = (given: Partial<Counter>): Counter => ({
   bytesOut: 0n,
   events: 0n,
   lastSeen: null,
-  ...given,
+  ...fields,
 })
 
-const report = (given: Partial<ParsedReport>): ParsedReport => ({
+const report = (fields: Partial<ParsedReport>): ParsedReport => ({
   edgeId: 'edge_1',
   epoch: 'e1',
   counters: [],
   tunnels: [],
-  ...given,
+  ...fields,
 })
 
 const allDays = (store: Store, workspaceId = 'w1') =>
@@ -235,11 +235,11 @@ function model(items: Item[], workspace: string) {
   const days = [...new Set(mine.map((item) => item.day))].sort((a, b) => a - b)
   return days.map((day) => {
     const today = mine.filter((item) => item.day === day)
-    const sumOfMaxima = (keyOf: (item: Item) => string, figureOf: (item: Item) => bigint) => {
+    const sumOfMaxima = (getKey: (item: Item) => string, getValue: (item: Item) => bigint) => {
       const maxima = new Map<string, bigint>()
       for (const item of today) {
-        const present = maxima.get(keyOf(item)) ?? 0n
-        if (figureOf(item) >= present) maxima.set(keyOf(item), figureOf(item))
+        const present = maxima.get(getKey(item)) ?? 0n
+        if (getValue(item) >= present) maxima.set(getKey(item), getValue(item))
       }
       return [...maxima.values()].reduce((sum, value) => sum + value, 0n)
     }
