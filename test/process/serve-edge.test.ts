@@ -1,5 +1,6 @@
 // `adit serve --edge`: the control plane and an edge in one command.
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { atEnd, type Test } from '../support/cleanup.ts'
 import { createFolder } from '../support/databases/create.ts'
@@ -81,4 +82,14 @@ test('without a port for the edge the server runs, and the log has the reason', 
   assert.equal(both.edge, undefined)
   await both.waitFor(/already in use|in use/, 'stderr')
   await both.waitFor(/the edge did not start/, 'stderr')
+})
+
+test('the edge has no secret of the server, and reaches it without the proxy of the environment', async (t) => {
+  if (process.platform !== 'linux') return t.skip('reads the environment of the process in /proc')
+  const proxy = `http://127.0.0.1:${await freePort()}`
+  const secrets = { ADIT_SECRET: 'hidden-'.repeat(8), PGPASSWORD: 'hidden' }
+  const both = await startBoth(t, createFolder(t), { ...secrets, HTTP_PROXY: proxy })
+  const id = await findEdgeProcess(both)
+  assert.doesNotMatch(readFileSync(`/proc/${id}/environ`, 'utf8'), /hidden/)
+  await both.waitFor(/"route":"\/edge\/v1\/keys\/verify"/, 'stderr')
 })

@@ -68,6 +68,15 @@ export const localEdgeEnvironment = (controlPlaneUrl: string, credential: string
   ADIT_URL: controlPlaneUrl,
   ADIT_EDGE_KEY: credential,
   ADIT_METRICS_PORT: '',
+  // It connects to the server on this machine only: a proxy would read its credential.
+  NO_PROXY: '*',
+  no_proxy: '*',
+  // Visitors reach the edge, so it has no secret of the server.
+  ADIT_DATABASE_URL: undefined,
+  ADIT_SECRET: undefined,
+  ADIT_OIDC_CLIENT_SECRET: undefined,
+  ADIT_SMTP_URL: undefined,
+  PGPASSWORD: undefined,
 })
 
 /** npm does not forward signals, so a child of npm has to notice that npm has exited. */
