@@ -5,6 +5,8 @@ import type { Page } from 'playwright-core'
 import { type App, startApp } from '../support/frameworks/apps.ts'
 import { assertHotReload } from '../support/frameworks/hot-reload.ts'
 import {
+  assertAdvice,
+  assertAdviceLine,
   openPage,
   openSites,
   REWRITE,
@@ -13,6 +15,11 @@ import {
 } from '../support/frameworks/public-edge.ts'
 
 const command = (port: string) => ['node', '../node_modules/next/dist/bin/next', 'dev', '--port', port]
+
+const hotReload = {
+  path: '/_next/webpack-hmr',
+  headers: { connection: 'Upgrade', upgrade: 'websocket', origin: 'http://app.tunnels.example.test' },
+}
 
 async function assertServerAction(page: Page, name: string): Promise<void> {
   await page.locator('input[name=name]').fill(name)
@@ -35,8 +42,10 @@ test('Next runs server actions through a tunnel, and reloads modules with --host
     const failed = page.waitForEvent('websocket').then((socket) => socket.waitForEvent('socketerror'))
     await page.goto(site.url)
     assert.match(String(await failed), /502/)
+    await assertAdvice(site, 'Next')
     await assertServerAction(page, `ann by ${site.scheme}`)
   }
+  await assertAdviceLine(t, app.port, 'Next', hotReload)
   for (const site of await openSites(t, app.port, REWRITE)) await assertWorks(await openPage(t), site, app)
 })
 

@@ -3,7 +3,15 @@ import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { test } from 'node:test'
 import { startApp } from '../support/frameworks/apps.ts'
-import { browserMissing, openPage, openSites, REWRITE, type Site } from '../support/frameworks/public-edge.ts'
+import {
+  assertAdvice,
+  assertAdviceLine,
+  browserMissing,
+  openPage,
+  openSites,
+  REWRITE,
+  type Site,
+} from '../support/frameworks/public-edge.ts'
 
 /** The one of the system, for which Debian has packages. */
 const PYTHON = '/usr/bin/python3'
@@ -52,7 +60,9 @@ test('Django rejects the host of a tunnel, and accepts forms with --host-header 
       .getByText(/You may need to add .* to ALLOWED_HOSTS/)
       .first()
       .waitFor()
+    await assertAdvice(site, 'Django')
   }
+  await assertAdviceLine(t, port, 'Django')
   await assertForms(t, await openSites(t, port, REWRITE))
 })
 

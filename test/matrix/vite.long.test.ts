@@ -3,7 +3,14 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { startApp } from '../support/frameworks/apps.ts'
 import { assertHotReload } from '../support/frameworks/hot-reload.ts'
-import { openPage, openSites, REWRITE, browserMissing as skip } from '../support/frameworks/public-edge.ts'
+import {
+  assertAdvice,
+  assertAdviceLine,
+  openPage,
+  openSites,
+  REWRITE,
+  browserMissing as skip,
+} from '../support/frameworks/public-edge.ts'
 
 const vite = (...args: string[]) => ({
   command: (port: string) => ['node', '../node_modules/vite/bin/vite.js', '--port', port, ...args],
@@ -18,7 +25,9 @@ test('Vite rejects the host of a tunnel, and reloads modules with --host-header 
     const response = await page.goto(site.url)
     assert.equal(response?.status(), 403)
     assert.match((await response?.text()) ?? '', /^Blocked request\. This host \("app-/)
+    await assertAdvice(site, 'Vite')
   }
+  await assertAdviceLine(t, app.port, 'Vite')
   for (const { url } of await openSites(t, app.port, REWRITE))
     await assertHotReload(await openPage(t), url, app, 'main.js')
 })

@@ -3,7 +3,14 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { startApp } from '../support/frameworks/apps.ts'
 import { assertHotReload } from '../support/frameworks/hot-reload.ts'
-import { openPage, openSites, REWRITE, browserMissing as skip } from '../support/frameworks/public-edge.ts'
+import {
+  assertAdvice,
+  assertAdviceLine,
+  openPage,
+  openSites,
+  REWRITE,
+  browserMissing as skip,
+} from '../support/frameworks/public-edge.ts'
 
 /** Without the URL, the browser connects to the port of the local server, at the host of the tunnel. */
 const PAGE_PORT = ['--client-web-socket-url', 'auto://0.0.0.0:0/ws']
@@ -19,7 +26,9 @@ test('webpack-dev-server rejects the host of a tunnel, and reloads modules with 
     const response = await page.goto(site.url)
     assert.equal(response?.status(), 403)
     assert.equal(await response?.text(), 'Invalid Host header')
+    await assertAdvice(site, 'webpack-dev-server')
   }
+  await assertAdviceLine(t, app.port, 'webpack-dev-server')
   for (const { url } of await openSites(t, app.port, REWRITE))
     await assertHotReload(await openPage(t), url, app, 'src/index.js')
 })

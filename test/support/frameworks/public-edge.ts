@@ -1,17 +1,23 @@
 // A control plane and an edge with tunnels under a domain that is not localhost, which browsers reach by
 // plain HTTP, and by HTTPS through Caddy. Shared by the files of test/matrix.
+import assert from 'node:assert/strict'
 import { after } from 'node:test'
 import type { Page } from 'playwright-core'
 import { hasBrowser, openBrowser } from '../browser.ts'
 import type { Test } from '../cleanup.ts'
-import { newKey, openTunnel, startPlane, startTunnelEdge } from '../edges/tunnels.ts'
+import { fetchHost, newKey, openTunnel, startPlane, startTunnelEdge } from '../edges/tunnels.ts'
 import { freePort } from '../processes/ports.ts'
+import { startProcess } from '../processes/process.ts'
 import { hasCaddy, startCaddy } from '../proxies/caddy.ts'
+import { until } from '../until.ts'
 
 const DOMAIN = 'tunnels.example.test'
 export const browserMissing = hasBrowser
   ? undefined
   : 'Chromium is not installed here (apt-get install chromium)'
+
+/** Next compiles a page when it is first requested. */
+const PAGE_TIMEOUT_MS = 90_000
 
 type Scheme = 'http' | 'https'
 const schemes: readonly Scheme[] = hasCaddy ? ['http', 'https'] : ['http']
@@ -71,11 +77,40 @@ async function openSite(t: Test, scheme: Scheme, port: number, flags: string[]):
   }
 }
 
+const adviceOn = (framework: string) =>
+  `${framework} at http://localhost:\\d+ rejects the host of the tunnel\\. .*--host-header rewrite, or add `
+
+/** The tunnel client of the site says what to do about the rejected host: one event. */
+export async function assertAdvice({ output }: Site, framework: string): Promise<void> {
+  const events = () => output().match(/^\{"event":"problem".*\}$/gm) ?? []
+  await until(`advice about ${framework}`, () => events().length > 0)
+  const [{ code, message }, ...others] = events().map((event) => JSON.parse(event))
+  assert.match(message, new RegExp(`^${adviceOn(framework)}`))
+  assert.deepEqual([code, others], ['host_rejected', []])
+}
+
+/** Without --json, it is a line. `path` and `headers` are those of a request that is rejected. */
+export async function assertAdviceLine(
+  t: Test,
+  port: number,
+  framework: string,
+  request: Parameters<typeof fetchHost>[2] = {},
+): Promise<void> {
+  if (!started) throw new Error(browserMissing)
+  const { edges, key } = started
+  const args = ['tunnel', String(port), '--edge', edges.http.url]
+  const { child, waitFor } = startProcess(t, args, { ADIT_API_KEY: key })
+  const [url] = await waitFor(/^http:.*$/m)
+  await fetchHost(edges.http, new URL(url).hostname, request)
+  await waitFor(new RegExp(`^! ${adviceOn(framework)}`, 'm'), 'stderr')
+  child.kill('SIGKILL')
+}
+
 /** A new page of a new visitor, who accepts the certificates of Caddy's own CA. */
 export async function openPage(t: Test): Promise<Page> {
   const browser = await openBrowser(t)
   const context = await browser?.newContext({ ignoreHTTPSErrors: true })
   if (!context) throw new Error(browserMissing)
-  context.setDefaultTimeout(30_000)
+  context.setDefaultTimeout(PAGE_TIMEOUT_MS)
   return context.newPage()
 }
