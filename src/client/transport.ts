@@ -123,6 +123,8 @@ function connectionFault(
   if (cause instanceof ResponseTooLarge) return TOO_LARGE
   const { cause: deeper = cause } = cause as { cause?: unknown }
   const { message, code } = deeper as { message?: string; code?: string }
+  if (code === 'ERR_SSL_WRONG_VERSION_NUMBER' || code === 'ERR_SSL_PACKET_LENGTH_TOO_LONG')
+    return { error: 'unreachable', message: `${origin} does not speak TLS. Use http:// instead.` }
   const reason = (message || code || String(deeper)).replace(/\.$/, '')
   return { error: 'unreachable', message: `${origin} cannot be reached: ${reason}.` }
 }

@@ -274,6 +274,10 @@ test('unreachable, slow and foreign servers have distinct errors, and invalid op
   const other = await startServer(t, garbage)
   const foreign = await catchFault(createClient({ baseUrl: other, ...options }).workspace.read())
   assert.ok(foreign.error === 'unreadable' && /is not from an Adit server/.test(foreign.message))
+  const plain = await catchFault(
+    createClient({ baseUrl: other.replace('http:', 'https:'), ...options }).workspace.read(),
+  )
+  assert.match((plain as { message: string }).message, /does not speak TLS\. Use http:\/\/ instead/)
   for (const baseUrl of ['adit.example.com', 'http://me:pw@host', 'http://host/?q', 'http://host/#h'])
     assert.throws(
       () => createClient({ baseUrl, apiKey: 'k' }),

@@ -6,6 +6,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { isSea } from 'node:sea'
 import type { Logger } from 'pino'
 import { readEdgeConfig } from '../../server/config/edge.ts'
 import { localEdgeEnvironment } from '../../server/config/environment.ts'
@@ -14,6 +15,8 @@ import { Fault } from '../../server/domain/fault.ts'
 import { createEdge, findByCredential, setUrl } from '../../server/domain/tunnels/edges.ts'
 
 const RESTART_DELAY_MS = 1_000
+/** A single executable is the program itself. */
+const program = isSea() ? [] : [...process.execArgv, process.argv[1] as string]
 const SERVER = { kind: 'server', id: 'adit' } as const
 
 export interface LocalEdge {
@@ -35,7 +38,7 @@ export async function startLocalEdge(
   async function start(): Promise<string | undefined> {
     // Not in the process group of this server: Ctrl-C would stop both at once, and the edge has to report its
     // last usage first. It exits when the channel closes, so it does not outlive a server that is killed.
-    child = spawn(process.execPath, [...process.execArgv, process.argv[1] as string, 'edge', '--json'], {
+    child = spawn(process.execPath, [...program, 'edge', '--json'], {
       env: environment,
       stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
       detached: true,
@@ -44,16 +47,30 @@ export async function startLocalEdge(
     const url = await Promise.race([readUrl(child), exited.then(() => undefined)])
     if (url === undefined) log.error('the edge did not start: see its error above; tunnels need one')
     else exited.then(([code, signal]) => restart(code, signal))
-    if (url !== undefined && url !== edge.url && isLocal(services.tunnelDomain))
-      await setUrl(services, SERVER, edge.id, url)
+    if (url !== undefined && url !== edge.url)
+      await registerUrl(url).catch((error) =>
+        log.error({ err: error }, 'failed to store the URL of the edge'),
+      )
     return url
+  }
+
+  /** On a domain of its own, the edge has a public URL that only the operator knows. */
+  async function registerUrl(url: string): Promise<void> {
+    if (isLocal(services.tunnelDomain)) await setUrl(services, SERVER, edge.id, url)
+    else if (edge.url === null)
+      log.warn(
+        { tunnelDomain: services.tunnelDomain },
+        'clients look for the edge at the tunnel domain; if it is elsewhere, set its URL: ' +
+          `adit admin edge set-url ${edge.id} <url>`,
+      )
   }
 
   function restart(code: unknown, signal: unknown): void {
     if (isStopping) return
     log.error({ code, signal }, 'edge exited; restarting')
-    setTimeout(() => {
-      if (!isStopping) void start()
+    setTimeout(async () => {
+      if (isStopping) return
+      if ((await start()) === undefined) restart(child.exitCode, child.signalCode)
     }, RESTART_DELAY_MS).unref()
   }
 
@@ -82,7 +99,6 @@ const createLocalEdge = (services: Services) =>
     return createEdge(services, SERVER, `local ${hostname()} ${process.pid}`)
   })
 
-/** On a domain of its own, the edge has a public URL that only the operator knows. */
 const isLocal = (tunnelDomain: string) => /(^|\.)localhost$/.test(tunnelDomain)
 
 /** The edge of the credential in its folder, or a new one if that was revoked or is of another database. */

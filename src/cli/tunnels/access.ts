@@ -45,7 +45,7 @@ async function readCredential(credential: string, io: Io): Promise<{ user: strin
     : await io.readLine()
   if (password === '' && !io.interactive)
     throw new UsageError(
-      `No password on standard input. Pipe it in (\`adit tunnel … --basic-auth ${credential} < password.txt\`), ` +
+      `No password on standard input. Pipe it in, e.g. \`adit … < password.txt\`, ` +
         `set ${VARIABLE} to user:password, or use a terminal.`,
     )
   return { user: credential, password }

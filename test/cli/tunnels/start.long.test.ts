@@ -144,7 +144,7 @@ test('tunnel takes the only tunnel of the file, or the one that --name says', as
   const two = createProject(t, { tunnels: { web: { target: 3000 }, api: { target: 4567 } } })
   const { code, stderr } = await adit(t, two, ['tunnel'], env).ended
   assert.equal(code, 2)
-  assert.match(stderr, /Missing argument <target>/)
+  assert.match(stderr, /adit\.json has the tunnels .*Choose one with --name/)
   await adit(t, two, ['tunnel', '--name', 'api'], env).waitFor(
     /^Forwarding to http:\/\/localhost:4567\./m,
     'stderr',

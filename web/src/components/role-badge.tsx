@@ -5,7 +5,7 @@ import type { Role } from '../session.tsx'
 export const roleNames: Record<Role, string> = { member: 'Member', admin: 'Admin', owner: 'Owner' }
 
 export const roleDescriptions: Record<Role, string> = {
-  member: 'Read-only access',
+  member: 'Opens tunnels and sees everything in the workspace',
   admin: 'Manages tunnels, API keys, invitations and members',
   owner: 'Full access, including managing owners',
 }

@@ -1,5 +1,6 @@
 // `adit tunnel` without a target: the tunnel of adit.json that --name says, or its only one.
 import type { TunnelType } from '../../../tunnel-protocol/protocol.ts'
+import { UsageError } from '../../errors.ts'
 import type { Io } from '../../io.ts'
 import type { AccessInput } from '../access.ts'
 import type { TargetInput } from '../target.ts'
@@ -17,7 +18,12 @@ export async function fromProject<I extends Input>(input: I, io: Io): Promise<I 
   const tunnels = project?.tunnels ?? []
   const found = input.name === undefined ? tunnels : tunnels.filter(({ name }) => name === input.name)
   const [tunnel] = found
-  if (project === undefined || tunnel === undefined || found.length > 1) return { ...input, type: 'http' }
+  if (project === undefined) return { ...input, type: 'http' }
+  if (tunnel === undefined || found.length > 1)
+    throw new UsageError(
+      `adit.json has the tunnels ${tunnels.map(({ name }) => name).join(', ')}. Choose one with --name, open ` +
+        'them with `adit start`, or name a target: `adit tunnel 3000`.',
+    )
   await confirmTargets(project.path, [tunnel], input.yes, io)
   return {
     ...input,
