@@ -1,4 +1,4 @@
-// The proxy of a connection by the variables of the environment, and what is said if it does not connect.
+// Selection of the proxy by environment variables, and errors of connections through it.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'

@@ -1,12 +1,12 @@
-// fetch through the proxy of the environment. It is our own, because Node 20, on which the tunnel client also
-// runs, cannot send its fetch through a proxy.
+// fetch through the proxy that the environment configures. The tunnel client also runs on Node 20, whose own
+// fetch does not support proxies.
 import type { ClientRequest, IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
 import type { ReadableStream } from 'node:stream/web'
 import type { FindProxy, ForwardProxy } from './settings.ts'
-import { connectThrough, failed, rejected, requestProxy } from './tunnel.ts'
+import { connectionError, connectThrough, rejectionError, requestProxy } from './tunnel.ts'
 
-/** What commands use of fetch. */
+/** The part of fetch that commands use. */
 type Fetch = (url: string, init?: RequestInit) => Promise<Response>
 
 export const createFetch =
@@ -20,7 +20,7 @@ export const createFetch =
     throw new TypeError('unexpected redirect')
   }
 
-/** A connection of its own for each request. Redirects are not followed. */
+/** Opens a connection for each request. Does not follow redirects. */
 async function fetchThrough(
   proxy: ForwardProxy,
   url: URL,
@@ -39,28 +39,28 @@ async function fetchThrough(
   }
   if (url.protocol === 'http:') {
     const request = await requestProxy(proxy, { ...head, path: url.href })
-    const response = await respond(request, body, signal).catch((error) => {
-      throw signal?.aborted ? error : failed(proxy, error)
+    const response = await send(request, body, signal).catch((error) => {
+      throw signal?.aborted ? error : connectionError(proxy, error)
     })
     if (isFromProxy(response)) {
       response.destroy()
-      throw rejected(proxy, response)
+      throw rejectionError(proxy, response)
     }
     return toResponse(response)
   }
   const socket = await connectThrough(proxy, url, signal)
   const { request } = await import('node:http')
   const options = { ...head, path: url.pathname + url.search, createConnection: () => socket }
-  return toResponse(await respond(request(options), body, signal))
+  return toResponse(await send(request(options), body, signal))
 }
 
-/** Adit responds in JSON, and never with 407. */
+/** Adit sends errors as JSON, and never sends 407. */
 const isFromProxy = ({ statusCode = 0, headers }: IncomingMessage) =>
   statusCode === 407 ||
   ([401, 403, 502, 503, 504].includes(statusCode) && !/json/.test(headers['content-type'] ?? ''))
 
 /** The signal also aborts the body of the response, as with fetch. */
-function respond(request: ClientRequest, body: Buffer, signal: AbortSignal | null | undefined) {
+function send(request: ClientRequest, body: Buffer, signal: AbortSignal | null | undefined) {
   return new Promise<IncomingMessage>((resolve, reject) => {
     const abort = () => request.destroy(signal?.reason)
     signal?.addEventListener('abort', abort)
@@ -72,8 +72,8 @@ function respond(request: ClientRequest, body: Buffer, signal: AbortSignal | nul
   })
 }
 
-/** Statuses whose response has no body, by the rules of fetch. */
-const BODILESS = [204, 205, 304]
+/** `new Response` throws if one of these statuses has a body. */
+const NULL_BODY_STATUSES = [204, 205, 304]
 
 function toResponse(message: IncomingMessage): Response {
   const { statusCode: status = 0, statusMessage: statusText = '', rawHeaders } = message
@@ -81,7 +81,8 @@ function toResponse(message: IncomingMessage): Response {
   for (let index = 0; index < rawHeaders.length; index += 2)
     headers.append(rawHeaders[index] as string, rawHeaders[index + 1] as string)
   const init = { status, statusText, headers }
-  if (!BODILESS.includes(status)) return new Response(Readable.toWeb(message) as ReadableStream, init)
+  if (!NULL_BODY_STATUSES.includes(status))
+    return new Response(Readable.toWeb(message) as ReadableStream, init)
   message.resume()
   return new Response(null, init)
 }

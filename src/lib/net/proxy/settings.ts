@@ -1,12 +1,12 @@
-// Which proxy a connection goes through, by HTTPS_PROXY, HTTP_PROXY and NO_PROXY, also in lower case, which
-// takes precedence as in curl.
+// Selects the proxy of a connection by HTTPS_PROXY, HTTP_PROXY and NO_PROXY. As in curl, the lower-case
+// variables take precedence.
 import { normalizeAddress } from '../ip-address.ts'
 import { createNetworkMatcher, parseNetwork } from '../ip-network.ts'
 
 export interface ForwardProxy {
   readonly hostname: string
   readonly port: number
-  /** Whether the connection to the proxy itself has TLS. */
+  /** Whether the connection to the proxy itself uses TLS. */
   readonly isTls: boolean
   /** The value of Proxy-Authorization. */
   readonly authorization: string | undefined
@@ -19,12 +19,10 @@ export type FindProxy = (url: URL) => ForwardProxy | undefined
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** Throws an Error that names the variable, and not its value, which may contain a password. */
+/** Throws an Error that names the variable but not its value, which may contain a password. */
 export function parseProxies(environment: Environment): FindProxy {
-  const [httpsProxy, httpProxy] = [
-    parseProxy(environment, 'HTTPS_PROXY'),
-    parseProxy(environment, 'HTTP_PROXY'),
-  ]
+  const httpsProxy = parseProxy(environment, 'HTTPS_PROXY')
+  const httpProxy = parseProxy(environment, 'HTTP_PROXY')
   const isExcluded = parseExclusions(readVariable(environment, 'NO_PROXY')?.value ?? '')
   return (url) => {
     const proxy = url.protocol === 'https:' ? httpsProxy : httpProxy
@@ -78,7 +76,7 @@ function basicAuthorization({ username, password }: URL): string | undefined {
 
 type Exclusion = (hostname: string, port: number) => boolean
 
-/** `*`, domains with their subdomains, addresses and networks, each with `:port` if needed. */
+/** Entries are `*`, domains (which include subdomains), addresses or networks, with an optional `:port`. */
 function parseExclusions(text: string): (url: URL) => boolean {
   const exclusions = text.split(/[\s,]+/).flatMap((entry) => (entry === '' ? [] : parseExclusion(entry)))
   return (url) => {

@@ -4,7 +4,7 @@ import { isIP, type Socket } from 'node:net'
 import { messageLine } from '../untrusted-text.ts'
 import { defaultPort, type ForwardProxy, withoutBrackets } from './settings.ts'
 
-/** For the connection to the proxy and its response, and for TLS with the server. */
+/** Covers the connection to the proxy, its response, and the TLS handshake with the server. */
 const CONNECT_TIMEOUT_MS = 10_000
 
 /** The message completes "… cannot be reached: …". It never contains the credentials of the proxy. */
@@ -19,7 +19,7 @@ export class ProxyError extends Error {
   }
 }
 
-/** A connection to the server of the URL, with TLS if the URL has https. */
+/** Connects to the server of the URL, with TLS for https. */
 export async function connectThrough(
   proxy: ForwardProxy,
   url: URL,
@@ -41,13 +41,16 @@ export async function requestProxy(
   { hostname: host, port, isTls, authorization }: ForwardProxy,
   { headers, ...options }: { method: string; path: string; headers: Record<string, string> },
 ): Promise<ClientRequest> {
-  // Loaded only where there is a proxy: most commands have none.
+  // Loaded on demand: most commands use no proxy.
   const { request: send } = isTls ? await import('node:https') : await import('node:http')
-  const ownHeaders = authorization === undefined ? {} : { 'proxy-authorization': authorization }
-  // Of the certificate of the proxy. Node would take the name in the Host header, which is the server's.
-  const servername = isIP(host) ? '' : host
-  return send({ host, port, servername, agent: false, headers: { ...headers, ...ownHeaders }, ...options })
+  const authorized =
+    authorization === undefined ? headers : { ...headers, 'proxy-authorization': authorization }
+  // Without a servername, Node verifies the certificate of the proxy against the Host header.
+  return send({ host, port, servername: toServername(host), agent: false, headers: authorized, ...options })
 }
+
+/** SNI takes no IP addresses. */
+const toServername = (host: string) => (isIP(host) ? '' : host)
 
 async function openTunnel(proxy: ForwardProxy, url: URL, signal: AbortSignal): Promise<Socket> {
   const authority = `${url.hostname}:${url.port || defaultPort(url)}`
@@ -64,10 +67,10 @@ async function openTunnel(proxy: ForwardProxy, url: URL, signal: AbortSignal): P
         resolve(socket)
       } else {
         socket.destroy()
-        reject(rejected(proxy, response))
+        reject(rejectionError(proxy, response))
       }
     })
-    request.on('error', (error) => reject(signal.aborted ? error : failed(proxy, error)))
+    request.on('error', (error) => reject(signal.aborted ? error : connectionError(proxy, error)))
     request.end()
   })
 }
@@ -75,7 +78,7 @@ async function openTunnel(proxy: ForwardProxy, url: URL, signal: AbortSignal): P
 async function startTls(socket: Socket, url: URL, signal: AbortSignal): Promise<Socket> {
   const { connect } = await import('node:tls')
   const host = withoutBrackets(url.hostname)
-  const secure = connect({ socket, host, servername: isIP(host) ? '' : host, ALPNProtocols: ['http/1.1'] })
+  const secure = connect({ socket, host, servername: toServername(host), ALPNProtocols: ['http/1.1'] })
   return settle(secure, signal, (resolve, reject) => {
     secure.once('secureConnect', () => resolve(secure))
     secure.on('error', reject)
@@ -100,8 +103,11 @@ async function settle<T>(
   }
 }
 
-/** The proxy did not respond to a request, or with something else than HTTP. */
-export function failed(proxy: ForwardProxy, { code = '', message }: NodeJS.ErrnoException): ProxyError {
+/** For a proxy that does not respond, or not with HTTP. */
+export function connectionError(
+  proxy: ForwardProxy,
+  { code = '', message }: NodeJS.ErrnoException,
+): ProxyError {
   const reason = messageLine(message || code)
   return new ProxyError(
     proxy,
@@ -109,7 +115,8 @@ export function failed(proxy: ForwardProxy, { code = '', message }: NodeJS.Errno
   )
 }
 
-export function rejected(
+/** For a proxy that responds with an error status. */
+export function rejectionError(
   proxy: ForwardProxy,
   { statusCode = 0, statusMessage = '' }: IncomingMessage,
 ): ProxyError {
