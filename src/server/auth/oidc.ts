@@ -20,8 +20,8 @@ interface OidcSettings extends Client {
   clock: () => number
 }
 
-/** What a sign-in proves, and the ID token, with which the session at the provider can be ended. */
-export interface Identified {
+/** The result of a sign-in at the provider. The ID token is needed to sign out there. */
+export interface ProviderSignIn {
   identity: VerifiedIdentity
   idToken: string
 }
@@ -47,10 +47,10 @@ const RESPONSE_BYTES_MAX = 512 * 1024
 const DISCOVERY_MS = 60 * 60 * 1000
 /** OpenID Connect Core 1.0, 2: at most 255 ASCII characters. */
 const SUBJECT = /^[\x20-\x7e]{1,255}$/
-/** Minimum interval between two reads of the signing keys because of an unknown `kid`. */
-const UNKNOWN_KID_MS = 60 * 1000
-/** The library reads keys of this age again if the `kid` is unknown. */
-const KEYS_AGE_S = 60
+/** Minimum interval between refreshes of the signing keys that an unknown `kid` causes. */
+const UNKNOWN_KID_INTERVAL_MS = 60 * 1000
+/** For an unknown `kid`, the library refreshes signing keys that are at least this old. */
+const REFRESHABLE_AGE_S = 60
 const ERROR_CODE = /^[\w.:/-]{1,100}$/
 /** Tolerated clock skew between the provider and this server. */
 const CLOCK_TOLERANCE_S = 60
@@ -73,14 +73,14 @@ export function createOidcClient(settings: OidcSettings) {
   const getProvider = async () => configure(await getMetadata(), settings)
 
   let keys: ReturnType<typeof openid.getJwksCache>
-  let keysReadAgainAt = Number.NEGATIVE_INFINITY
+  let keysRefreshedAt = Number.NEGATIVE_INFINITY
   /**
-   * Runs `work` with the signing keys that were read before. It may read them again once if a token has an
-   * unknown `kid`: keys that look older than they are make the library do so.
+   * Runs `work` with the cached signing keys. To let the library refresh them for an unknown `kid`, they are
+   * passed to it as older than they are.
    */
-  async function withKeys<T>(provider: openid.Configuration, work: () => Promise<T>): Promise<T> {
+  async function withCachedKeys<T>(provider: openid.Configuration, work: () => Promise<T>): Promise<T> {
     const before = keys
-    const ageS = clock() - keysReadAgainAt >= UNKNOWN_KID_MS ? KEYS_AGE_S : 0
+    const ageS = clock() - keysRefreshedAt >= UNKNOWN_KID_INTERVAL_MS ? REFRESHABLE_AGE_S : 0
     if (before) openid.setJwksCache(provider, { ...before, uat: before.uat - ageS })
     try {
       return await work()
@@ -88,13 +88,13 @@ export function createOidcClient(settings: OidcSettings) {
       const after = openid.getJwksCache(provider)
       if (after && after.uat !== (before?.uat ?? 0) - ageS) {
         keys = after
-        if (before) keysReadAgainAt = clock()
+        if (before) keysRefreshedAt = clock()
       }
     }
   }
 
   return {
-    /** `loginHint` is the address that the user is expected to have. */
+    /** `loginHint` is the email address that the user is expected to sign in with. */
     async authorizationUrl(
       { state, nonce, codeVerifier }: Challenge,
       loginHint: string | null,
@@ -115,17 +115,17 @@ export function createOidcClient(settings: OidcSettings) {
     async identify(
       returned: { code: string; iss?: string | undefined },
       { state, nonce, codeVerifier }: Challenge,
-    ): Promise<Identified> {
+    ): Promise<ProviderSignIn> {
       const provider = await getProvider()
       const url = new URL(redirectUri)
       const { code, iss } = returned
       url.search = new URLSearchParams({ code, state, ...(iss !== undefined && { iss }) }).toString()
       const checks = { pkceCodeVerifier: codeVerifier, expectedState: state, expectedNonce: nonce }
-      const tokens = await withKeys(provider, () =>
+      const tokens = await withCachedKeys(provider, () =>
         openid.authorizationCodeGrant(provider, url, { ...checks, idTokenExpected: true }),
       ).catch(rethrow)
       const claims = tokens.claims() as Claims
-      requireOwn(claims, settings.clientId, clock())
+      requireValidClaims(claims, settings.clientId, clock())
       requireAccessTokenHash(tokens.id_token as string, claims, tokens.access_token)
       const profile = await findProfile(provider, claims, tokens.access_token)
       return { identity: { issuer, ...toIdentity(claims, profile) }, idToken: tokens.id_token as string }
@@ -167,7 +167,7 @@ async function discover({ issuer }: Pick<Client, 'issuer'>): Promise<openid.Serv
 
 function configure(metadata: openid.ServerMetadata, client: Client): openid.Configuration {
   const tolerance = { [openid.clockTolerance]: CLOCK_TOLERANCE_S }
-  const method = authentication(client.clientSecret)
+  const method = clientAuthentication(client.clientSecret)
   const provider = new openid.Configuration(metadata, client.clientId, tolerance, method)
   provider.timeout = TIMEOUT_S
   provider[openid.customFetch] = fetchBounded
@@ -187,8 +187,8 @@ export async function checkProvider(issuer: string): Promise<void> {
   if (!Array.isArray(keys) || keys.length === 0) throw new OidcError(`${url} has no signing keys`)
 }
 
-/** Uses a method that the provider supports; the default is Basic. */
-function authentication(clientSecret: string): openid.ClientAuth {
+/** Uses HTTP Basic if the provider supports it, as it does by default, and the request body otherwise. */
+function clientAuthentication(clientSecret: string): openid.ClientAuth {
   const methods = {
     basic: openid.ClientSecretBasic(clientSecret),
     post: openid.ClientSecretPost(clientSecret),
@@ -200,7 +200,7 @@ function authentication(clientSecret: string): openid.ClientAuth {
   }
 }
 
-/** `fetch` throws a `TypeError` if the provider cannot be reached. */
+/** Wraps errors of the library. A `TypeError` of `fetch` means that the provider cannot be reached. */
 function rethrow(error: Error): never {
   if (error instanceof TypeError) throw error
   const { message, cause } = error
@@ -208,7 +208,7 @@ function rethrow(error: Error): never {
   throw new OidcError(cause instanceof Error ? `${message}: ${cause.message}` : message)
 }
 
-function requireOwn({ azp, iat }: Claims, clientId: string, now: number): void {
+function requireValidClaims({ azp, iat }: Claims, clientId: string, now: number): void {
   if (azp !== undefined && azp !== clientId)
     throw new OidcError('the azp claim of the ID token names another client')
   const ageS = now / 1000 - iat
@@ -219,16 +219,14 @@ function requireOwn({ azp, iat }: Claims, clientId: string, now: number): void {
 function requireAccessTokenHash(idToken: string, { at_hash }: Claims, accessToken: string): void {
   if (at_hash === undefined) return
   const { alg } = JSON.parse(Buffer.from(idToken.split('.', 1)[0] as string, 'base64url').toString())
-  const bits = /\d{3}$/.exec(alg)?.[0] ?? '512'
+  // The hash of the signature algorithm; Ed25519 uses SHA-512.
+  const bits = /(256|384|512)$/.exec(alg)?.[0] ?? '512'
   const digest = createHash(`sha${bits}`).update(accessToken).digest()
   if (at_hash !== digest.subarray(0, digest.length / 2).toString('base64url'))
     throw new OidcError('the at_hash of the ID token does not match the access token')
 }
 
-/**
- * The address and its verification come from the same source: the ID token if it has both, otherwise
- * userinfo.
- */
+/** `email` and `email_verified` come from one source: the ID token if it has both, otherwise userinfo. */
 async function findProfile(
   provider: openid.Configuration,
   claims: Claims,

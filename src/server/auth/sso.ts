@@ -8,7 +8,7 @@ import { decrypt, deriveEncryptionKey, encrypt } from '../domain/encryption.ts'
 import { Fault } from '../domain/fault.ts'
 import { useSsoState } from '../store/accounts/challenges.ts'
 import { type Browser, createCookie, createToken, type WithCookies } from './cookies.ts'
-import { type Challenge, createOidcClient, type Identified, OidcError } from './oidc.ts'
+import { type Challenge, createOidcClient, OidcError, type ProviderSignIn } from './oidc.ts'
 import type { Auth, AuthSettings } from './sign-in.ts'
 
 export interface SsoSettings {
@@ -77,13 +77,13 @@ export function createSso(settings: AuthSettings, auth: Auth, sso: SsoSettings, 
   const identify = (
     { code = '', iss }: Record<string, string>,
     challenge: Challenge,
-  ): Promise<Identified | undefined> =>
+  ): Promise<ProviderSignIn | undefined> =>
     client.identify({ code, iss }, challenge).catch((error) => reject(describe(error)))
 
   /** The account, its session and the audit entry are one transaction. */
   async function signIn(
     browser: Browser,
-    { identity, idToken }: Identified,
+    { identity, idToken }: ProviderSignIn,
     invitation: Invitation | undefined,
   ): Promise<WithCookies<SsoRejection | undefined>> {
     const { address } = browser
@@ -127,10 +127,10 @@ export function createSso(settings: AuthSettings, auth: Auth, sso: SsoSettings, 
         return failed('failed')
       }
       const challenge = await consumeChallenge(browser, query)
-      const identified = challenge && (await identify(query, challenge))
-      if (!identified) return failed('failed')
+      const providerSignIn = challenge && (await identify(query, challenge))
+      if (!providerSignIn) return failed('failed')
       const { invitation } = challenge
-      const { result: failure, cookies } = await signIn(browser, identified, invitation)
+      const { result: failure, cookies } = await signIn(browser, providerSignIn, invitation)
       if (failure) return failed(failure)
       return { result: { workspace: invitation?.slug }, cookies: [cookie.clear, ...cookies] }
     },

@@ -147,8 +147,10 @@ export async function startHostileProvider(t: Test, alg = 'RS256') {
   }
 }
 
-export const atHash = (accessToken: string) =>
-  createHash('sha256').update(accessToken).digest().subarray(0, 16).toString('base64url')
+export function atHash(accessToken: string, hash: 'sha256' | 'sha512' = 'sha256'): string {
+  const digest = createHash(hash).update(accessToken).digest()
+  return digest.subarray(0, digest.length / 2).toString('base64url')
+}
 
 function json(response: ServerResponse, body: unknown): void {
   response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(body))
