@@ -1,6 +1,8 @@
 // `adit serve --edge`: the control plane and an edge in one command.
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
+import { createServer } from 'node:net'
 import { test } from 'node:test'
 import { atEnd, type Test } from '../support/cleanup.ts'
 import { createFolder } from '../support/databases/create.ts'
@@ -74,6 +76,19 @@ test('an edge that is killed is started again, and does not outlive a killed ser
   atEnd(t, () => isRunning(Number(next)) && process.kill(Number(next), 'SIGKILL'))
   both.child.kill('SIGKILL')
   await until('the edge is gone', () => !isRunning(Number(next)))
+})
+
+test('an edge whose port is in use when it restarts is started again once the port is free', async (t) => {
+  const port = await freePort()
+  const both = await startBoth(t, createFolder(t), { ADIT_EDGE_PORT: String(port) })
+  process.kill(await findEdgeProcess(both), 'SIGKILL')
+  await both.waitFor(/"edge exited; restarting"/, 'stderr')
+  const other = createServer().listen(port)
+  atEnd(t, () => other.close())
+  await once(other, 'listening')
+  await both.waitFor(/the edge did not start/, 'stderr')
+  other.close()
+  await both.waitFor(/the edge did not start[\s\S]*"storing unreported usage"/, 'stderr')
 })
 
 test('without a port for the edge the server runs, and the log has the reason', async (t) => {

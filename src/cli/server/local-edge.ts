@@ -1,5 +1,5 @@
-// `adit serve --edge`: an edge on the same machine, as a process of its own. To the control plane it is an
-// edge like any other; its credential is in its folder, so that it stays the same edge after a restart.
+// `adit serve --edge`: runs an edge as a child process. To the control plane it is an edge like any other.
+// Its credential is stored in its folder, so that it is the same edge after a restart.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
@@ -20,7 +20,7 @@ const program = isSea() ? [] : [...process.execArgv, process.argv[1] as string]
 const SERVER = { kind: 'server', id: 'adit' } as const
 
 export interface LocalEdge {
-  /** Undefined if it did not start; its own error is in the log. */
+  /** Undefined if the edge did not start; the edge has logged the error. */
   readonly url: string | undefined
   stop(): Promise<void>
 }
@@ -36,8 +36,8 @@ export async function startLocalEdge(
   let child: ChildProcess
 
   async function start(): Promise<string | undefined> {
-    // Not in the process group of this server: Ctrl-C would stop both at once, and the edge has to report its
-    // last usage first. It exits when the channel closes, so it does not outlive a server that is killed.
+    // Detached, because Ctrl-C would stop both at once, and the edge has to report its last usage first. It
+    // exits when the IPC channel closes, so it does not outlive a server that is killed.
     child = spawn(process.execPath, [...program, 'edge', '--json'], {
       env: environment,
       stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
@@ -45,7 +45,8 @@ export async function startLocalEdge(
     })
     const exited = once(child, 'exit').catch(() => [])
     const url = await Promise.race([readUrl(child), exited.then(() => undefined)])
-    if (url === undefined) log.error('the edge did not start: see its error above; tunnels need one')
+    if (url === undefined)
+      log.error('the edge did not start, see its error above; tunnels do not work without it')
     else exited.then(([code, signal]) => restart(code, signal))
     if (url !== undefined && url !== edge.url)
       await registerUrl(url).catch((error) =>
@@ -54,7 +55,7 @@ export async function startLocalEdge(
     return url
   }
 
-  /** On a domain of its own, the edge has a public URL that only the operator knows. */
+  /** For a tunnel domain other than localhost, only the operator knows the public URL of the edge. */
   async function registerUrl(url: string): Promise<void> {
     if (isLocal(services.tunnelDomain)) await setUrl(services, SERVER, edge.id, url)
     else if (edge.url === null)
@@ -92,7 +93,7 @@ async function readUrl(child: ChildProcess): Promise<string | undefined> {
   return undefined
 }
 
-/** Another machine may have an edge of that name at the same control plane. */
+/** The name `local` is taken if several machines with such an edge share a database. */
 const createLocalEdge = (services: Services) =>
   createEdge(services, SERVER, 'local').catch((error) => {
     if (!(error instanceof Fault && error.code === 'conflict')) throw error
@@ -101,7 +102,9 @@ const createLocalEdge = (services: Services) =>
 
 const isLocal = (tunnelDomain: string) => /(^|\.)localhost$/.test(tunnelDomain)
 
-/** The edge of the credential in its folder, or a new one if that was revoked or is of another database. */
+/**
+ * Finds the edge by its stored credential. Creates one if that was revoked or belongs to another database.
+ */
 async function prepareEdge(services: Services) {
   const { folder } = readEdgeConfig()
   const file = join(folder, 'credential')
