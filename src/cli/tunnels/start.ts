@@ -1,4 +1,4 @@
-// `adit start`: opens the tunnels of adit.json together, with a table of them and the lines of requests.
+// `adit start`: opens the tunnels of adit.json together. Prints a table of them and a line for each request.
 import { oneLine } from '../../lib/net/untrusted-text.ts'
 import { clientEnvironment, readProxies } from '../../server/config/environment.ts'
 import { version } from '../../server/config/server.ts'
@@ -33,10 +33,10 @@ interface Row {
   state: Styled
 }
 
-interface Prepared {
+interface PreparedTunnel {
   readonly tunnel: ProjectTunnelInput
   readonly row: Row
-  readonly opened: Awaited<ReturnType<typeof openTarget>>
+  readonly target: Awaited<ReturnType<typeof openTarget>>
   readonly access: RequestedAccess | undefined
 }
 
@@ -45,7 +45,7 @@ export async function start(input: StartInput, io: Io): Promise<void> {
   if (!project) throw noProjectFile()
   const tunnels = select(project.tunnels, input.names)
   await confirmTargets(project.path, tunnels, input.yes, io)
-  const prepared: Prepared[] = []
+  const prepared: PreparedTunnel[] = []
   // One after the other: each may ask for a password.
   for (const tunnel of tunnels) prepared.push(await prepare(tunnel, io))
   const edge = await findEdge(input, io)
@@ -57,27 +57,28 @@ export async function start(input: StartInput, io: Io): Promise<void> {
     TARGET: ({ target }) => target,
     STATE: ({ state }) => state,
   })
-  const label = Math.max(...rows.map(({ name }) => name.length)) + 2
-  const runs = prepared.map((one) =>
-    run(one, { ...shared, label: one.row.name.padEnd(label), update: table.update }),
+  const labelWidth = Math.max(...rows.map(({ name }) => name.length)) + 2
+  const runs = prepared.map((tunnel) =>
+    run(tunnel, { ...shared, label: tunnel.row.name.padEnd(labelWidth), update: table.update }),
   )
   const failures = (await Promise.all(runs)).filter((failure) => failure !== undefined)
   table.close()
-  endWith(failures, rows.length)
+  throwFailures(failures, rows.length)
 }
 
-async function prepare(tunnel: ProjectTunnelInput, io: Io): Promise<Prepared> {
+async function prepare(tunnel: ProjectTunnelInput, io: Io): Promise<PreparedTunnel> {
   const { name, type } = tunnel
   const show = (event: string, fields: { code?: string; message: string }) => {
     io.warn(`${name}: ${fields.message}`)
     report(io, event, { name }, fields)
   }
-  const opened = await openTarget(type, tunnel, {
+  const target = await openTarget(type, tunnel, {
     onProblem: (code, message) => show('problem', { code, message }),
     onResolved: (message) => show('resolved', { message }),
   })
   const access = await readAccess(type, withPassword(tunnel), io)
-  return { tunnel, row: { name, target: opened.target, url: '', state: yellow('opening') }, opened, access }
+  const row = { name, target: target.target, url: '', state: yellow('opening') }
+  return { tunnel, row, target, access }
 }
 
 interface RunOptions {
@@ -85,15 +86,15 @@ interface RunOptions {
   readonly edge: Awaited<ReturnType<typeof findEdge>>
   readonly signals: ReturnType<typeof shutdownSignals>
   readonly lines: ReturnType<typeof batchLines>
-  /** What its lines begin with. */
+  /** The prefix of the tunnel's output lines. */
   readonly label: string
-  /** Shows the rows of the table as they are now. */
+  /** Redraws the table after a change of a row. */
   update(): void
 }
 
-/** Resolves when the tunnel is closed, with an error if that was not by the user. */
-async function run(prepared: Prepared, options: RunOptions): Promise<Error | undefined> {
-  const { tunnel, row, opened, access } = prepared
+/** Resolves when the tunnel is closed, with an error unless the user closed it. */
+async function run(prepared: PreparedTunnel, options: RunOptions): Promise<Error | undefined> {
+  const { tunnel, row, target, access } = prepared
   const { edge, signals, lines, label, update } = options
   try {
     await runTunnel({
@@ -103,9 +104,9 @@ async function run(prepared: Prepared, options: RunOptions): Promise<Error | und
       name: tunnel.name,
       pool: tunnel.pool,
       access,
-      ...opened.request,
+      ...target.request,
       client: `adit ${version}`,
-      localServer: opened.localServer,
+      localServer: target.localServer,
       findProxy: readProxies(),
       ...signals,
       ...handlers(prepared, options),
@@ -126,13 +127,16 @@ async function run(prepared: Prepared, options: RunOptions): Promise<Error | und
 const report = (io: Io, event: string, { name }: Pick<Row, 'name'>, fields: object) =>
   io.json && io.data({ event, name, ...fields }, '')
 
-function handlers({ tunnel, row, opened }: Prepared, { io, signals, lines, label, update }: RunOptions) {
+function handlers(
+  { tunnel, row, target }: PreparedTunnel,
+  { io, signals, lines, label, update }: RunOptions,
+) {
   let lost: string | undefined
   return {
     onOpen({ url, host, access }: Opened) {
-      report(io, 'open', row, { type: tunnel.type, url, host, target: opened.target, access })
+      report(io, 'open', row, { type: tunnel.type, url, host, target: target.target, access })
       lost = undefined
-      if (row.url === '') opened.localServer.check?.()
+      if (row.url === '') target.localServer.check?.()
       row.url = url
       row.state = green('open')
       update()
@@ -149,7 +153,7 @@ function handlers({ tunnel, row, opened }: Prepared, { io, signals, lines, label
     onRequest(request: ProxiedRequest) {
       if (io.json) report(io, 'request', row, { ...request, ms: Math.round(request.ms) })
       else lines.infoSoon([label, requestLine(request)])
-      opened.problems?.onRequest(request)
+      target.problems?.onRequest(request)
     },
     onConnection(connection: ProxiedConnection) {
       if (io.json) report(io, 'connection', row, { ...connection, ms: Math.round(connection.ms) })
@@ -171,7 +175,7 @@ function select(all: readonly ProjectTunnelInput[], names: string[]): readonly P
   return names.length === 0 ? all : all.filter(({ name }) => names.includes(name))
 }
 
-/** The password of ADIT_TUNNEL_BASIC_AUTH, if it is for this user; others are asked for. */
+/** Adds the password from ADIT_TUNNEL_BASIC_AUTH if it is for this user; `readAccess` asks for others. */
 function withPassword(tunnel: ProjectTunnelInput): ProjectTunnelInput {
   const { tunnelBasicAuth } = clientEnvironment()
   const user = tunnel['basic-auth']
@@ -180,7 +184,7 @@ function withPassword(tunnel: ProjectTunnelInput): ProjectTunnelInput {
     : tunnel
 }
 
-function endWith(failures: Error[], count: number): void {
+function throwFailures(failures: Error[], count: number): void {
   const unauthorized = failures.find((failure) => failure instanceof NotAuthenticated)
   if (unauthorized) throw unauthorized
   if (failures.length > 0)

@@ -88,7 +88,7 @@ test('a file with a mistake or a secret is rejected with the path of the member'
     [[], /the file must be an object/],
     [{ tunnels: {} }, /\/tunnels must have 1 to 20 tunnels/],
     [{ tunnels: { web: { target: 3000 } }, edge: 'x' }, /\/edge is unknown; expected \$schema, tunnels\./],
-    [{ tunnels: { 'Not-A-Label': { target: 1 } } }, /\/tunnels\/Not-A-Label is not a name of a tunnel/],
+    [{ tunnels: { 'Not-A-Label': { target: 1 } } }, /\/tunnels\/Not-A-Label is not a valid tunnel name/],
     [tunnel({ taget: 1 }), /\/tunnels\/web\/taget is unknown; expected target, serve, type, basicAuth/],
     [tunnel({ password: 'hunter2' }), /\/tunnels\/web\/password is a secret, .* use `adit login`/],
     [
@@ -119,6 +119,7 @@ test('targets other than ports of this machine need a confirmation', async (t) =
   for (const tunnel of [
     { target: '192.168.1.20:80' },
     { target: 'unix:/run/docker.sock' },
+    { target: 'unix:./docker.localhost' },
     { target: 'localhost.example.com:80' },
     { target: 'https://intranet.example.com' },
     { serve: '.' },

@@ -1,4 +1,4 @@
-// `adit tunnel` without a target: the tunnel of adit.json that --name says, or its only one.
+// `adit tunnel` without a target opens the tunnel of adit.json that --name selects, or the only one.
 import type { TunnelType } from '../../../tunnel-protocol/protocol.ts'
 import { UsageError } from '../../errors.ts'
 import type { Io } from '../../io.ts'
@@ -12,14 +12,14 @@ interface Input extends TargetInput, AccessInput {
   yes: boolean
 }
 
-/** Flags take precedence. */
+/** Flags take precedence over the file. */
 export async function fromProject<I extends Input>(input: I, io: Io): Promise<I & { type: TunnelType }> {
   const project = await readProject()
   const tunnels = project?.tunnels ?? []
-  const found = input.name === undefined ? tunnels : tunnels.filter(({ name }) => name === input.name)
-  const [tunnel] = found
+  const matches = input.name === undefined ? tunnels : tunnels.filter(({ name }) => name === input.name)
+  const [tunnel] = matches
   if (project === undefined) return { ...input, type: 'http' }
-  if (tunnel === undefined || found.length > 1)
+  if (tunnel === undefined || matches.length > 1)
     throw new UsageError(
       `adit.json has the tunnels ${tunnels.map(({ name }) => name).join(', ')}. Choose one with --name, open ` +
         'them with `adit start`, or name a target: `adit tunnel 3000`.',

@@ -1,6 +1,6 @@
-// Finds adit.json: in the working directory, or above it up to the root of the repository. A file that
-// somebody else planted, for example in /tmp, must not publish anything: the file, each folder on the way and
-// .git have to belong to the user.
+// Finds adit.json in the working directory, or above it up to the root of the repository. A file planted by
+// another user, for example in /tmp, must not publish anything, so the file, each folder on the way and .git
+// have to belong to the user.
 import { constants } from 'node:fs'
 import { lstat, open } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -12,7 +12,7 @@ interface FoundFile {
   readonly text: string
 }
 
-/** Undefined if there is none. Throws if it cannot be used. */
+/** Returns undefined if there is no file. Throws if the file cannot be used. */
 export async function findProjectFile(start: string): Promise<FoundFile | undefined> {
   let found: string | undefined
   for (let folder = start; ; folder = dirname(folder)) {
@@ -33,7 +33,7 @@ const exists = (path: string) =>
     () => false,
   )
 
-/** On systems without user IDs, everything is. */
+/** Windows has no user IDs, so everything counts as the user's own. */
 const isOwnUid = (uid: number) => process.getuid === undefined || uid === process.getuid()
 
 const isOwn = (path: string) =>

@@ -1,4 +1,4 @@
-// The tunnels of adit.json, validated. Errors name the path of the member.
+// Reads and validates the tunnels of adit.json. Errors name the JSON path of the invalid member.
 import { dirname, resolve } from 'node:path'
 import { PROJECT_FILE, PROJECT_TUNNELS_MAX, ProjectTunnel } from '../../../contract/project-file.ts'
 import { DNS_LABEL_RULE, isDnsLabel, isLoopbackHost } from '../../../lib/net/hostname.ts'
@@ -13,7 +13,7 @@ import { findProjectFile } from './find.ts'
 const SECRET_MEMBER = /pass|secret|token|credential|api.?key/i
 const SHOWN_CHARS_MAX = 50
 
-/** As the flags of `adit tunnel`. */
+/** A tunnel of adit.json in the form of the flags of `adit tunnel`. */
 export interface ProjectTunnelInput {
   name: string
   type: TunnelType
@@ -55,7 +55,7 @@ function parse(path: string, text: string): ProjectTunnelInput[] {
     throw fail(`/tunnels must have 1 to ${PROJECT_TUNNELS_MAX} tunnels.`)
   return entries.map(([name, value]) => {
     const member = `/tunnels/${name.slice(0, SHOWN_CHARS_MAX)}`
-    if (!isDnsLabel(name)) throw fail(`${member} is not a name of a tunnel (expected ${DNS_LABEL_RULE}).`)
+    if (!isDnsLabel(name)) throw fail(`${member} is not a valid tunnel name (expected ${DNS_LABEL_RULE}).`)
     return toInput(name, member, requireObject(value, member, fail), dirname(path), fail)
   })
 }
@@ -118,19 +118,19 @@ function toInput(
   }
 }
 
-/** A relative path of a Unix socket is that from the folder of the file. */
+/** Resolves the path of a Unix socket relative to the folder of the file. */
 const resolveSocket = (folder: string, target: string) =>
   target.replace(/^unix:(?:\/\/)?(.+)$/is, (_, path: string) => `unix:${resolve(folder, path)}`)
 
-/** A port of this machine, as a number, or after a loopback host with or without a scheme. */
+const PORT_OR_HOST_AND_PORT = /^(?:(?:https?|tcp):\/\/)?(?:(\[[^\]]*\]|[\w.-]+):)?\d+\/?$/i
+
+/** Whether the target is a port, or a loopback host with a port. Both may have a scheme. */
 function isLoopbackPort(target: string): boolean {
-  const [, host = 'localhost'] = /^(?:(?:https?|tcp):\/\/)?(?:(\[[^\]]*\]|[^:/]*):)?\d+\/?$/i.exec(
-    target,
-  ) ?? ['', target]
-  return isLoopbackHost(host)
+  const match = PORT_OR_HOST_AND_PORT.exec(target)
+  return match !== null && isLoopbackHost(match[1] ?? 'localhost')
 }
 
-/** Asks before anything but a port of this machine is published: the user may not have written the file. */
+/** Asks before publishing anything but a local port: someone else may have written the file. */
 export async function confirmTargets(
   path: string,
   tunnels: readonly ProjectTunnelInput[],
