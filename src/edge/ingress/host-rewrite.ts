@@ -1,18 +1,18 @@
-// Requests for a local server that expects its own host: Host, Origin, Referer and the headers of the proxy
-// name the local origin instead of the tunnel's, and Location is mapped back. All of them change together,
-// because frameworks compare them to detect forged requests.
+// Rewrites requests for a local server that expects its own host: Host, X-Forwarded-Host, X-Forwarded-Proto,
+// Origin and Referer get the local origin instead of the tunnel's, and Location in responses is mapped back.
+// All of them change together, because frameworks compare them to detect forged requests.
 import { normalizeOrigin } from '../../lib/net/host-header.ts'
 import type { RequestHead } from '../local-server/request.ts'
 
-/** Scheme and authority of a URL, without credentials, and the rest. */
+/** Matches scheme, authority and the rest of a URL. Does not match a URL with credentials. */
 const ABSOLUTE_URL = /^(https?:)?(\/\/[^/?#@\\\s]*)((?:[/?#].*)?)$/is
 
 interface HostRewriteOptions {
-  /** The origin by which the visitor reached the tunnel. */
+  /** The origin of the tunnel's public URL. */
   readonly publicOrigin: string
   /** The origin of the client's target. */
   readonly target: string
-  /** Instead of the host of the target. */
+  /** The value of Host; the host of the target if undefined. */
   readonly host: string | undefined
 }
 
@@ -21,7 +21,7 @@ export class HostRewrite {
   readonly #scheme: string
   readonly #host: string
   readonly #localOrigin: string
-  /** By which the local server may know itself, with both schemes. */
+  /** The origins that the local server may use for itself in Location, with both schemes. */
   readonly #localOrigins: ReadonlySet<string | undefined>
 
   constructor({ publicOrigin, target, host }: HostRewriteOptions) {
@@ -31,7 +31,7 @@ export class HostRewrite {
     this.#host = host ?? url.host
     this.#localOrigin = `${this.#scheme}://${this.#host}`
     const { hostname } = new URL(this.#localOrigin)
-    // Some servers append the port on which they listen to the host of the request.
+    // Some servers append the port they listen on to the host of the request.
     const hosts = [this.#host, url.host, `${hostname}:${url.port || (this.#scheme === 'https' ? 443 : 80)}`]
     this.#localOrigins = new Set(
       hosts.flatMap((name) => [normalizeOrigin(`http://${name}`), normalizeOrigin(`https://${name}`)]),
@@ -42,13 +42,13 @@ export class HostRewrite {
     const headers: string[] = []
     for (let index = 0; index < head.headers.length; index += 2) {
       const name = head.headers[index] as string
-      const value = this.#requestValue(name.toLowerCase(), head.headers[index + 1] as string)
+      const value = this.#mapHeader(name.toLowerCase(), head.headers[index + 1] as string)
       if (value !== undefined) headers.push(name, value)
     }
     return { ...head, headers }
   }
 
-  /** Maps every Location of the local server back. Headers are alternating names and values. */
+  /** Maps Location back to the public origin. Headers are alternating names and values. */
   rewriteResponse(headers: readonly string[]): string[] {
     return headers.map((text, index) =>
       index % 2 === 1 && headers[index - 1]?.toLowerCase() === 'location' ? this.#mapLocation(text) : text,
@@ -56,7 +56,7 @@ export class HostRewrite {
   }
 
   /** Undefined removes the header. */
-  #requestValue(name: string, value: string): string | undefined {
+  #mapHeader(name: string, value: string): string | undefined {
     switch (name) {
       case 'host':
       case 'x-forwarded-host':
@@ -72,7 +72,10 @@ export class HostRewrite {
     }
   }
 
-  /** A visitor's page at the local origin is another site, which the local server would take for its own. */
+  /**
+   * Maps the public origin to the local one. A visitor who sends the local origin is on a page of their own
+   * machine, which the local server must not mistake for its own: the header becomes `ifLocal`.
+   */
   #mapUrl(value: string, ifLocal: string | undefined): string | undefined {
     const [, scheme, authority, rest] = ABSOLUTE_URL.exec(value) ?? []
     if (scheme === undefined) return value
