@@ -27,7 +27,7 @@ async function setUp(t: Test, engine: (typeof engines)[number]) {
     return json.id as string
   }
   const approve = (id: string, by = adam) => by.post(`${REQUESTS}/${id}/approve`)
-  /** As if all requests were older: sessions end sooner than requests. */
+  /** Makes all requests older. Moving the clock instead would end the sessions. */
   const age = (ms: number) =>
     server.services.store.transaction((db) =>
       db
@@ -36,7 +36,7 @@ async function setUp(t: Test, engine: (typeof engines)[number]) {
         .execute(),
     )
   const pickUp = (user: Member, id: string) => user.post(`${REQUESTS}/${id}/key`)
-  const stateOf = async (user: Member, id: string) =>
+  const readState = async (user: Member, id: string) =>
     (await user.get(REQUESTS)).json.requests.find((one: { id: string }) => one.id === id)?.state
   const actions = async (id: string) =>
     (
@@ -48,20 +48,22 @@ async function setUp(t: Test, engine: (typeof engines)[number]) {
     )
       .map(({ action }) => action)
       .sort()
-  return { server, clock, olga, adam, join, request, approve, age, pickUp, stateOf, actions }
+  return { server, clock, olga, adam, join, request, approve, age, pickUp, readState, actions }
 }
 
 const deployments = await Promise.all(engines.map((engine) => setUp({ after }, engine)))
 
 for (const [index, engine] of engines.entries()) {
   const shared = deployments[index] as Awaited<ReturnType<typeof setUp>>
-  const { server, clock, olga, adam, join, request, approve, age, pickUp, stateOf, actions } = shared
+  const { server, clock, olga, adam, join, request, approve, age, pickUp, readState, actions } = shared
 
   test(`${engine}: members neither create, rotate nor revoke keys, and the response says what to do`, async () => {
     const mia = await join('member')
     const created = await mia.post('/workspaces/acme/keys', { personal: true })
     assert.equal(created.status, 403)
     assert.match(created.json.message, /Only admins and owners .* create API keys\. Request one from them\./)
+    const rotated = await mia.post(`/workspaces/acme/keys/${server.key.id}/rotate`, {})
+    assert.equal(rotated.status, 403, rotated.text)
     const revoked = await mia.remove(`/workspaces/acme/keys/${server.key.id}`)
     assert.deepEqual([revoked.status, /Ask one of them/.test(revoked.json.message)], [403, true])
     assert.equal((await server.call('GET', '/workspace')).status, 200)
@@ -76,7 +78,7 @@ for (const [index, engine] of engines.entries()) {
     assert.ok(notices.some((notice: { request?: { id: string } }) => notice.request?.id === id))
     assert.equal((await pickUp(mia, id)).status, 409, 'not approved yet')
     assert.equal((await mia.post(`${REQUESTS}/${id}/approve`)).status, 403)
-    assert.equal((await max.get(REQUESTS)).json.requests.length, 0, 'of others')
+    assert.equal((await max.get(REQUESTS)).json.requests.length, 0, 'requests of others are not listed')
     assert.deepEqual((await approve(id)).json, { id, state: 'approved' })
     assert.equal((await approve(id)).status, 409, 'decided already')
     for (const other of [max, adam]) {
@@ -90,24 +92,24 @@ for (const [index, engine] of engines.entries()) {
     assert.equal((await server.call('GET', '/workspace', { key: key?.json.token })).status, 200)
     const [listed] = (await mia.get('/workspaces/acme/keys?owner=me')).json.keys
     assert.deepEqual([listed.id, listed.label, listed.user.isYou], [key?.json.id, 'laptop', true])
-    assert.equal(await stateOf(mia, id), 'used')
+    assert.equal(await readState(mia, id), 'used')
     assert.deepEqual(await actions(id), ['key.request-approved', 'key.requested'])
     const [entry] = (await olga.get('/workspaces/acme/audit?action=key.created&limit=1')).json.entries
     assert.deepEqual([entry.actor.id, entry.changes.approvedBy], [mia.id, [null, 'Adam']])
   })
 
-  test(`${engine}: an approval is void if the approver may not create keys any more, or after 24 hours`, async () => {
-    const voids: [string, (approver: Member) => unknown][] = [
+  test(`${engine}: an approval is void after 24 hours, or once the approver may no longer create keys`, async () => {
+    const cases: [string, (approver: Member) => unknown][] = [
       ['demoted', (user) => olga.post(`/workspaces/acme/members/${user.id}`, { role: 'member' })],
       ['removed', (user) => olga.remove(`/workspaces/acme/members/${user.id}`)],
       ['policy', () => olga.post('/workspaces/acme/policy', { keyCreators: 'owner' })],
       ['late', () => age(DAY)],
     ]
-    for (const [name, end] of voids) {
+    for (const [name, voidApproval] of cases) {
       const [mia, approver] = [await join('member'), await join('admin')]
       const id = await request(mia)
       assert.equal((await approve(id, approver)).status, 200)
-      await end(approver)
+      await voidApproval(approver)
       const rejected = await pickUp(mia, id)
       await olga.post('/workspaces/acme/policy', { keyCreators: 'admin' })
       assert.equal(rejected.status, 409, name)
@@ -137,7 +139,7 @@ for (const [index, engine] of engines.entries()) {
     const first = await request(mia)
     assert.equal((await mia.post(REQUESTS, {})).status, 409, 'one at a time')
     assert.equal((await adam.post(`${REQUESTS}/${first}/decline`)).json.state, 'declined')
-    assert.equal(await stateOf(mia, first), 'declined')
+    assert.equal(await readState(mia, first), 'declined')
     assert.equal((await approve(first)).status, 409)
     for (let n = 1; n < REQUESTS_PER_DAY; n++) {
       const id = await request(mia)
@@ -150,11 +152,11 @@ for (const [index, engine] of engines.entries()) {
     const last = await request(mia)
     await age(7 * DAY)
     assert.equal((await approve(last)).status, 409)
-    assert.equal(await stateOf(mia, last), 'expired')
+    assert.equal(await readState(mia, last), 'expired')
     assert.equal((await adam.remove(`${REQUESTS}/${last}`)).status, 404)
   })
 
-  test(`${engine}: removing a member ends their requests, also for when they come back`, async () => {
+  test(`${engine}: removing a member withdraws their requests, even if they join again`, async () => {
     const mia = await join('member')
     const id = await request(mia)
     assert.equal((await approve(id)).status, 200)

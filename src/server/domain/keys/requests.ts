@@ -1,7 +1,7 @@
-// Requests for an API key (variant B): a member asks, an admin or owner approves, and the key is created when
-// the member picks it up, so that nobody else sees it. The role of the approver is checked again then.
+// Requests for an API key (variant B). A member requests a key, and an admin or owner approves. The key is
+// created when the member picks it up, so that nobody else sees it, if the approver may still create keys.
 import { withoutLinks } from '../../../contract/text.ts'
-import { DAY_MS } from '../../../lib/time.ts'
+import { DAY_MS, HOUR_MS } from '../../../lib/time.ts'
 import { shareRole } from '../../store/accounts/members.ts'
 import { findUser } from '../../store/accounts/users.ts'
 import type { Tx } from '../../store/engine/store.ts'
@@ -17,16 +17,17 @@ import {
 } from '../../store/keys/requests.ts'
 import { type AuthorizedWorkspace, reauthorize } from '../actors.ts'
 import { writeAudit } from '../audit/entries.ts'
-import type { Context, MemberContext, Services, UserActor } from '../context.ts'
+import type { Context, MemberContext, UserActor } from '../context.ts'
 import { Fault } from '../fault.ts'
 import { createAlert } from '../notices/alerts.ts'
 import { isoOrNull, toIso } from '../timestamps.ts'
 import { addKey, type CreatedKey, checkLabel, draftKey } from './lifecycle.ts'
 import { keyRights } from './rights.ts'
 
-const PENDING_MS = 7 * DAY_MS
-const APPROVED_MS = DAY_MS
-/** Of a user in a workspace. Each may send emails to its admins and owners. */
+/** How long a request can be approved, and then picked up. */
+const PENDING_DAYS = 7
+const APPROVED_HOURS = 24
+/** Limit per user and workspace: each request may send emails to the admins and owners. */
 export const REQUESTS_PER_DAY = 5
 const LISTED_MAX = 100
 
@@ -50,7 +51,7 @@ export const requestKey = (ctx: UserContext, label = '') =>
     return { id }
   })
 
-/** The caller has locked the workspace, so that the limit holds. */
+/** The caller has locked the workspace, so that concurrent requests cannot exceed the limit. */
 export async function addRequest(
   db: Tx,
   ctx: UserContext,
@@ -71,7 +72,7 @@ export async function addRequest(
     user_id: actor.id,
     label,
     created_at: now,
-    expires_at: now + PENDING_MS,
+    expires_at: now + PENDING_DAYS * DAY_MS,
     state: 'pending',
     decided_by: null,
     decided_at: null,
@@ -89,7 +90,7 @@ export async function addRequest(
     subjectId: row.id,
     dedupKey: '',
     title: 'has a request for an API key',
-    text: `${withoutLinks(actor.name)} requests an API key. Approve or decline it within 7 days:`,
+    text: `${withoutLinks(actor.name)} requests an API key. Approve or decline it within ${PENDING_DAYS} days:`,
     page: 'keys',
   })
   return row
@@ -100,11 +101,11 @@ function requireMayRequest(ctx: UserContext, workspace: AuthorizedWorkspace): vo
     throw new Fault('conflict', { message: 'You can create API keys yourself.' })
   if (ctx.variant === 'A')
     throw new Fault('conflict', {
-      message: 'This server has no requests for API keys. Ask an admin or owner of the workspace.',
+      message: 'This server does not support requests for API keys. Ask an admin or owner of the workspace.',
     })
 }
 
-/** Their own requests; for those who may approve them also the pending ones of others. */
+/** Lists the user's own requests, and for admins and owners also the pending ones of other members. */
 export async function listRequests(ctx: MemberContext) {
   const { store, workspaceId, actor, clock } = ctx
   const now = clock()
@@ -137,7 +138,7 @@ export async function decideRequest(ctx: MemberContext, id: string, decision: ke
     requireMayApprove(ctx, workspace)
     const now = ctx.clock()
     requireState(row, 'pending', now)
-    const expires_at = decision === 'approved' ? now + APPROVED_MS : row.expires_at
+    const expires_at = decision === 'approved' ? now + APPROVED_HOURS * HOUR_MS : row.expires_at
     await updateRequest(db, id, { state: decision, decided_by: actor.id, decided_at: now, expires_at })
     await writeAudit(db, ctx, {
       workspaceId,
@@ -154,7 +155,7 @@ export async function decideRequest(ctx: MemberContext, id: string, decision: ke
       title: `has ${decision} your request for an API key`,
       text:
         decision === 'approved'
-          ? 'Run `adit login` again within 24 hours, or create the key in the dashboard:'
+          ? `Run \`adit login\` again within ${APPROVED_HOURS} hours, or create the key in the dashboard:`
           : 'Ask an admin or owner of the workspace for the reason. Your requests are in the dashboard:',
       page: 'keys',
     })
@@ -206,17 +207,17 @@ export async function withdrawRequest(ctx: MemberContext, id: string) {
 export const pickUpKey = (ctx: MemberContext, id: string): Promise<CreatedKey> =>
   ctx.store.transaction(async (db) => createRequestedKey(db, ctx, await reauthorize(db, ctx), { id }))
 
-interface PickUp {
+interface PickUpInput {
   id: string
   expiresAt?: string | undefined
 }
 
-/** The caller has authorized the member, who gets the key. */
+/** Creates the key of an approved request. The caller has authorized the member who picks it up. */
 export async function createRequestedKey(
   db: Tx,
   ctx: UserContext,
   workspace: AuthorizedWorkspace,
-  { id, expiresAt }: PickUp,
+  { id, expiresAt }: PickUpInput,
 ): Promise<CreatedKey & { approvedBy: string }> {
   const row = await lockOwnRequest(db, ctx, id)
   requireState(row, 'approved', ctx.clock())
@@ -229,13 +230,8 @@ export async function createRequestedKey(
   return { ...created, approvedBy }
 }
 
-/** The user who has approved a request, if they may still create keys. */
-async function requireApprover(
-  db: Tx,
-  ctx: Services & Context,
-  workspace: AuthorizedWorkspace,
-  userId: string,
-) {
+/** Returns the user who approved a request. Throws if they may no longer create keys. */
+async function requireApprover(db: Tx, ctx: Context, workspace: AuthorizedWorkspace, userId: string) {
   const role = await shareRole(db, workspace.id, userId)
   const approver = await findUser(db, userId)
   const actor = { kind: 'user', id: userId, name: approver?.name ?? '' } as const

@@ -1,5 +1,5 @@
-// What an actor may do with the API keys of a workspace: the one definition for users, for their personal
-// keys, which may at most do what their user may, and for keys of the workspace. Writes call it in their
+// What an actor may do with the API keys of a workspace. The actor is a user, a personal key, which has at
+// most the rights of its user, a key of the workspace, or the operator. Writes check rights in their
 // transaction, with the role and the policy that `reauthorize` has read there.
 import type { PolicyColumns } from '../../store/workspaces.ts'
 import { type AuthorizedWorkspace, isAtLeast, type Role, requireNotArchived } from '../actors.ts'
@@ -7,7 +7,7 @@ import type { Caller, Context, Services } from '../context.ts'
 import { Fault } from '../fault.ts'
 import { readPolicy } from '../workspaces/policy.ts'
 
-/** `own`: only personal keys of the user who acts. */
+/** `own` means only personal keys of the acting user. */
 type Scope = 'all' | 'own' | 'none'
 
 interface KeyRights {
@@ -41,7 +41,7 @@ export function actingUserId(actor: Caller): string | null {
   return actor.kind === 'key' ? actor.userId : null
 }
 
-/** `userId`: of the user whose personal key it will be; null for a key of the workspace. */
+/** `userId` is the user of the new personal key; null for a key of the workspace. */
 export function requireMayCreateKey(
   ctx: Context,
   workspace: AuthorizedWorkspace,
@@ -50,14 +50,14 @@ export function requireMayCreateKey(
   const { actor, variant } = ctx
   requireNotArchived(workspace, actor)
   const { creates } = keyRights(ctx, workspace, actor)
-  if (creates === 'all' || (creates === 'own' && userId !== null)) return
+  if (creates === 'all' || (creates === 'own' && userId !== null && userId === actingUserId(actor))) return
   const { keysManageKeys, keyCreators } = readPolicy(workspace, variant)
   if (actor.kind === 'key' && !keysManageKeys) throw managedByUsers('create')
-  throw forbid(actor, creates === 'own' ? WORKSPACE_KEY : creatorsMessage(keyCreators, variant))
+  throw forbid(actor, creates === 'own' ? NO_WORKSPACE_KEY : creatorsMessage(keyCreators, variant))
 }
 
-const WORKSPACE_KEY =
-  'Only admins and owners create API keys of the workspace. Create a personal key, or ask one of them'
+const NO_WORKSPACE_KEY =
+  'Only admins and owners can create API keys of the workspace. Create a personal key, or ask one of them'
 
 /** Why a user may not create a key, and what to do. */
 export function creatorsMessage(keyCreators: Role, variant: Services['variant']): string {
@@ -65,13 +65,13 @@ export function creatorsMessage(keyCreators: Role, variant: Services['variant'])
   const remedy =
     variant === 'B' ? 'Request one from them' : 'Ask one of them for a key, or to change the policy'
   return keyCreators === 'admin' && variant === 'B'
-    ? `Only ${who} of this workspace create API keys. ${remedy}`
+    ? `Only ${who} of this workspace can create API keys. ${remedy}`
     : `The policy of this workspace lets only ${who} create API keys. ${remedy}`
 }
 
 /**
- * The user whose personal keys the actor may revoke; undefined if it may revoke all. Others look as if they
- * did not exist.
+ * Returns the user whose personal keys the actor may revoke, or undefined if the actor may revoke any key.
+ * The caller treats keys of other users as not found.
  */
 export function requireMayRevokeKey(
   ctx: Context,
@@ -83,7 +83,7 @@ export function requireMayRevokeKey(
   if (revokes === 'all' || (actor.kind === 'key' && actor.id === id)) return undefined
   if (revokes === 'own') return actingUserId(actor) as string
   if (actor.kind === 'key') throw managedByUsers('revoke')
-  throw forbid(actor, 'Only admins and owners of this workspace revoke API keys. Ask one of them')
+  throw forbid(actor, 'Only admins and owners of this workspace can revoke API keys. Ask one of them')
 }
 
 const managedByUsers = (verb: 'create' | 'revoke') =>
@@ -95,6 +95,6 @@ const managedByUsers = (verb: 'create' | 'revoke') =>
 const invalidRequest = (message: string) =>
   new Fault('invalid_request', { message: `${message}.`, details: [{ path: '', message }] })
 
-/** 400 for a key, because the public API does not return 403. */
+/** API keys get 400, because the public API does not return 403. */
 const forbid = ({ kind }: Caller, message: string): Fault =>
   kind === 'key' ? invalidRequest(message) : new Fault('forbidden', { message: `${message}.` })
