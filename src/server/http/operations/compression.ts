@@ -1,6 +1,5 @@
-// Compresses JSON responses with gzip for clients that ask for it: reads without a secret, of callers that
-// send a key and no cookie. Another site could otherwise learn a secret from the lengths of responses
-// (BREACH).
+// Gzip for JSON responses of GET requests. Operations that accept a cookie or return a secret are excluded:
+// another site could learn the secret from the lengths of compressed responses (BREACH).
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import type { Access, Operation } from '../../../contract/operation.ts'
