@@ -7,32 +7,35 @@ import { type ConnectProblem, problemResponse } from '../tunnel-protocol/problem
 import type { YamuxStream } from '../yamux/index.ts'
 import { Dialer, type Target, toProblem } from './dialer.ts'
 
-/** The limit of all connections together, in both directions. */
+/** Limit for all connections together, in both directions. */
 const BUFFERED_BYTES_MAX = 128 * 1024 * 1024
-/** How often a server that cannot be reached is tried again. */
+/** Interval between connection attempts to a server that cannot be reached. */
 const CHECK_INTERVAL_MS = 1_000
 
 interface LocalServerOptions {
   readonly target: Target
-  /** Visitors get HTTP responses. */
+  /** Whether a failed connection is reported to the edge as an HTTP response. */
   readonly isHttp: boolean
   /** Called for every failed connection. */
   onProblem?(problem: ConnectProblem, message: string): void
-  /** Called when a connection is open after one that failed. */
+  /** Called for the first connection that succeeds after one failed. */
   onReachable?(): void
 }
 
 /** Serves the streams of a tunnel. */
 export interface StreamServer {
   serve(stream: YamuxStream): void
-  /** Finds out whether it can be reached, and from now on when it can be again, until the process ends. */
+  /**
+   * Checks whether the target can be reached. After this, every failure is followed by further checks until
+   * it can be reached again.
+   */
   check?(): void
-  /** What it keeps in memory for slow readers. */
+  /** Memory of data that slow readers have not read yet. */
   readonly buffers?: BufferBudget
 }
 
 export class LocalServer implements StreamServer {
-  /** Slow readers at either end do not fill the memory: beyond the limit, the slowest are reset. */
+  /** Bounds the memory for slow readers at either end: beyond the limit, the slowest streams are reset. */
   readonly buffers = new BufferBudget(BUFFERED_BYTES_MAX)
   readonly #options: LocalServerOptions
   readonly #dialer: Dialer
@@ -51,23 +54,21 @@ export class LocalServer implements StreamServer {
     this.#isWatched = true
     this.#dialer.dial({
       onConnect: (socket) => {
-        socket.on('error', () => undefined)
-        socket.destroy()
+        discard(socket)
         this.#onReachable()
       },
       onError: (error) => this.#onProblem(error),
     })
   }
 
-  /** Whether it speaks TLS, although its connections do not use it. */
+  /** Whether the server of a plain TCP target accepts TLS. */
   probeTls(): Promise<boolean> {
     const { target } = this.#options
     if ('path' in target || target.tls) return Promise.resolve(false)
     return new Promise((resolve) => {
       new Dialer({ ...target, tls: { isInsecure: true } }).dial({
         onConnect: (socket) => {
-          socket.on('error', () => undefined)
-          socket.destroy()
+          discard(socket)
           resolve(true)
         },
         onError: () => resolve(false),
@@ -75,11 +76,14 @@ export class LocalServer implements StreamServer {
     })
   }
 
-  /** Opens a connection for the stream. Resets the stream if that fails, or responds with the reason. */
+  /**
+   * Connects the stream to the server. If that fails, an HTTP stream gets an error response; others are
+   * reset.
+   */
   serve(stream: YamuxStream): void {
     const buffers = new ConnectionBuffers(this.buffers, performance.now())
     buffers.attach(stream)
-    // A reset, or the end of the session. `close` follows.
+    // The stream was reset, or its session ended. `close` follows.
     stream.on('error', () => undefined)
     stream.once('close', () => buffers.release())
     const cancel = this.#dialer.dial({
@@ -115,6 +119,11 @@ export class LocalServer implements StreamServer {
     if (this.#isWatched) this.#checkTimer = setTimeout(() => this.check(), CHECK_INTERVAL_MS).unref()
     return problem
   }
+}
+
+function discard(socket: Socket): void {
+  socket.on('error', () => undefined)
+  socket.destroy()
 }
 
 function connect(stream: YamuxStream, socket: Socket, buffers: ConnectionBuffers): void {

@@ -12,7 +12,7 @@ import { parseTarget } from '../tunnel-client/target.ts'
 import { parseAccess } from '../tunnel-protocol/requested-access.ts'
 import type { OpenTunnelOptions, TunnelEvents } from './types.ts'
 
-/** `code` is that of the edge, such as `unauthorized`, or `unreachable`. */
+/** `code` is `unreachable`, `closed`, or a code of the edge such as `unauthorized`. */
 export class TunnelError extends Error {
   override name = 'TunnelError'
   readonly code: string
@@ -23,11 +23,11 @@ export class TunnelError extends Error {
   }
 }
 
-/** An open tunnel. It reconnects by itself until it is closed. */
+/** An open tunnel. It reconnects automatically until it is closed. */
 export class Tunnel extends EventEmitter<TunnelEvents> {
   readonly #stop = new AbortController()
   #opened = { url: '', host: '', name: '' }
-  #ended: Promise<void> = Promise.resolve()
+  #finished: Promise<void> = Promise.resolve()
 
   private constructor() {
     super()
@@ -49,7 +49,7 @@ export class Tunnel extends EventEmitter<TunnelEvents> {
   /** Completes the requests in progress, and resolves when the tunnel is closed. */
   async close(): Promise<void> {
     this.#stop.abort()
-    await this.#ended
+    await this.#finished
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -66,8 +66,8 @@ export class Tunnel extends EventEmitter<TunnelEvents> {
     const tunnel = new Tunnel()
     let isOpen = false
     let isReachable = true
-    const running = new Promise<void>((resolve, reject) => {
-      tunnel.#ended = runTunnel({
+    await new Promise<void>((resolve, reject) => {
+      tunnel.#finished = runTunnel({
         edge,
         key: apiKey,
         type,
@@ -100,7 +100,7 @@ export class Tunnel extends EventEmitter<TunnelEvents> {
         },
         onLost(reason) {
           if (isOpen) return void tunnel.emit('lost', reason)
-          // A program wants to know; a user at a terminal waits.
+          // `adit tunnel` would retry; a program gets the error and can decide.
           tunnel.#stop.abort()
           reject(new TunnelError('unreachable', reason))
         },
@@ -116,7 +116,6 @@ export class Tunnel extends EventEmitter<TunnelEvents> {
         else reject(error ?? signal?.reason ?? new TunnelError('closed', 'The tunnel was closed.'))
       }
     })
-    await running
     return tunnel
   }
 }
@@ -147,7 +146,7 @@ const readAccess = ({ type = 'http', basicAuth, allowIp = [] }: OpenTunnelOption
 
 async function findEdge({ url, edge, apiKey, signal }: OpenTunnelOptions): Promise<string> {
   if (edge !== undefined) return new URL(edge).href.replace(/\/+$/, '')
-  if (url === undefined) throw new TypeError('Missing url of the server, or edge.')
+  if (url === undefined) throw new TypeError('Missing url (of the server) or edge.')
   const client = createClient({ baseUrl: url, apiKey })
   return toEdgeUrl(await client.edge.find(undefined, signal ? { signal } : {}), url).edge
 }

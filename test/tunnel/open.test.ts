@@ -105,7 +105,7 @@ test('a tunnel reconnects, and an opening that fails rejects', async (t) => {
     [{ target: 'https://localhost:1', ca: 'x', insecure: true }, /Use one of them/],
     [{ hostHeader: 'a\r\nb' }, /Invalid hostHeader/],
     [{ allowIp: ['x'] }, /Invalid address or network "x"/],
-    [{ edge: undefined }, /Missing url of the server, or edge/],
+    [{ edge: undefined }, /Missing url \(of the server\) or edge/],
   ] as [Partial<OpenTunnelOptions>, RegExp][])
     await assert.rejects(openTunnel({ ...options, ...invalid } as OpenTunnelOptions), message)
 })
