@@ -8,7 +8,7 @@ import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { rolldown } from 'rolldown'
 import { bundleFile, isBundleCurrent } from './bundled.js'
-import { buildClientPackage, forOldNode } from './client-package.ts'
+import { buildClientPackage, oldNodeTransform } from './client-package.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const folder = fileURLToPath(new URL('.', bundleFile))
@@ -42,7 +42,7 @@ async function build(name: string, source: string) {
     platform: 'node',
     // Dependencies of a bundled library are bundled too.
     external: (id, importer) => isBuiltin(id) || !(BUNDLED.test(id) || importer?.includes('/node_modules/')),
-    ...(name === TUNNEL && { transform: forOldNode }),
+    ...(name === TUNNEL && { transform: oldNodeTransform }),
     logLevel: 'warn',
   })
   const { output } = await bundle.generate({

@@ -1,5 +1,5 @@
-// The package with the client alone, in dist/cli, and its tarball, which servers hand out to their users. It
-// has no dependencies and needs only Node 20.
+// Builds the npm package of the client in dist/cli, and its tarball, which servers offer for download. The
+// package has no dependencies and runs on Node 20.
 import { execFileSync } from 'node:child_process'
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { isBuiltin } from 'node:module'
@@ -11,8 +11,8 @@ import { CLIENT_NODE_MAJOR, CLIENT_PACKAGE } from '../src/lib/client-package.ts'
 const root = fileURLToPath(new URL('..', import.meta.url))
 export const clientFolder = join(root, 'dist/cli')
 
-/** Reports an old Node, so it must run on any. */
-const program = `#!/usr/bin/env node
+/** Checks the version of Node, so its syntax has to work in much older ones. */
+const launcher = `#!/usr/bin/env node
 if (Number(process.versions.node.split('.')[0]) < ${CLIENT_NODE_MAJOR}) {
   process.stderr.write('adit needs Node ${CLIENT_NODE_MAJOR} or later, but this is ' + process.version + '.\\n')
   process.exit(1)
@@ -24,15 +24,15 @@ import('./main.js')
   })
 `
 
-/** For code that runs on the oldest Node of the client. */
-const fallback = (name: string): [string, string] => [join(root, 'scripts/node-20.ts'), name]
+const polyfill = (name: string): [string, string] => [join(root, 'scripts/node-20.ts'), name]
 
-export const forOldNode = {
+/** Rolldown transform for code that has to run on the oldest Node that the client supports. */
+export const oldNodeTransform = {
   target: `node${CLIENT_NODE_MAJOR}`,
   inject: {
-    'Promise.withResolvers': fallback('withResolvers'),
-    'Map.groupBy': fallback('groupBy'),
-    'URL.parse': fallback('parseUrl'),
+    'Promise.withResolvers': polyfill('withResolvers'),
+    'Map.groupBy': polyfill('groupBy'),
+    'URL.parse': polyfill('parseUrl'),
   },
 }
 
@@ -42,14 +42,14 @@ async function bundle(folder: string): Promise<void> {
     cwd: root,
     platform: 'node',
     external: isBuiltin,
-    transform: forOldNode,
+    transform: oldNodeTransform,
     logLevel: 'warn',
   })
   await build.write({ dir: folder, entryFileNames: '[name].js', chunkFileNames: '[name]-[hash].js' })
 }
 
 export async function buildClientPackage(): Promise<void> {
-  // Built aside and renamed: a server may be reading the tarball.
+  // Built in a temporary folder and renamed, because a server may be reading the tarball.
   mkdirSync(join(root, 'dist'), { recursive: true })
   const staging = mkdtempSync(join(root, 'dist/.cli-'))
   try {
@@ -66,7 +66,7 @@ export async function buildClientPackage(): Promise<void> {
       engines: { node: `>=${CLIENT_NODE_MAJOR}` },
     }
     writeFileSync(join(folder, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`)
-    writeFileSync(join(folder, 'adit.js'), program, { mode: 0o755 })
+    writeFileSync(join(folder, 'adit.js'), launcher, { mode: 0o755 })
     cpSync(join(root, 'LICENSE'), join(folder, 'LICENSE'))
     const options = ['--json', '--ignore-scripts', '--loglevel=error', '--pack-destination', staging]
     const output = execFileSync('npm', ['pack', folder, ...options], { encoding: 'utf8', cwd: staging })
