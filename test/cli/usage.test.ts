@@ -116,9 +116,12 @@ test('all configuration errors are reported together, without the password in a 
     ADIT_OPERATOR_EMAIL: 'nobody',
     ADIT_WEBHOOK_PRIVATE_NETWORKS: 'intranet',
     ADIT_MCP_ORIGINS: 'agents.example.com',
+    ADIT_SECURITY_CONTACT: 'nobody',
   })
   assert.equal(code, 2)
-  for (const name of Object.keys(settings).filter((name) => !/^ADIT_(METRICS_)?HOST$/.test(name)))
+  for (const name of Object.keys(settings).filter(
+    (name) => !/^ADIT_((METRICS_)?HOST|EXECUTABLES)$/.test(name),
+  ))
     assert.ok(stderr.includes(name), name)
   assert.ok(!stderr.includes('hunter2'))
   assert.match(

@@ -47,7 +47,7 @@ for (const engine of engines) {
       (await run(t, ['admin', 'key', 'create', '--workspace', 'acme', '--label', 'ci', '--json'], env))
         .stdout,
     )
-    assert.deepEqual(Object.keys(made), ['id', 'token', 'label', 'createdAt', 'expiresAt'])
+    assert.deepEqual(Object.keys(made), ['id', 'token', 'label', 'createdAt', 'expiresAt', 'userId'])
     assert.ok(isSecret('key', made.token))
     const call = caller(api, made.token)
     assert.equal((await call('GET', '/workspace')).status, 200)
@@ -73,13 +73,14 @@ for (const engine of engines) {
   test(`${engine}: edges are created, listed and revoked`, async (t) => {
     const env = { ADIT_DATABASE_URL: await createMigratedDatabase(t, engine) }
     const made = JSON.parse((await run(t, ['admin', 'edge', 'create', 'fra-1', '--json'], env)).stdout)
-    assert.deepEqual(Object.keys(made), ['id', 'name', 'token', 'createdAt'])
+    assert.deepEqual(Object.keys(made), ['id', 'name', 'url', 'token', 'createdAt'])
     assert.ok(isSecret('edge', made.token))
     assert.ok(!isSecret('key', made.token))
     const [listed] = JSON.parse((await run(t, ['admin', 'edge', 'list', '--json'], env)).stdout)
     assert.deepEqual(listed, {
       id: made.id,
       name: 'fra-1',
+      url: null,
       createdAt: made.createdAt,
       revokedAt: null,
       version: null,

@@ -119,6 +119,28 @@ for (const [index, engine] of engines.entries()) {
     }
   })
 
+  test(`${engine}: the policy of the workspace holds when a key is picked up`, async () => {
+    const mia = await join('member')
+    const id = await request(mia)
+    assert.equal((await approve(id)).status, 200)
+    const { store } = server.services
+    const attempt = async (columns: object) => {
+      const set = (values: object) =>
+        store.transaction((db) =>
+          db.updateTable('workspaces').set(values).where('id', '=', server.workspace.id).execute(),
+        )
+      await set(columns)
+      const response = await pickUp(mia, id)
+      await set(Object.fromEntries(Object.keys(columns).map((name) => [name, null])))
+      return response
+    }
+    assert.match((await attempt({ two_factor_required_at: 1 })).text, /two-factor authentication/)
+    assert.match((await attempt({ archived_at: 1 })).text, /archived/)
+    const { status, json } = await attempt({ key_days_max: 30 })
+    const lifeMs = Date.parse(json.expiresAt) - Date.parse(json.createdAt)
+    assert.deepEqual([status, Math.round(lifeMs / DAY)], [201, 30])
+  })
+
   test(`${engine}: a demotion that races with an approval and its pick-up leaves no key without authority`, async () => {
     for (let round = 0; round < 5; round++) {
       const [mia, approver] = [await join('member'), await join('admin')]

@@ -41,7 +41,7 @@ test('a password is reset by mail; an unknown address gets the same response and
   const server = await serve(t, { engine: 'sqlite', env })
   const { email } = await addMember(server, 'Ann', 'owner')
   const browser = openBrowser(server.url)
-  assert.deepEqual((await browser.get('/sign-in')).json, { sso: null, resetByMail: true })
+  assert.deepEqual((await browser.get('/sign-in')).json, { isSignedIn: false, sso: null, resetByMail: true })
   const [known, unknown] = [
     await browser.post('/sign-in/forgot-password', { email }),
     await browser.post('/sign-in/forgot-password', { email: 'unknown@example.com' }),
