@@ -17,9 +17,9 @@ type TargetKind =
   | 'webhook'
 
 interface ActionInfo {
-  /** The kind of what it acts on. */
+  /** The kind of resource that the action changes. */
   readonly target: TargetKind
-  /** On an account: members see their own only, admins and owners those of all members. */
+  /** Set for actions on an account: members see only their own, admins and owners those of all members. */
   readonly onAccount?: true
   /**
    * Repetitions within a minute share an entry with a count. Only for actions that grant nothing: those of
@@ -101,8 +101,8 @@ export const auditActions = {
 export type AuditAction = keyof typeof auditActions
 
 /**
- * Actions that all members may see. A list of those that they may not see would lack the ones of a newer
- * version, which shares the database during a rolling update.
+ * Actions that all members may see. It is an allowlist, because a newer version, which shares the database
+ * during a rolling update, may write actions that this one does not know.
  */
 export const visibleActions: ReadonlySet<string> = new Set(
   Object.entries<ActionInfo>(auditActions).flatMap(([action, info]) => (info.onAccount ? [] : [action])),

@@ -1,5 +1,5 @@
-// A schema as documents show it, for tools of other languages: without our own keywords, and with nothing
-// that only JavaScript understands. The server validates by the original.
+// Schemas for documents and tools of other languages: without our own keywords and anything that only
+// JavaScript understands. The server validates against the original.
 import { DISPLAY_NAME, DISPLAY_TEXT } from './text.ts'
 
 type Json = { [member: string]: unknown }

@@ -88,7 +88,7 @@ export const UserName = DisplayName({
   examples: ['Ann Example'],
 })
 
-/** What mail servers accept everywhere. ASCII only. */
+/** ASCII only, which every mail server accepts. */
 const EMAIL =
   "^([A-Za-z0-9_'+-]+\\.)*[A-Za-z0-9_'+-]*[A-Za-z0-9_+-]@([A-Za-z0-9][A-Za-z0-9-]*\\.)+[A-Za-z]{2,}$"
 const EMAIL_CHARS_MAX = 254

@@ -15,7 +15,7 @@ export const CODE_CHARS = { min: 6, max: 20 } as const
 /** The code that a device shows, as typed. */
 export const USER_CODE_CHARS_MAX = 20
 
-/** How far ahead a key may expire. */
+/** Maximum lifetime of a key. */
 export const KEY_DAYS_MAX = 3_650
 
 /** A page of keys, and the part of the whole list that is sent at once. */

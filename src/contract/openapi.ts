@@ -8,7 +8,7 @@ import { type Access, FORM_TYPE, listFaults, type Operation } from './operation.
 
 type Json = { [member: string]: unknown }
 
-/** What the OpenAPI document of an API says besides its operations. */
+/** The parts of an OpenAPI document besides its operations. */
 export interface ApiDocument {
   title: string
   version: string
@@ -88,7 +88,7 @@ export function describe({ prefix, operations, document: api }: DescribedApi, ba
     if (Array.isArray(schema)) return schema.map((each) => named(each, use))
     if (typeof schema !== 'object' || schema === null) return schema
     const { title, ...members } = documentedSchema(schema as Json)
-    // In UTF-16 for some tools, which would reject 80 emoji of the server.
+    // Left out, because some tools count UTF-16 units, and would reject a valid label of 80 emoji.
     if (use === 'response') delete members.maxLength
     const copy = Object.fromEntries(
       Object.entries(members).map(([member, value]) => [member, named(value, use)]),
@@ -110,7 +110,7 @@ export function describe({ prefix, operations, document: api }: DescribedApi, ba
     },
   })
 
-  /** An operation of OAuth has its form of errors. */
+  /** Operations of OAuth have errors in the form of OAuth. */
   const oauthResponse = (code: FaultCode, { response: { rejection } }: Operation) => {
     const { schema, example } = (code === 'invalid_request' && rejection) || oauthError(code)
     return {

@@ -31,7 +31,7 @@ interface OperationDefinition {
   readonly path: `/${string}`
   readonly access: Access
   readonly summary: string
-  /** Absent in the dashboard's API, which has no other users. So are examples. */
+  /** Descriptions and examples are absent in the API of the dashboard, which has no other clients. */
   readonly description?: string
   readonly params?: TObject
   readonly query?: TObject
@@ -43,8 +43,8 @@ interface OperationDefinition {
    */
   readonly form?: true
   /**
-   * Ends access, as signing out does. It is not limited: a stolen session that writes without end must not
-   * keep its owner from ending it. It succeeds only as often as there is something to end.
+   * Set for an operation that ends access, such as signing out. The write limit does not apply to it: a
+   * stolen session that uses up the limit must not keep its owner from ending it.
    */
   readonly endsAccess?: true
   /** Maximum body size, if larger than the server's default. */

@@ -5,7 +5,7 @@ import { Slug, TokenId, UtcTimestamp } from '../fields.ts'
 import { DNS_LABEL_CHARS_MAX } from '../limits.ts'
 import { AllowedNetworks } from './access-rules.ts'
 
-/** The audit log of what edges send: facts, many times a second. Only the operator and members act. */
+/** Reports of edges are not in the audit log: they are facts, not actions, and arrive many times a second. */
 export const REPORTED_BY_EDGES = { none: 'Edges report facts; the operator and members act.' } as const
 
 /** The largest integer that every JSON parser reads exactly. */
@@ -43,7 +43,7 @@ const TunnelUrl = Type.String({
   'x-rule': 'must be a URL such as https://my-app.acme.tunnels.example.com',
 })
 
-/** At most as long as a key id, a time and a signature. */
+/** A grant consists of a key id, a time and a signature. */
 export const Grant = (description: string) =>
   Type.String({
     pattern: '^[0-9A-Za-z_-]{1,100}\\.[0-9a-z]{1,11}\\.[0-9A-Za-z_-]{43}$',
@@ -55,7 +55,7 @@ export const Grant = (description: string) =>
 export const ResumeHash = (description: string) =>
   Type.String({ pattern: '^[0-9a-f]{64}$', description, 'x-rule': 'must be a SHA-256 in hex' })
 
-/** Without user and password: the dashboard shows only that there is one. */
+/** User and password are left out: the dashboard shows only that there is a password. */
 export const ClientAccess = Type.Object(
   {
     basicAuth: Type.Boolean({ description: 'Whether requests need a user and a password.' }),
