@@ -57,8 +57,10 @@ export async function startLocalEdge(
 
   /** For a tunnel domain other than localhost, only the operator knows the public URL of the edge. */
   async function registerUrl(url: string): Promise<void> {
-    if (isLocal(services.tunnelDomain)) await setUrl(services, SERVER, edge.id, url)
-    else if (edge.url === null)
+    if (isLocal(services.tunnelDomain)) {
+      await setUrl(services, SERVER, edge.id, url)
+      edge.url = url
+    } else if (edge.url === null)
       log.warn(
         { tunnelDomain: services.tunnelDomain },
         'clients look for the edge at the tunnel domain; if it is elsewhere, set its URL: ' +

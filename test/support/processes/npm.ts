@@ -8,9 +8,17 @@ const path = (process.env.PATH ?? '')
   .filter((folder) => !folder.endsWith(join('node_modules', '.bin')))
   .join(delimiter)
 
+const TIMEOUT_MS = 300_000
+
 /** Returns the output. The error of a command that fails has what npm printed. */
 export const npm = (args: string[], cwd: string): string =>
-  execFileSync('npm', args, { cwd, env: { ...process.env, PATH: path }, encoding: 'utf8', stdio: 'pipe' })
+  execFileSync('npm', args, {
+    cwd,
+    env: { ...process.env, PATH: path },
+    encoding: 'utf8',
+    stdio: 'pipe',
+    timeout: TIMEOUT_MS,
+  })
 
 /** Installs the packages of the lock file in this folder. */
 export const npmCi = (folder: string): string =>
