@@ -82,7 +82,7 @@ function manifest(name: string): void {
     exports: { '.': { types: './index.d.ts', default: './index.js' }, './package.json': './package.json' },
     types: './index.d.ts',
     sideEffects: false,
-    engines,
+    engines: name === 'adit-tunnel' ? { node: '>=20' } : engines,
   })
   const files = readdirSync(installed, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())

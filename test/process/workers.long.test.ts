@@ -161,6 +161,8 @@ test('SIGHUP also replaces a worker that was still starting', async (t) => {
   await until('a replacement starts', () => workers().some((pid) => pid !== remaining && pid !== killed))
   const [starting] = workers().filter((pid) => pid !== remaining && pid !== killed) as [number]
   process.kill(starting, 'SIGSTOP')
+  // A stopped process would keep the output of the server open.
+  atEnd(t, () => workers().includes(starting) && process.kill(starting, 'SIGKILL'))
   child.kill('SIGHUP')
   await waitFor(/"restarting the workers one at a time"/, 'stderr')
   process.kill(starting, 'SIGCONT')

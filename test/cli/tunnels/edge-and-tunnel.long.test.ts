@@ -31,7 +31,8 @@ test('a tunnel target is a port, host:port or http://host:port; others are usage
     assert.match(stderr, /^Tunnel closed\.$/m)
   }
   for (const [target, message] of [
-    ['http', /Invalid port "http" \(expected 1–65535\)/],
+    ['http', /Missing argument <target>/],
+    ['web', /Invalid port "web" \(expected 1–65535\)/],
     ['0', /Invalid port "0"/],
     ['65536', /Invalid port "65536"/],
     ['localhost:', /Invalid port ""/],
