@@ -34,6 +34,17 @@ const entries = {
   [TUNNEL]: 'src/tunnel/index.ts',
 }
 
+/**
+ * Loading a chunk costs about a millisecond, and the chunks of `adit serve` would be sixty. What all commands
+ * need is one chunk, what several commands of the operator need of the server another. The rest is split by
+ * the commands that need it, so that a tunnel client does not load the server.
+ */
+const GROUPS = [
+  { name: 'common', tags: ['$initial' as const], minShareCount: 2 },
+  { name: 'shared', test: /[\\/]src[\\/](?!server)/, minShareCount: 2, entriesAware: true },
+  { name: 'server', test: /[\\/]src[\\/]server[\\/](store|domain|verification)[\\/]/, minShareCount: 2 },
+]
+
 /** One build for each entry, so that they share no chunks. */
 async function build(name: string, source: string) {
   const bundle = await rolldown({
@@ -47,7 +58,9 @@ async function build(name: string, source: string) {
   })
   const { output } = await bundle.generate({
     entryFileNames: '[name].js',
-    chunkFileNames: '[name]-[hash].js',
+    // A group that is split by its users is named after all of them.
+    chunkFileNames: ({ name }) => `${name.split('~', 1)}-[hash].js`,
+    codeSplitting: { groups: GROUPS },
   })
   return output
 }
