@@ -10,7 +10,7 @@ import { lockKey } from '../store/keys/rows.ts'
 import { lockWorkspace, readWorkspaceRules, type WorkspaceRules } from '../store/workspaces.ts'
 import type { Actor, Context, KeyActor, Services, UserActor } from './context.ts'
 import { Fault } from './fault.ts'
-import { requireTwoFactor, usesTwoFactor } from './two-factor.ts'
+import { requireTwoFactor } from './two-factor.ts'
 
 export const inactiveKeyMessages: Record<InactiveState | 'archived', string> = {
   revoked: 'This API key was revoked. Use another one.',
@@ -78,13 +78,10 @@ export async function reauthorize(
   return { ...workspace, role: await requireActiveKey(db, workspace, actor, mode) }
 }
 
-const NO_TWO_FACTOR =
-  'This workspace requires two-factor authentication, which the user of this personal API key has not set up'
-
 /** Returns the role of a personal key's user. Locks it before the key, like the removal of a user. */
 async function requireActiveKey(
   db: Tx,
-  { id: workspaceId, archived_at, two_factor_required_at }: WorkspaceRules,
+  { id: workspaceId, archived_at }: WorkspaceRules,
   { id, userId }: KeyActor,
   mode: 'shared' | 'exclusive',
 ): Promise<Role | undefined> {
@@ -96,12 +93,6 @@ async function requireActiveKey(
   if (archived_at !== null) throw new Fault('unauthorized', { message: ARCHIVED_KEY })
   if (userId === null) return undefined
   if (role === undefined) throw new Fault('unauthorized', { message: inactiveKeyMessages.revoked })
-  const isSelfRevocation = mode === 'exclusive'
-  if (two_factor_required_at !== null && !isSelfRevocation && !(await usesTwoFactor(db, userId)))
-    throw new Fault('invalid_request', {
-      message: `${NO_TWO_FACTOR}.`,
-      details: [{ path: '', message: NO_TWO_FACTOR }],
-    })
   return role
 }
 
@@ -119,6 +110,8 @@ async function requireCurrentRole(
   const role = await lockRole(db, workspace.id, actor.id)
   requireRole(role, actor.session?.needs ?? 'owner')
   requireNotArchived(workspace, actor)
+  // Locks the user, so that turning off two-factor authentication also revokes a key that is created here.
+  if (workspace.two_factor_required_at !== null) await shareRole(db, workspace.id, actor.id)
   await requireTwoFactor(db, workspace, actor.id)
   return role as Role
 }

@@ -62,6 +62,8 @@ export function createPropagation(store: Store): Propagation {
   }
 }
 
+export type { LinkedChange }
+
 export interface KeyChange {
   kind: Change['kind']
   subjectId: string

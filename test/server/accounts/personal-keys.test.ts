@@ -2,11 +2,19 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import type { Role } from '../../../src/contract/operation.ts'
-import { setDisabled } from '../../../src/server/domain/accounts/users.ts'
+import { createResetLink, getUserByEmail, setDisabled } from '../../../src/server/domain/accounts/users.ts'
 import { PERSONAL_KEYS_MAX } from '../../../src/server/domain/keys/lifecycle.ts'
 import { poll, startDevice } from '../../support/accounts/devices.ts'
-import { addMember } from '../../support/accounts/users.ts'
-import { addEdge, addNode, addWorkspace, caller, operator, serve } from '../../support/api/server.ts'
+import { addMember, enableTwoFactor, openBrowser, PASSWORD } from '../../support/accounts/users.ts'
+import {
+  addEdge,
+  addNode,
+  addWorkspace,
+  caller,
+  operator,
+  serve,
+  type TestServer,
+} from '../../support/api/server.ts'
 import type { Test } from '../../support/cleanup.ts'
 import { engines } from '../../support/databases/create.ts'
 
@@ -242,18 +250,81 @@ for (const [index, engine] of engines.entries()) {
     assert.equal((await as({ token }).read()).status, 401)
   })
 
-  test(`${engine}: a personal key of a user without the required two-factor authentication writes nothing`, async () => {
-    const mia = await join('member')
-    const personal = await createPersonal(mia)
-    const { store } = server.services
-    const set = (at: number | null) =>
-      store.transaction((db) => db.updateTable('workspaces').set({ two_factor_required_at: at }).execute())
-    await set(1)
-    const created = await as(personal).create()
-    const revoked = await as(personal).revoke(personal.id)
-    await set(null)
-    assert.deepEqual([created.status, created.json.error], [400, 'invalid_request'])
-    assert.match(created.json.details[0].message, /requires two-factor authentication/)
-    assert.equal(revoked.status, 200, 'itself')
+  test(`${engine}: personal keys of users without required two-factor authentication are revoked everywhere`, async (t) => {
+    const second = engine === 'postgres' ? (await addNode(t, server)).url : server.url
+    const edge = await addEdge(server, `two-factor-${engine}`)
+    const workspace = await addWorkspace(server, `strict-${engine}`)
+    const strict = `/workspaces/strict-${engine}`
+    const join = (name: string, role: Role) =>
+      addMember(server, `${name}-${engine}`, role, `strict-${engine}`)
+    const owner = await join('Olaf', 'owner')
+    const [mia, max, sam] = [
+      await join('Mio', 'member'),
+      await join('Maja', 'member'),
+      await join('Sam', 'member'),
+    ]
+    const create = async (user: Member) => (await user.post(`${strict}/keys`, { personal: true })).json
+    const check = async (key: { token: string }, valid: boolean) => {
+      for (const url of [second, server.url])
+        assert.equal((await as(key).read(url)).status, valid ? 200 : 401, url)
+      const { json } = await edge.verify(key.token)
+      assert.deepEqual([json.valid, json.reason], valid ? [true, undefined] : [false, 'revoked'])
+    }
+    for (const user of [owner, max]) await enableTwoFactor(user.browser)
+    await removePassword(server, sam.id)
+    const [ofOwner, ofMia, ofMax, ofSam] = await Promise.all([owner, mia, max, sam].map(create))
+    for (const key of [ofOwner, ofMia, ofMax, ofSam]) await check(key, true)
+
+    assert.equal((await owner.post(`${strict}/policy`, { twoFactorRequired: true })).status, 200)
+    await check(ofMia, false)
+    for (const key of [ofOwner, ofMax, ofSam, workspace.key]) await check(key, true)
+    const { entries } = (await owner.get(`${strict}/audit?action=key.revoked`)).json
+    assert.deepEqual(
+      entries.map((entry: { target: { id: string }; detail: string }) => [entry.target.id, entry.detail]),
+      [[ofMia.id, 'two-factor-missing']],
+    )
+
+    const disabled = await max.post('/account/two-factor/disable', { password: PASSWORD })
+    assert.equal(disabled.status, 200, disabled.text)
+    await check(ofMax, false)
+    assert.equal((await max.post(`${strict}/keys`, { personal: true })).status, 403)
+    await createResetLink(server.services, operator, await getUserByEmail(server.services, owner.email), {
+      disablesTwoFactor: true,
+    })
+    await check(ofOwner, false)
+    const { secret: link } = await createResetLink(
+      server.services,
+      operator,
+      await getUserByEmail(server.services, sam.email),
+    )
+    assert.equal(
+      (await openBrowser(server.url).post('/links/redeem', { link, password: PASSWORD })).status,
+      200,
+    )
+    await check(ofSam, false)
+    await check(workspace.key, true)
+  })
+
+  test(`${engine}: no key survives a requirement of two-factor authentication that races with its creation`, async () => {
+    const slug = `race-${engine}`
+    await addWorkspace(server, slug)
+    const owner = await addMember(server, `Racer-${engine}`, 'owner', slug)
+    await enableTwoFactor(owner.browser)
+    const mia = await addMember(server, `Raced-${engine}`, 'member', slug)
+    const policy = (twoFactorRequired: boolean) =>
+      owner.post(`/workspaces/${slug}/policy`, { twoFactorRequired })
+    for (let round = 0; round < 5; round++) {
+      const create = () => mia.post(`/workspaces/${slug}/keys`, { personal: true })
+      const creations = Promise.all([create(), create(), create()])
+      assert.equal((await policy(true)).status, 200)
+      for (const { status, json } of await creations)
+        if (status === 201) assert.equal((await as(json).read()).status, 401, `round ${round}`)
+        else assert.equal(status, 403)
+      assert.equal((await policy(false)).status, 200)
+    }
   })
 }
+
+/** What remains of a user who signs in with an identity provider only. */
+const removePassword = ({ services: { store } }: TestServer, userId: string) =>
+  store.transaction((db) => db.deleteFrom('identities').where('user_id', '=', userId).execute())

@@ -7,9 +7,8 @@ import { variants } from '../../../src/contract/variants.ts'
 import { DAY_MS } from '../../../src/lib/time.ts'
 import { createKey } from '../../../src/server/domain/keys/lifecycle.ts'
 import { type Policy, readPolicy } from '../../../src/server/domain/workspaces/policy.ts'
-import { codeOf } from '../../support/accounts/authenticator.ts'
 import { allOperations, callOperation, isRole } from '../../support/accounts/dashboard-operations.ts'
-import { addMember, PASSWORD, type TestBrowser } from '../../support/accounts/users.ts'
+import { addMember, enableTwoFactor, PASSWORD, type TestBrowser } from '../../support/accounts/users.ts'
 import { operator, serve } from '../../support/api/server.ts'
 import { engines } from '../../support/databases/create.ts'
 
@@ -215,12 +214,6 @@ async function newestDetails(browser: TestBrowser, action: string) {
     assert.equal(entry.action, action)
     return entry.detail
   })
-}
-
-async function enableTwoFactor(browser: TestBrowser) {
-  const { json: setup } = await browser.post('/account/two-factor', { password: PASSWORD })
-  const confirmed = await browser.post('/account/two-factor/confirm', { code: codeOf(setup.secret) })
-  assert.equal(confirmed.status, 200, confirmed.text)
 }
 
 test('unknown members of rules are 400 and named, and nothing changes', async (t) => {

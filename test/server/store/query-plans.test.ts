@@ -719,6 +719,11 @@ const calls: [module: object, calls: Calls][] = [
       updateTwoFactor: (db) => twoFactors.updateTwoFactor(db, 'u1', { failed_codes: 1 }),
       enableTwoFactor: (db) => twoFactors.enableTwoFactor(db, 'u1'),
       deleteTwoFactor: (db) => twoFactors.deleteTwoFactor(db, 'u1'),
+      lacksTwoFactor: (db) => twoFactors.lacksTwoFactor(db, 'u1'),
+      revokeKeysWithoutTwoFactor: async (db) => {
+        await twoFactors.revokeKeysWithoutTwoFactor(db, { userId: 'u1' }, NOW)
+        await twoFactors.revokeKeysWithoutTwoFactor(db, { workspaceId: ws }, NOW)
+      },
       useCode: (db) => twoFactors.useCode(db, { userId: 'u1', hash: 'h', at: NOW, deleteBefore: 10 }),
     },
   ],

@@ -2,6 +2,7 @@
 import { inviteByOperator } from '../../../src/server/domain/accounts/users.ts'
 import type { Role } from '../../../src/server/store/accounts/members.ts'
 import { operator, type TestResponse, type TestServer } from '../api/server.ts'
+import { codeOf } from './authenticator.ts'
 
 export const PASSWORD = 'correct horse battery staple'
 
@@ -75,3 +76,9 @@ export async function addMember(server: TestServer, name: string, role: Role, wo
 
 export const signIn = (browser: TestBrowser, email: string, password = PASSWORD) =>
   browser.post('/sign-in', { email, password })
+
+export async function enableTwoFactor(browser: TestBrowser): Promise<void> {
+  const { json: setup } = await browser.post('/account/two-factor', { password: PASSWORD })
+  const confirmed = await browser.post('/account/two-factor/confirm', { code: codeOf(setup.secret) })
+  if (confirmed.status !== 200) throw new Error(confirmed.text)
+}

@@ -19,7 +19,10 @@ export function DisableTwoFactor({ opened, onClose, onDone }: DisableTwoFactorPr
   return (
     <Modal opened={opened} onClose={onClose} title="Turn off two-factor authentication?">
       <Stack>
-        <Text size="sm">You will sign in with only your password, and your recovery codes stop working.</Text>
+        <Text size="sm">
+          You will sign in with only your password, and your recovery codes stop working. In workspaces that
+          require two-factor authentication, your personal API keys are revoked.
+        </Text>
         <PasswordStep actionLabel="Turn off" isDangerous onSubmit={disable} onCancel={onClose} />
       </Stack>
     </Modal>

@@ -47,6 +47,7 @@ const keys = {
     ({ entry, name, text }) => ({
       ...text('revoked API key', name),
       ...(entry.detail === 'user-ended' && { suffix: 'with the access of its user' }),
+      ...(entry.detail === 'two-factor-missing' && { suffix: 'of a user without two-factor authentication' }),
     }),
   ],
   'key.requested': ['Key requested', 'requested an API key …'],

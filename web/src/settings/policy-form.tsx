@@ -103,7 +103,7 @@ export function PolicyForm({ policy: saved, isVariantA }: PolicyFormProps) {
           )}
           <Checkbox
             label="Require two-factor authentication"
-            description="Members must set it up before they can use the workspace. Members who only sign in with an identity provider are exempt."
+            description="Members must set it up before they can use the workspace. Personal keys of members without it are revoked, and their tunnels close. Members who only sign in with an identity provider are exempt."
             disabled={!isOwner}
             checked={policy.twoFactorRequired}
             onChange={(event) => update({ twoFactorRequired: event.currentTarget.checked })}

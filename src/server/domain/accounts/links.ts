@@ -14,13 +14,21 @@ import {
 import { insertMember, listMemberWorkspaceIds, type Role } from '../../store/accounts/members.ts'
 import { setPassword } from '../../store/accounts/passwords.ts'
 import { deleteSessions } from '../../store/accounts/sessions.ts'
-import { findUserByEmail, insertUser, type UserRow, verifyEmail } from '../../store/accounts/users.ts'
+import {
+  findUserByEmail,
+  insertUser,
+  lockUser,
+  type UserRow,
+  verifyEmail,
+} from '../../store/accounts/users.ts'
 import type { Tx } from '../../store/engine/store.ts'
 import { getWorkspace, lockWorkspace } from '../../store/workspaces.ts'
+import { awaitPropagation, type LinkedChange } from '../../verification/propagation.ts'
 import { writeAudit, writeUserAudit } from '../audit/entries.ts'
 import type { Services, UserActor } from '../context.ts'
 import { memberInEvent, recordEvent } from '../events/record.ts'
 import { Fault, invalid } from '../fault.ts'
+import { revokeKeysWithoutTwoFactor } from '../keys/personal.ts'
 import { toIso } from '../timestamps.ts'
 import { requireGoodPassword } from './passwords.ts'
 
@@ -163,7 +171,10 @@ export async function redeemLink(
   await requireGoodPassword(password, email)
   // Hashing is slow by design, so it runs before any lock is taken.
   const hashed = await hashPassword(password)
-  await services.store.transaction((db) => setPasswordByLink(db, services, input, { email, name, hashed }))
+  const change = await services.store.transaction((db) =>
+    setPasswordByLink(db, services, input, { email, name, hashed }),
+  )
+  if (change) await awaitPropagation(services, change)
   return { email, password }
 }
 
@@ -184,7 +195,7 @@ async function setPasswordByLink(
   services: Services,
   { link, ipAddress }: RedeemLinkInput,
   { email, name, hashed }: { email: string; name: string; hashed: string },
-): Promise<void> {
+): Promise<LinkedChange | undefined> {
   const row = await consumeLink(db, services, link)
   const now = services.clock()
   let user = await findUserByEmail(db, email)
@@ -195,14 +206,20 @@ async function setPasswordByLink(
     user = newUser(services, { email, name, verified: row.proves_email === 1 })
     if (!(await insertUser(db, user))) throw accountExistsFault(email)
   }
+  await lockUser(db, user.id)
   await setPassword(db, { id: services.ids('idn'), userId: user.id, password: hashed, at: now })
-  if (row.purpose === 'join') return addInvitedMember(db, services, row, user, ipAddress)
+  if (row.purpose === 'join') {
+    await addInvitedMember(db, services, row, user, ipAddress)
+    return undefined
+  }
   if (row.proves_email === 1) await verifyEmail(db, user.id)
   // Ends sessions and challenges that were created with the old password.
   await deleteSessions(db, user.id)
   await deleteChallenges(db, user.id)
   const actor = linkActor(user, ipAddress)
   await writeUserAudit(db, services, { actor, action: 'user.password-reset', user })
+  // The user may have had only an identity provider, and now signs in with a password alone.
+  return revokeKeysWithoutTwoFactor(db, services, actor, { userId: user.id })
 }
 
 /** A user who is authenticated by a link, without a session. */

@@ -12,7 +12,7 @@ import {
   setPassword,
 } from '../../store/accounts/passwords.ts'
 import { deleteSession, deleteSessions, listSessions } from '../../store/accounts/sessions.ts'
-import { deleteTwoFactor } from '../../store/accounts/two-factors.ts'
+import { deleteTwoFactor, lacksTwoFactor } from '../../store/accounts/two-factors.ts'
 import {
   disableUser,
   enableUser,
@@ -31,10 +31,9 @@ import { writeAudit, writeUserAudit } from '../audit/entries.ts'
 import type { Actor, Caller, Services, UserActor } from '../context.ts'
 import { recordInvitation } from '../events/record.ts'
 import { Fault } from '../fault.ts'
-import { revokePersonalKeys } from '../keys/personal.ts'
+import { revokeKeysWithoutTwoFactor, revokePersonalKeys } from '../keys/personal.ts'
 import { readSlices, SLICE_ROWS } from '../pagination.ts'
 import { isoOrNull, toIso } from '../timestamps.ts'
-import { lacksTwoFactor } from '../two-factor.ts'
 import { type Checker, checker } from '../validation.ts'
 import { describeArchive, isRestorable } from '../workspaces/archive.ts'
 import { getBySlug } from '../workspaces/manage.ts'
@@ -52,9 +51,10 @@ export async function findEnabledUser(services: Services, id: string): Promise<U
 }
 
 export async function describeSelf(services: Services, user: UserRow) {
-  const [memberships, withPassword] = await Promise.all([
+  const [memberships, withPassword, withoutTwoFactor] = await Promise.all([
     listUserMemberships(services, user.id),
     hasPassword(services.store.db, user.id),
+    lacksTwoFactor(services.store.db, user.id),
   ])
   return {
     user: {
@@ -71,7 +71,7 @@ export async function describeSelf(services: Services, user: UserRow) {
         slug,
         name,
         role,
-        needsTwoFactor: two_factor_required_at !== null && lacksTwoFactor(user, withPassword),
+        needsTwoFactor: two_factor_required_at !== null && withoutTwoFactor,
         archive: describeArchive(archived_at),
       })),
   }
@@ -207,7 +207,7 @@ export async function inviteByOperator(
 /** Creates a password reset link, and optionally disables two-factor authentication. */
 export async function createResetLink(
   services: Services,
-  actor: Actor,
+  actor: Caller,
   user: UserRow,
   { disablesTwoFactor = false } = {},
 ): Promise<CreatedLink> {
@@ -215,11 +215,14 @@ export async function createResetLink(
     throw new Fault('conflict', {
       message: `${user.email} is disabled. Enable the account with \`adit admin user restore\` first.`,
     })
-  return services.store.transaction(async (db) => {
-    if (disablesTwoFactor && (await deleteTwoFactor(db, user.id)))
-      await writeUserAudit(db, services, { actor, action: 'user.two-factor-reset', user })
-    return resetLink(db, services, actor, user)
+  const { link, change } = await services.store.transaction(async (db) => {
+    const link = await resetLink(db, services, actor, user)
+    if (!disablesTwoFactor || !(await deleteTwoFactor(db, user.id))) return { link }
+    await writeUserAudit(db, services, { actor, action: 'user.two-factor-reset', user })
+    return { link, change: await revokeKeysWithoutTwoFactor(db, services, actor, { userId: user.id }) }
   })
+  if (disablesTwoFactor) await awaitPropagation(services, change)
+  return link
 }
 
 /**

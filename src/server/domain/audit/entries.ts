@@ -41,6 +41,8 @@ export type AuditDetail =
    * member.
    */
   | 'user-ended'
+  /** A personal key was revoked, because its user lacks the two-factor authentication that is required. */
+  | 'two-factor-missing'
 
 interface Entry {
   workspaceId: string | null

@@ -4,6 +4,7 @@
 import { createSecret, hashSecret } from '../../../lib/credentials/secret.ts'
 import { MINUTE_MS } from '../../../lib/time.ts'
 import { listMemberships } from '../../store/accounts/members.ts'
+import { lacksTwoFactor } from '../../store/accounts/two-factors.ts'
 import {
   type DeviceRow,
   findDeviceByUserCode,
@@ -23,7 +24,7 @@ import { parseExpiry } from '../keys/expiry.ts'
 import { addRequest } from '../keys/requests.ts'
 import { creatorsMessage, keyRights, requireMayCreateKey } from '../keys/rights.ts'
 import { isoOrNull, toIso } from '../timestamps.ts'
-import { TWO_FACTOR_REQUIRED, usesTwoFactor } from '../two-factor.ts'
+import { TWO_FACTOR_REQUIRED } from '../two-factor.ts'
 import { expiryByPolicy, readPolicy } from '../workspaces/policy.ts'
 import { createUserCode, formatUserCode, parseUserCode } from './user-code.ts'
 
@@ -102,7 +103,7 @@ export async function readDevice(services: Services, userId: string, code: strin
 async function workspacesToChoose(services: Services, userId: string) {
   const { db } = services.store
   const memberships = await listMemberships(db, userId)
-  const hasTwoFactor = await usesTwoFactor(db, userId)
+  const withoutTwoFactor = await lacksTwoFactor(db, userId)
   const actor = { kind: 'user', id: userId, name: '' } as const
   return memberships
     .filter(({ archived_at }) => archived_at === null)
@@ -111,7 +112,7 @@ async function workspacesToChoose(services: Services, userId: string) {
       const { keyCreators, keyDaysMax, twoFactorRequired } = readPolicy(row, services.variant)
       const mayCreate = keyRights(services, row, actor).creates !== 'none'
       const obstacle =
-        twoFactorRequired && !hasTwoFactor
+        twoFactorRequired && withoutTwoFactor
           ? TWO_FACTOR_REQUIRED
           : mayCreate || services.variant === 'B'
             ? null

@@ -1,8 +1,8 @@
-// Creating a workspace, and the settings that its owners change: name and policy.
+// Creating a workspace, and renaming it.
 
 import { insertMember } from '../../store/accounts/members.ts'
 import { lockUser } from '../../store/accounts/users.ts'
-import { countWorkspacesCreatedBy, renameWorkspace, setPolicy } from '../../store/workspaces.ts'
+import { countWorkspacesCreatedBy, renameWorkspace } from '../../store/workspaces.ts'
 import { awaitPropagation, publishChange } from '../../verification/propagation.ts'
 import { reauthorize, requireSession } from '../actors.ts'
 import { changesBetween } from '../audit/changes.ts'
@@ -10,9 +10,7 @@ import { writeAudit } from '../audit/entries.ts'
 import type { MemberContext, Services, UserActor } from '../context.ts'
 import { recordUpdate } from '../events/record.ts'
 import { Fault } from '../fault.ts'
-import { usesTwoFactor } from '../two-factor.ts'
 import { addWorkspace } from './manage.ts'
-import { type Policy, readPolicy } from './policy.ts'
 
 /** Archived workspaces count too, so that archiving does not make room for others. */
 const CREATED_MAX = 10
@@ -78,38 +76,3 @@ export async function rename(ctx: MemberContext, name: string): Promise<{ name: 
   await awaitPropagation(ctx, position)
   return { name }
 }
-
-/** Nodes read the policy in each writing transaction, so the change need not be propagated. */
-export async function changePolicy(ctx: MemberContext, changedRules: Partial<Policy>): Promise<Policy> {
-  const { workspaceId, actor } = ctx
-  return ctx.store.transaction(async (db) => {
-    const workspace = await reauthorize(db, ctx)
-    const before = readPolicy(workspace, ctx.variant)
-    const policy = { ...before, ...changedRules }
-    const changes = changesBetween({ ...before }, { ...policy })
-    if (Object.keys(changes).length === 0) return policy
-    if (policy.twoFactorRequired && !before.twoFactorRequired && !(await usesTwoFactor(db, actor.id)))
-      throw new Fault('conflict', {
-        message:
-          'Set up two-factor authentication for your own account first. Otherwise you would lose access to ' +
-          'this workspace.',
-      })
-    await setPolicy(db, workspaceId, toColumns(policy, ctx.clock()))
-    await writeAudit(db, ctx, {
-      workspaceId,
-      actor,
-      action: 'workspace.policy-changed',
-      target: { id: workspaceId, name: workspace.name },
-      changes,
-    })
-    await recordUpdate(db, ctx, { workspaceId, actor, changes })
-    return policy
-  })
-}
-
-const toColumns = (policy: Policy, now: number) => ({
-  key_days_max: policy.keyDaysMax,
-  keys_read_only_at: policy.keysManageKeys ? null : now,
-  key_creator_role: policy.keyCreators === 'member' ? null : policy.keyCreators,
-  two_factor_required_at: policy.twoFactorRequired ? now : null,
-})

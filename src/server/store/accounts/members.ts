@@ -39,6 +39,18 @@ const selectShared = statement((db: Tx, { workspaceId, userId }: Placeholders<Me
   return isPostgres(db) ? query.forShare() : query
 })
 
+/** Until the transaction ends, no member's two-factor authentication or password can be turned on or off. */
+export async function shareMembers(db: Tx, workspaceId: string): Promise<void> {
+  if (!isPostgres(db)) return
+  const query = db
+    .selectFrom('members')
+    .innerJoin('users', 'users.id', 'members.user_id')
+    .select('users.id')
+    .where('members.workspace_id', '=', workspaceId)
+    .orderBy('users.id')
+  await query.forShare().execute()
+}
+
 interface MemberName {
   workspaceId: string
   userId: string

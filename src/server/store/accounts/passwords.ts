@@ -1,7 +1,7 @@
 // Password hashes: rows of `identities` with the provider `credential`.
 import type { Db, Tx } from '../engine/store.ts'
 
-const PASSWORD = 'credential'
+export const PASSWORD = 'credential'
 
 export async function setPassword(
   db: Tx,

@@ -1,8 +1,10 @@
 // Two-factor authentication: a TOTP secret and recovery codes for each user who has set it up, and the codes
 // that were used. It is enabled in the row of the user by a first code. Callers lock that row first.
-import type { Selectable } from 'kysely'
+import { type Selectable, sql } from 'kysely'
 import type { Db, Tx } from '../engine/store.ts'
 import type { Tables } from '../engine/tables.ts'
+import { inState } from '../keys/state.ts'
+import { PASSWORD } from './passwords.ts'
 
 export type TwoFactorRow = Selectable<Tables['two_factors']>
 
@@ -49,4 +51,53 @@ export async function useCode(
     .onConflict((conflict) => conflict.columns(['user_id', 'hash']).doNothing())
     .executeTakeFirstOrThrow()
   return numInsertedOrUpdatedRows === 1n
+}
+
+/**
+ * Users who can sign in with a password alone. Those without a password are exempt: their identity provider
+ * has its own two-factor authentication.
+ */
+const selectWithoutTwoFactor = (db: Db) =>
+  db
+    .selectFrom('users')
+    .innerJoin('identities', (join) =>
+      join.onRef('identities.account_id', '=', 'users.id').on('identities.provider_id', '=', PASSWORD),
+    )
+    .select('users.id')
+    .where('users.two_factor_enabled', '=', 0)
+
+export const lacksTwoFactor = async (db: Db, userId: string): Promise<boolean> =>
+  (await selectWithoutTwoFactor(db).where('users.id', '=', userId).executeTakeFirst()) !== undefined
+
+/**
+ * Revokes the active personal keys of users without two-factor authentication in workspaces that require it,
+ * and returns them: the keys of one user, or those in one workspace.
+ */
+export function revokeKeysWithoutTwoFactor(
+  db: Tx,
+  scope: { userId: string } | { workspaceId: string },
+  at: number,
+) {
+  const query = db
+    .updateTable('api_keys')
+    .set({ revoked_at: at })
+    .where(inState(db, 'active'))
+    .where(
+      'user_id',
+      'in',
+      selectWithoutTwoFactor(db).where('users.id', '=', sql.ref<string>('api_keys.user_id')),
+    )
+    .where('workspace_id', 'in', (from) =>
+      from
+        .selectFrom('workspaces')
+        .select('workspaces.id')
+        .whereRef('workspaces.id', '=', 'api_keys.workspace_id')
+        .where('two_factor_required_at', 'is not', null),
+    )
+    .returning(['id', 'workspace_id', 'label', 'hash', 'created_at', 'expires_at'])
+  return (
+    'userId' in scope
+      ? query.where('user_id', '=', scope.userId)
+      : query.where('workspace_id', '=', scope.workspaceId)
+  ).execute()
 }

@@ -1,8 +1,11 @@
 // Two-factor authentication (TOTP) of the user's own account.
+import { revokeKeysWithoutTwoFactor } from '../../../domain/keys/personal.ts'
+import { awaitPropagation } from '../../../verification/propagation.ts'
 import type { Confirmations } from './confirmation.ts'
 import { type Dependencies, DONE, type HandlerGroup } from './handlers.ts'
 
 export const twoFactorHandlers = ({
+  services,
   auth,
   updateWithPassword,
   updateWithCode,
@@ -21,9 +24,12 @@ export const twoFactorHandlers = ({
   'two-factor.disable': async (caller, { password }) => {
     const { user, actor, browser, respond } = caller
     const ids = { userId: user.id, sessionId: actor.session?.id as string }
-    const cookie = await updateWithPassword(caller, password, 'user.two-factor-disabled', (db) =>
-      auth.disableTwoFactor(db, browser, ids),
-    )
+    const action = 'user.two-factor-disabled'
+    const { cookie, change } = await updateWithPassword(caller, password, action, async (db) => ({
+      cookie: await auth.disableTwoFactor(db, browser, ids),
+      change: await revokeKeysWithoutTwoFactor(db, services, actor, { userId: user.id }),
+    }))
+    await awaitPropagation(services, change)
     return respond({ result: DONE, cookies: [cookie] })
   },
 })

@@ -4,6 +4,7 @@ import { readAudit } from '../../../domain/audit/entries.ts'
 import { exportWorkspaceAudit } from '../../../domain/audit/export-workspace.ts'
 import * as keys from '../../../domain/keys/lifecycle.ts'
 import { listForMembers } from '../../../domain/keys/list.ts'
+import { changePolicy } from '../../../domain/keys/policy.ts'
 import * as requests from '../../../domain/keys/requests.ts'
 import { rotate } from '../../../domain/keys/rotation.ts'
 import { findActiveEdgeName } from '../../../domain/tunnels/edges.ts'
@@ -45,7 +46,7 @@ export const workspaceHandlers = ({
   'quotas.read': (ctx) => readQuotas(ctx),
   'workspaces.create': ({ actor }, given) => settings.createAsUser(services, actor, given),
   'settings.rename': (ctx, { name }) => settings.rename(ctx, name),
-  'settings.policy': (ctx, { workspace: _, ...changes }) => settings.changePolicy(ctx, changes),
+  'settings.policy': (ctx, { workspace: _, ...changes }) => changePolicy(ctx, changes),
   'settings.archive': (ctx, { workspace, confirm }) => archiveAsOwner(ctx, workspace, confirm),
   'audit.list': (ctx, page) => readAudit(ctx, page),
   'audit.export': (ctx, { workspace: _, ...input }) => {
