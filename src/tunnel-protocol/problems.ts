@@ -11,6 +11,8 @@ const NO_RESPONSE_CAUSES = [
   ...CONNECT_PROBLEMS,
   /** It expects TLS. */
   'tls',
+  /** It does not speak HTTP/1.1. */
+  'http2',
   'not_http',
   'invalid_response',
   'head_too_large',
@@ -34,7 +36,7 @@ export function readProblem(headers: readonly string[]): ConnectProblem | undefi
 }
 
 /** Development servers whose rejections of an unknown host the edge recognizes. */
-const FRAMEWORKS = ['vite', 'next', 'django', 'rails', 'webpack-dev-server'] as const
+const FRAMEWORKS = ['vite', 'next', 'django', 'rails', 'webpack-dev-server', 'storybook'] as const
 export type Framework = (typeof FRAMEWORKS)[number]
 
 /** Why a request failed, as far as the local server is the reason. */

@@ -21,7 +21,7 @@ interface ProblemLogOptions extends ProblemHandlers {
 }
 
 /** Found at a connection, so every response proves that they are fixed. Others may be those of one path. */
-const OF_CONNECTION = new Set<Code>(['unreachable', 'certificate', 'no_tls', 'tls', 'not_http'])
+const OF_CONNECTION = new Set<Code>(['unreachable', 'certificate', 'no_tls', 'tls', 'http2', 'not_http'])
 /** Responses of the edge: they say nothing about the local server. */
 const CLIENT_CLOSED_REQUEST = 499
 
@@ -108,6 +108,11 @@ function responseMessage(problem: Exclude<NoResponseCause, 'no_response'>, targe
         `The local server at ${target} speaks TLS. Use ${httpsTarget(target)}, with --insecure if nobody ` +
         'signed its certificate.'
       )
+    case 'http2':
+      return (
+        `The local server at ${target} speaks only HTTP/2. Have it accept HTTP/1.1, too. For gRPC, use ` +
+        '`adit tunnel tcp`.'
+      )
     case 'not_http':
       return `The server at ${target} does not speak HTTP. For other protocols, use \`adit tunnel tcp\`.`
     case 'closed':
@@ -123,7 +128,10 @@ function responseMessage(problem: Exclude<NoResponseCause, 'no_response'>, targe
     case 'response_timeout':
       return `The local server at ${target} did not respond within 2 minutes, and the visitor got 504.`
     case 'invalid_response':
-      return `A response of ${target} is not valid HTTP/1.1, and the visitor got 502.`
+      return (
+        `A response of ${target} is not valid HTTP/1.1, and the visitor got 502. Look at its headers with ` +
+        '`curl -i`: each line must end with CRLF, and only one header may give the length of the body.'
+      )
     default:
       return connectMessage(problem, target, 'the tunnel client could not connect')
   }
@@ -135,6 +143,7 @@ const FRAMEWORK_NAMES: Record<Framework, readonly [name: string, setting: string
   django: ['Django', 'ALLOWED_HOSTS'],
   rails: ['Rails', 'config.hosts'],
   'webpack-dev-server': ['webpack-dev-server', 'allowedHosts'],
+  storybook: ['Storybook', 'core.allowedHosts'],
 }
 
 function hostMessage(framework: Framework, target: string): string {

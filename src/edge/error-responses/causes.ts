@@ -128,6 +128,12 @@ export const causes = {
     visitor: TRY_LATER,
     owner: 'Use a target with `https://` instead of `http://`.',
   },
+  http2: {
+    status: 502,
+    title: 'The local server speaks only HTTP/2',
+    visitor: TRY_LATER,
+    owner: 'Have your local server accept HTTP/1.1, too. For gRPC, use `adit tunnel tcp`.',
+  },
   not_http: {
     status: 502,
     title: 'The local server does not use HTTP',

@@ -28,6 +28,7 @@ function findFramework(status: number, path: string, text: string): Framework | 
   if (status === 400) return /^DisallowedHost at |<title>DisallowedHost\b/.test(text) ? 'django' : undefined
   if (status !== 403) return undefined
   if (text.startsWith('Blocked request. This host (')) return 'vite'
+  if (text === 'Invalid host') return 'storybook'
   if (text === 'Unauthorized' && isNextPath(path)) return 'next'
   return /^Blocked hosts?: |<h1>Blocked hosts?: /.test(text) ? 'rails' : undefined
 }

@@ -26,11 +26,19 @@ export class InvalidResponse extends Error {
 /** An alert of TLS, which servers send that expect it: its type, and the major version. */
 const TLS_ALERT = String.fromCharCode(0x15, 0x03)
 
+/**
+ * Type, flags and stream of a SETTINGS or GOAWAY frame, after its length. Servers of HTTP/2 begin with one.
+ */
+const HTTP2_FRAMES = [0x04, 0x07].map((type) => String.fromCharCode(type, 0, 0, 0, 0, 0))
+
 /** Rejects what cannot become a status line, as soon as its first bytes have arrived. */
 export function requireHttp(start: string): void {
   if (start.startsWith(TLS_ALERT)) throw new InvalidResponse('an alert of TLS', 'tls')
-  if (!start.startsWith('HTTP/1.'.slice(0, start.length)))
-    throw new InvalidResponse('not a status line', 'not_http')
+  if (!start.startsWith('HTTP/1.'.slice(0, start.length))) {
+    const isHttp2 = HTTP2_FRAMES.includes(start.slice(3, 9))
+    throw new InvalidResponse('not a status line', isHttp2 ? 'http2' : 'not_http')
+  }
+  if (/[^\r]\n/.test(start)) throw new InvalidResponse('line without CR')
 }
 
 /** How the end of the body is found; a number is its length. */

@@ -5,8 +5,8 @@ import { LineBuffer } from './line-buffer.ts'
 import { InvalidResponse, isUpgrade, parseHead, type ResponseHead, requireHttp } from './response-head.ts'
 
 const HEAD_BYTES_MAX = 16 * 1024
-/** Enough to tell HTTP from another protocol. */
-const START_BYTES = 7
+/** Enough to tell HTTP/1.1 from another protocol, and to see the end of the status line. */
+const START_BYTES = 64
 /** Limit of 1xx responses to one request. */
 const INFORMATIONAL_MAX = 32
 const NO_TRAILERS: readonly string[] = []

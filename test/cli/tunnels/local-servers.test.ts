@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer as createHttp, type RequestListener } from 'node:http'
+import { createServer as createHttp2 } from 'node:http2'
 import { createServer as createHttps } from 'node:https'
 import { type AddressInfo, createServer as createTcp, type Server } from 'node:net'
 import { join } from 'node:path'
@@ -221,6 +222,22 @@ test('a server that speaks TLS is recognized, whether it sends an alert or not',
   await alerting.untilProblem('tls')
 })
 
+test('a server that speaks only HTTP/2 is recognized', async (t) => {
+  const tunnel = await open(t, String(await listen(t, createHttp2(), 0)))
+  assert.deepEqual(await tunnel.get(), [502, 'The local server speaks only HTTP/2.'])
+  assert.match(await tunnel.untilProblem('http2'), /speaks only HTTP\/2\. Have it accept HTTP\/1\.1/)
+})
+
+test('a server whose lines end without CR is reported without waiting for the rest', async (t) => {
+  const server = createTcp((socket) => {
+    socket.on('error', () => {})
+    socket.once('data', () => socket.write('HTTP/1.1 200 OK\nContent-Length: 2\n\nok'))
+  })
+  const tunnel = await open(t, String(await listen(t, server, 0)))
+  assert.deepEqual(await tunnel.get(), [502, 'The response of the local server is invalid.'])
+  assert.match(await tunnel.untilProblem('invalid_response'), /each line must end with CRLF/)
+})
+
 test('servers that send no valid response are reported by kind, once until the path works', async (t) => {
   const responses = {
     not_http: 'SSH-2.0-test\r\n',
@@ -292,6 +309,7 @@ const REJECTIONS: [framework: string, status: number, path: string, body: string
   ['Rails', 403, '/', `<!DOCTYPE html><style>${' '.repeat(5_000)}</style><h1>Blocked hosts: app.test</h1>`],
   ['Next', 403, '/_next/webpack-hmr', 'Unauthorized'],
   ['webpack-dev-server', 200, '/', 'Invalid Host header'],
+  ['Storybook', 403, '/', 'Invalid host'],
 ]
 
 test('rejections of other frameworks are recognized, and ordinary responses are not', async (t) => {
