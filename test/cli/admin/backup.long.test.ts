@@ -7,6 +7,7 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  readlinkSync,
   renameSync,
   statSync,
   writeFileSync,
@@ -14,6 +15,7 @@ import {
 import { basename, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
+import { backUpSqlite } from '../../../src/server/store/maintenance/backup.ts'
 import { caller } from '../../support/api/server.ts'
 import type { Test } from '../../support/cleanup.ts'
 import { createDatabase, createFolder } from '../../support/databases/create.ts'
@@ -301,6 +303,64 @@ test('an interrupted backup leaves no file, and a killed one none under its name
     }
   }
   await place.json('admin', 'backup', place.backup)
+})
+
+test('Ctrl-C while the copy is checked cancels the backup', async (t) => {
+  const place = setUp(t)
+  await createWorkspace(place)
+  const script = `
+    import { abortOnSignal } from './src/cli/abort-on-signal.ts'
+    import { backUpSqlite } from './src/server/store/maintenance/backup.ts'
+    const [path, file] = process.argv.slice(1)
+    await backUpSqlite(path, file, {
+      clock: Date.now,
+      signal: abortOnSignal().signal,
+      onStart() {},
+      onProgress() {},
+      onCheck: () => process.kill(process.pid, 'SIGINT'),
+    })`
+  const args = ['--input-type=module', '--eval', script, place.path, place.backup]
+  const { status, stderr } = spawnSync(process.execPath, args, { cwd: root, encoding: 'utf8' })
+  assert.match(stderr, /AbortError/)
+  assert.equal(status, 1)
+  assert.deepEqual(readdirSync(place.folder), ['data'])
+})
+
+test('of two simultaneous backups to one file one succeeds, even with equal process ids', async (t) => {
+  const place = setUp(t)
+  await createWorkspace(place)
+  const { signal } = new AbortController()
+  const options = { clock: Date.now, signal, onStart() {}, onProgress() {}, onCheck() {} }
+  const results = await Promise.allSettled(
+    [options, options].map((each) => backUpSqlite(place.path, place.backup, each)),
+  )
+  const [reason, ...others] = results.flatMap((result) =>
+    result.status === 'rejected' ? [result.reason] : [],
+  )
+  assert.deepEqual(others, [])
+  assert.match(String(reason), /^BackupError: .*backup\.db was created meanwhile\./)
+  assert.deepEqual(readdirSync(place.folder).sort(), ['backup.db', 'data'])
+})
+
+test('a backup that fails closes its files', async (t) => {
+  if (!existsSync('/proc/self/fd')) return t.skip('no /proc')
+  const { folder, backup } = setUp(t)
+  const other = join(folder, 'other.db')
+  new DatabaseSync(other).exec('create table other (id)')
+  const { signal } = new AbortController()
+  const options = { clock: Date.now, signal, onStart() {}, onProgress() {}, onCheck() {} }
+  await assert.rejects(backUpSqlite(other, backup, options), /Not an Adit database/)
+  const open = readdirSync('/proc/self/fd').map((name) => {
+    try {
+      return readlinkSync(`/proc/self/fd/${name}`)
+    } catch {
+      return ''
+    }
+  })
+  assert.deepEqual(
+    open.filter((path) => path.startsWith(backup)),
+    [],
+  )
 })
 
 async function openStream(url: string, token: string, headers = {}) {

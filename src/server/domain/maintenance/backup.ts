@@ -1,7 +1,12 @@
 // Database backups.
 
 import type { Target } from '../../store/engine/store.ts'
-import { BackupError, type BackupOptions, backUpSqlite, insertEntry } from '../../store/maintenance/backup.ts'
+import {
+  BackupError,
+  type BackupOptions,
+  backUpSqlite,
+  insertAuditEntry,
+} from '../../store/maintenance/backup.ts'
 import { createAuditRow } from '../audit/entries.ts'
 import { databaseEntry } from '../audit/operator-actions.ts'
 import type { Actor } from '../context.ts'
@@ -32,7 +37,7 @@ export async function backUp(database: Target, file: string, options: Options) {
 function record(path: string, file: string, { actor, onAuditFailed, ...services }: Options) {
   const entry = databaseEntry(actor, 'database.backed-up', { file: [null, file] })
   try {
-    insertEntry(path, createAuditRow(services, entry))
+    insertAuditEntry(path, createAuditRow(services, entry))
   } catch (error) {
     onAuditFailed(error as Error)
   }

@@ -1,5 +1,6 @@
 // Online backup of an SQLite database. The backup appears under its name only when complete: it is written to
 // a temporary file, checked, and then renamed.
+import { randomBytes } from 'node:crypto'
 import {
   closeSync,
   existsSync,
@@ -13,6 +14,7 @@ import {
 } from 'node:fs'
 import { dirname } from 'node:path'
 import { backup, DatabaseSync } from 'node:sqlite'
+import { setImmediate } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
 import type { AuditRow } from '../audit/entries.ts'
 import { findUnreleased } from '../schema/migrate.ts'
@@ -44,7 +46,7 @@ interface BackupResult {
  * Writes an audit log entry without the store, which would migrate the database. Uses the columns that the
  * database has.
  */
-export function insertEntry(path: string, row: AuditRow): void {
+export function insertAuditEntry(path: string, row: AuditRow): void {
   const database = openExisting(path)
   try {
     database.exec('pragma query_only = 0')
@@ -97,7 +99,23 @@ function openExisting(path: string): DatabaseSync {
 }
 
 async function copy(source: DatabaseSync, file: string, options: BackupOptions): Promise<BackupResult> {
-  const draft = `${file}.${process.pid}.part`
+  // Random, because process ids repeat in containers: the file of a killed backup may still exist.
+  const draft = `${file}.${randomBytes(6).toString('hex')}.part`
+  try {
+    const { asOf, schema } = await writeDraft(source, draft, options)
+    options.onCheck()
+    finish(draft, schema)
+    await receiveSignals()
+    options.signal.throwIfAborted()
+    publish(draft, file)
+    return { asOf, bytes: statSync(file).size, schema }
+  } finally {
+    for (const suffix of ['', '-journal', '-wal', '-shm']) rmSync(`${draft}${suffix}`, { force: true })
+  }
+}
+
+/** Copies one snapshot of the database. */
+async function writeDraft(source: DatabaseSync, draft: string, options: BackupOptions) {
   // Created readable only by its owner, because it contains hashes and email addresses.
   const descriptor = openSync(draft, 'wx', 0o600)
   try {
@@ -111,32 +129,33 @@ async function copy(source: DatabaseSync, file: string, options: BackupOptions):
     await copyPages(source, draft, descriptor, options)
     // As early as possible, because the open transaction keeps the write-ahead log from being truncated.
     source.exec('rollback')
-    options.onCheck()
-    finish(draft, schema)
-    options.signal.throwIfAborted()
-    publish(draft, file)
-    return { asOf, bytes: statSync(file).size, schema }
+    return { asOf, schema }
   } finally {
-    for (const suffix of ['', '-journal', '-wal', '-shm']) rmSync(`${draft}${suffix}`, { force: true })
+    // Only after the copy, because closing the file drops the POSIX locks that SQLite holds on it in this
+    // process.
+    closeSync(descriptor)
   }
 }
 
-async function copyPages(source: DatabaseSync, draft: string, descriptor: number, options: BackupOptions) {
-  try {
-    await backup(source, draft, {
-      rate: PAGES_PER_STEP,
-      progress({ totalPages, remainingPages }) {
-        // Throwing here aborts the copy.
-        options.signal.throwIfAborted()
-        // In steps, because one large sync at the end would delay the commits of a running server.
-        fdatasyncSync(descriptor)
-        options.onProgress(Math.floor((100 * (totalPages - remainingPages)) / totalPages))
-      },
-    })
-  } finally {
-    // Only now, because closing the file drops the POSIX locks that SQLite holds on it in this process.
-    closeSync(descriptor)
-  }
+const copyPages = (source: DatabaseSync, draft: string, descriptor: number, options: BackupOptions) =>
+  backup(source, draft, {
+    rate: PAGES_PER_STEP,
+    progress({ totalPages, remainingPages }) {
+      // Throwing here aborts the copy.
+      options.signal.throwIfAborted()
+      // In steps, because one large sync at the end would delay the commits of a running server.
+      fdatasyncSync(descriptor)
+      options.onProgress(Math.floor((100 * (totalPages - remainingPages)) / totalPages))
+    },
+  })
+
+/**
+ * Runs the handlers of signals that arrived while the event loop was blocked. The first callback may still
+ * run in the iteration that was blocked, after its poll for events; the second runs after the next poll.
+ */
+async function receiveSignals(): Promise<void> {
+  await setImmediate()
+  await setImmediate()
 }
 
 function readSchema(database: DatabaseSync): number {
