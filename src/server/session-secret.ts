@@ -46,7 +46,8 @@ function readOrCreate(path: string): string {
 
 /** Atomic: a process that is killed leaves no empty secret, and of two that start together one wins. */
 function create(path: string): void {
-  const draft = `${path}.${process.pid}`
+  // Random, because two containers may start processes with the same id.
+  const draft = `${path}.${randomBytes(6).toString('hex')}`
   try {
     writeFileSync(draft, `${randomBytes(32).toString('base64')}\n`, { mode: 0o600, flush: true })
     linkSync(draft, path)
