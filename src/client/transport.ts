@@ -30,7 +30,7 @@ interface RoutedOperation {
 /** A list of 100,000 keys fits; longer lists are read in pages. */
 const RESPONSE_BYTES_MAX = 32 * 1024 * 1024
 const BACKOFF_MIN_MS = 250
-/** A longer `Retry-After` is reported to the caller instead. */
+/** The maximum delay before a retry. A longer `Retry-After` is reported to the caller instead. */
 const DELAY_MAX_MS = 30_000
 
 export function createTransport(options: ClientOptions) {
@@ -76,10 +76,9 @@ export function createTransport(options: ClientOptions) {
       try {
         return await attempt(request, resultFields, signal)
       } catch (error) {
-        if (!(error instanceof AditError) || retry >= retries || !mayRetry(error, method)) throw error
-        const ms = error.retryAfterS === undefined ? BACKOFF_MIN_MS * 2 ** retry : error.retryAfterS * 1000
-        if (ms > DELAY_MAX_MS) throw error
-        await delay(ms * (0.75 + Math.random() / 2), signal, error)
+        const isRepeatable = method === 'GET' || isIdempotencyKeyed
+        if (!(error instanceof AditError) || retry >= retries || !mayRetry(error, isRepeatable)) throw error
+        await delay(retryDelayMs(retry, error.retryAfterS), signal, error)
       }
     }
   }
@@ -92,12 +91,35 @@ function parseBaseUrl(text: string): URL {
   return url
 }
 
-function mayRetry({ fault, cause }: AditError, method: string): boolean {
-  if (fault === TOO_LARGE || (cause as { isFinal?: unknown } | undefined)?.isFinal === true) return false
-  if (fault.error === 'rate_limited' || fault.error === 'unavailable') return true
-  const isUncertain =
-    fault.error === 'unreachable' || fault.error === 'timed_out' || fault.error === 'unreadable'
-  return isUncertain && method !== 'DELETE'
+/**
+ * Without a readable response, the call may have taken effect. A revocation is then not retried: the second
+ * response could not tell a key that was just revoked from one that does not exist.
+ */
+function mayRetry({ fault, status = 0, retryAfterS = 0, cause }: AditError, isRepeatable: boolean): boolean {
+  if (fault === TOO_LARGE || lacksTls(cause) || (cause as { isFinal?: unknown } | undefined)?.isFinal)
+    return false
+  if (retryAfterS * 1000 > DELAY_MAX_MS) return false
+  switch (fault.error) {
+    case 'rate_limited':
+    case 'unavailable':
+      return true
+    case 'unreachable':
+    case 'timed_out':
+      return isRepeatable
+    // Redirects and 4xx of another server do not change; the base URL is wrong.
+    case 'unreadable':
+      return isRepeatable && (status >= 500 || (status >= 200 && status < 300))
+    default:
+      return false
+  }
+}
+
+/** With jitter, so that clients do not retry simultaneously. `Retry-After` is the minimum. */
+function retryDelayMs(retry: number, retryAfterS: number | undefined): number {
+  const jitter = Math.random() / 4
+  return retryAfterS === undefined
+    ? Math.min(BACKOFF_MIN_MS * 2 ** retry, DELAY_MAX_MS) * (1 - jitter)
+    : Math.min(retryAfterS * 1000 * (1 + jitter), DELAY_MAX_MS)
 }
 
 interface AttemptContext {
@@ -121,15 +143,24 @@ function connectionFault(
   if (timeout.aborted)
     return { error: 'timed_out', message: `${origin} did not respond within ${timeoutMs / 1000} s.` }
   if (cause instanceof ResponseTooLarge) return TOO_LARGE
-  const { cause: deeper = cause } = cause as { cause?: unknown }
-  const { message, code } = deeper as { message?: string; code?: string }
-  if (code === 'ERR_SSL_WRONG_VERSION_NUMBER' || code === 'ERR_SSL_PACKET_LENGTH_TOO_LONG')
+  if (lacksTls(cause))
     return { error: 'unreachable', message: `${origin} does not speak TLS. Use http:// instead.` }
-  const reason = (message || code || String(deeper)).replace(/\.$/, '')
+  const root = rootCause(cause)
+  const reason = (root.message || root.code || String(root)).replace(/\.$/, '')
   return { error: 'unreachable', message: `${origin} cannot be reached: ${reason}.` }
 }
 
-/** Rejects ids that would change the path of the request. */
+/** `fetch` wraps the actual error. */
+function rootCause(error: unknown): { message?: string; code?: string } {
+  const { cause = error } = (error ?? {}) as { cause?: unknown }
+  return (cause ?? {}) as { message?: string; code?: string }
+}
+
+/** The server responds to a TLS handshake with plain HTTP. */
+const lacksTls = (error: unknown): boolean =>
+  ['ERR_SSL_WRONG_VERSION_NUMBER', 'ERR_SSL_PACKET_LENGTH_TOO_LONG'].includes(rootCause(error).code ?? '')
+
+/** Rejects ids that would change the path of the request, or that cannot be encoded. */
 function requireValidId(input: object | undefined): object | undefined {
   const { id } = (input ?? {}) as { id?: unknown }
   if (id === '' || id === '.' || id === '..') throw new AditError({ error: 'not_found' })
