@@ -22,6 +22,7 @@ test('the wait is the interval or a longer Retry-After, up to 5 minutes, with a 
       const wantedMs = Math.min(Math.max(retryAfterS, 5), 300) * 1000
       const ms = reportDelayMs(5_000, retryAfterS, () => chance)
       assert.ok(Math.abs(ms / wantedMs - 1) < 0.1 + 1e-9, `${ms}`)
+      assert.ok(ms >= Math.min(retryAfterS, 300) * 1000, `${ms} is earlier than Retry-After`)
     }),
   )
   assert.notEqual(reportDelayMs(5_000, 60), reportDelayMs(5_000, 60))

@@ -209,6 +209,26 @@ test('a control plane that asks for too many syncs gets one per second', async (
   assert.ok(second - first >= 890, `${second - first} ms`)
 })
 
+test('no sync is earlier than Retry-After', async (t) => {
+  const measureWait = async () => {
+    const times: number[] = []
+    const controlPlane = {
+      syncTunnels: async () => {
+        times.push(performance.now())
+        throw new ControlPlaneError('Busy.', 503, undefined, 1)
+      },
+      claimTunnel: async () => assert.fail('no tunnel is opened'),
+    }
+    const callbacks = { onClose: () => undefined, onAccessRules: () => undefined }
+    const reporter = startTunnelReporter(controlPlane, { version: '1', verifier: GRANTING, ...callbacks })
+    atEnd(t, reporter.stop)
+    await until('a second sync', () => times.length > 1)
+    return (times[1] as number) - (times[0] as number)
+  }
+  const shortest = Math.min(...(await Promise.all(Array.from({ length: 8 }, measureWait))))
+  assert.ok(shortest > 990, `${shortest} ms`)
+})
+
 test('a failure to report the end is logged without a retry', async (t) => {
   const { relay, notices, start, tunnel } = await setUp(t)
   const reporter = start()

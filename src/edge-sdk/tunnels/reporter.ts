@@ -153,8 +153,9 @@ export function startTunnelReporter(
       const { message, retryAfterS = 0 } = error as ControlPlaneError
       notices.outage.begin(`Failed to report open tunnels, retrying: ${message}`)
       backoffMs = Math.min(Math.max(backoffMs * 2, BACKOFF_MIN_MS), BACKOFF_MAX_MS)
-      const waitMs = Math.max(backoffMs, Math.min(retryAfterS, INTERVAL_MAX_S) * 1000)
-      return waitMs * (0.5 + Math.random() / 2)
+      const jitter = Math.random() / 2
+      const retryAfterMs = Math.min(retryAfterS, INTERVAL_MAX_S) * 1000
+      return Math.max(backoffMs * (1 - jitter), retryAfterMs * (1 + jitter))
     }
   }
 

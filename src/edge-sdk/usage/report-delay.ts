@@ -5,8 +5,9 @@ const RETRY_AFTER_MAX_S = 300
 /** Jitter: edges that were cut off together must not keep reporting at the same time. */
 const JITTER = 0.1
 
-/** `retryAfterS` comes from the response to a rejected report. */
+/** `retryAfterS` comes from the response to a rejected report, and is the minimum. */
 export function reportDelayMs(everyMs: number, retryAfterS = 0, random: () => number = Math.random): number {
-  const ms = Math.max(everyMs, Math.min(retryAfterS, RETRY_AFTER_MAX_S) * 1000)
-  return ms * (1 + JITTER * (2 * random() - 1))
+  const chance = random()
+  const retryAfterMs = Math.min(retryAfterS, RETRY_AFTER_MAX_S) * 1000
+  return Math.max(everyMs * (1 + JITTER * (2 * chance - 1)), retryAfterMs * (1 + JITTER * chance))
 }
