@@ -12,7 +12,10 @@ const CONNECT_TIMEOUT_MS = 10_000
 const BODY_BYTES_MAX = 64 * 1024
 const ERROR_CODE = /^[a-z_]{1,40}$/
 
-/** The edge, or a proxy, rejected or closed the tunnel; a retry would not help. */
+/**
+ * The edge, or a proxy, rejected or closed the tunnel. Final for a tunnel that was never open; for one that
+ * was, the code decides (`isFinal` in run.ts).
+ */
 export class TunnelRejected extends Error {
   override name = 'TunnelRejected'
   readonly code: string
@@ -35,15 +38,15 @@ export interface ConnectOptions {
   readonly findProxy: FindProxy | undefined
 }
 
-/** Rejects with TunnelRejected, or with another error if a retry may help. */
+/** Rejects with TunnelRejected, or with another error, after which the connection is always retried. */
 export async function connect(options: ConnectOptions): Promise<WebSocketConnection> {
   const { edge, key, request, signal } = options
   const url = new URL(edge + CONNECT_PATH)
-  const socket = await openProxied(options, url)
-  const send = url.protocol === 'https:' && !socket ? (await import('node:https')).request : httpRequest
+  const proxied = await openProxied(options, url)
+  const send = url.protocol === 'https:' && !proxied ? (await import('node:https')).request : httpRequest
   const nonce = randomBytes(16).toString('base64')
   const upgrade = send(url, {
-    ...(socket ? { protocol: 'http:', createConnection: () => socket } : { agent: false }),
+    ...(proxied ? { protocol: 'http:', createConnection: () => proxied } : { agent: false }),
     headers: {
       connection: 'Upgrade',
       upgrade: 'websocket',
@@ -63,7 +66,10 @@ export async function connect(options: ConnectOptions): Promise<WebSocketConnect
     }
   })
   upgrade.on('response', (response) => {
-    readBody(response).then((body) => reject(toError(options, response, body)), reject)
+    readBody(response).then(
+      (body) => reject(toError(options, response, body)),
+      (error) => reject(unreachable(edge, error)),
+    )
   })
   upgrade.on('error', (error) => reject(unreachable(edge, error)))
   const abort = () => upgrade.destroy(new Error('canceled'))
@@ -80,7 +86,8 @@ export async function connect(options: ConnectOptions): Promise<WebSocketConnect
   } finally {
     clearTimeout(timer)
     signal.removeEventListener('abort', abort)
-    // A response that is not read to its end, or never arrived.
+    // Closes the connection if the response never arrived or was not read to its end. Does nothing after an
+    // upgrade: the request no longer owns the socket.
     upgrade.destroy()
   }
 }
@@ -123,7 +130,7 @@ function toError(
   body: ErrorBody | undefined,
 ): Error {
   const { statusCode = 0 } = response
-  // The message of the close event says everything.
+  // The edge closed this tunnel earlier; its message is a complete sentence.
   if (body?.error === 'closed') return new TunnelRejected(body.error, body.message)
   const isEdge = body !== undefined && statusCode !== 404
   const message = isEdge

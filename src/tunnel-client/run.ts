@@ -19,10 +19,10 @@ const BACKOFF_MIN_MS = 250
 const BACKOFF_MAX_MS = 3_000
 /** A tunnel that was open for longer resets the backoff. */
 const STABLE_AFTER_MS = 1_000
-/** The edge closes idle streams at once; what remains after it are requests in progress. */
+/** The edge closes idle streams at once; streams still open after this long are requests in progress. */
 const IDLE_STREAMS_MS = 300
 export const DRAIN_MS = 10_000
-/** Rejections that no retry changes, also of a tunnel that was open. */
+/** Codes of rejections that are final even for a tunnel that was open before. */
 const PERMANENT = new Set([
   'unauthorized',
   'not_provisioned',
@@ -53,7 +53,7 @@ export interface TunnelOptions {
   readonly client?: string
   /** Stops the tunnel: requests in progress are completed. */
   readonly signal: AbortSignal
-  /** Stops it at once. */
+  /** After `signal`: resets the requests in progress, without waiting for them. */
   readonly abortSignal?: AbortSignal
   /** How long requests in progress may take after `signal`. */
   readonly drainMs?: number
@@ -81,7 +81,7 @@ export async function runTunnel(options: TunnelOptions): Promise<void> {
 /** Adds each connection; the last is the current one, and those before are completing their streams. */
 async function keepOpen(options: TunnelOptions, connections: Set<EdgeConnection>): Promise<void> {
   const { signal } = options
-  const resume = randomBytes(24).toString('base64url')
+  const resumeToken = randomBytes(24).toString('base64url')
   let opened: Opened | undefined
   let backoffMs = 0
   /**
@@ -99,7 +99,7 @@ async function keepOpen(options: TunnelOptions, connections: Set<EdgeConnection>
     await sleep(backoffMs * Math.random(), undefined, { signal }).catch(() => undefined)
     if (signal.aborted) return
     try {
-      const request = toRequest(options, resume, opened)
+      const request = toRequest(options, resumeToken, opened)
       const connection = await openConnection({
         ...options,
         request,
@@ -122,15 +122,15 @@ async function keepOpen(options: TunnelOptions, connections: Set<EdgeConnection>
   }
 }
 
-/** `resume` replaces the previous connection if the edge has not noticed that it is lost. */
+/** The token lets the edge replace a previous connection whose loss it has not noticed. */
 const toRequest = (
   { type, name, pool, client, access, target, hostHeader }: TunnelOptions,
-  resume: string,
+  resumeToken: string,
   previous: Opened | undefined,
 ): TunnelRequest => ({
   type,
   name: previous?.name ?? name,
-  resume,
+  resume: resumeToken,
   ...(pool && { pool }),
   ...(client !== undefined && { client }),
   ...(access !== undefined && { access }),

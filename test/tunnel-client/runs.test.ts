@@ -572,6 +572,18 @@ test('another server is not an edge; a proxy without its edge is retried', async
   assert.equal(client.of('lost')[0], `The edge at ${proxy.url} is not available (HTTP 502).`)
 })
 
+test('an error response that is cut off is reported with the edge, and retried', async (t) => {
+  const edge = await startMinimalEdge(t, {
+    respond(_request, response) {
+      response.writeHead(503, { 'content-length': 100 }).write('{"error":')
+      response.socket?.destroySoon()
+    },
+  })
+  const client = start(t, { edge: edge.url, port: 9 })
+  await until('retried', () => client.of('lost').length > 1)
+  assert.equal(client.of('lost')[0], `The edge at ${edge.url} cannot be reached: aborted.`)
+})
+
 test('a server that upgrades to another protocol is not an edge', async (t) => {
   const other = await listen(t, (socket) => {
     socket.on('end', () => socket.end())
