@@ -1,29 +1,39 @@
-// The executable of this machine, in a root that has nothing but the shared libraries it needs.
+// The executable of this machine, in a root that has nothing but the shared libraries it needs, and installed
+// by /install.sh; and the headers of the others.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { chmodSync, copyFileSync, linkSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import {
+  chmodSync,
+  copyFileSync,
+  linkSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+} from 'node:fs'
 import { dirname, join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { openBrowser, PASSWORD, signIn } from '../support/accounts/users.ts'
 import { atEnd } from '../support/cleanup.ts'
-import { fetchHost, startLocal } from '../support/edges/tunnels.ts'
+import { createFolder } from '../support/databases/create.ts'
+import { fetchHost, startLocal, startPlane } from '../support/edges/tunnels.ts'
 import { freePort } from '../support/processes/ports.ts'
-import { root } from '../support/processes/process.ts'
 import { startProgram } from '../support/processes/program.ts'
 import { workersOf } from '../support/processes/workers.ts'
 import { until } from '../support/until.ts'
+import { assertClientWorks } from './client-use.ts'
+import { buildExecutable, buildFor, executablesFolder, listLibraries } from './executable.ts'
+import { createPath, install } from './install-script.ts'
 
 /** The path of the new root, with the executable as /adit. */
 function createRoot(t: TestContext): string {
-  const platform = `linux-${process.arch}`
-  execFileSync(process.execPath, [join(root, 'scripts/bundle.ts')])
-  execFileSync(process.execPath, [join(root, 'scripts/executables.ts'), platform], { stdio: 'inherit' })
-  const executable = join(root, 'executables', `adit-${platform}`)
+  const executable = buildExecutable()
   // Beside the executable, which is linked instead of copied.
-  const folder = mkdtempSync(join(root, 'executables/root-'))
+  const folder = mkdtempSync(join(executablesFolder, 'root-'))
   atEnd(t, () => rmSync(folder, { recursive: true }))
   linkSync(executable, join(folder, 'adit'))
-  for (const [library = ''] of execFileSync('ldd', [executable], { encoding: 'utf8' }).matchAll(/\/\S+/g)) {
+  for (const library of listLibraries(executable)) {
     mkdirSync(join(folder, dirname(library)), { recursive: true })
     copyFileSync(library, join(folder, library))
   }
@@ -69,4 +79,39 @@ test('the executable runs server with workers, edge and tunnel without Node', as
   const { host } = await start(tunnel, { ADIT_URL: url, ADIT_API_KEY: token }, /"event":"open"/)
   const { status, body } = await fetchHost({ port: edgePort }, host, { path: '/bytes/100000' })
   assert.deepEqual([status, body.length], [200, 100_000])
+})
+
+test('an executable that /install.sh has installed signs in and opens a tunnel without Node', async (t) => {
+  if (process.platform !== 'linux') return t.skip('there are no executables for this system')
+  buildExecutable()
+  const plane = await startPlane(t, ['acme'], { ADIT_EXECUTABLES: executablesFolder })
+  const [home, path] = [createFolder(t), createPath(t)]
+  const { status, stdout, stderr } = install(plane.url, home, path)
+  assert.equal(status, 0, stderr)
+  assert.match(stdout, /Installed adit 0\.1\.0/)
+  assert.deepEqual([readdirSync(home), readdirSync(join(home, '.local'))], [['.local'], ['bin']])
+  await assertClientWorks(t, plane, {
+    command: [join(home, '.local/bin/adit')],
+    env: { HOME: home, PATH: path },
+  })
+})
+
+/** By the field that names the machine: at 18 in an ELF header, 4 bytes after `PE` in the other. */
+const MACHINES = { 'linux-x64': 0x3e, 'linux-arm64': 0xb7, 'win-x64': 0x8664 }
+
+/** Node replaces the `0` by which it is followed in programs without an application. */
+const FUSE = 'NODE_SEA_FUSE_fce680ab2cc467b6e072b8b5df1996b2:1'
+
+test('executables of other platforms are built on this machine', () => {
+  const others = Object.entries(MACHINES).filter(([platform]) => platform !== `linux-${process.arch}`)
+  buildExecutable()
+  buildFor(...others.map(([platform]) => platform))
+  for (const [platform, machine] of others) {
+    const isWindows = platform.startsWith('win')
+    const content = readFileSync(join(executablesFolder, `adit-${platform}${isWindows ? '.exe' : ''}`))
+    const header = isWindows ? content.readUInt32LE(0x3c) : 0
+    assert.equal(content.toString('latin1', header, header + 4), isWindows ? 'PE\0\0' : '\x7fELF', platform)
+    assert.equal(content.readUInt16LE(header + (isWindows ? 4 : 18)), machine, platform)
+    for (const text of [FUSE, 'dist/adit-cli.tgz']) assert.ok(content.includes(text), `${platform}: ${text}`)
+  }
 })

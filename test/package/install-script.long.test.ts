@@ -1,7 +1,7 @@
-// /install.sh with real shells and curl, an empty home folder and no clone.
+// /install.sh with real shells, curl and wget, an empty home folder and no clone.
 import assert from 'node:assert/strict'
 import { execFileSync, spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { before, test } from 'node:test'
 import { gzipSync } from 'node:zlib'
@@ -10,24 +10,10 @@ import { createFolder } from '../support/databases/create.ts'
 import { type Plane, startPlane } from '../support/edges/tunnels.ts'
 import { root } from '../support/processes/process.ts'
 import { assertClientWorks } from './client-use.ts'
+import { createPath, install, nodeLauncher, startWithExecutables, which } from './install-script.ts'
 
-type Test = Parameters<typeof createFolder>[0]
-
-const TOOLS = [
-  'uname',
-  'sed',
-  'mktemp',
-  'rm',
-  'mv',
-  'ln',
-  'mkdir',
-  'chmod',
-  'cut',
-  'tar',
-  'gzip',
-  'env',
-  'curl',
-]
+/** As one whose libraries are missing. */
+const broken = Object.fromEntries(EXECUTABLES.map((name) => [name, gzipSync('#!/bin/sh\nexit 127\n')]))
 const shells = [['dash'], ['busybox', 'sh'], ['bash', '--posix']].filter(
   ([program = '']) => spawnSync(program, ['-c', 'true']).error === undefined,
 )
@@ -35,33 +21,6 @@ const shells = [['dash'], ['busybox', 'sh'], ['bash', '--posix']].filter(
 before(() => {
   execFileSync(process.execPath, [join(root, 'scripts/bundle.ts')])
 })
-
-const which = (name: string) => execFileSync('sh', ['-c', `command -v ${name}`], { encoding: 'utf8' }).trim()
-
-/** A PATH with these programs only. */
-function createPath(t: Test, programs: Record<string, string> = {}): string {
-  const folder = createFolder(t)
-  for (const name of [...TOOLS, 'sha256sum']) symlinkSync(which(name), join(folder, name))
-  for (const [name, text] of Object.entries(programs))
-    writeFileSync(join(folder, name), `#!/bin/sh\n${text}\n`, { mode: 0o755 })
-  return folder
-}
-
-/** As users run it, except for the PATH: `curl -fsSL <url>/install.sh | sh`. */
-function install(url: string, home: string, path: string, shell = ['dash']) {
-  const script = execFileSync('curl', ['-fsSL', `${url}/install.sh`], { encoding: 'utf8' })
-  const [program = '', ...args] = shell
-  const env = { HOME: home, PATH: path }
-  return spawnSync(which(program), args, { input: script, env, encoding: 'utf8' })
-}
-
-const nodeLauncher = `exec ${process.execPath} "$@"`
-
-async function startWithExecutables(t: Test, files: Record<string, Buffer>): Promise<Plane> {
-  const folder = createFolder(t)
-  for (const [name, content] of Object.entries(files)) writeFileSync(join(folder, name), content)
-  return startPlane(t, ['acme'], { ADIT_EXECUTABLES: folder })
-}
 
 for (const shell of shells)
   test(`${shell.join(' ')}: the package of the client is installed, signs in and opens a tunnel`, async (t) => {
@@ -92,11 +51,30 @@ test('an executable is preferred, and Node is not needed for it', async (t) => {
   assert.equal(execFileSync(join(home, '.local/bin/adit'), { encoding: 'utf8' }), '9.9.9\n')
 })
 
+for (const program of ['wget', 'busybox'].filter((name) => spawnSync(name, ['--help']).error === undefined))
+  test(`wget of ${program} is used where curl is missing`, async (t) => {
+    const plane = await startWithExecutables(t, {})
+    const home = createFolder(t)
+    const path = createPath(t, { node: nodeLauncher, curl: undefined })
+    symlinkSync(which(program), join(path, 'wget'))
+    const { status, stdout, stderr } = install(plane.url, home, path)
+    assert.equal(status, 0, stderr)
+    assert.match(stdout, /Installed adit 0\.1\.0/)
+  })
+
+test('the package is installed where the executable does not run, if there is Node', async (t) => {
+  const plane = await startWithExecutables(t, broken)
+  const home = createFolder(t)
+  const { status, stdout, stderr } = install(plane.url, home, createPath(t, { node: nodeLauncher }))
+  assert.equal(status, 0, stderr)
+  assert.match(stdout, /Installed adit 0\.1\.0/)
+  assert.deepEqual(readdirSync(join(home, '.local/lib')), ['adit-cli'])
+})
+
 test('what is missing is named, and nothing is installed', async (t) => {
-  const broken = Object.fromEntries(EXECUTABLES.map((name) => [name, gzipSync('#!/bin/sh\nexit 1\n')]))
   const [plane, withBroken] = [await startWithExecutables(t, {}), await startWithExecutables(t, broken)]
   const other = 'case "$1" in -s) echo Plan9 ;; *) echo mips ;; esac'
-  const cases: [Plane, Record<string, string>, RegExp][] = [
+  const cases: [Plane, Record<string, string | undefined>, RegExp][] = [
     [
       plane,
       {},
@@ -104,18 +82,22 @@ test('what is missing is named, and nothing is installed', async (t) => {
     ],
     [plane, { node: 'echo v18.20.0' }, /needs Node 20 or later, but this is Node v18\.20\.0/],
     [withBroken, { uname: other }, /no executable for Plan9 on mips\. So the client needs Node 20/],
-    [withBroken, {}, /does not run on this system\. Nothing was installed/],
-    [plane, { node: nodeLauncher, curl: 'exit 22' }, /The download failed\. Nothing was installed/],
+    [
+      withBroken,
+      {},
+      /does not run on this system: it needs glibc 2\.28 .* Node 20 or later, which is not installed/,
+    ],
+    [
+      plane,
+      { node: nodeLauncher, curl: 'exit 22' },
+      /The download failed\. Nothing was installed\. Check that this machine can reach http:.* run this again/,
+    ],
+    [plane, { node: nodeLauncher, curl: undefined }, /Neither curl nor wget is installed\. Install one/],
     [plane, { node: nodeLauncher, curl: 'echo damaged >"$3"' }, /checksum is wrong\. Nothing was installed/],
   ]
   for (const [server, programs, message] of cases) {
     const home = createFolder(t)
-    const path = createPath(t)
-    for (const [name, text] of Object.entries(programs)) {
-      execFileSync('rm', ['-f', join(path, name)])
-      writeFileSync(join(path, name), `#!/bin/sh\n${text}\n`, { mode: 0o755 })
-    }
-    const { status, stderr } = install(server.url, home, path)
+    const { status, stderr } = install(server.url, home, createPath(t, programs))
     assert.equal(status, 1, stderr)
     assert.match(stderr, message)
     assert.deepEqual(readdirSync(home), [])

@@ -52,13 +52,17 @@ require_node() {
     fail "$need, but this is Node $node_version. Install a newer Node and run this again."
 }
 
+download_failed() {
+  fail "The download failed. Nothing was installed. Check that this machine can reach $server, and run this again."
+}
+
 # Downloads a file into the staging folder and compares its checksum.
 download() {
   printf 'Downloading %s/install/%s\n' "$server" "$1" >&2
   if command -v curl >/dev/null 2>&1; then
-    curl -fsSL -o "$staging/$1" "$server/install/$1" || fail "The download failed. Nothing was installed."
+    curl -fsSL -o "$staging/$1" "$server/install/$1" || download_failed
   elif command -v wget >/dev/null 2>&1; then
-    wget -q -O "$staging/$1" "$server/install/$1" || fail "The download failed. Nothing was installed."
+    wget -q -O "$staging/$1" "$server/install/$1" || download_failed
   else
     fail 'Neither curl nor wget is installed. Install one and run this again.'
   fi
@@ -73,22 +77,28 @@ download() {
     fail 'The download is damaged: its checksum is wrong. Nothing was installed. Run this again.'
 }
 
+# If it does not run, unsets "executable" and requires Node.
 install_executable() {
   download "$executable"
   gzip -dc "$staging/$executable" >"$staging/adit" ||
-    fail 'Cannot decompress the download. Nothing was installed.'
+    fail "Cannot decompress the download. Nothing was installed. It needs gzip, and 250 MB in $HOME."
   chmod 755 "$staging/adit"
-  version=$("$staging/adit" --version) ||
-    fail 'The executable does not run on this system. Nothing was installed.'
-  mkdir -p "$HOME/.local/bin"
+  if version=$("$staging/adit" --version); then
+    mkdir -p "$HOME/.local/bin"
+  else
+    rm "$staging/adit"
+    executable=''
+    reason='The executable does not run on this system: it needs glibc 2.28 or later, libstdc++ and libatomic.'
+    require_node
+  fi
 }
 
 install_package() {
   download ${CLIENT_PACKAGE}.tgz
   tar -xzf "$staging/${CLIENT_PACKAGE}.tgz" -C "$staging" ||
-    fail 'Cannot unpack the download. Nothing was installed.'
+    fail 'Cannot unpack the download. Nothing was installed. It needs tar and gzip.'
   version=$(node "$staging/package/adit.js" --version) ||
-    fail 'The client does not run on this system. Nothing was installed.'
+    fail "The client does not run with Node $node_version. Nothing was installed. Try another version of Node."
   chmod 755 "$staging/package/adit.js"
   mkdir -p "$HOME/.local/bin" "$HOME/.local/lib"
   if [ -e "$HOME/.local/lib/${CLIENT_PACKAGE}" ]; then
@@ -99,14 +109,15 @@ install_package() {
 }
 
 main() {
-  [ -n "$HOME" ] || fail 'HOME is not set.'
+  [ -n "$HOME" ] || fail 'HOME is not set. Set it to your home folder, and run this again.'
   find_executable
   [ -n "$executable" ] || require_node
   # In the home folder, so that files are moved to their place at once.
   staging=$(mktemp -d "$HOME/.adit-install.XXXXXX") || fail "Cannot write to $HOME."
   trap 'rm -rf "$staging"' EXIT
   trap 'exit 1' HUP INT TERM
-  if [ -n "$executable" ]; then install_executable; else install_package; fi
+  if [ -n "$executable" ]; then install_executable; fi
+  if [ -z "$executable" ]; then install_package; fi
   mv -f "$staging/adit" "$HOME/.local/bin/adit"
   printf 'Installed adit %s: %s\n' "$version" "$HOME/.local/bin/adit"
   found=$(command -v adit || true)
