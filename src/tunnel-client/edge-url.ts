@@ -19,23 +19,28 @@ interface FoundEdge {
 
 /** Throws if the API key may not be sent there. `controlPlane` is the URL that was asked. */
 export function toEdgeUrl({ url, tunnelDomain }: NamedEdge, controlPlane: string): FoundEdge {
-  const { protocol } = new URL(controlPlane)
-  if (url === null) {
-    if (/(^|\.)localhost$/.test(tunnelDomain)) return { edge: LOCAL_EDGE, fromDomain: true }
+  const { protocol, hostname } = new URL(controlPlane)
+  if (url !== null) return { edge: parse(url, protocol), fromDomain: false }
+  if (!/(^|\.)localhost$/.test(tunnelDomain))
     return { edge: parse(`${protocol}//${tunnelDomain}`, protocol), fromDomain: true }
-  }
-  return { edge: parse(url, protocol), fromDomain: false }
+  // Whatever listens on this machine is not the edge of a server elsewhere.
+  if (!isLoopbackHost(hostname))
+    throw wrongEdge('The server names no edge, and its tunnel domain is localhost.')
+  return { edge: LOCAL_EDGE, fromDomain: true }
 }
 
 function parse(text: string, controlPlaneProtocol: string): string {
   const url = String(text).length <= URL_CHARS_MAX ? URL.parse(text) : null
   const { protocol = '', username, password, search, hash } = url ?? {}
   if (!url || !/^https?:$/.test(protocol) || username || password || search || hash)
-    throw new Error('The server names an edge whose URL is invalid.')
+    throw wrongEdge('The server names an edge whose URL is invalid.')
   if (protocol === 'http:' && controlPlaneProtocol !== 'http:' && !isLoopbackHost(url.hostname))
-    throw new Error(
+    throw wrongEdge(
       `The server names the edge ${messageLine(url.origin)}, which has no encryption, so your API key is not ` +
         'sent to it.',
     )
   return url.href.replace(/\/+$/, '')
 }
+
+const wrongEdge = (problem: string) =>
+  new Error(`${problem} Ask its operator to set the URL of the edge with \`adit admin edge set-url\`.`)

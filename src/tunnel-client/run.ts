@@ -22,6 +22,8 @@ const STABLE_AFTER_MS = 1_000
 /** The edge closes idle streams at once; streams still open after this long are requests in progress. */
 const IDLE_STREAMS_MS = 300
 export const DRAIN_MS = 10_000
+/** Earlier connections that may complete their streams; an edge could ask for new ones without end. */
+export const DRAINING_CONNECTIONS_MAX = 4
 /** Codes of rejections that are final even for a tunnel that was open before. */
 const PERMANENT = new Set([
   'unauthorized',
@@ -108,6 +110,8 @@ async function keepOpen(options: TunnelOptions, connections: Set<EdgeConnection>
       })
       const openedAt = performance.now()
       connections.add(connection)
+      const [oldest] = connections
+      if (connections.size > DRAINING_CONNECTIONS_MAX + 1) oldest?.close()
       connection.closed.then(() => connections.delete(connection))
       opened = connection.opened
       lossReason = await connection.lossReason

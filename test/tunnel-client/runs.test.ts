@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { parseProxies } from '../../src/lib/net/proxy/settings.ts'
 import { TunnelRejected } from '../../src/tunnel-client/connect.ts'
 import { LocalServer } from '../../src/tunnel-client/local-server.ts'
-import { runTunnel, type TunnelOptions } from '../../src/tunnel-client/run.ts'
+import { DRAINING_CONNECTIONS_MAX, runTunnel, type TunnelOptions } from '../../src/tunnel-client/run.ts'
 import { EVENT_BYTES_MAX } from '../../src/tunnel-protocol/protocol.ts'
 import { acceptKey } from '../../src/tunnel-protocol/websocket.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
@@ -418,6 +418,24 @@ test('after a GoAway the client opens a new connection, and the old one complete
   side.session.close()
   assert.deepEqual(client.of('lost'), [])
   assert.equal(next.isClosed, false)
+})
+
+test('an edge that sends GoAway again and again cannot make the client keep every old connection', async (t) => {
+  const edge = await startMinimalEdge(t)
+  const client = start(t, { edge: edge.url, port: 9 })
+  // One more than the client keeps, besides the current one.
+  for (let index = 0; index <= DRAINING_CONNECTIONS_MAX; index++) {
+    const side = await edge.connection(index)
+    await until('open', () => client.of('open').length > index)
+    side.session.goAway()
+  }
+  await edge.connection(DRAINING_CONNECTIONS_MAX + 1)
+  await until('the oldest is closed', () => edge.connections[0]?.isClosed === true)
+  assert.deepEqual(
+    edge.connections.map(({ isClosed }) => isClosed),
+    edge.connections.map((_, index) => index === 0),
+  )
+  assert.deepEqual(client.of('lost'), [])
 })
 
 test('a lost connection is reported and opened again with its name and resume', async (t) => {

@@ -33,10 +33,7 @@ export async function findEdge(input: EdgeInput, io: Io): Promise<EdgeAccess> {
   try {
     return { ...toEdgeUrl(named, baseUrl), apiKey, keySource }
   } catch (error) {
-    throw new CommandError(
-      'edge_url',
-      `${(error as Error).message} Ask its operator to correct it (\`adit admin edge set-url\`), or use --edge.`,
-    )
+    throw new CommandError('edge_url', `${(error as Error).message} To use another edge, pass --edge.`)
   }
 }
 

@@ -1,7 +1,11 @@
 // `adit tunnel` without --edge: the control plane names the edge.
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { test } from 'node:test'
 import { toEdgeUrl } from '../../../src/tunnel-client/edge-url.ts'
+import { atEnd } from '../../support/cleanup.ts'
 import { createFolder } from '../../support/databases/create.ts'
 import { fetchHost, newKey, startLocal, startPlane, startTunnelEdge } from '../../support/edges/tunnels.ts'
 import { run, startProcess } from '../../support/processes/process.ts'
@@ -37,6 +41,31 @@ test('a tunnel opens at the edge whose URL the operator has set, with no flag', 
   assert.equal(await plane.admin('edge', 'set-url', id, '--remove'), `Removed the URL of ${id}.`)
 })
 
+test('a server elsewhere whose tunnel domain is localhost does not get the key sent to this machine', async (t) => {
+  const plane = await startPlane(t, ['acme'])
+  const local = await startLocal(t)
+  // As a forward proxy, it is the only one that knows adit.example.com.
+  const proxy = createServer((request, response) => {
+    const { authorization = '' } = request.headers
+    const { pathname } = new URL(request.url ?? '')
+    fetch(plane.url + pathname, { headers: { authorization } }).then(async (reply) =>
+      response.writeHead(reply.status, { 'content-type': 'application/json' }).end(await reply.text()),
+    )
+  }).listen(0, '127.0.0.1')
+  await once(proxy, 'listening')
+  atEnd(t, () => proxy.close())
+  const { code, stderr } = await run(t, ['tunnel', String(local.port)], {
+    ADIT_URL: 'http://adit.example.com',
+    ADIT_API_KEY: await newKey(plane, 'acme'),
+    HTTP_PROXY: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`,
+  })
+  assert.equal(code, 1)
+  assert.match(
+    stderr,
+    /names no edge, .* is localhost\. Ask its operator .* `adit admin edge set-url`\. To use another edge, pass --edge\.\n$/,
+  )
+})
+
 test('the URL that a server names is rejected if it would send the API key without encryption', () => {
   const find = (
     url: string | null,
@@ -49,6 +78,16 @@ test('the URL that a server names is rejected if it would send the API key witho
   assert.equal(find(null), 'https://acme.example.com')
   assert.equal(find(null, 'http://adit.internal:8080'), 'http://acme.example.com')
   assert.equal(find(null, 'http://127.0.0.1:8080', 'acme.localhost'), 'http://127.0.0.1:8081')
+  assert.equal(find(null, 'http://[::1]:8080', 'localhost'), 'http://127.0.0.1:8081')
+  for (const server of [
+    'https://adit.example.com',
+    'http://192.168.1.20:8080',
+    'http://localhost.example.com',
+  ])
+    assert.throws(
+      () => find(null, server, 'acme.localhost'),
+      /names no edge, and its tunnel domain is localhost/,
+    )
   for (const url of [
     'http://edge.example.com',
     'http://localhost.example.com',

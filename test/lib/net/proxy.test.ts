@@ -144,6 +144,17 @@ test('a signal aborts a connection that the proxy does not complete', async (t) 
   await closed
 })
 
+test('a connection that the proxy resets before anything uses it does not end the process', async (t) => {
+  const port = await startServer(t, (socket) =>
+    socket.once('data', () => socket.write('HTTP/1.1 200 OK\r\n\r\n', () => socket.resetAndDestroy())),
+  )
+  const proxy = parseProxies({ HTTP_PROXY: `127.0.0.1:${port}` })(new URL('http://a.test'))
+  assert.ok(proxy)
+  const socket = await connectThrough(proxy, new URL('http://a.test'))
+  await new Promise((resolve) => socket.resume().once('close', resolve))
+  assert.equal((socket.errored as NodeJS.ErrnoException | null)?.code, 'ECONNRESET')
+})
+
 const REJECTION = 'HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n'
 
 test('a rejected password is sent once: the client does not retry', async (t) => {

@@ -48,8 +48,9 @@ async function fetchThrough(
     }
     return toResponse(response)
   }
-  const socket = await connectThrough(proxy, url, signal)
+  // Loaded first, so that the connection is used as soon as it is open.
   const { request } = await import('node:http')
+  const socket = await connectThrough(proxy, url, signal)
   const options = { ...head, path: url.pathname + url.search, createConnection: () => socket }
   return toResponse(await send(request(options), body, signal))
 }
