@@ -21,12 +21,12 @@ export const rejection = (status: Rejection['status'], error: string, message: s
 export const INVALID_NAME = rejection(
   400,
   'invalid_request',
-  `Invalid tunnel name (expected ${DNS_LABEL_RULE})`,
+  `Invalid tunnel name (expected ${DNS_LABEL_RULE}).`,
 )
 export const MISSING_KEY = rejection(
   401,
   'unauthorized',
-  'Missing API key (expected "Authorization: Bearer adit_…")',
+  'Missing API key (expected "Authorization: Bearer adit_…").',
 )
 export const EDGE_CREDENTIAL = rejection(
   401,

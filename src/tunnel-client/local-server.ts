@@ -11,6 +11,10 @@ import { Dialer, type Target, toProblem } from './dialer.ts'
 const BUFFERED_BYTES_MAX = 128 * 1024 * 1024
 /** Interval between connection attempts to a server that cannot be reached. */
 const CHECK_INTERVAL_MS = 1_000
+/** How long a check waits for a server that sends the first bytes, such as SSH or SMTP. */
+const GREETING_MS = 500
+/** How long a server has to close a connection that a check ended. */
+const END_TIMEOUT_MS = 1_000
 
 interface LocalServerOptions {
   readonly target: Target
@@ -20,6 +24,8 @@ interface LocalServerOptions {
   onProblem?(problem: ConnectProblem, message: string): void
   /** Called for the first connection that succeeds after one failed. */
   onReachable?(): void
+  /** Called if a check finds a server that sends something before it gets a request, as HTTP never does. */
+  onGreeting?(): void
 }
 
 /** Serves the streams of a tunnel. */
@@ -54,7 +60,10 @@ export class LocalServer implements StreamServer {
     this.#isWatched = true
     this.#dialer.dial({
       onConnect: (socket) => {
-        discard(socket)
+        socket.once('data', (chunk: Buffer) => {
+          if (!chunk.toString('latin1').startsWith('HTTP/')) this.#options.onGreeting?.()
+        })
+        end(socket, GREETING_MS)
         this.#onReachable()
       },
       onError: (error) => this.#onProblem(error),
@@ -68,7 +77,7 @@ export class LocalServer implements StreamServer {
     return new Promise((resolve) => {
       new Dialer({ ...target, tls: { isInsecure: true } }).dial({
         onConnect: (socket) => {
-          discard(socket)
+          end(socket, 0)
           resolve(true)
         },
         onError: () => resolve(false),
@@ -121,9 +130,19 @@ export class LocalServer implements StreamServer {
   }
 }
 
-function discard(socket: Socket): void {
+/**
+ * Ends a connection that carried no request, after a time to listen. What the server sends is read, because
+ * a connection that is closed with unread data is reset, and servers log that as an error.
+ */
+function end(socket: Socket, afterMs: number): void {
+  const timers = [
+    setTimeout(() => socket.end(), afterMs).unref(),
+    setTimeout(() => socket.destroy(), afterMs + END_TIMEOUT_MS).unref(),
+  ]
   socket.on('error', () => undefined)
-  socket.destroy()
+  socket.once('end', () => socket.end())
+  socket.once('close', () => timers.forEach(clearTimeout))
+  socket.resume()
 }
 
 function connect(stream: YamuxStream, socket: Socket, buffers: ConnectionBuffers): void {

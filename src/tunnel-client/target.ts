@@ -19,36 +19,38 @@ interface ParsedTarget {
 
 const SCHEMES: Record<TunnelType, readonly string[]> = { http: ['http', 'https'], tcp: ['tcp'] }
 
+/** How the user writes other options, for messages. */
+interface OptionNames {
+  /** Those of `TlsOptions`. */
+  readonly tls: string
+  /** A folder instead of a target; undefined if there is no such option. */
+  readonly folder?: string | undefined
+}
+
 /**
  * `text` is a port of this machine, `host:port`, a URL of these, or `unix:` and a path. `tls` is for
- * https://, and `tlsNames` are the names of the user's options for it.
+ * https://.
  */
 export function parseTarget(
   type: TunnelType,
   text: string,
   tls: TlsOptions | undefined,
-  tlsNames: string,
+  names: OptionNames,
 ): ParsedTarget {
   const [, prefix, slashes, rest = text] =
     /^(https?|tcp|unix|[a-z][a-z\d+.-]*(?=:\/\/)):(\/\/)?(.*)$/is.exec(text) ?? []
   const scheme = prefix?.toLowerCase() ?? (SCHEMES[type][0] as string)
   if (tls && scheme !== 'https')
-    throw new InvalidTarget(`${tlsNames} are for targets with https://, e.g. https://localhost:8443.`)
+    throw new InvalidTarget(`${names.tls} are for targets with https://, e.g. https://localhost:8443.`)
   if (scheme === 'unix') return parseSocket(rest)
   if (!SCHEMES[type].includes(scheme) || (prefix !== undefined && slashes === undefined))
-    throw new InvalidTarget(
-      `Invalid target "${text}" (expected a port, host:port, unix:<path>, or a URL with ` +
-        `${SCHEMES[type].map((name) => `${name}://`).join(' or ')}).`,
-    )
+    throw invalidTarget(type, text, names)
   const address = rest.replace(/\/$/, '')
   const [, host = 'localhost', portText = address] =
     /^(\[[\da-f:.]+\]|[^:/?#@[\]\s]+):([^:]*)$/i.exec(address) ?? []
+  if (portText === address && !/^\d+$/.test(address)) throw invalidTarget(type, text, names)
   const port = /^\d{1,5}$/.test(portText) ? Number(portText) : 0
-  if (port < 1 || port > 65_535)
-    throw new InvalidTarget(
-      `Invalid port "${portText}" (expected 1–65535). ` +
-        'The target is a port or host:port, e.g. 3000 or 127.0.0.1:3000.',
-    )
+  if (port < 1 || port > 65_535) throw new InvalidTarget(`Invalid port "${portText}" (expected 1–65535).`)
   const url = `${scheme}://${host}:${port}`
   return {
     url,
@@ -59,6 +61,14 @@ export function parseTarget(
       ...(scheme === 'https' && { tls: tls ?? { isInsecure: false } }),
     },
   }
+}
+
+function invalidTarget(type: TunnelType, text: string, { folder }: OptionNames): InvalidTarget {
+  const url = `a URL with ${SCHEMES[type].map((name) => `${name}://`).join(' or ')} and a port`
+  const forms = ['a port', 'host:port', url, 'unix:<path>', ...(type === 'http' && folder ? [folder] : [])]
+  return new InvalidTarget(
+    `Invalid target "${text}" (expected ${forms.slice(0, -1).join(', ')}, or ${forms.at(-1)}).`,
+  )
 }
 
 function parseSocket(text: string): ParsedTarget {

@@ -127,7 +127,7 @@ function readTarget(options: OpenTunnelOptions) {
   const { target, type = 'http', hostHeader } = options
   if (hostHeader !== undefined && !isHost(hostHeader))
     throw new TypeError(`Invalid hostHeader (expected ${HOST_HEADER_RULE}).`)
-  return parseTarget(type, String(target), readTls(options), 'insecure and ca')
+  return parseTarget(type, String(target), readTls(options), { tls: 'insecure and ca' })
 }
 
 function readTls({ insecure = false, ca }: OpenTunnelOptions): TlsOptions | undefined {

@@ -1,14 +1,15 @@
 // `adit serve --edge`: the control plane and an edge in one command.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
+import { join } from 'node:path'
 import { test } from 'node:test'
 import { atEnd, type Test } from '../support/cleanup.ts'
 import { createFolder } from '../support/databases/create.ts'
 import { fetchHost, startLocal } from '../support/edges/tunnels.ts'
 import { freePort } from '../support/processes/ports.ts'
-import { startProcess } from '../support/processes/process.ts'
+import { root, startProcess } from '../support/processes/process.ts'
 import { until } from '../support/until.ts'
 
 interface Facts {
@@ -39,6 +40,18 @@ const isRunning = (id: number) => {
   }
 }
 
+/** `adit start` with the adit.json of the documentation, except for the ports of its local servers. */
+async function startSample(t: Test, access: Record<string, string>, port: number): Promise<string[]> {
+  const [, sample = ''] =
+    /```json\n(\{\n {2}"tunnels".*?)```/s.exec(readFileSync(join(root, 'docs/cli.md'), 'utf8')) ?? []
+  const names = Object.keys(JSON.parse(sample).tunnels)
+  const folder = createFolder(t)
+  writeFileSync(join(folder, 'adit.json'), sample.replaceAll(/\b[34]000\b/g, String(port)))
+  const started = startProcess(t, ['start', '--json'], { ...access, HOME: folder }, '', folder)
+  for (const name of names) await started.waitFor(new RegExp(`"event":"open","name":"${name}"`))
+  return names
+}
+
 test('one command runs a server and its edge, which stays the same edge after a restart', async (t) => {
   const home = createFolder(t)
   const first = await startBoth(t, home)
@@ -48,6 +61,9 @@ test('one command runs a server and its edge, which stays the same edge after a 
   await tunnel.waitFor(/^http:\/\/app\.default\.localhost:\d+$/m)
   const edge = { port: Number(new URL(first.edge as string).port) }
   assert.equal((await fetchHost(edge, 'app.default.localhost', { path: '/' })).status, 200)
+  const names = await startSample(t, access, port)
+  for (const name of names)
+    assert.equal((await fetchHost(edge, `${name}.default.localhost`, { path: '/' })).status, 200, name)
   first.child.kill('SIGINT')
   const { code, stderr } = await first.ended
   assert.equal(code, 0)

@@ -4,18 +4,21 @@ import type { Opened, RequestedAccess, TunnelType } from '../../tunnel-protocol/
 import { InvalidAccess, parseAccess } from '../../tunnel-protocol/requested-access.ts'
 import { UsageError } from '../errors.ts'
 import type { Io } from '../io.ts'
+import { flagSource, type OptionSource } from './option-source.ts'
 
 const VARIABLE = 'ADIT_TUNNEL_BASIC_AUTH'
 
 export interface AccessInput {
   'basic-auth': string | undefined
   'allow-ip': string[]
+  /** The flags, without it. */
+  source?: OptionSource
 }
 
 /** Undefined if everybody may use the tunnel. */
 export async function readAccess(
   type: TunnelType,
-  { 'basic-auth': flag, 'allow-ip': allowIp }: AccessInput,
+  { 'basic-auth': flag, 'allow-ip': allowIp, source = flagSource }: AccessInput,
   io: Io,
 ): Promise<RequestedAccess | undefined> {
   const variable = clientEnvironment().tunnelBasicAuth
@@ -28,12 +31,17 @@ export async function readAccess(
     )
   if (flag === undefined && variable !== undefined && !variable.includes(':'))
     throw new UsageError(`Invalid ${VARIABLE} (expected user:password).`)
-  try {
-    const basicAuth = credential === undefined ? undefined : await readCredential(credential, io)
-    return parseAccess(type, { basicAuth, allowIp })
-  } catch (error) {
-    throw error instanceof InvalidAccess ? new UsageError(error.message) : error
+  const parse = (option: 'allow-ip' | 'basic-auth', access: object) => {
+    try {
+      return parseAccess(type, access)
+    } catch (error) {
+      throw error instanceof InvalidAccess ? source.invalid(option, () => error.message) : error
+    }
   }
+  // Before the password is asked for.
+  const networks = parse('allow-ip', { allowIp })
+  if (credential === undefined) return networks
+  return parse('basic-auth', { ...networks, basicAuth: await readCredential(credential, io) })
 }
 
 /** `user:password`, or a user whose password is not on the command line. */

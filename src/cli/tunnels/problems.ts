@@ -3,6 +3,7 @@
 import { oneLine } from '../../lib/net/untrusted-text.ts'
 import type { ConnectProblem, Framework, NoResponseCause } from '../../tunnel-protocol/problems.ts'
 import type { ProxiedRequest } from '../../tunnel-protocol/protocol.ts'
+import type { OptionSource } from './option-source.ts'
 
 type Code = NoResponseCause | 'host_rejected'
 
@@ -16,6 +17,7 @@ export interface ProblemHandlers {
 interface ProblemLogOptions extends ProblemHandlers {
   /** URL of the target. */
   readonly target: string
+  readonly source: OptionSource
   /** Whether the target speaks TLS; asked if it closes connections. */
   probeTls(): Promise<boolean>
 }
@@ -29,13 +31,14 @@ export class ProblemLog {
   readonly #options: ProblemLogOptions
   /** Unresolved problems, each with the path that had it. */
   readonly #open = new Map<Code, string | undefined>()
+  #isClosed = false
 
   constructor(options: ProblemLogOptions) {
     this.#options = options
   }
 
   onConnectProblem(problem: ConnectProblem, error: string): void {
-    this.#add(problem, undefined, connectMessage(problem, this.#options.target, oneLine(error)))
+    this.#add(problem, undefined, connectMessage(problem, this.#options, oneLine(error)))
   }
 
   onReachable(): void {
@@ -44,26 +47,35 @@ export class ProblemLog {
     this.#options.onResolved(`The local server at ${this.#options.target} can be reached now.`)
   }
 
+  /** The server sent something before it got a request. */
+  onGreeting(): void {
+    this.#add('not_http', undefined, responseMessage('not_http', this.#options))
+  }
+
+  /** Nothing is reported after this. */
+  close(): void {
+    this.#isClosed = true
+  }
+
   onRequest(request: ProxiedRequest): void {
     const { problem, path, status } = request
     if (problem === undefined) {
       if (status !== CLIENT_CLOSED_REQUEST) this.#onSuccess(path)
     } else if (problem === 'host_rejected')
-      this.#add(problem, path, hostMessage(request.framework, this.#options.target))
+      this.#add(problem, path, hostMessage(request.framework, this.#options))
     else if (problem === 'closed') void this.#onClosed(path)
-    else if (problem !== 'no_response')
-      this.#add(problem, path, responseMessage(problem, this.#options.target))
+    else if (problem !== 'no_response') this.#add(problem, path, responseMessage(problem, this.#options))
   }
 
   /** Many servers close a connection that does not begin with TLS, without an alert. */
   async #onClosed(path: string): Promise<void> {
     if (this.#open.has('closed') || this.#open.has('tls')) return
     const code = (await this.#options.probeTls()) ? 'tls' : 'closed'
-    this.#add(code, path, responseMessage(code, this.#options.target))
+    this.#add(code, path, responseMessage(code, this.#options))
   }
 
   #add(code: Code, path: string | undefined, message: string): void {
-    if (this.#open.has(code)) return
+    if (this.#isClosed || this.#open.has(code)) return
     this.#open.set(code, path)
     this.#options.onProblem(code, message)
   }
@@ -79,12 +91,14 @@ export class ProblemLog {
   }
 }
 
+type Subject = Pick<ProblemLogOptions, 'target' | 'source'>
+
 /** It is about the command line of Node. */
 const NODE_ADVICE = /; if the root CA is installed locally.*$/
 
 const httpsTarget = (target: string) => target.replace(/^http:/, 'https:')
 
-function connectMessage(problem: ConnectProblem, target: string, error: string): string {
+function connectMessage(problem: ConnectProblem, { target, source }: Subject, error: string): string {
   switch (problem) {
     case 'unreachable':
       return (
@@ -93,28 +107,29 @@ function connectMessage(problem: ConnectProblem, target: string, error: string):
       )
     case 'certificate':
       return (
-        `The certificate of ${target} is not trusted: ${error.replace(NODE_ADVICE, '')}. Name the certificate of its CA with ` +
-        '--ca <file>, or use --insecure to accept any certificate.'
+        `The certificate of ${target} is not trusted: ${error.replace(NODE_ADVICE, '')}. Trust the certificate of ` +
+        `its CA with ${source.advise('ca', '<file>')}, or use ${source.advise('insecure')} to accept any certificate.`
       )
     case 'no_tls':
       return `The local server at ${target} does not speak TLS. Use ${target.replace(/^https:/, 'http:')}.`
   }
 }
 
-function responseMessage(problem: Exclude<NoResponseCause, 'no_response'>, target: string): string {
+function responseMessage(problem: Exclude<NoResponseCause, 'no_response'>, subject: Subject): string {
+  const { target, source } = subject
   switch (problem) {
     case 'tls':
       return (
-        `The local server at ${target} speaks TLS. Use ${httpsTarget(target)}, with --insecure if nobody ` +
-        'signed its certificate.'
+        `The local server at ${target} speaks TLS. Use ${httpsTarget(target)}, with ${source.advise('insecure')} ` +
+        'if its certificate is self-signed.'
       )
     case 'http2':
       return (
         `The local server at ${target} speaks only HTTP/2. Have it accept HTTP/1.1, too. For gRPC, use ` +
-        '`adit tunnel tcp`.'
+        `${source.advise('type', 'tcp')}.`
       )
     case 'not_http':
-      return `The server at ${target} does not speak HTTP. For other protocols, use \`adit tunnel tcp\`.`
+      return `The local server at ${target} does not speak HTTP. For other protocols, use ${source.advise('type', 'tcp')}.`
     case 'closed':
       return (
         `The local server at ${target} closed the connection before it had sent a complete response. ` +
@@ -122,8 +137,8 @@ function responseMessage(problem: Exclude<NoResponseCause, 'no_response'>, targe
       )
     case 'head_too_large':
       return (
-        `A response of ${target} has more than 16 KiB or 1,000 of headers, and visitors get 502. ` +
-        'Look for large or many Set-Cookie headers.'
+        `A response of ${target} has more than 16 KiB of headers, or more than 1,000 headers, and visitors get ` +
+        '502. Look for large or many Set-Cookie headers.'
       )
     case 'response_timeout':
       return `The local server at ${target} did not respond within 2 minutes, and the visitor got 504.`
@@ -133,7 +148,7 @@ function responseMessage(problem: Exclude<NoResponseCause, 'no_response'>, targe
         '`curl -i`: each line must end with CRLF, and only one header may give the length of the body.'
       )
     default:
-      return connectMessage(problem, target, 'the tunnel client could not connect')
+      return connectMessage(problem, subject, 'the tunnel client could not connect')
   }
 }
 
@@ -146,10 +161,10 @@ const FRAMEWORK_NAMES: Record<Framework, readonly [name: string, setting: string
   storybook: ['Storybook', 'core.allowedHosts'],
 }
 
-function hostMessage(framework: Framework, target: string): string {
+function hostMessage(framework: Framework, { target, source }: Subject): string {
   const [name, setting] = FRAMEWORK_NAMES[framework]
   return (
-    `${name} at ${target} rejects the host of the tunnel. Start the tunnel with --host-header rewrite, or ` +
-    `add the host to ${setting}.`
+    `${name} at ${target} rejects the host of the tunnel. Start the tunnel with ` +
+    `${source.advise('host-header', 'rewrite')}, or add the host to ${setting}.`
   )
 }

@@ -12,6 +12,7 @@ import { LocalServer, type StreamServer } from '../../tunnel-client/local-server
 import { InvalidTarget, parseTarget } from '../../tunnel-client/target.ts'
 import type { TunnelRequest, TunnelType } from '../../tunnel-protocol/protocol.ts'
 import { UsageError } from '../errors.ts'
+import { flagSource, type OptionSource } from './option-source.ts'
 import { type ProblemHandlers, ProblemLog } from './problems.ts'
 
 export interface TargetInput {
@@ -22,6 +23,8 @@ export interface TargetInput {
   insecure?: boolean
   /** A file of certificates. */
   ca?: string | undefined
+  /** The flags, without it. */
+  source?: OptionSource
 }
 
 interface OpenTarget {
@@ -41,23 +44,28 @@ export async function openTarget(
   input: TargetInput,
   handlers: ProblemHandlers,
 ): Promise<OpenTarget> {
-  const { target: text, serve, 'host-header': hostHeader } = input
+  const { target: text, serve, 'host-header': hostHeader, source = flagSource } = input
   if (serve !== undefined) {
     if (text !== undefined) throw new UsageError('A tunnel has a target or --serve <folder>, not both.')
-    for (const flag of ['host-header', 'insecure', 'ca'] as const)
-      if (input[flag]) throw new UsageError(`--${flag} has no effect on --serve <folder>.`)
-    return openFolder(serve)
+    for (const option of ['host-header', 'insecure', 'ca'] as const)
+      if (input[option])
+        throw source.invalid(option, (name) => `${name(option)} has no effect on ${name('serve')}.`)
+    return openFolder(serve, source)
   }
   if (text === undefined)
     throw new UsageError(
       'Missing argument <target>, or the flag --serve <folder>. Run `adit tunnel --help` for usage.',
     )
   if (hostHeader !== undefined && !isHost(hostHeader))
-    throw new UsageError(`Invalid --host-header "${hostHeader}" (expected ${HOST_HEADER_RULE}).`)
-  const { url, origin, target } = readTarget(type, text, await readTls(input))
+    throw source.invalid(
+      'host-header',
+      (name) => `Invalid ${name('host-header')} "${hostHeader}" (expected ${HOST_HEADER_RULE}).`,
+    )
+  const { url, origin, target } = readTarget(type, text, await readTls(input, source), source)
   const problems = new ProblemLog({
     ...handlers,
     target: url,
+    source,
     probeTls: () => localServer.probeTls(),
   })
   const localServer = new LocalServer({
@@ -65,21 +73,26 @@ export async function openTarget(
     isHttp: type === 'http',
     onProblem: (problem, message) => problems.onConnectProblem(problem, message),
     onReachable: () => problems.onReachable(),
+    onGreeting: () => problems.onGreeting(),
   })
   const request = type === 'http' ? { target: origin, hostHeader } : {}
   return { target: url, note: `Forwarding to ${url}`, localServer, request, problems }
 }
 
-function readTarget(type: TunnelType, text: string, tls: TlsOptions | undefined) {
+function readTarget(type: TunnelType, text: string, tls: TlsOptions | undefined, source: OptionSource) {
+  const names = { tls: '--insecure and --ca', folder: source.advise('serve', '<folder>') }
   try {
-    return parseTarget(type, text, tls, '--insecure and --ca')
+    return parseTarget(type, text, tls, names)
   } catch (error) {
-    throw error instanceof InvalidTarget ? new UsageError(error.message) : error
+    throw error instanceof InvalidTarget ? source.invalid('target', () => error.message) : error
   }
 }
 
-/** The flags for https:// targets; undefined if there are none. */
-async function readTls({ insecure = false, ca }: TargetInput): Promise<TlsOptions | undefined> {
+/** The options for https:// targets; undefined if there are none. */
+async function readTls(
+  { insecure = false, ca }: TargetInput,
+  source: OptionSource,
+): Promise<TlsOptions | undefined> {
   if (ca === undefined) return insecure ? { isInsecure: true } : undefined
   if (insecure)
     throw new UsageError('--insecure accepts any certificate, so --ca has no effect. Use one of them.')
@@ -88,16 +101,21 @@ async function readTls({ insecure = false, ca }: TargetInput): Promise<TlsOption
     new X509Certificate(pem)
     return { ca: pem, isInsecure: false }
   } catch (error) {
-    throw new UsageError(
-      `Cannot use --ca ${ca}: ${(error as Error).message}. It must be a certificate in PEM.`,
+    throw source.invalid(
+      'ca',
+      (name) =>
+        `Cannot use ${name('ca')} ${ca}: ${(error as Error).message}. It must be a certificate in PEM.`,
     )
   }
 }
 
-async function openFolder(path: string): Promise<OpenTarget> {
+async function openFolder(path: string, source: OptionSource): Promise<OpenTarget> {
   const folder = await realpath(path).catch(() => undefined)
   if (folder === undefined || !(await stat(folder)).isDirectory())
-    throw new UsageError(`There is no folder ${resolve(path)}. --serve shares the files of a folder.`)
+    throw source.invalid(
+      'serve',
+      (name) => `There is no folder ${resolve(path)}. ${name('serve')} shares the files of a folder.`,
+    )
   const data = await findAditData(folder, privatePaths())
   if (data !== undefined)
     throw new UsageError(

@@ -6,7 +6,7 @@ import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer as createHttp, type RequestListener } from 'node:http'
 import { createServer as createHttp2 } from 'node:http2'
 import { createServer as createHttps } from 'node:https'
-import { type AddressInfo, createServer as createTcp, type Server } from 'node:net'
+import { type AddressInfo, createServer as createTcp, type Server, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { createServer as createVite } from 'vite'
@@ -149,13 +149,16 @@ test('the tunnels of adit.json have the same targets, with paths from its folder
     (await Promise.all(responses)).map(({ status }) => status),
     [200, 200, 502, 200],
   )
-  await started.untilProblem('certificate')
+  assert.match(
+    await started.untilProblem('certificate'),
+    /with "ca": "<file>" in adit\.json, or use "insecure": true in adit\.json to accept any/,
+  )
   assert.deepEqual(
     started.events('problem').map(({ name }) => name),
     ['strict'],
   )
   started.child.kill('SIGTERM')
-  await started.ended
+  assert.equal((await started.ended).stderr, '', 'problems are events only')
   const flagFirst = await openIn(t, inner, 'tunnel', '--name', 'strict', '--insecure')
   assert.equal((await flagFirst.get())[0], 200)
 })
@@ -202,6 +205,29 @@ test('nothing listens: it is said at the start, once, and when the server is bac
   server.closeAllConnections()
   await tunnel.get()
   await until('it is said again', () => tunnel.problems().length === 2)
+})
+
+test('the check at the start resets no connection, and recognizes a server that sends the first bytes', async (t) => {
+  if (!tls) return t.skip('openssl is not installed')
+  const ends: string[] = []
+  const watch = (name: string) => (socket: Socket) =>
+    socket
+      .on('error', (error) => ends.push(`${name}: ${error.message}`))
+      .once('end', () => ends.push(`${name}: end`))
+  const ssh = createTcp((socket) => void watch('ssh')(socket).resume().write('SSH-2.0-test\r\n'))
+  const [http, https] = [createHttp(hello), createHttps(tls, hello)]
+  http.on('connection', watch('http'))
+  https.on('secureConnection', watch('https'))
+  const ports = [await listen(t, http, 0), await listen(t, https, 0), await listen(t, ssh, 0)]
+  const [plain, secure, other] = await Promise.all([
+    open(t, String(ports[0])),
+    open(t, `https://localhost:${ports[1]}`, '--insecure'),
+    open(t, String(ports[2])),
+  ])
+  await until('all checks ended', () => ends.length >= 3)
+  assert.deepEqual(ends.sort(), ['http: end', 'https: end', 'ssh: end'])
+  assert.match(await other.untilProblem('not_http'), /does not speak HTTP\. .* use `adit tunnel tcp`\.$/)
+  assert.deepEqual([plain.problems(), secure.problems()], [[], []])
 })
 
 test('a server that speaks TLS is recognized, whether it sends an alert or not', async (t) => {

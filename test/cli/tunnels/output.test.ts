@@ -198,7 +198,7 @@ test('for a certificate of an unknown CA, commands say how to trust it', async (
   assert.match(trusted.stderr, /is not an Adit edge/)
 })
 
-test('targets of tunnel tcp that are no port are usage errors, also with the commands of other clients', async (t) => {
+test('invalid targets and names are usage errors, also with the commands of other clients', async (t) => {
   const env = { ADIT_API_KEY: 'adit_key', ADIT_EDGE_URL: 'http://127.0.0.1:9' }
   for (const [args, message] of [
     [['tunnel', 'tcp'], /Missing argument <target>\. Run `adit tunnel tcp --help` for usage\./],
@@ -206,8 +206,18 @@ test('targets of tunnel tcp that are no port are usage errors, also with the com
     [['tunnel', 'tcp', '0'], /Invalid port "0" \(expected 1–65535\)/],
     [['tunnel', '3000', '4000'], /Unexpected argument "4000"/],
     [['tunnel', '3000', '--pool=yes'], /The flag --pool takes no value/],
-    [['tcp', 'x'], /Invalid port "x"/],
-    [['tunnel', 'http', 'x'], /Invalid port "x"/],
+    [['tunnel', '70000'], /Invalid port "70000" \(expected 1–65535\)\.\n$/],
+    [['tunnel', 'localhost:web'], /Invalid port "web" \(expected 1–65535\)\.\n$/],
+    [
+      ['tcp', 'x'],
+      /Invalid target "x" \(expected a port, host:port, a URL with tcp:\/\/ and a port, or unix:<path>\)\.\n$/,
+    ],
+    [
+      ['tunnel', 'http', 'x'],
+      /"x" \(expected a port, host:port, a URL with .* and a port, unix:<path>, or --serve <folder>\)\.\n$/,
+    ],
+    [['tunnel', 'http://localhost'], /Invalid target "http:\/\/localhost" .*https:\/\/ and a port/],
+    [['tunnel', '3000', '--name', 'My_App'], /Invalid --name "My_App" \(expected lower-case letters, digits/],
   ] as const) {
     const { code, stderr } = await run(t, [...args], env)
     assert.equal(code, 2, args.join(' '))

@@ -6,6 +6,7 @@ import { test } from 'node:test'
 import type { Test } from '../../support/cleanup.ts'
 import { createFolder } from '../../support/databases/create.ts'
 import { type EdgeSide, startMinimalEdge } from '../../support/edges/minimal-edge.ts'
+import { freePort } from '../../support/processes/ports.ts'
 import { startProcess } from '../../support/processes/process.ts'
 import { atTerminal, hasTerminal, NO_TERMINAL } from '../../support/processes/terminal.ts'
 import { until } from '../../support/until.ts'
@@ -62,11 +63,13 @@ test('start opens the tunnels of the file, shows them in a table, and their requ
   await web.ended
 
   const before = edge.connections.length
-  const plain = createProject(t, { tunnels: { web: { target: 3000 }, db: TUNNELS.tunnels.db } })
+  const unused = await freePort()
+  const plain = createProject(t, { tunnels: { web: { target: unused }, db: TUNNELS.tunnels.db } })
   const all = adit(t, plain, ['start'], { ADIT_EDGE_URL: edge.url })
   await all.waitFor(
-    /^NAME +URL +TARGET +STATE\nweb +http:\/\/web\.acme\.tunnels\.test +http:\/\/localhost:3000 +open\ndb +/m,
+    /^NAME +URL +TARGET +STATE\nweb +http:\/\/web\.acme\.tunnels\.test +http:\/\/localhost:\d+ +open\ndb +/m,
   )
+  await all.waitFor(/^web {2}! The local server at http:\/\/localhost:\d+ cannot be reached: /m, 'stderr')
   const opened = edge.connections.slice(before)
   assert.equal(find(opened, 'db').request.pool, true)
   find(opened, 'web').send({ event: 'request', method: 'GET', path: '/a', status: 200, ...TRANSFER })
@@ -104,10 +107,26 @@ test('a file with a mistake or a secret is rejected with the path of the member'
     [tunnel({ insecure: true }), /\/tunnels\/web has insecure or ca, which are for targets with https/],
     [tunnel({ target: 'https://localhost:1', insecure: true, ca: 'x' }), /Use one of them/],
     [tunnel({ 'a\u001b[31m\n': 1 }), /\/tunnels\/web\/a\ufffd\[31m is unknown/],
+    [
+      tunnel({ target: 'abc' }),
+      /\/tunnels\/web\/target: Invalid target "abc" .*"serve": "<folder>" in adit\.json/,
+    ],
+    [tunnel({ target: 'x:99999' }), /\/tunnels\/web\/target: Invalid port "99999"/],
+    [
+      tunnel({ target: 'https://localhost:1', ca: 'no.pem' }),
+      /adit\.json: \/tunnels\/web\/ca: Cannot use ca \/\S+\/no\.pem: ENOENT/,
+    ],
+    [tunnel({ allowIp: ['x'] }), /\/tunnels\/web\/allowIp: Invalid address or network "x"/],
+    [{ tunnels: { web: { serve: 'none' } } }, /\/web\/serve: There is no folder \/\S+\/none\. serve shares/],
+    [
+      { tunnels: { web: { serve: '.', hostHeader: 'x' } } },
+      /\/tunnels\/web\/hostHeader: hostHeader has no effect on serve\./,
+    ],
     [`${' '.repeat(65_536)}{}`, /is not used: it is larger than 65536 bytes/],
   ] as const) {
-    const { code, stderr } = await adit(t, createProject(t, content), ['start']).ended
+    const { code, stderr } = await adit(t, createProject(t, content), ['start', '--yes']).ended
     assert.equal(code, 2, stderr)
+    assert.doesNotMatch(stderr, /--(ca|serve|allow-ip|host-header|insecure)/, 'start has no such flag')
     assert.match(stderr, message)
     assert.ok(!stderr.includes('hunter2') && !stderr.includes('\u001b'), stderr)
   }

@@ -3,6 +3,7 @@ import type { TunnelType } from '../../../tunnel-protocol/protocol.ts'
 import { UsageError } from '../../errors.ts'
 import type { Io } from '../../io.ts'
 import type { AccessInput } from '../access.ts'
+import { flagSource } from '../option-source.ts'
 import type { TargetInput } from '../target.ts'
 import { confirmTargets, readProject } from './read.ts'
 
@@ -11,6 +12,8 @@ interface Input extends TargetInput, AccessInput {
   pool: boolean
   yes: boolean
 }
+
+const isSet = (value: unknown) => (Array.isArray(value) ? value.length > 0 : Boolean(value))
 
 /** Flags take precedence over the file. */
 export async function fromProject<I extends Input>(input: I, io: Io): Promise<I & { type: TunnelType }> {
@@ -33,5 +36,10 @@ export async function fromProject<I extends Input>(input: I, io: Io): Promise<I 
     'allow-ip': input['allow-ip'].length > 0 ? input['allow-ip'] : tunnel['allow-ip'],
     'host-header': input['host-header'] ?? tunnel['host-header'],
     ...(input.insecure || input.ca !== undefined ? { insecure: input.insecure, ca: input.ca } : {}),
+    source: {
+      ...flagSource,
+      invalid: (option, describe) =>
+        (isSet(input[option as keyof Input]) ? flagSource : tunnel.source).invalid(option, describe),
+    },
   }
 }

@@ -8,6 +8,7 @@ import { type Checker, checker } from '../../../server/domain/validation.ts'
 import type { TunnelType } from '../../../tunnel-protocol/protocol.ts'
 import { CommandError, UsageError } from '../../errors.ts'
 import type { Io } from '../../io.ts'
+import { memberSource, type OptionSource } from '../option-source.ts'
 import { findProjectFile } from './find.ts'
 
 const SECRET_MEMBER = /pass|secret|token|credential|api.?key/i
@@ -25,6 +26,7 @@ export interface ProjectTunnelInput {
   'host-header': string | undefined
   insecure: boolean
   ca: string | undefined
+  source: OptionSource
 }
 
 interface Project {
@@ -56,7 +58,8 @@ function parse(path: string, text: string): ProjectTunnelInput[] {
   return entries.map(([name, value]) => {
     const member = `/tunnels/${name.slice(0, SHOWN_CHARS_MAX)}`
     if (!isDnsLabel(name)) throw fail(`${member} is not a valid tunnel name (expected ${DNS_LABEL_RULE}).`)
-    return toInput(name, member, requireObject(value, member, fail), dirname(path), fail)
+    const input = toInput(name, member, requireObject(value, member, fail), dirname(path), fail)
+    return { ...input, source: memberSource(path, name) }
   })
 }
 
@@ -84,7 +87,7 @@ function toInput(
   value: Record<string, unknown>,
   folder: string,
   fail: Fail,
-): ProjectTunnelInput {
+): Omit<ProjectTunnelInput, 'source'> {
   const members = Object.keys(ProjectTunnel.properties)
   const others = Object.fromEntries(Object.entries(value).filter(([member]) => !members.includes(member)))
   rejectMembers(others, path, members.join(', '), fail)
