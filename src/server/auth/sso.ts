@@ -6,7 +6,7 @@ import { admitIdentity, recordRejection, type SsoRejection } from '../domain/acc
 import { readInvitation } from '../domain/accounts/links.ts'
 import { decrypt, deriveEncryptionKey, encrypt } from '../domain/encryption.ts'
 import { Fault } from '../domain/fault.ts'
-import { useSsoState } from '../store/accounts/challenges.ts'
+import { consumeSsoState } from '../store/accounts/challenges.ts'
 import { type Browser, createCookie, createToken, type WithCookies } from './cookies.ts'
 import { type Challenge, createOidcClient, OidcError, type ProviderSignIn } from './oidc.ts'
 import type { Auth, AuthSettings } from './sign-in.ts'
@@ -19,7 +19,7 @@ export interface SsoSettings {
   linkByEmail: boolean
 }
 
-/** A sign-in in progress. */
+/** A sign-in in progress, as the cookie has it. */
 interface PendingSignIn extends Challenge {
   invitation?: Invitation | undefined
 }
@@ -52,33 +52,27 @@ export function createSso(settings: AuthSettings, auth: Auth, sso: SsoSettings, 
     signedOutUri: `${baseUrl}/sign-in`,
     clock: services.clock,
   })
-  const cookie = challengeCookie(settings)
+  const cookie = pendingCookie(settings)
   const token = () => createToken(services.random)
   const warn = (reason: string) => settings.onProblem('warn', `single sign-on failed: ${reason}`)
 
-  const reject = (reason: string): undefined => void warn(reason)
-
-  /** The sign-in that the redirect completes, once at all nodes together; undefined if there is none. */
-  async function consumeChallenge(
-    browser: Browser,
-    { state, code }: Record<string, string>,
-  ): Promise<PendingSignIn | undefined> {
-    const challenge = cookie.read(browser)
-    if (!challenge || state !== challenge.state)
-      return reject('started in another browser, or more than 10 minutes ago')
-    if (!code) return reject('the redirect has no code')
+  /** False if the sign-in was consumed before, at any node. */
+  function consume({ state }: PendingSignIn): Promise<boolean> {
     // Longer than the cookie is valid, because the clocks of nodes differ.
-    const used = { hash: hashSecret(challenge.state), expiresAt: services.clock() + 2 * TIMEOUT_MS }
-    const isFirst = await services.store.transaction((db) => useSsoState(db, used))
-    return isFirst ? challenge : reject('the state was used before')
+    const used = { hash: hashSecret(state), expiresAt: services.clock() + 2 * TIMEOUT_MS }
+    return services.store.transaction((db) => consumeSsoState(db, used))
   }
 
-  /** Undefined if the provider's response cannot be verified. */
-  const identify = (
-    { code = '', iss }: Record<string, string>,
-    challenge: Challenge,
-  ): Promise<ProviderSignIn | undefined> =>
-    client.identify({ code, iss }, challenge).catch((error) => reject(describe(error)))
+  /** Undefined if the redirect does not complete the sign-in; the reason is logged. */
+  async function identify(
+    pending: PendingSignIn,
+    { code, iss, error }: Record<string, string>,
+  ): Promise<ProviderSignIn | undefined> {
+    if (error !== undefined) return void warn(`the provider returned the error ${error.slice(0, 100)}`)
+    if (!code) return void warn('the redirect has no code')
+    if (!(await consume(pending))) return void warn('the state was used before')
+    return client.identify({ code, iss }, pending).catch((reason) => void warn(describe(reason)))
+  }
 
   /** The account, its session and the audit entry are one transaction. */
   async function signIn(
@@ -100,14 +94,14 @@ export function createSso(settings: AuthSettings, auth: Auth, sso: SsoSettings, 
 
   return {
     /**
-     * Returns the URL to redirect the browser to. `link` is the secret of the invitation to accept, which
-     * only the browser that has begun can do with this sign-in.
+     * Returns the URL to redirect the browser to. `link` is the secret of an invitation. Only the browser
+     * that began this sign-in can accept it.
      */
     async begin(link?: string): Promise<WithCookies<{ url: string }>> {
       const opened = link === undefined ? undefined : await readInvitation(services, link)
       const [state, nonce, codeVerifier] = [token(), token(), token()]
-      const challenge = { state, nonce, codeVerifier, invitation: opened?.invitation }
-      const url = await client.authorizationUrl(challenge, opened?.email ?? null).catch((cause) => {
+      const pending = { state, nonce, codeVerifier, invitation: opened?.invitation }
+      const url = await client.authorizationUrl(pending, opened?.email ?? null).catch((cause) => {
         warn(describe(cause))
         throw new Fault('unavailable', {
           message: 'The identity provider cannot be reached. Try again shortly, or sign in with a password.',
@@ -115,21 +109,23 @@ export function createSso(settings: AuthSettings, auth: Auth, sso: SsoSettings, 
           cause,
         })
       })
-      return { result: { url }, cookies: [cookie.write(challenge)] }
+      return { result: { url }, cookies: [cookie.write(pending)] }
     },
 
     /** Handles the redirect back from the provider. */
     async finish(browser: Browser, query: Record<string, string>): Promise<WithCookies<SsoResult>> {
+      const pending = cookie.read(browser)
+      // Checked first, because redirects with an error have the state, too (RFC 6749, section 4.1.2.1). A
+      // request without it may be caused by another site, and must not end the sign-in.
+      if (!pending || query.state !== pending.state) {
+        warn('started in another browser, or more than 10 minutes ago')
+        return { result: { failure: 'failed' }, cookies: [] }
+      }
       const failed = (failure: SsoFailure) => ({ result: { failure }, cookies: [cookie.clear] })
       if (query.error === 'access_denied') return failed('canceled')
-      if (query.error !== undefined) {
-        warn(`the provider returned the error ${query.error.slice(0, 100)}`)
-        return failed('failed')
-      }
-      const challenge = await consumeChallenge(browser, query)
-      const providerSignIn = challenge && (await identify(query, challenge))
+      const providerSignIn = await identify(pending, query)
       if (!providerSignIn) return failed('failed')
-      const { invitation } = challenge
+      const { invitation } = pending
       const { result: failure, cookies } = await signIn(browser, providerSignIn, invitation)
       if (failure) return failed(failure)
       return { result: { workspace: invitation?.slug }, cookies: [cookie.clear, ...cookies] }
@@ -147,18 +143,18 @@ export function createSso(settings: AuthSettings, auth: Auth, sso: SsoSettings, 
 const describe = (error: unknown) =>
   error instanceof OidcError ? error.message : `the provider cannot be reached: ${(error as Error).message}`
 
-function challengeCookie({ services, secret, https }: AuthSettings) {
+function pendingCookie({ services, secret, https }: AuthSettings) {
   const key = deriveEncryptionKey('sso challenge', secret)
   const cookie = createCookie('sso', { https, maxAgeS: TIMEOUT_MS / 1000 })
   return {
     clear: cookie.clear,
-    write: (challenge: PendingSignIn): string =>
-      cookie.set(encrypt(key, { ...challenge, expiresAt: services.clock() + TIMEOUT_MS }, services.random)),
-    /** Undefined also if it was changed or has expired. */
+    write: (pending: PendingSignIn): string =>
+      cookie.set(encrypt(key, { ...pending, expiresAt: services.clock() + TIMEOUT_MS }, services.random)),
+    /** Undefined also if the cookie was changed or has expired. */
     read({ cookie: header }: Browser): PendingSignIn | undefined {
       try {
-        const challenge = decrypt<PendingSignIn & { expiresAt: number }>(key, cookie.read(header) ?? '')
-        return challenge.expiresAt > services.clock() ? challenge : undefined
+        const pending = decrypt<PendingSignIn & { expiresAt: number }>(key, cookie.read(header) ?? '')
+        return pending.expiresAt > services.clock() ? pending : undefined
       } catch {
         return undefined
       }

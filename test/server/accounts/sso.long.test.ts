@@ -13,6 +13,7 @@ import { type Engine, engines } from '../../support/databases/create.ts'
 import { freePort } from '../../support/processes/ports.ts'
 
 const BASE = 'https://adit.example.com'
+const SSO_COOKIE = '__Host-adit.sso'
 
 /** A user `x` of the provider has the address x@example.com or a given one, verified for all except Eve. */
 async function startProvider(t: Test, addresses: ReadonlyMap<string, string> = new Map()) {
@@ -194,7 +195,7 @@ test('an account with an unverified address is not linked by that address', asyn
   assert.equal((await carl.get('/session')).status, 401)
 })
 
-test('a return without a pending sign-in, a repeated return, and an error do not sign in', async (t) => {
+test('a return that another browser or site causes does not sign in, and ends no sign-in', async (t) => {
   const server = await setUp(t, 'sqlite')
   await addMember(server, 'Ann', 'owner')
   const browser = openBrowser(server.url, BASE)
@@ -206,8 +207,21 @@ test('a return without a pending sign-in, a repeated return, and an error do not
     /error=failed/,
   )
   assert.equal((await other.get('/session')).status, 401, 'the code is bound to its browser')
-  const denied = await browser.get('/sign-in/sso/return?error=access_denied&state=x')
+  // Any site can cause such a request; it must not end the sign-in that is pending.
+  for (const query of [
+    'error=access_denied&state=x',
+    'error=access_denied',
+    'error=server_error',
+    'code=c',
+  ]) {
+    const forged = await browser.get(`/sign-in/sso/return?${query}`)
+    assert.equal(forged.headers.get('location'), '/sign-in?error=failed', query)
+    assert.ok(browser.cookies.has(SSO_COOKIE), query)
+  }
+  const state = new URL(url).searchParams.get('state')
+  const denied = await browser.get(`/sign-in/sso/return?error=access_denied&state=${state}`)
   assert.equal(denied.headers.get('location'), '/sign-in?error=canceled')
+  assert.ok(!browser.cookies.has(SSO_COOKIE))
   assert.equal((await browser.get('/session')).status, 401)
 })
 

@@ -708,7 +708,7 @@ const calls: [module: object, calls: Calls][] = [
       countFailedCode: (db) => challenges.countFailedCode(db, 'h'),
       deleteChallenge: (db) => challenges.deleteChallenge(db, 'h'),
       deleteChallenges: (db) => challenges.deleteChallenges(db, 'u1'),
-      useSsoState: (db) => challenges.useSsoState(db, { hash: 'h', expiresAt: NOW }),
+      consumeSsoState: (db) => challenges.consumeSsoState(db, { hash: 'h', expiresAt: NOW }),
     },
   ],
   [

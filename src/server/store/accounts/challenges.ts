@@ -52,7 +52,7 @@ export async function deleteChallenges(db: Tx, userId: string): Promise<void> {
 }
 
 /** Returns false if the state was used before. */
-export async function useSsoState(
+export async function consumeSsoState(
   db: Tx,
   { hash, expiresAt }: { hash: string; expiresAt: number },
 ): Promise<boolean> {
