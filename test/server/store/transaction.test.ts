@@ -2,8 +2,10 @@
 // PostgreSQL could deadlock on the pool.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { sql } from 'kysely'
 import { inviteByOperator } from '../../../src/server/domain/accounts/users.ts'
 import { createWorkspace } from '../../../src/server/domain/workspaces/manage.ts'
+import { isConnectionLost } from '../../../src/server/store/engine/errors.ts'
 import { openTestServices, operator } from '../../support/api/server.ts'
 import { atEnd } from '../../support/cleanup.ts'
 import { engines } from '../../support/databases/create.ts'
@@ -68,3 +70,28 @@ for (const engine of engines) {
     assert.equal((await invite('bob@example.com')).email, 'bob@example.com')
   })
 }
+
+test('postgres: a session that the server ends by a timeout counts as a lost connection', async (t) => {
+  const { services } = await openTestServices(t, 'postgres')
+  const { store } = services
+  atEnd(t, () => store.close())
+  for (const [setting, code] of [
+    ['idle_in_transaction_session_timeout', '25P03'],
+    ['transaction_timeout', '25P04'],
+  ] as const) {
+    const { rows } = await sql`select from pg_settings where name = ${setting}`.execute(store.db)
+    // PostgreSQL 16 has no transaction_timeout.
+    if (rows.length === 0) continue
+    const attempt = store.transaction(async (db) => {
+      await sql.raw(`set local ${setting} = 50`).execute(db)
+      // A process that stalls reads the error as the response to its next statement.
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 300)
+      await sql`select 1`.execute(db)
+    })
+    await assert.rejects(
+      attempt,
+      (error: { code?: string }) => error.code === code && isConnectionLost(error),
+    )
+    assert.deepEqual(await store.db.selectFrom('workspaces').select('id').execute(), [])
+  }
+})

@@ -2,24 +2,21 @@
 import { isShardMoved, isWorkerError } from './postgres/citus-errors.ts'
 import { toStorageFault } from './storage-fault.ts'
 
-/** PostgreSQL SQLSTATE codes; two characters stand for the whole class. */
+/** PostgreSQL SQLSTATE codes, or what several codes start with. */
 const POSTGRES_LOST = [
   '08', // connection exceptions
-  '57P01', // admin shutdown
-  '57P02', // crash shutdown
-  '57P03', // starting up
-  '57P05', // idle session timeout
+  '57P', // shutdown, crash, starting up, database dropped, idle session timeout
+  '25P03', // idle-in-transaction timeout, which ends the session
+  '25P04', // transaction timeout, which ends the session
   '25006', // read-only transaction: a standby during a failover
 ]
 const POSTGRES_UNAVAILABLE = [
   '53', // out of connections, memory or disk
   '57014', // statement timeout
   '55P03', // lock timeout
-  '25P03', // idle-in-transaction timeout
   '40001', // serialization failure after the last attempt
   '40P01', // deadlock
 ]
-/** Reported if the connection to a Citus worker closed without a response, or its commit failed. */
 const INTERNAL_ERROR = 'XX000'
 const SOCKET_LOST = new Set([
   'ECONNREFUSED',
@@ -85,7 +82,7 @@ export function isUnavailable(error: unknown): boolean {
   )
 }
 
-/** A worker of Citus cannot be reached, or its commit failed. */
+/** A worker of Citus cannot be reached, closed the connection without a response, or failed to commit. */
 export function isWorkerLost(error: unknown): boolean {
   const { code = '' } = error as DatabaseError
   return isWorkerError(error) && [INTERNAL_ERROR, ...POSTGRES_LOST].some((state) => code.startsWith(state))
@@ -134,10 +131,13 @@ export const isCanceled = (error: unknown): boolean => (error as DatabaseError).
 /** The server does not support the statement. */
 export const isUnsupported = (error: unknown): boolean => (error as DatabaseError).code === '0A000'
 
-/** Another process created the same table at the same time: PostgreSQL has several codes for that. */
-export function isRace(error: unknown): boolean {
-  const { code } = error as DatabaseError
-  return code === '23505' || code === '42P07' || code === '42710' || code === 'XX000'
+/**
+ * Another process created the same table at the same time, for which PostgreSQL has several codes. Only for
+ * errors of statements that change the schema: others have the same codes.
+ */
+export function isSchemaRace(error: unknown): boolean {
+  const { code = '' } = error as DatabaseError
+  return ['23505', '42P07', '42710', INTERNAL_ERROR].includes(code)
 }
 
 export function isBusy(error: unknown): boolean {

@@ -1,7 +1,7 @@
 // Schema migrations: numbered, forward only. During a rolling update two versions of the program share the
 // database, so the schema also records the oldest version that may run on it.
 import { type Selectable, sql } from 'kysely'
-import { DatabaseUnreachable, isMissingTable, isRace, isUnavailable } from '../engine/errors.ts'
+import { DatabaseUnreachable, isMissingTable, isSchemaRace, isUnavailable } from '../engine/errors.ts'
 import { StorageFault } from '../engine/storage-fault.ts'
 import type { Db, Store, Tx } from '../engine/store.ts'
 import type { Tables } from '../engine/tables.ts'
@@ -73,7 +73,7 @@ export async function migrate(
         (error instanceof DatabaseUnreachable && error.isMisconfigured) ||
         // For an SQLite file, only a lock held by another process is transient.
         (store.engine === 'sqlite' && error instanceof StorageFault)
-      const race = isRace(error)
+      const race = isSchemaRace(error)
       const isTransient = race || (isUnavailable(error) && !isPermanent)
       if (!isTransient || performance.now() > deadline) throw error
       if (!race) onRetry(error)
