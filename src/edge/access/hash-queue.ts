@@ -1,6 +1,7 @@
 // Runs password hashes one at a time, because each takes a thread and 16 MiB. Workspaces take turns, and so
-// do the tunnels of a workspace: one with many hashes delays each of the others by one hash at most. If the
-// queue is full, the workspace with the most hashes in it loses its latest one.
+// do the tunnels of a workspace: however many hashes one has in the queue, the next hash of another waits for
+// at most two of them, the running one and one more. If the queue is full, the workspace with the most hashes
+// in it loses its latest one.
 import { SharedSlots } from '../../lib/shared-slots.ts'
 
 const WAITING_PER_TUNNEL_MAX = 20
@@ -18,13 +19,13 @@ interface QueuedHash extends TunnelRef {
   reject(error: HashDisplaced): void
 }
 
-/** The hash has to make room for one of another workspace. It did not run. */
+/** The hash made room for one of another workspace, and did not run. */
 export class HashDisplaced extends Error {
   override name = 'HashDisplaced'
 }
 
-/** Why a hash is not accepted: the queue is full, or the tunnel or its workspace has too many in it. */
-type Rejection = 'full' | 'limited'
+/** Why a hash is not queued: the queue is full, or the tunnel or its workspace has too many in it. */
+type NotQueued = 'full' | 'limited'
 
 export class HashQueue {
   /** Waiting hashes in the order of their turns. */
@@ -32,8 +33,11 @@ export class HashQueue {
   readonly #byWorkspace = new SharedSlots<QueuedHash>()
   #isRunning = false
 
-  /** Rejects with `HashDisplaced` if another workspace displaces the hash while it waits. */
-  run<T>({ workspace, host }: TunnelRef, hash: () => Promise<T>): Promise<T> | Rejection {
+  /**
+   * Returns the reason if the hash is not queued. The promise rejects with `HashDisplaced` if another
+   * workspace displaces the hash while it waits.
+   */
+  run<T>({ workspace, host }: TunnelRef, hash: () => Promise<T>): Promise<T> | NotQueued {
     const sameTunnel = this.#queue.filter((waiting) => waiting.host === host)
     if (
       sameTunnel.length >= WAITING_PER_TUNNEL_MAX ||
@@ -46,15 +50,17 @@ export class HashQueue {
     this.#queue.push(waiting)
     this.#byWorkspace.add(workspace, waiting)
     this.#startNext()
-    return turn.then(() =>
-      hash().finally(() => {
+    return turn.then(async () => {
+      try {
+        return await hash()
+      } finally {
         this.#isRunning = false
         this.#startNext()
-      }),
-    )
+      }
+    })
   }
 
-  /** False if no other workspace has more in the queue. */
+  /** False if no other workspace has at least two hashes more in the queue. */
   #displace(workspace: string): boolean {
     const displaced = this.#byWorkspace.displace(workspace, 'newest')
     if (!displaced) return false

@@ -51,6 +51,16 @@ test('a failed hash is reported, and the next one runs', async () => {
   assert.equal(await next, 'hash')
 })
 
+test('a hash that throws at once is reported, and the next one runs', async () => {
+  const queue = new HashQueue()
+  const tunnel = { workspace: 'a', host: 'x.a' }
+  const failed = queue.run(tunnel, () => {
+    throw new Error('not a hash')
+  })
+  await assert.rejects(failed as Promise<string>, /not a hash/)
+  assert.equal(await Promise.race([queue.run(tunnel, async () => 'hash'), turn()]), 'hash')
+})
+
 test('the tunnels of a workspace take turns, which delays no other workspace', async () => {
   const { add, complete, started } = createQueue()
   for (const name of ['x1', 'x2', 'x3']) void add('a/x', name)
