@@ -1,14 +1,12 @@
 // Every page in both color schemes, on desktop and phone: no overflow and no serious accessibility violation.
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { serve } from '../support/api/server.ts'
-import { openBrowser } from '../support/browser.ts'
+import { openBrowser, test } from '../support/browser.ts'
 import {
   button,
   checkEveryView,
   DESKTOP,
   field,
-  NO_BROWSER,
   openPage,
   seedWorkspaces,
   signInAs,
@@ -34,7 +32,6 @@ const publicPages: [name: string, path: string][] = [
 
 test('every page is accessible and fits the screen, on desktop and phone, light and dark', async (t) => {
   const browser = await openBrowser(t)
-  if (!browser) return t.skip(NO_BROWSER)
   const server = await serve(t, { engine: 'sqlite' })
   const ann = await seedWorkspaces(server)
   const context = await browser.newContext({ viewport: DESKTOP })

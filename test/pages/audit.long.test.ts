@@ -1,14 +1,13 @@
 // The text of audit log entries.
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
-import { test } from 'node:test'
 import { DAY_MS } from '../../src/lib/time.ts'
 import { codeOf } from '../support/accounts/authenticator.ts'
 import { startHostileProvider } from '../support/accounts/hostile-provider.ts'
 import { addMember, openBrowser as openApiClient, PASSWORD, signIn } from '../support/accounts/users.ts'
 import { serve, type TestServer } from '../support/api/server.ts'
-import { openBrowser } from '../support/browser.ts'
-import { checkPage, NO_BROWSER, openPage, signInAs } from './support/harness.ts'
+import { test } from '../support/browser.ts'
+import { checkPage, openPageAs } from './support/harness.ts'
 
 /** Ann uses every sign-in method, fails with some, and changes her credentials. */
 async function signInWithEveryMethod(server: TestServer) {
@@ -31,17 +30,13 @@ async function signInWithEveryMethod(server: TestServer) {
 }
 
 test('the audit log describes every sign-in action, on desktop and phone', async (t) => {
-  const browser = await openBrowser(t)
-  if (!browser) return t.skip(NO_BROWSER)
   const provider = await startHostileProvider(t)
   const env = { ...provider.env, ADIT_OIDC_LINK_BY_EMAIL: 'true' }
   const server = await serve(t, { engine: 'sqlite', env })
   const ann = await signInWithEveryMethod(server)
   await provider.signIn(openApiClient(server.url), 'ann')
   await provider.signIn(openApiClient(server.url), 'ann', { claims: { sub: 'another subject' } })
-  const context = await browser.newContext()
-  await signInAs(context, server.url, ann)
-  const { page, errors } = await openPage(context)
+  const { page, errors } = await openPageAs(t, server.url, ann)
   for (const width of [1280, 360]) {
     await page.setViewportSize({ width, height: 740 })
     await page.goto(`${server.url}/w/acme/audit`)
@@ -72,8 +67,6 @@ test('the audit log describes every sign-in action, on desktop and phone', async
 })
 
 test('the audit log is filtered and exported, on desktop and phone', async (t) => {
-  const browser = await openBrowser(t)
-  if (!browser) return t.skip(NO_BROWSER)
   const server = await serve(t, { engine: 'sqlite' })
   const ann = await addMember(server, 'Ann', 'owner')
   const bob = await addMember(server, 'Bob', 'admin')
@@ -82,9 +75,7 @@ test('the audit log is filtered and exported, on desktop and phone', async (t) =
   await bob.post('/workspaces/acme/keys', { label: 'of Bob' })
   await bob.post('/account/name', { name: 'Robert' })
   await ann.post('/workspaces/acme/policy', { keyDaysMax: 90 })
-  const context = await browser.newContext()
-  await signInAs(context, server.url, ann)
-  const { page, errors } = await openPage(context)
+  const { page, errors } = await openPageAs(t, server.url, ann)
   const entries = page.getByRole('main').getByRole('listitem')
   for (const [width, scheme] of [
     [1280, 'light'],

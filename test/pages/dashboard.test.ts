@@ -1,20 +1,18 @@
 // The dashboard from the setup link to a revoked key, what each role is offered, and behavior while offline.
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { addMember, PASSWORD } from '../support/accounts/users.ts'
 import { caller, serve } from '../support/api/server.ts'
-import { openBrowser } from '../support/browser.ts'
+import { openBrowser, test } from '../support/browser.ts'
 import { createDatabase } from '../support/databases/create.ts'
 import { startServing } from '../support/processes/process.ts'
 import { until } from '../support/until.ts'
-import { button, DESKTOP, field, goTo, NO_BROWSER, openPage, signInAs, toast } from './support/harness.ts'
+import { button, CLIPBOARD, DESKTOP, field, goTo, openPage, openPageAs, toast } from './support/harness.ts'
 
 const LABEL = '<img src=x onerror=alert(1)>'
 
 for (const variant of ['A', 'B'] as const)
   test(`variant ${variant}: an owner account is created, a key created, used and revoked, and both are in the audit log`, async (t) => {
     const browser = await openBrowser(t)
-    if (!browser) return t.skip(NO_BROWSER)
     const env = {
       ADIT_DATABASE_URL: await createDatabase(t, 'sqlite'),
       ADIT_API_VARIANT: variant,
@@ -100,15 +98,11 @@ for (const variant of ['A', 'B'] as const)
   })
 
 test('members are offered keys of their own, but not to revoke, invite or change; admins not to change an owner', async (t) => {
-  const browser = await openBrowser(t)
-  if (!browser) return t.skip(NO_BROWSER)
   const server = await serve(t, { engine: 'sqlite' })
   await addMember(server, 'Olga', 'owner')
   for (const role of ['member', 'admin'] as const) {
     const user = await addMember(server, role === 'admin' ? 'Adam' : 'Mia', role)
-    const context = await browser.newContext({ viewport: DESKTOP })
-    await signInAs(context, server.url, user)
-    const { page } = await openPage(context)
+    const { page, context } = await openPageAs(t, server.url, user)
     await page.goto(`${server.url}/w/acme/keys`)
     await page.getByRole('row', { name: /first/ }).waitFor()
     const count = async (name: RegExp) => button(page, name).count()
@@ -124,18 +118,11 @@ test('members are offered keys of their own, but not to revoke, invite or change
 })
 
 test('the key list names the user or the key that created a key, and a copy button confirms the copy', async (t) => {
-  const browser = await openBrowser(t)
-  if (!browser) return t.skip(NO_BROWSER)
   const server = await serve(t, { engine: 'sqlite' })
   const ann = await addMember(server, 'Ann', 'owner')
   await ann.post('/workspaces/acme/keys', { label: 'by a user' })
   const { id } = (await server.post('/tokens', { label: 'by a key' })).json
-  const context = await browser.newContext({
-    viewport: DESKTOP,
-    permissions: ['clipboard-read', 'clipboard-write'],
-  })
-  await signInAs(context, server.url, ann)
-  const { page } = await openPage(context)
+  const { page } = await openPageAs(t, server.url, ann, CLIPBOARD)
   await page.goto(`${server.url}/w/acme/keys`)
   await page
     .getByRole('row', { name: /by a key/ })
@@ -152,13 +139,9 @@ test('the key list names the user or the key that created a key, and a copy butt
 })
 
 test('while the server cannot be reached, pages say that they retry, and load when it is back', async (t) => {
-  const browser = await openBrowser(t)
-  if (!browser) return t.skip(NO_BROWSER)
   const server = await serve(t, { engine: 'sqlite' })
   const ann = await addMember(server, 'Ann', 'owner')
-  const context = await browser.newContext({ viewport: DESKTOP })
-  await signInAs(context, server.url, ann)
-  const { page } = await openPage(context)
+  const { page, context } = await openPageAs(t, server.url, ann)
   await page.goto(`${server.url}/w/acme`)
   await page.getByText('acme.localhost').first().waitFor()
   await context.setOffline(true)
@@ -171,13 +154,9 @@ test('while the server cannot be reached, pages say that they retry, and load wh
 })
 
 test('an action that cannot reach the server fails without promising a retry', async (t) => {
-  const browser = await openBrowser(t)
-  if (!browser) return t.skip(NO_BROWSER)
   const server = await serve(t, { engine: 'sqlite' })
   const ann = await addMember(server, 'Ann', 'owner')
-  const context = await browser.newContext({ viewport: DESKTOP })
-  await signInAs(context, server.url, ann)
-  const { page } = await openPage(context)
+  const { page, context } = await openPageAs(t, server.url, ann)
   await page.goto(`${server.url}/w/acme/keys?create`)
   await field(page, 'Label').fill('ci')
   await context.route('**/dashboard/api/workspaces/acme/keys', (route) => route.abort())

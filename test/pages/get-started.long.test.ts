@@ -1,15 +1,14 @@
 // The steps to the first tunnel on the overview page: their commands work, and they are ticked as they
 // happen.
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import type { Page } from 'playwright-core'
 import { fillWithUsage } from '../../src/server/domain/setup/demo.ts'
 import { addMember } from '../support/accounts/users.ts'
 import { addEdge, addWorkspace, serve } from '../support/api/server.ts'
-import { openBrowser } from '../support/browser.ts'
+import { test } from '../support/browser.ts'
 import { createFolder } from '../support/databases/create.ts'
 import { run } from '../support/processes/process.ts'
-import { checkEveryView, checkPage, DESKTOP, NO_BROWSER, openPage, signInAs } from './support/harness.ts'
+import { checkEveryView, checkPage, openPageAs } from './support/harness.ts'
 
 /** The checklist polls every five seconds. */
 const TICK_TIMEOUT_MS = 15_000
@@ -18,17 +17,13 @@ const waitForTick = (page: Page, step: string) =>
   page.getByText(`${step} (done)`).waitFor({ timeout: TICK_TIMEOUT_MS })
 
 test('the steps to the first tunnel show working commands and are ticked as they happen', async (t) => {
-  const browser = await openBrowser(t)
-  if (!browser) return t.skip(NO_BROWSER)
   const server = await serve(t, { engine: 'sqlite' })
   const { workspace } = await addWorkspace(server, 'fresh')
   await server.services.store.transaction((db) =>
     db.deleteFrom('api_keys').where('workspace_id', '=', workspace.id).execute(),
   )
   const ann = await addMember(server, 'Ann', 'owner', 'fresh')
-  const context = await browser.newContext({ viewport: DESKTOP })
-  await signInAs(context, server.url, ann)
-  const { page, errors } = await openPage(context)
+  const { page, errors } = await openPageAs(t, server.url, ann)
   await page.goto(`${server.url}/w/fresh`)
   await page.getByText('0 of 4 steps done').waitFor()
   // Under localhost the URL has the port of the edge, which only the edge knows.
@@ -71,14 +66,10 @@ test('the steps to the first tunnel show working commands and are ticked as they
 })
 
 test('a workspace that is not provisioned names the command that provisions it', async (t) => {
-  const browser = await openBrowser(t)
-  if (!browser) return t.skip(NO_BROWSER)
   const server = await serve(t, { engine: 'sqlite' })
   await addWorkspace(server, 'fresh')
   const mia = await addMember(server, 'Mia', 'member', 'fresh')
-  const context = await browser.newContext({ viewport: DESKTOP })
-  await signInAs(context, server.url, mia)
-  const { page } = await openPage(context)
+  const { page } = await openPageAs(t, server.url, mia)
   await page.goto(`${server.url}/w/fresh`)
   await page.getByText('adit admin workspace provision fresh').waitFor()
   await page.getByText('To create another one, see').waitFor()

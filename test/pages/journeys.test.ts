@@ -10,11 +10,11 @@ import { poll, startDevice } from '../support/accounts/devices.ts'
 import { startMailServer } from '../support/accounts/mail-server.ts'
 import { addMember, linkFor, PASSWORD } from '../support/accounts/users.ts'
 import { serve } from '../support/api/server.ts'
-import { openBrowser } from '../support/browser.ts'
+import { test as browserTest, openBrowser } from '../support/browser.ts'
 import { startReceiver } from '../support/events/webhook-receiver.ts'
 import { root } from '../support/processes/process.ts'
 import { until } from '../support/until.ts'
-import { button, DESKTOP, field, goTo, NO_BROWSER, openPage, signInAs } from './support/harness.ts'
+import { button, DESKTOP, field, goTo, openPage, openPageAs } from './support/harness.ts'
 import { simulateEdge } from './support/simulated-edge.ts'
 import { rows, samples } from './support/tunnels-page.ts'
 
@@ -160,19 +160,14 @@ test('every page of the dashboard has a journey', () => {
 })
 
 for (const [path, follow] of Object.entries(journeys))
-  test(`the main journey of ${path}`, async (t) => {
-    const browser = await openBrowser(t)
-    if (!browser) return t.skip(NO_BROWSER)
-    const context = await browser.newContext({ viewport: DESKTOP })
-    await signInAs(context, server.url, ann)
-    const { page, errors } = await openPage(context)
+  browserTest(`the main journey of ${path}`, async (t) => {
+    const { page, errors } = await openPageAs(t, server.url, ann)
     await follow(page)
     assert.deepEqual(errors, [])
   })
 
-test('/docs sends a request', async (t) => {
+browserTest('/docs sends a request', async (t) => {
   const browser = await openBrowser(t)
-  if (!browser) return t.skip(NO_BROWSER)
   const { page, errors } = await openPage(await browser.newContext({ viewport: DESKTOP }))
   await page.goto(`${server.url}/docs`)
   await page.getByPlaceholder('Token').first().fill(server.key.token)

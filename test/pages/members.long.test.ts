@@ -1,23 +1,18 @@
 // The members page: invitations, role changes, and what the last owner cannot do.
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import type { Page } from 'playwright-core'
 import { addMember } from '../support/accounts/users.ts'
 import { serve } from '../support/api/server.ts'
-import { openBrowser } from '../support/browser.ts'
-import { button, checkPage, DESKTOP, NO_BROWSER, openPage, signInAs, toast } from './support/harness.ts'
+import { test } from '../support/browser.ts'
+import { button, checkPage, openPageAs, toast } from './support/harness.ts'
 
 const roleSelect = (page: Page, name: string) => page.getByRole('combobox', { name: `Role of ${name}` })
 
 test('the last owner can neither leave nor lower the own role, and sees why', async (t) => {
-  const browser = await openBrowser(t)
-  if (!browser) return t.skip(NO_BROWSER)
   const server = await serve(t, { engine: 'sqlite' })
   const ann = await addMember(server, 'Ann', 'owner')
   await addMember(server, 'Bob', 'admin')
-  const context = await browser.newContext({ viewport: DESKTOP })
-  await signInAs(context, server.url, ann)
-  const { page } = await openPage(context)
+  const { page } = await openPageAs(t, server.url, ann)
   await page.goto(`${server.url}/w/acme/members`)
   const ownRole = roleSelect(page, 'Ann')
   const leave = button(page, 'Leave workspace')
@@ -43,14 +38,10 @@ test('the last owner can neither leave nor lower the own role, and sees why', as
 })
 
 test('inviting, revoking an invitation, changing a role and removing a member are confirmed', async (t) => {
-  const browser = await openBrowser(t)
-  if (!browser) return t.skip(NO_BROWSER)
   const server = await serve(t, { engine: 'sqlite' })
   const ann = await addMember(server, 'Ann', 'owner')
   await addMember(server, 'Bob', 'member')
-  const context = await browser.newContext({ viewport: DESKTOP })
-  await signInAs(context, server.url, ann)
-  const { page, errors } = await openPage(context)
+  const { page, errors } = await openPageAs(t, server.url, ann)
   await page.goto(`${server.url}/w/acme/members`)
   const dialog = page.getByRole('dialog')
 

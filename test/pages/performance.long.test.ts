@@ -1,9 +1,8 @@
 // Size and caching of the first load, and how long drawing a year of usage blocks the main thread.
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { serve } from '../support/api/server.ts'
-import { openBrowser } from '../support/browser.ts'
-import { DESKTOP, goTo, NO_BROWSER, openPage, seedWorkspaces, signInAs } from './support/harness.ts'
+import { test } from '../support/browser.ts'
+import { goTo, openPageAs, seedWorkspaces } from './support/harness.ts'
 
 /** A fixed amount of work, and its duration on an idle machine: measurements are scaled by the ratio. */
 const CALIBRATION =
@@ -12,13 +11,9 @@ const CALIBRATION_MS = 115
 const LONG_TASK_MAX_MS = 200
 
 test('the first load is small, its files are cached for a year, and a year of usage draws without a long task', async (t) => {
-  const browser = await openBrowser(t)
-  if (!browser) return t.skip(NO_BROWSER)
   const server = await serve(t, { engine: 'sqlite' })
   const ann = await seedWorkspaces(server)
-  const context = await browser.newContext({ viewport: DESKTOP })
-  await signInAs(context, server.url, ann)
-  const { page } = await openPage(context)
+  const { page } = await openPageAs(t, server.url, ann)
   let scriptBytes = 0
   page.on('response', async (response) => {
     if (response.request().resourceType() !== 'script') return

@@ -1,16 +1,13 @@
 // Quotas and notices on the overview.
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { createKey } from '../../src/server/domain/keys/lifecycle.ts'
 import { setQuotas } from '../../src/server/domain/workspaces/quotas.ts'
 import { addMember } from '../support/accounts/users.ts'
 import { addEdge, operator, serve } from '../support/api/server.ts'
-import { openBrowser } from '../support/browser.ts'
-import { checkEveryView, DESKTOP, NO_BROWSER, openPage, signInAs } from './support/harness.ts'
+import { test } from '../support/browser.ts'
+import { checkEveryView, openPageAs } from './support/harness.ts'
 
 test('the overview shows what is left of each quota, and what needs attention', async (t) => {
-  const browser = await openBrowser(t)
-  if (!browser) return t.skip(NO_BROWSER)
   const server = await serve(t, { engine: 'sqlite' })
   const edge = await addEdge(server)
   const now = Date.now()
@@ -26,9 +23,7 @@ test('the overview shows what is left of each quota, and what needs attention', 
   const ctx = { ...server.services, actor: operator, workspaceId: server.workspace.id }
   await createKey(ctx, { label: 'second' })
   const ann = await addMember(server, 'Ann', 'owner')
-  const context = await browser.newContext({ viewport: DESKTOP })
-  await signInAs(context, server.url, ann)
-  const { page, errors } = await openPage(context)
+  const { page, errors } = await openPageAs(t, server.url, ann)
   await page.goto(`${server.url}/w/acme`)
 
   const quotas = page.getByRole('region', { name: 'Quotas' })

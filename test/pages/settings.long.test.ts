@@ -1,32 +1,17 @@
 // The settings of a workspace: name, policy, archiving; creating a workspace; required two-factor
 // authentication.
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import type { Page } from 'playwright-core'
 import { codeOf } from '../support/accounts/authenticator.ts'
 import { addMember, PASSWORD, type TestBrowser } from '../support/accounts/users.ts'
 import { serve } from '../support/api/server.ts'
-import { openBrowser } from '../support/browser.ts'
-import {
-  button,
-  checkEveryView,
-  DESKTOP,
-  field,
-  goTo,
-  NO_BROWSER,
-  openPage,
-  signInAs,
-  toast,
-} from './support/harness.ts'
+import { test } from '../support/browser.ts'
+import { button, checkEveryView, field, goTo, openPageAs, toast } from './support/harness.ts'
 
 test('an owner renames a workspace, sets its policy, creates another one and archives it', async (t) => {
-  const browser = await openBrowser(t)
-  if (!browser) return t.skip(NO_BROWSER)
   const server = await serve(t, { engine: 'sqlite', env: { ADIT_WORKSPACE_CREATION: 'users' } })
   const ann = await addMember(server, 'Ann', 'owner')
-  const context = await browser.newContext({ viewport: DESKTOP })
-  await signInAs(context, server.url, ann)
-  const { page, errors } = await openPage(context)
+  const { page, errors } = await openPageAs(t, server.url, ann)
   await page.goto(`${server.url}/w/acme/settings`)
 
   await field(page, 'Workspace name').fill('Acme Corporation')
@@ -89,14 +74,10 @@ async function createWorkspace(page: Page): Promise<void> {
 }
 
 test('a member without required two-factor authentication is led to its setup, at once', async (t) => {
-  const browser = await openBrowser(t)
-  if (!browser) return t.skip(NO_BROWSER)
   const server = await serve(t, { engine: 'sqlite' })
   const olga = await addMember(server, 'Olga', 'owner')
   const bob = await addMember(server, 'Bob', 'member')
-  const context = await browser.newContext({ viewport: DESKTOP })
-  await signInAs(context, server.url, bob)
-  const { page, errors } = await openPage(context)
+  const { page, errors } = await openPageAs(t, server.url, bob)
   await page.goto(`${server.url}/w/acme/settings`)
   await page.getByText('Only owners can change these settings.').waitFor()
   assert.equal(await field(page, 'Workspace name').isDisabled(), true)

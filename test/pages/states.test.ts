@@ -1,21 +1,19 @@
 // What the dashboard claims about the state of things: live, in use, changed, left.
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { addMember } from '../support/accounts/users.ts'
 import { serve } from '../support/api/server.ts'
-import { openBrowser } from '../support/browser.ts'
+import { openBrowser, test } from '../support/browser.ts'
 import { tunnelOf } from '../support/edges/open-tunnels.ts'
 import { responses, startReceiver } from '../support/events/webhook-receiver.ts'
 import { addEndpoint } from '../support/events/webhooks.ts'
 import { until } from '../support/until.ts'
-import { button, DESKTOP, field, NO_BROWSER, openPage, saveScreenshot, signInAs } from './support/harness.ts'
+import { button, CLIPBOARD, DESKTOP, field, openPage, saveScreenshot, signInAs } from './support/harness.ts'
 import { simulateEdge } from './support/simulated-edge.ts'
 
 const LONG = 'preview-of-the-pull-request-with-a-rather-long-branch-name-4711'
 
 test('the dashboard states what is true', async (t) => {
   const browser = await openBrowser(t)
-  if (!browser) return t.skip(NO_BROWSER)
   const server = await serve(t, {
     engine: 'sqlite',
     env: { ADIT_TUNNEL_DOMAIN: 'tunnels.example.com', ADIT_WEBHOOK_PRIVATE_NETWORKS: '127.0.0.0/8' },
@@ -32,10 +30,7 @@ test('the dashboard states what is true', async (t) => {
   const long = tunnelOf(server, { name: LONG, url: url(LONG) })
   await simulateEdge(t, server, 'fra-1', [busy, long])
   await ann.post('/workspaces/acme/names', { name: 'closed' })
-  const context = await browser.newContext({
-    viewport: DESKTOP,
-    permissions: ['clipboard-read', 'clipboard-write'],
-  })
+  const context = await browser.newContext({ viewport: DESKTOP, ...CLIPBOARD })
 
   await t.test('signed-out pages cause no error in the console', async () => {
     const signedOut = await browser.newContext({ viewport: DESKTOP })

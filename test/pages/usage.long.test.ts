@@ -6,8 +6,8 @@ import { fillWithUsage } from '../../src/server/domain/setup/demo.ts'
 import { byWeek } from '../../web/src/usage/weeks.ts'
 import { addMember } from '../support/accounts/users.ts'
 import { serve } from '../support/api/server.ts'
-import { openBrowser } from '../support/browser.ts'
-import { button, checkEveryView, DESKTOP, NO_BROWSER, openPage, signInAs } from './support/harness.ts'
+import { test as browserTest } from '../support/browser.ts'
+import { button, checkEveryView, openPageAs } from './support/harness.ts'
 
 const DAY_MS = 86_400_000
 
@@ -28,15 +28,11 @@ test('weeks start on Monday, add up totals and keep the highest peak', () => {
   ])
 })
 
-test('a year is drawn by week, 90 days by day, and a point shows the sum of its week', async (t) => {
-  const browser = await openBrowser(t)
-  if (!browser) return t.skip(NO_BROWSER)
+browserTest('a year is drawn by week, 90 days by day, and a point shows the sum of its week', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
   const ann = await addMember(server, 'Ann', 'owner')
   await fillWithUsage(server.services, server.workspace.id, 365, () => {})
-  const context = await browser.newContext({ viewport: DESKTOP })
-  await signInAs(context, server.url, ann)
-  const { page } = await openPage(context)
+  const { page } = await openPageAs(t, server.url, ann)
   await page.goto(`${server.url}/w/acme/usage?days=90`)
   await page.getByRole('heading', { name: 'Requests per day' }).waitFor()
 
@@ -60,14 +56,10 @@ test('a year is drawn by week, 90 days by day, and a point shows the sum of its 
   assert.ok(text.includes(week.requests.toLocaleString('en-US')), `${text} ${week.requests}`)
 })
 
-test('without traffic, the usage page says what to do', async (t) => {
-  const browser = await openBrowser(t)
-  if (!browser) return t.skip(NO_BROWSER)
+browserTest('without traffic, the usage page says what to do', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
   const ann = await addMember(server, 'Ann', 'owner')
-  const context = await browser.newContext({ viewport: DESKTOP })
-  await signInAs(context, server.url, ann)
-  const { page } = await openPage(context)
+  const { page } = await openPageAs(t, server.url, ann)
   await page.goto(`${server.url}/w/acme/usage`)
   await page.getByRole('heading', { name: 'No usage yet' }).waitFor()
   await checkEveryView(page, 'usage-empty')
@@ -75,18 +67,14 @@ test('without traffic, the usage page says what to do', async (t) => {
   await page.getByRole('heading', { name: 'Get started' }).waitFor()
 })
 
-test('usage is exported as CSV in which no cell is taken for a formula', async (t) => {
-  const browser = await openBrowser(t)
-  if (!browser) return t.skip(NO_BROWSER)
+browserTest('usage is exported as CSV in which no cell is taken for a formula', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
   const ann = await addMember(server, 'Ann', 'owner')
   await fillWithUsage(server.services, server.workspace.id, 30, () => {})
   await server.services.store.transaction((db) =>
     db.updateTable('workspaces').set({ name: '=HYPERLINK("x","y"),1' }).execute(),
   )
-  const context = await browser.newContext({ viewport: DESKTOP, acceptDownloads: true })
-  await signInAs(context, server.url, ann)
-  const { page } = await openPage(context)
+  const { page } = await openPageAs(t, server.url, ann)
   await page.goto(`${server.url}/w/acme/usage?days=7`)
   const [download] = await Promise.all([page.waitForEvent('download'), button(page, 'Export CSV').click()])
   const text = readFileSync(await download.path(), 'utf8')

@@ -1,33 +1,18 @@
 // Webhooks in the dashboard: from adding one to sending a delivery again.
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { addMember } from '../support/accounts/users.ts'
 import { serve } from '../support/api/server.ts'
-import { openBrowser } from '../support/browser.ts'
+import { test } from '../support/browser.ts'
 import { responses, startReceiver } from '../support/events/webhook-receiver.ts'
 import { addEndpoint } from '../support/events/webhooks.ts'
-import {
-  button,
-  checkEveryView,
-  DESKTOP,
-  field,
-  goTo,
-  NO_BROWSER,
-  openPage,
-  signInAs,
-  toast,
-} from './support/harness.ts'
+import { button, checkEveryView, field, goTo, openPageAs, toast } from './support/harness.ts'
 
 test('an owner adds a webhook, sees its secret once, sends a test event, and the delivery again', async (t) => {
-  const browser = await openBrowser(t)
-  if (!browser) return t.skip(NO_BROWSER)
   const env = { ADIT_WEBHOOK_PRIVATE_NETWORKS: '127.0.0.0/8' }
   const server = await serve(t, { engine: 'sqlite', env })
   const ann = await addMember(server, 'Ann', 'owner')
   const receiver = await startReceiver(t, responses.failure)
-  const context = await browser.newContext({ viewport: DESKTOP })
-  await signInAs(context, server.url, ann)
-  const { page, errors } = await openPage(context)
+  const { page, errors } = await openPageAs(t, server.url, ann)
   await page.goto(`${server.url}/w/acme`)
   await goTo(page, 'Webhooks')
   await page.getByText('No webhooks yet').waitFor()
@@ -89,8 +74,6 @@ test('an owner adds a webhook, sees its secret once, sends a test event, and the
 })
 
 test('a response of a receiver is shown as text, whatever markup and characters it has', async (t) => {
-  const browser = await openBrowser(t)
-  if (!browser) return t.skip(NO_BROWSER)
   const env = { ADIT_WEBHOOK_PRIVATE_NETWORKS: '127.0.0.0/8' }
   const server = await serve(t, { engine: 'sqlite', env })
   const ann = await addMember(server, 'Ann', 'owner')
@@ -103,9 +86,7 @@ test('a response of a receiver is shown as text, whatever markup and characters 
     response.writeHead(500, { 'content-type': 'text/html' }).end(`\u202e${markup}`),
   )
   await addEndpoint(server.services, server.workspace.id, { url: receiver.url, description: 'Alerts' })
-  const context = await browser.newContext({ viewport: DESKTOP })
-  await signInAs(context, server.url, ann)
-  const { page, errors } = await openPage(context)
+  const { page, errors } = await openPageAs(t, server.url, ann)
   await page.goto(`${server.url}/w/acme/webhooks`)
   await page.getByRole('link', { name: 'Alerts' }).click()
   await button(page, 'Send test event').click()

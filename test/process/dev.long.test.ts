@@ -3,10 +3,9 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
-import { test } from 'node:test'
-import { button, DESKTOP, field, NO_BROWSER, openPage } from '../pages/support/harness.ts'
+import { button, DESKTOP, field, openPage } from '../pages/support/harness.ts'
 import { PASSWORD } from '../support/accounts/users.ts'
-import { openBrowser } from '../support/browser.ts'
+import { openBrowser, test } from '../support/browser.ts'
 import { atEnd } from '../support/cleanup.ts'
 import { createDatabase } from '../support/databases/create.ts'
 import { freePort, isListening } from '../support/processes/ports.ts'
@@ -15,7 +14,6 @@ import { until } from '../support/until.ts'
 
 test('the printed link creates an account and signs in, in a dashboard that Vite serves, and a signal stops all', async (t) => {
   const browser = await openBrowser(t)
-  if (!browser) return t.skip(NO_BROWSER)
   const env = {
     ...process.env,
     ADIT_PORT: String(await freePort()),

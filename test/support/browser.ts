@@ -1,6 +1,6 @@
 // A real Chromium: from npm on x64 Linux, the system's elsewhere.
 import { existsSync } from 'node:fs'
-import { after } from 'node:test'
+import { after, test as testOfNode } from 'node:test'
 import chromiumFromNpm from '@sparticuz/chromium'
 import { type Browser, chromium } from 'playwright-core'
 import { atEnd, type Test } from './cleanup.ts'
@@ -28,12 +28,11 @@ let launched: Promise<Browser> | undefined
 
 export type Chromium = Pick<Browser, 'newContext'>
 
-/**
- * Shared by the tests of a file; contexts are closed after each test. Undefined if there is none: skip the
- * test.
- */
-export async function openBrowser(t: Test): Promise<Chromium | undefined> {
-  if (!hasBrowser) return undefined
+/** For tests with a browser: skipped where there is none. */
+export const test = hasBrowser ? testOfNode : testOfNode.skip
+
+/** Shared by the tests of a file; contexts are closed after each test. */
+export async function openBrowser(t: Test): Promise<Chromium> {
   launched ??= launch(fromNpm ? await chromiumFromNpm.executablePath() : (system as string))
   const browser = await launched
   return {

@@ -1,17 +1,15 @@
 // The error pages of the edge, in a real browser.
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { type CauseCode, causes } from '../../../src/edge/error-responses/causes.ts'
 import { sendError } from '../../../src/edge/ingress/responses.ts'
-import { checkPage, DESKTOP, NO_BROWSER, openPage, PHONE } from '../../pages/support/harness.ts'
-import { openBrowser } from '../../support/browser.ts'
+import { checkPage, DESKTOP, openPage, PHONE } from '../../pages/support/harness.ts'
+import { openBrowser, test } from '../../support/browser.ts'
 import { startHttp } from '../../support/edges/tunneled.ts'
 
 const LONG_DETAIL = `The host of the request is ${'very-long-name.'.repeat(16)}example.com.`
 
 test('error pages fit, are accessible, and load nothing', async (t) => {
   const browser = await openBrowser(t)
-  if (!browser) return t.skip(NO_BROWSER)
   const { port } = await startHttp(t, (request, response) =>
     sendError(response, { cause: request.url?.slice(1) as CauseCode, detail: LONG_DETAIL }),
   )

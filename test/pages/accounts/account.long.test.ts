@@ -1,21 +1,11 @@
 // The account page: its confirmations, and the dialog that turns on two-factor authentication.
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import type { Page } from 'playwright-core'
 import { codeOf } from '../../support/accounts/authenticator.ts'
 import { addMember, openBrowser as openApiClient, PASSWORD, signIn } from '../../support/accounts/users.ts'
 import { serve } from '../../support/api/server.ts'
-import { openBrowser } from '../../support/browser.ts'
-import {
-  button,
-  checkPage,
-  DESKTOP,
-  field,
-  NO_BROWSER,
-  openPage,
-  signInAs,
-  toast,
-} from '../support/harness.ts'
+import { test } from '../../support/browser.ts'
+import { button, checkPage, DESKTOP, field, openPageAs, toast } from '../support/harness.ts'
 
 async function startTwoFactorSetup(page: Page): Promise<void> {
   await button(page, 'Set up').click()
@@ -26,14 +16,10 @@ async function startTwoFactorSetup(page: Page): Promise<void> {
 }
 
 test('changes of the account are confirmed, and other sessions can be signed out', async (t) => {
-  const browser = await openBrowser(t)
-  if (!browser) return t.skip(NO_BROWSER)
   const server = await serve(t, { engine: 'sqlite' })
   const ann = await addMember(server, 'Ann', 'owner')
   await signIn(openApiClient(server.url), ann.email)
-  const context = await browser.newContext({ viewport: DESKTOP })
-  await signInAs(context, server.url, ann)
-  const { page, errors } = await openPage(context)
+  const { page, errors } = await openPageAs(t, server.url, ann)
   await page.goto(`${server.url}/account`)
 
   await button(page, /^Sign out .* at 127\.0\.0\.1$/).click()
@@ -53,13 +39,9 @@ test('changes of the account are confirmed, and other sessions can be signed out
 })
 
 test('two-factor authentication is turned on in a dialog that fits the screen or scrolls, and off again', async (t) => {
-  const browser = await openBrowser(t)
-  if (!browser) return t.skip(NO_BROWSER)
   const server = await serve(t, { engine: 'sqlite' })
   const ann = await addMember(server, 'Ann', 'owner')
-  const context = await browser.newContext({ viewport: DESKTOP })
-  await signInAs(context, server.url, ann)
-  const { page, errors } = await openPage(context)
+  const { page, errors } = await openPageAs(t, server.url, ann)
   await page.goto(`${server.url}/account`)
   await page.getByText('Two-factor authentication: off').waitFor()
   await startTwoFactorSetup(page)

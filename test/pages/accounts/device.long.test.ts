@@ -1,18 +1,16 @@
 // The page that approves the sign-in of a terminal.
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { DAY_MS } from '../../../src/lib/time.ts'
 import { pollDevice } from '../../../src/server/domain/devices/device-keys.ts'
 import { archiveAsOperator } from '../../../src/server/domain/workspaces/archive.ts'
 import { startDevice } from '../../support/accounts/devices.ts'
 import { addMember, linkFor, PASSWORD } from '../../support/accounts/users.ts'
 import { addWorkspace, operator, serve } from '../../support/api/server.ts'
-import { openBrowser } from '../../support/browser.ts'
-import { button, checkEveryView, DESKTOP, field, NO_BROWSER, openPage, signInAs } from '../support/harness.ts'
+import { openBrowser, test } from '../../support/browser.ts'
+import { button, checkEveryView, DESKTOP, field, openPage, signInAs } from '../support/harness.ts'
 
 test('a terminal is approved after signing in, in the chosen workspace, and never by its link alone', async (t) => {
   const browser = await openBrowser(t)
-  if (!browser) return t.skip(NO_BROWSER)
   const server = await serve(t, { engine: 'sqlite' })
   const ann = await addMember(server, 'Ann', 'owner')
   await addWorkspace(server, 'elsewhere')

@@ -1,18 +1,17 @@
 // Pages that do not require a session: sign-in, links and unknown paths.
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { startHostileProvider } from '../../support/accounts/hostile-provider.ts'
 import { addMember, linkFor, PASSWORD } from '../../support/accounts/users.ts'
 import { serve } from '../../support/api/server.ts'
-import { openBrowser } from '../../support/browser.ts'
+import { openBrowser, test } from '../../support/browser.ts'
 import {
   button,
   checkEveryView,
   checkPage,
   DESKTOP,
   field,
-  NO_BROWSER,
   openPage,
+  openPageAs,
   PHONE,
   signInAs,
   toast,
@@ -20,7 +19,6 @@ import {
 
 test('the sign-in page says what to do after single sign-on was rejected', async (t) => {
   const browser = await openBrowser(t)
-  if (!browser) return t.skip(NO_BROWSER)
   const server = await serve(t, { engine: 'sqlite' })
   const context = await browser.newContext({ viewport: PHONE })
   const { page } = await openPage(context)
@@ -41,13 +39,9 @@ test('the sign-in page says what to do after single sign-on was rejected', async
 })
 
 test('/sign-in redirects users who are signed in, and shows the form after they sign out', async (t) => {
-  const browser = await openBrowser(t)
-  if (!browser) return t.skip(NO_BROWSER)
   const server = await serve(t, { engine: 'sqlite' })
   const ann = await addMember(server, 'Ann', 'owner')
-  const context = await browser.newContext({ viewport: DESKTOP })
-  await signInAs(context, server.url, ann)
-  const { page, errors } = await openPage(context)
+  const { page, errors } = await openPageAs(t, server.url, ann)
   await page.goto(`${server.url}/sign-in`)
   await page.waitForURL(`${server.url}/w/acme`)
   await page.getByRole('heading', { level: 1, name: 'Acme' }).waitFor()
@@ -63,13 +57,9 @@ test('/sign-in redirects users who are signed in, and shows the form after they 
 })
 
 test('an expired session leads to sign-in with the reason, and back to the page', async (t) => {
-  const browser = await openBrowser(t)
-  if (!browser) return t.skip(NO_BROWSER)
   const server = await serve(t, { engine: 'sqlite' })
   const ann = await addMember(server, 'Ann', 'owner')
-  const context = await browser.newContext({ viewport: DESKTOP })
-  await signInAs(context, server.url, ann)
-  const { page } = await openPage(context)
+  const { page } = await openPageAs(t, server.url, ann)
   await page.goto(`${server.url}/w/acme/members`)
   await page.getByText(ann.email).waitFor()
   await ann.post('/sign-out')
@@ -83,7 +73,6 @@ test('an expired session leads to sign-in with the reason, and back to the page'
 
 test('unknown paths show the not-found page, signed in or not', async (t) => {
   const browser = await openBrowser(t)
-  if (!browser) return t.skip(NO_BROWSER)
   const server = await serve(t, { engine: 'sqlite' })
   const ann = await addMember(server, 'Ann', 'owner')
   const context = await browser.newContext({ viewport: DESKTOP })
@@ -105,7 +94,6 @@ test('unknown paths show the not-found page, signed in or not', async (t) => {
 
 test('an invitation offers single sign-on, which begins with the invited address', async (t) => {
   const browser = await openBrowser(t)
-  if (!browser) return t.skip(NO_BROWSER)
   const provider = await startHostileProvider(t)
   const server = await serve(t, { engine: 'sqlite', env: provider.env })
   const link = await linkFor(server, 'bob@example.com', 'member')
@@ -123,7 +111,6 @@ test('an invitation offers single sign-on, which begins with the invited address
 
 test('an invitation link creates an account once, and says so when it is opened again', async (t) => {
   const browser = await openBrowser(t)
-  if (!browser) return t.skip(NO_BROWSER)
   const server = await serve(t, { engine: 'sqlite' })
   const link = `${server.url}/link#${await linkFor(server, 'bob@example.com', 'admin')}`
   const context = await browser.newContext({ viewport: DESKTOP })

@@ -1,32 +1,18 @@
 // API keys in the dashboard: expiry, rotation and search.
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { DAY_MS } from '../../../src/lib/time.ts'
 import { addMember } from '../../support/accounts/users.ts'
 import { serve } from '../../support/api/server.ts'
-import { openBrowser } from '../../support/browser.ts'
+import { test } from '../../support/browser.ts'
 import { until } from '../../support/until.ts'
-import {
-  button,
-  checkEveryView,
-  DESKTOP,
-  field,
-  NO_BROWSER,
-  openPage,
-  signInAs,
-  toast,
-} from '../support/harness.ts'
+import { button, checkEveryView, field, openPageAs, toast } from '../support/harness.ts'
 
 test('a key is created with an expiry, and then listed as expired', async (t) => {
-  const browser = await openBrowser(t)
-  if (!browser) return t.skip(NO_BROWSER)
   const server = await serve(t, { engine: 'sqlite' })
   const ann = await addMember(server, 'Ann', 'owner')
   const soon = new Date(Date.now() + 1_000).toISOString()
   const { expiresAt } = (await ann.post('/workspaces/acme/keys', { label: 'old', expiresAt: soon })).json
-  const context = await browser.newContext({ viewport: DESKTOP })
-  await signInAs(context, server.url, ann)
-  const { page, errors } = await openPage(context)
+  const { page, errors } = await openPageAs(t, server.url, ann)
   await page.goto(`${server.url}/w/acme/keys?create`)
 
   await field(page, 'Label').fill('laptop')
@@ -55,16 +41,12 @@ test('a key is created with an expiry, and then listed as expired', async (t) =>
 })
 
 test('a key is rotated, and listed with its successor, until the old one is revoked', async (t) => {
-  const browser = await openBrowser(t)
-  if (!browser) return t.skip(NO_BROWSER)
   const server = await serve(t, { engine: 'sqlite' })
   const ann = await addMember(server, 'Ann', 'owner')
   const old = (await ann.post('/workspaces/acme/keys', { label: 'ci' })).json
   await ann.post('/workspaces/acme/keys', { label: 'laptop' })
   await server.call('GET', '/workspace', { key: old.token })
-  const context = await browser.newContext({ viewport: DESKTOP })
-  await signInAs(context, server.url, ann)
-  const { page, errors } = await openPage(context)
+  const { page, errors } = await openPageAs(t, server.url, ann)
   const urls: string[] = []
   page.on('request', (request) => urls.push(request.url()))
   await page.goto(`${server.url}/w/acme/keys`)
@@ -108,8 +90,6 @@ test('a key is rotated, and listed with its successor, until the old one is revo
 })
 
 test('owners are told on the overview which keys expire soon, until those are rotated', async (t) => {
-  const browser = await openBrowser(t)
-  if (!browser) return t.skip(NO_BROWSER)
   const server = await serve(t, { engine: 'sqlite' })
   const ann = await addMember(server, 'Ann', 'owner')
   const expiresAt = new Date(Date.now() + 5 * DAY_MS).toISOString()
@@ -121,9 +101,7 @@ test('owners are told on the overview which keys expire soon, until those are ro
       .values({ ...notice, created_at: 1, digest_id: null })
       .execute(),
   )
-  const context = await browser.newContext({ viewport: DESKTOP })
-  await signInAs(context, server.url, ann)
-  const { page, errors } = await openPage(context)
+  const { page, errors } = await openPageAs(t, server.url, ann)
   await page.goto(`${server.url}/w/acme`)
   const alert = page.getByRole('alert').filter({ hasText: 'An API key expires soon' })
   await alert.getByText(/ci, adit_….{4}: in 5 days/).waitFor()

@@ -1,14 +1,12 @@
 // A member of variant B requests an API key, an admin approves it, and the member creates it.
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { addMember } from '../../support/accounts/users.ts'
 import { serve } from '../../support/api/server.ts'
-import { openBrowser } from '../../support/browser.ts'
-import { button, checkEveryView, DESKTOP, field, NO_BROWSER, openPage, signInAs } from '../support/harness.ts'
+import { openBrowser, test } from '../../support/browser.ts'
+import { button, checkEveryView, DESKTOP, field, openPage, signInAs } from '../support/harness.ts'
 
 test('a member requests a key, an admin approves it, and the member creates it', async (t) => {
   const browser = await openBrowser(t)
-  if (!browser) return t.skip(NO_BROWSER)
   const server = await serve(t, { engine: 'sqlite', env: { ADIT_API_VARIANT: 'B' } })
   const open = async (name: string, role: 'member' | 'admin') => {
     const context = await browser.newContext({ viewport: DESKTOP })

@@ -3,16 +3,18 @@ import assert from 'node:assert/strict'
 import { mkdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
-import type { BrowserContext, Locator, Page } from 'playwright-core'
+import type { BrowserContext, BrowserContextOptions, Locator, Page } from 'playwright-core'
 import { fillWithUsage } from '../../../src/server/domain/setup/demo.ts'
 import { addMember, linkFor, type TestBrowser } from '../../support/accounts/users.ts'
 import { addWorkspace, type TestServer } from '../../support/api/server.ts'
+import { openBrowser } from '../../support/browser.ts'
+import type { Test } from '../../support/cleanup.ts'
 import { root } from '../../support/processes/process.ts'
 import { until } from '../../support/until.ts'
 
-export const NO_BROWSER = 'no Chromium: install one to run this test'
 export const DESKTOP = { width: 1280, height: 800 }
 export const PHONE = { width: 360, height: 740 }
+export const CLIPBOARD = { permissions: ['clipboard-read', 'clipboard-write'] }
 
 const screenshots = join(root, 'screenshots')
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
@@ -37,6 +39,18 @@ export async function openPage(context: BrowserContext) {
 /** Gives the browser context the session of a test user. */
 export const signInAs = (context: BrowserContext, url: string, { cookies }: Pick<TestBrowser, 'cookies'>) =>
   context.addCookies([...cookies].map(([name, value]) => ({ name, value, url })))
+
+/** In a window of its own, signed in as a test user. */
+export async function openPageAs(
+  t: Test,
+  url: string,
+  user: Pick<TestBrowser, 'cookies'>,
+  options: BrowserContextOptions = {},
+) {
+  const context = await (await openBrowser(t)).newContext({ viewport: DESKTOP, ...options })
+  await signInAs(context, url, user)
+  return { context, ...(await openPage(context)) }
+}
 
 export const button = (page: Page, name: string | RegExp) =>
   page.getByRole('button', { name, exact: typeof name === 'string' })

@@ -3,17 +3,16 @@
 //   npx node --test --test-global-setup=test/support/global.ts test/pages/support/screenshot.ts
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { test } from 'node:test'
 import { fillWithUsage } from '../../../src/server/domain/setup/demo.ts'
 import { addMember } from '../../support/accounts/users.ts'
 import { serve } from '../../support/api/server.ts'
-import { openBrowser } from '../../support/browser.ts'
+import { openBrowser, test } from '../../support/browser.ts'
 import { root } from '../../support/processes/process.ts'
+import { signInAs } from './harness.ts'
 import { sampleTunnel, simulateEdge, tcpSettings } from './simulated-edge.ts'
 
 test('the screenshot of the README', async (t) => {
   const browser = await openBrowser(t)
-  if (!browser) return t.skip('no Chromium: install one to make the screenshot')
   const env = { ADIT_TUNNEL_DOMAIN: 'tunnels.example.com', ...tcpSettings }
   const server = await serve(t, { engine: 'sqlite', env })
   const ann = await addMember(server, 'Ann', 'owner')
@@ -25,7 +24,7 @@ test('the screenshot of the README', async (t) => {
   await simulateEdge(t, server, 'fra-1', tunnels)
   await fillWithUsage(server.services, server.workspace.id, 365, () => {})
   const context = await browser.newContext({ viewport: { width: 1200, height: 1240 }, colorScheme: 'light' })
-  await context.addCookies([...ann.cookies].map(([name, value]) => ({ name, value, url: server.url })))
+  await signInAs(context, server.url, ann)
   const page = await context.newPage()
   await page.goto(`${server.url}/w/acme`)
   await page.getByRole('heading', { level: 1 }).waitFor()

@@ -2,8 +2,8 @@
 import type { Page } from 'playwright-core'
 import { addMember } from '../../support/accounts/users.ts'
 import type { TestServer } from '../../support/api/server.ts'
-import type { Chromium } from '../../support/browser.ts'
-import { DESKTOP, openPage, signInAs } from './harness.ts'
+import type { Test } from '../../support/cleanup.ts'
+import { CLIPBOARD, openPageAs } from './harness.ts'
 import { sampleTunnel } from './simulated-edge.ts'
 
 export const rows = (page: Page) => page.getByRole('table', { name: 'Open tunnels' }).locator('tbody tr')
@@ -18,17 +18,12 @@ interface TunnelsPageOptions {
 
 /** As Ann, an owner, or as Mia, a member. */
 export async function openTunnelsPage(
-  browser: Chromium,
+  t: Test,
   server: TestServer,
   { role = 'owner', search = '' }: TunnelsPageOptions = {},
 ) {
   const user = await addMember(server, role === 'owner' ? 'Ann' : 'Mia', role)
-  const context = await browser.newContext({
-    viewport: DESKTOP,
-    permissions: ['clipboard-read', 'clipboard-write'],
-  })
-  await signInAs(context, server.url, user)
-  const { page, errors } = await openPage(context)
+  const { page, errors, context } = await openPageAs(t, server.url, user, CLIPBOARD)
   await page.goto(`${server.url}/w/acme/tunnels${search}`)
   await page.getByRole('heading', { level: 1, name: 'Tunnels' }).waitFor()
   return { page, errors, context }

@@ -1,11 +1,10 @@
 // The pages of an edge for requests that the access rules of a tunnel reject.
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import type { Page } from 'playwright-core'
-import { openBrowser } from '../../support/browser.ts'
+import { openBrowser, test } from '../../support/browser.ts'
 import { startStandaloneEdge } from '../../support/edges/standalone-edge.ts'
 import { openTunnel } from '../../support/edges/tunnels.ts'
-import { checkPage, DESKTOP, NO_BROWSER, openPage, PHONE } from '../support/harness.ts'
+import { checkPage, DESKTOP, openPage, PHONE } from '../support/harness.ts'
 
 const USER = { username: 'ann', password: 'correct horse' }
 
@@ -27,7 +26,6 @@ async function cancelSignInDialogs(page: Page): Promise<void> {
 
 test('rejections are readable on desktop and phone, light and dark, and a browser can sign in', async (t) => {
   const browser = await openBrowser(t)
-  if (!browser) return t.skip(NO_BROWSER)
   // Browsers resolve names under localhost to this machine.
   const { edge, keys, local } = await startStandaloneEdge(t, ['acme'], { ADIT_TUNNEL_DOMAIN: 'localhost' })
   const options = { edge, key: keys[0] as string, port: local.port }

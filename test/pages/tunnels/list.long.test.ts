@@ -1,27 +1,16 @@
 // The tunnels page: the live list, closing a tunnel, and hundreds of tunnels.
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { serve } from '../../support/api/server.ts'
-import { openBrowser } from '../../support/browser.ts'
+import { test } from '../../support/browser.ts'
 import { addTunnelEdge } from '../../support/edges/open-tunnels.ts'
 import { until } from '../../support/until.ts'
-import {
-  button,
-  checkEveryView,
-  checkPage,
-  goTo,
-  NO_BROWSER,
-  toast,
-  waitForFocus,
-} from '../support/harness.ts'
+import { button, checkEveryView, checkPage, goTo, toast, waitForFocus } from '../support/harness.ts'
 import { sampleTunnel, simulateEdge, tcpSettings } from '../support/simulated-edge.ts'
 import { openTunnelsPage, rows, samples } from '../support/tunnels-page.ts'
 
 test('without open tunnels the page shows the commands that open one', async (t) => {
-  const browser = await openBrowser(t)
-  if (!browser) return t.skip(NO_BROWSER)
   const server = await serve(t, { engine: 'sqlite', env: tcpSettings })
-  const { page, errors } = await openTunnelsPage(browser, server)
+  const { page, errors } = await openTunnelsPage(t, server)
   await page.getByRole('heading', { name: 'No open tunnels' }).waitFor()
   await page.getByText('No edge is connected').waitFor()
   assert.deepEqual(await page.locator('pre').allInnerTexts(), [
@@ -38,11 +27,9 @@ test('without open tunnels the page shows the commands that open one', async (t)
 })
 
 test('tunnels appear and change while the page is open, and an admin closes one', async (t) => {
-  const browser = await openBrowser(t)
-  if (!browser) return t.skip(NO_BROWSER)
   const server = await serve(t, { engine: 'sqlite', env: tcpSettings })
   const edge = await simulateEdge(t, server, 'fra-1', samples(server, 4))
-  const { page, errors } = await openTunnelsPage(browser, server)
+  const { page, errors } = await openTunnelsPage(t, server)
   const row = rows(page).filter({ hasText: 'api-1.acme' })
   await row.waitFor()
   for (const text of ['HTTP', 'first', '192.0.2.1', 'adit/0.1.0', 'fra-1', '6 minutes ago', '7,919'])
@@ -93,13 +80,11 @@ test('tunnels appear and change while the page is open, and an admin closes one'
 })
 
 test('a tunnel that its edge does not close is shown as closing; members cannot close tunnels', async (t) => {
-  const browser = await openBrowser(t)
-  if (!browser) return t.skip(NO_BROWSER)
   const server = await serve(t, { engine: 'sqlite', env: tcpSettings })
   const edge = await addTunnelEdge(server, 'fra-1')
   const tunnels = samples(server, 2)
   await edge.sync({ changed: tunnels })
-  const { page, context } = await openTunnelsPage(browser, server)
+  const { page, context } = await openTunnelsPage(t, server)
   await button(page, 'Close https://web-0.acme.localhost').click()
   await page.getByRole('dialog').getByRole('button', { name: 'Close tunnel' }).click()
   await toast(page, 'Edge fra-1 has not confirmed it yet.').waitFor()
@@ -111,7 +96,7 @@ test('a tunnel that its edge does not close is shown as closing; members cannot 
   await toast(page, 'is no longer listed: it was closed, or its edge is offline.').waitFor()
   await context.close()
 
-  const asMember = await openTunnelsPage(browser, server, { role: 'member' })
+  const asMember = await openTunnelsPage(t, server, { role: 'member' })
   await rows(asMember.page).filter({ hasText: 'web-0' }).waitFor()
   assert.equal(await button(asMember.page, /^Close /).count(), 0)
   await asMember.page.getByRole('tab', { name: 'Names' }).click()
@@ -121,11 +106,9 @@ test('a tunnel that its edge does not close is shown as closing; members cannot 
 })
 
 test('300 tunnels are shown in pages, searched and ordered', async (t) => {
-  const browser = await openBrowser(t)
-  if (!browser) return t.skip(NO_BROWSER)
   const server = await serve(t, { engine: 'sqlite', env: tcpSettings })
   await simulateEdge(t, server, 'fra-1', samples(server, 300))
-  const { page, errors } = await openTunnelsPage(browser, server)
+  const { page, errors } = await openTunnelsPage(t, server)
   await page.getByText('1–25 of 300').waitFor()
   assert.equal(await rows(page).count(), 25)
   await checkEveryView(page, 'tunnels-many')

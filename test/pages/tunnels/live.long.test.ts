@@ -1,28 +1,25 @@
 // Live state on the tunnels page and the overview: edges, polling, stale data, latest tunnels, a real tunnel.
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
-import { test } from 'node:test'
 import { fillWithUsage } from '../../../src/server/domain/setup/demo.ts'
 import { addEdge, serve } from '../../support/api/server.ts'
-import { openBrowser } from '../../support/browser.ts'
+import { test } from '../../support/browser.ts'
 import { createFolder } from '../../support/databases/create.ts'
 import { addTunnelEdge, expireLease } from '../../support/edges/open-tunnels.ts'
 import { fetchHost, openTunnel, startLocal, startTunnelEdge } from '../../support/edges/tunnels.ts'
 import { until } from '../../support/until.ts'
-import { button, checkEveryView, checkPage, field, NO_BROWSER, toast } from '../support/harness.ts'
+import { button, checkEveryView, checkPage, field, toast } from '../support/harness.ts'
 import { sampleTunnel, simulateEdge, tcpSettings } from '../support/simulated-edge.ts'
 import { openTunnelsPage, rows, samples } from '../support/tunnels-page.ts'
 
 test('edges are shown as online, offline or never connected, and a lost edge is announced', async (t) => {
-  const browser = await openBrowser(t)
-  if (!browser) return t.skip(NO_BROWSER)
   const server = await serve(t, { engine: 'sqlite', env: tcpSettings })
   await simulateEdge(t, server, 'fra-1', samples(server, 2))
   const lost = await addTunnelEdge(server, 'ams-2')
   await lost.sync({ changed: [sampleTunnel(server, 2)] })
   await expireLease(server, lost.id)
   await addTunnelEdge(server, 'nyc-3')
-  const { page, errors } = await openTunnelsPage(browser, server)
+  const { page, errors } = await openTunnelsPage(t, server)
   await page.getByText('Edge ams-2 is offline').waitFor()
   await page.getByRole('tab', { name: 'Edges 3' }).click()
   const edge = (name: string) =>
@@ -39,11 +36,9 @@ test('edges are shown as online, offline or never connected, and a lost edge is 
 })
 
 test('the list is polled every 5 seconds while the page is visible, and says when it is out of date', async (t) => {
-  const browser = await openBrowser(t)
-  if (!browser) return t.skip(NO_BROWSER)
   const server = await serve(t, { engine: 'sqlite', env: tcpSettings })
   await simulateEdge(t, server, 'fra-1', samples(server, 1))
-  const { page, context } = await openTunnelsPage(browser, server)
+  const { page, context } = await openTunnelsPage(t, server)
   await rows(page).first().waitFor()
   await page.clock.install()
   let requests = 0
@@ -79,12 +74,10 @@ test('the list is polled every 5 seconds while the page is visible, and says whe
 })
 
 test('the overview leads with the latest open tunnels and links to all of them', async (t) => {
-  const browser = await openBrowser(t)
-  if (!browser) return t.skip(NO_BROWSER)
   const server = await serve(t, { engine: 'sqlite', env: tcpSettings })
   await fillWithUsage(server.services, server.workspace.id, 30, () => {})
   await simulateEdge(t, server, 'fra-1', samples(server, 7))
-  const { page, errors } = await openTunnelsPage(browser, server)
+  const { page, errors } = await openTunnelsPage(t, server)
   await page.getByRole('navigation').getByRole('link', { name: 'Overview' }).click()
   const latest = page.getByRole('list', { name: 'Latest tunnels' }).getByRole('listitem')
   await latest.first().waitFor()
@@ -100,8 +93,6 @@ test('the overview leads with the latest open tunnels and links to all of them',
 })
 
 test('access rules and the close button affect a real tunnel at a real edge', async (t) => {
-  const browser = await openBrowser(t)
-  if (!browser) return t.skip(NO_BROWSER)
   const server = await serve(t, { engine: 'sqlite', env: tcpSettings })
   const { token } = await addEdge(server, 'fra-1')
   const folder = join(createFolder(t), 'edge')
@@ -110,7 +101,7 @@ test('access rules and the close button affect a real tunnel at a real edge', as
   })
   const { port } = await startLocal(t)
   const tunnel = await openTunnel(t, { edge, key: server.key.token, port, name: 'app' })
-  const { page, errors } = await openTunnelsPage(browser, server)
+  const { page, errors } = await openTunnelsPage(t, server)
   await rows(page).filter({ hasText: tunnel.host }).waitFor()
   assert.equal((await fetchHost(edge, tunnel.host)).status, 200)
 

@@ -1,18 +1,15 @@
 // Tunnel names on the tunnels page: reserve, release, and access rules.
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { serve } from '../../support/api/server.ts'
-import { openBrowser } from '../../support/browser.ts'
-import { button, checkEveryView, goTo, NO_BROWSER, toast, waitForFocus } from '../support/harness.ts'
+import { test } from '../../support/browser.ts'
+import { button, checkEveryView, goTo, toast, waitForFocus } from '../support/harness.ts'
 import { simulateEdge } from '../support/simulated-edge.ts'
 import { openTunnelsPage, samples } from '../support/tunnels-page.ts'
 
 test('names are reserved and released, and their access rules set and removed', async (t) => {
-  const browser = await openBrowser(t)
-  if (!browser) return t.skip(NO_BROWSER)
   const server = await serve(t, { engine: 'sqlite' })
   await simulateEdge(t, server, 'fra-1', samples(server, 3))
-  const { page, errors } = await openTunnelsPage(browser, server, { search: '?tab=names' })
+  const { page, errors } = await openTunnelsPage(t, server, { search: '?tab=names' })
   const row = (name: string) =>
     page.getByRole('list', { name: 'Names' }).getByRole('listitem').filter({ hasText: name })
   const dialog = page.getByRole('dialog')

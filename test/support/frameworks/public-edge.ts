@@ -109,8 +109,7 @@ export async function assertAdviceLine(
 /** A new page of a new visitor, who accepts the certificates of Caddy's own CA. */
 export async function openPage(t: Test): Promise<Page> {
   const browser = await openBrowser(t)
-  const context = await browser?.newContext({ ignoreHTTPSErrors: true })
-  if (!context) throw new Error(browserMissing)
+  const context = await browser.newContext({ ignoreHTTPSErrors: true })
   context.setDefaultTimeout(PAGE_TIMEOUT_MS)
   return context.newPage()
 }
