@@ -17,5 +17,4 @@ export const readDescription = operation({
     schema: Type.Unsafe<object>({ type: 'object', additionalProperties: true, title: 'OpenApiDocument' }),
     example: { openapi: '3.1.1', info: { title: 'Adit API', version: '1' }, paths: {} },
   },
-  faults: [],
 })

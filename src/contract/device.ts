@@ -57,7 +57,6 @@ const authorize = operation({
     },
     secret: true,
   },
-  faults: [],
 })
 
 /** Errors of RFC 8628, section 3.5, and RFC 6749, section 5.2. */
@@ -158,7 +157,6 @@ const exchange = operation({
       },
     },
   },
-  faults: [],
 })
 
 export const deviceOperations = [authorize, exchange, readDescription] as const

@@ -51,7 +51,7 @@ interface OperationDefinition {
   readonly bodyBytesMax?: number
   readonly response: ResponseDefinition
   /** Errors specific to this operation; see `listFaults` for those that apply to all. */
-  readonly faults: readonly FaultCode[]
+  readonly faults?: readonly FaultCode[]
   /** The MCP tool that calls this operation. */
   readonly tool?: Tool
 }
@@ -147,5 +147,5 @@ export function listFaults(operation: Operation): FaultCode[] {
     owner: ['unauthorized', 'forbidden', 'not_found', 'unavailable'],
   }
   const byLimit: FaultCode[] = isLimitedWrite(operation) ? ['rate_limited'] : []
-  return [...new Set([...anyRequest, ...byAccess[operation.access], ...byLimit, ...operation.faults])]
+  return [...new Set([...anyRequest, ...byAccess[operation.access], ...byLimit, ...(operation.faults ?? [])])]
 }

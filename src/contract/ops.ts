@@ -15,7 +15,6 @@ const readHealth = operation({
   summary: 'Liveness check',
   description: 'Returns 200 while the process runs. Does not query the database.',
   response: { status: 200, description: 'The process is alive.', ...status('ok') },
-  faults: [],
 })
 
 const readReadiness = operation({

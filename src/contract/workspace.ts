@@ -30,7 +30,6 @@ const findEdge = operation({
     ),
     example: { url: 'https://edge.example.com', tunnelDomain: 'acme.tunnels.example.com' },
   },
-  faults: [],
 })
 
 export const workspaceOperations = [findEdge, readDescription] as const

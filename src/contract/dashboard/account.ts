@@ -42,7 +42,6 @@ const readSession = operation({
       ),
     }),
   },
-  faults: [],
 })
 
 const signOut = operation({
@@ -65,7 +64,6 @@ const signOut = operation({
       }),
     }),
   },
-  faults: [],
 })
 
 const signOutEverywhere = operation({
@@ -77,7 +75,6 @@ const signOutEverywhere = operation({
   endsAccess: true,
   summary: 'Sign out everywhere',
   response: done,
-  faults: [],
 })
 
 const rename = operation({
@@ -89,7 +86,6 @@ const rename = operation({
   summary: 'Change the display name',
   body: Type.Object({ name: UserName }),
   response: done,
-  faults: [],
 })
 
 const changePassword = operation({
@@ -126,7 +122,6 @@ const listSessions = operation({
       ),
     }),
   },
-  faults: [],
 })
 
 const endSession = operation({

@@ -52,7 +52,6 @@ const listAudit = operation({
       next: NextPage,
     }),
   },
-  faults: [],
 })
 
 const exportAudit = operation({

@@ -36,7 +36,6 @@ const list = operation({
       ),
     }),
   },
-  faults: [],
 })
 
 const create = operation({

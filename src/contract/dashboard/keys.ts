@@ -58,7 +58,6 @@ const listKeys = operation({
       next: NextPage,
     }),
   },
-  faults: [],
 })
 
 /** The response with the raw key. */
@@ -88,7 +87,6 @@ const createKey = operation({
     STRICT,
   ),
   response: { status: 201, schema: Type.Object(newKey), secret: true },
-  faults: [],
 })
 
 const revokeKey = operation({
@@ -101,7 +99,6 @@ const revokeKey = operation({
   summary: 'Revoke an API key',
   params: Type.Object({ ...InWorkspace, id: TokenId }),
   response: { status: 200, schema: Type.Object({ id: TokenId, revoked: Type.Literal(true) }) },
-  faults: [],
 })
 
 const rotateKey = operation({

@@ -41,7 +41,6 @@ const listMembers = operation({
     status: 200,
     schema: Type.Object({ members: Type.Array(Member), invitations: Type.Array(Invitation) }),
   },
-  faults: [],
 })
 
 const invite = operation({
@@ -74,7 +73,6 @@ const revokeInvitation = operation({
   summary: 'Revoke an invitation',
   params: Type.Object({ ...InWorkspace, id: Id }),
   response: { status: 200, schema: Type.Object({ id: Id, revoked: Type.Literal(true) }) },
-  faults: [],
 })
 
 const setRole = operation({

@@ -55,7 +55,6 @@ const listNotices = operation({
       ),
     }),
   },
-  faults: [],
 })
 
 const readQuotas = operation({
@@ -72,7 +71,6 @@ const readQuotas = operation({
       quotas: Type.Array(Type.Object({ kind: QuotaKind, limit: IntegerOrNull, used: Count() })),
     }),
   },
-  faults: [],
 })
 
 export const noticeOperations = [listNotices, readQuotas] as const

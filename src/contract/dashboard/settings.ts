@@ -44,7 +44,6 @@ const rename = operation({
   params: Type.Object(InWorkspace),
   body: Type.Object({ name: WorkspaceName }),
   response: { status: 200, schema: Type.Object({ name: WorkspaceName }) },
-  faults: [],
 })
 
 const setPolicy = operation({
@@ -72,7 +71,6 @@ const archive = operation({
   params: Type.Object(InWorkspace),
   body: Type.Object({ confirm: Slug }),
   response: { status: 200, schema: Type.Object(Archive) },
-  faults: [],
 })
 
 export const settingsOperations = [create, rename, setPolicy, archive] as const

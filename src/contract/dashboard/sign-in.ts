@@ -39,7 +39,6 @@ const readOptions = operation({
     status: 200,
     schema: Type.Object({ sso: TextOrNull, resetByMail: Type.Boolean(), isSignedIn: Type.Boolean() }),
   },
-  faults: [],
 })
 
 const signIn = operation({

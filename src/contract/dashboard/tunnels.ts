@@ -37,7 +37,6 @@ const listTunnels = operation({
     status: 200,
     schema: Type.Object({ tunnels: Type.Array(OpenTunnel), isComplete: Type.Boolean() }),
   },
-  faults: [],
 })
 
 const closeTunnel = operation({
@@ -49,7 +48,6 @@ const closeTunnel = operation({
   summary: 'Close a tunnel',
   params: Type.Object({ ...InWorkspace, id: Id }),
   response: { status: 200, schema: Type.Object({ id: Id, closing: Type.Literal(true) }) },
-  faults: [],
 })
 
 const listEdges = operation({
@@ -75,7 +73,6 @@ const listEdges = operation({
       ),
     }),
   },
-  faults: [],
 })
 
 const NameOfWorkspace = Type.Object({
@@ -99,7 +96,6 @@ const listNames = operation({
     status: 200,
     schema: Type.Object({ names: Type.Array(NameOfWorkspace), reservedMax: Integer }),
   },
-  faults: [],
 })
 
 const reserveName = operation({

@@ -51,7 +51,6 @@ const list = operation({
     status: 200,
     schema: Type.Object({ endpoints: Type.Array(Endpoint), allowsHttp: Type.Boolean() }),
   },
-  faults: [],
 })
 
 const create = operation({
@@ -87,7 +86,6 @@ const update = operation({
     STRICT,
   ),
   response: { status: 200, schema: Endpoint },
-  faults: [],
 })
 
 const remove = operation({
@@ -99,7 +97,6 @@ const remove = operation({
   summary: 'Delete a webhook endpoint',
   params: Type.Object(OnEndpoint),
   response: { status: 200, schema: Type.Object({ id: Id, deleted: Type.Literal(true) }) },
-  faults: [],
 })
 
 const rotate = operation({
@@ -121,7 +118,6 @@ const rotate = operation({
     schema: Type.Object({ secret: Secret, previousSecretUntil: InstantOrNull() }),
     secret: true,
   },
-  faults: [],
 })
 
 const queued = { status: 200, schema: Type.Object({ position: Type.Integer() }) } as const
@@ -169,7 +165,6 @@ const listDeliveries = operation({
     status: 200,
     schema: Type.Object({ deliveries: Type.Array(Type.Object(Delivery)), next: IntegerOrNull }),
   },
-  faults: [],
 })
 
 const OnDelivery = {
@@ -199,7 +194,6 @@ const readDelivery = operation({
       response: TextOrNull,
     }),
   },
-  faults: [],
 })
 
 const resend = operation({

@@ -36,7 +36,6 @@ const readWorkspace = operation({
       policy: Policy,
     }),
   },
-  faults: [],
 })
 
 const figures = {
@@ -65,7 +64,6 @@ const readUsage = operation({
       series: Type.Array(Type.Object({ day: Instant, ...figures })),
     }),
   },
-  faults: [],
 })
 
 export const workspaceOperations = [readWorkspace, readUsage] as const

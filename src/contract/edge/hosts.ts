@@ -46,5 +46,4 @@ export const findHost = operation({
     schema: Type.Union([FoundHost, UnknownHost], { title: 'HostResult' }),
     example: { found: true, workspace: 'acme' },
   },
-  faults: [],
 })

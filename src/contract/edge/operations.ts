@@ -105,7 +105,6 @@ export const verifyKey = operation({
       },
     },
   },
-  faults: [],
 })
 
 const authorizeRequest = operation({
@@ -174,7 +173,6 @@ const followKeyChanges = operation({
     example: `id: 42-1f0e2d3c4b5a6978\nevent: revoked\ndata: {"hash":"${'5e'.repeat(32)}"}\n\n`,
     stream: true,
   },
-  faults: [],
 })
 
 export const edgeOperations = [

@@ -128,5 +128,4 @@ export const reportUsage = operation({
       rejected: [{ list: 'counters', index: 0, reason: 'unknown_workspace' }],
     },
   },
-  faults: [],
 })

@@ -145,7 +145,6 @@ export const claimTunnel = operation({
     ),
     example: { granted: true, access: null },
   },
-  faults: [],
 })
 
 const closeReasons = ['requested', 'moved', ...rejectionReasons] as const
@@ -294,7 +293,6 @@ export const syncTunnels = operation({
       names: [],
     },
   },
-  faults: [],
 })
 
 export type SyncRequest = Static<(typeof syncTunnels)['body']>

@@ -58,7 +58,6 @@ export const listTokens = operation({
     example: { tokens: [exampleKey] },
     paged: true,
   },
-  faults: [],
   tool: {
     name: 'list_api_keys',
     title: 'List API keys',

@@ -66,7 +66,6 @@ const read = <T extends TSchema>(schema: T, example: unknown) =>
       days: UsageDays,
     }),
     response: { status: 200, description: 'Totals and daily series.', schema, example },
-    faults: [],
     tool: { name: 'get_usage', title: 'Get usage', hints: { readOnly: true } },
   })
 

@@ -40,7 +40,6 @@ const read = <T extends TSchema>(schema: T, example: unknown) =>
     summary: 'Get the workspace',
     description: 'Returns the workspace of the API key.',
     response: { status: 200, description: 'The workspace.', schema, example },
-    faults: [],
     tool: { name: 'get_workspace', title: 'Get the workspace', hints: { readOnly: true } },
   })
 
