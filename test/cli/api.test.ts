@@ -1,16 +1,15 @@
 // Commands that call the API: real processes against a real server, in both variants.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { dirname, join } from 'node:path'
 import { test } from 'node:test'
 import { fillWithUsage } from '../../src/server/domain/setup/demo.ts'
 import { serve, type TestServer } from '../support/api/server.ts'
-import { atEnd, type Test } from '../support/cleanup.ts'
+import type { Test } from '../support/cleanup.ts'
 import { createFolder } from '../support/databases/create.ts'
+import { listen } from '../support/network/listen.ts'
 import { freePort } from '../support/processes/ports.ts'
 import { run } from '../support/processes/process.ts'
 
@@ -258,16 +257,11 @@ test('counts past 2^53 are exact as JSON, and control characters are stripped', 
     '/api/v1/workspace':
       '{"slug":"x","name":"\\u001b]0;title\\u0007\\u001b[2J\\u009b","provisioned":true,"tunnelBase":"x"}',
   }
-  const hostile = createServer((request, response) => response.end(responses[request.url ?? ''])).listen(
-    0,
-    '127.0.0.1',
-  )
-  await once(hostile, 'listening')
-  atEnd(t, () => hostile.close())
+  const hostile = createServer((request, response) => response.end(responses[request.url ?? '']))
   const { own } = createUser(t)
   const env = {
     ...own,
-    ADIT_URL: `http://127.0.0.1:${(hostile.address() as AddressInfo).port}`,
+    ADIT_URL: `http://127.0.0.1:${await listen(t, hostile)}`,
     ADIT_API_KEY: 'k',
   }
   const usage = await run(t, ['usage', '--json'], env)

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
-import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from 'node:net'
+import { connect, createServer as createTcpServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { after, type TestContext, test } from 'node:test'
 import { createServer as createTlsServer } from 'node:tls'
@@ -17,6 +17,7 @@ import {
   startPlane,
   startTunnelEdge,
 } from '../support/edges/tunnels.ts'
+import { listen } from '../support/network/listen.ts'
 import { startProcess } from '../support/processes/process.ts'
 import { makeCertificate } from '../support/proxies/certificates.ts'
 import { PROXY_ADDRESS, startTinyproxy, tinyproxy } from '../support/proxies/tinyproxy.ts'
@@ -46,10 +47,7 @@ async function startFront(t: Test, target: string, certificate?: Certificate) {
         onConnection,
       )
     : createTcpServer(onConnection)
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  atEnd(t, () => server.close())
-  const authority = `127.0.0.1:${(server.address() as AddressInfo).port}`
+  const authority = `127.0.0.1:${await listen(t, server)}`
   return { url: `${certificate ? 'https' : 'http'}://${authority}`, authority, peers }
 }
 

@@ -1,30 +1,21 @@
 // Commands against a server or an edge that is not what it seems: what they print, and how much they read.
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { createServer, type RequestListener } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { test } from 'node:test'
 import { createGzip } from 'node:zlib'
 import { createControlPlane } from '../../src/edge-sdk/index.ts'
 import type { TunnelEvent } from '../../src/tunnel-protocol/protocol.ts'
-import { atEnd, type Test } from '../support/cleanup.ts'
+import type { Test } from '../support/cleanup.ts'
 import { OPENED, startMinimalEdge } from '../support/edges/minimal-edge.ts'
+import { listen } from '../support/network/listen.ts'
 import { run, startProcess } from '../support/processes/process.ts'
 import { until } from '../support/until.ts'
 
 const FORGED = 'no.\nadit: Signed in.\r\u001b[2Kadit: forged\u0085\u2028adit: forged\u202e'
 
-async function listen(t: Test, respond: RequestListener): Promise<string> {
-  const server = createServer(respond)
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  atEnd(t, () => {
-    server.close()
-    server.closeAllConnections()
-  })
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-}
+const startHttp = async (t: Test, respond: RequestListener) =>
+  `http://127.0.0.1:${await listen(t, createServer(respond))}`
 
 /** One line of this program, without characters that move the cursor. */
 function assertOneLine(text: string): void {
@@ -36,7 +27,7 @@ function assertOneLine(text: string): void {
 test('messages of a server stay on one line, for every error', async (t) => {
   let status = 0
   let body: object = {}
-  const url = await listen(t, (_request, response) => {
+  const url = await startHttp(t, (_request, response) => {
     const headers = { 'content-type': 'application/json', location: 'http://x/?\u0085adit:' }
     response.writeHead(status, headers).end(JSON.stringify(body))
   })
@@ -77,7 +68,7 @@ test('messages of a server stay on one line, for every error', async (t) => {
 
 test('login saves no workspace whose fields are not text', async (t) => {
   let body: object = {}
-  const url = await listen(t, (_request, response) => void response.end(JSON.stringify(body)))
+  const url = await startHttp(t, (_request, response) => void response.end(JSON.stringify(body)))
   for (const hostile of [
     { slug: 1, name: 'x' },
     { slug: 'x', name: { toString: 1 } },
@@ -161,7 +152,7 @@ test('the URL of a tunnel is printed only if it is one', async (t) => {
 /** Sends 300 MB of spaces as a few hundred kilobytes. */
 async function startBomb(t: Test) {
   const chunk = Buffer.alloc(1_000_000, ' ')
-  const url = await listen(t, (_request, response) => {
+  const url = await startHttp(t, (_request, response) => {
     response.writeHead(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' })
     const gzip = createGzip()
     let bytes = 0

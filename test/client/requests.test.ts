@@ -1,15 +1,14 @@
 // The typed client, against a real server in both variants and against misbehaving ones.
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
 import { createServer, type RequestListener } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { after, test } from 'node:test'
 import { AditError, createClient, type Fault } from '../../src/client/index.ts'
 import { revoke } from '../../src/server/domain/keys/lifecycle.ts'
 import { operator, serve } from '../support/api/server.ts'
 import { mergeReport } from '../support/api/usage.ts'
-import { atEnd, type Test } from '../support/cleanup.ts'
+import type { Test } from '../support/cleanup.ts'
 import { engines } from '../support/databases/create.ts'
+import { listen } from '../support/network/listen.ts'
 import { freePort } from '../support/processes/ports.ts'
 
 const sqlite = await serve({ after }, { engine: 'sqlite' })
@@ -87,13 +86,8 @@ test('counts above 2^53 are exact', async () => {
 
 /** A server in front of the real one, or instead of it. */
 async function startServer(t: Test, onRequest: RequestListener): Promise<string> {
-  const server = createServer(onRequest).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  atEnd(t, () => {
-    server.closeAllConnections()
-    server.close()
-  })
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const port = await listen(t, createServer(onRequest))
+  return `http://127.0.0.1:${port}`
 }
 
 interface Misbehavior {

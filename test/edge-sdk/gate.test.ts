@@ -9,6 +9,7 @@ import { test } from 'node:test'
 import { addEdge, serve } from '../support/api/server.ts'
 import { atEnd } from '../support/cleanup.ts'
 import { createFolder } from '../support/databases/create.ts'
+import { listen } from '../support/network/listen.ts'
 import { freePort } from '../support/processes/ports.ts'
 import { root } from '../support/processes/process.ts'
 import { until } from '../support/until.ts'
@@ -19,9 +20,8 @@ test('the example edge admits a valid key, rejects a revoked one and reports usa
   const application = createServer((request, response) => {
     response.setHeader('x-saw-key', String(request.headers.authorization !== undefined))
     request.pipe(response)
-  }).listen(0, '127.0.0.1')
-  await once(application, 'listening')
-  atEnd(t, () => application.close())
+  })
+  await listen(t, application)
   const port = String(await freePort())
   const gate = spawn(process.execPath, [join(root, 'docs/edges/gate.ts')], {
     env: {

@@ -1,9 +1,7 @@
 // When the meter reports next, and what it does while the control plane is overloaded.
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import fc from 'fast-check'
@@ -11,6 +9,7 @@ import { createControlPlane, startMeter } from '../../src/edge-sdk/index.ts'
 import { reportDelayMs } from '../../src/edge-sdk/usage/report-delay.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
 import { createFolder } from '../support/databases/create.ts'
+import { listen } from '../support/network/listen.ts'
 import { until } from '../support/until.ts'
 
 const EVERY_MS = 50
@@ -38,13 +37,8 @@ async function setUp(t: Test) {
     response.writeHead(responses.status, { 'content-type': 'application/json', ...responses.headers })
     response.end(JSON.stringify(responses.body))
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  atEnd(t, () => {
-    server.closeAllConnections()
-    server.close()
-  })
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const port = await listen(t, server)
+  const url = `http://127.0.0.1:${port}`
   const folder = createFolder(t)
   const notices: string[] = []
   const start = async () => {

@@ -2,9 +2,7 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { once } from 'node:events'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -25,6 +23,7 @@ import { addWorkspace, operator, type TestServer } from '../support/api/server.t
 import { atEnd, type Test } from '../support/cleanup.ts'
 import { createMigratedDatabase, engines } from '../support/databases/create.ts'
 import { SECRET } from '../support/databases/migrated-databases.ts'
+import { listen } from '../support/network/listen.ts'
 import { root, run, startServing } from '../support/processes/process.ts'
 import { until } from '../support/until.ts'
 import { counting, newKey, revokeKey, setUpVerifier, warm } from './verifier.ts'
@@ -550,10 +549,8 @@ test('a response of another shape is an error, not a result', async (t) => {
   const server = createServer((_request, response) => {
     const [status, body] = bodies[0] as [number, string]
     response.writeHead(status, { 'content-type': 'application/json' }).end(body)
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  atEnd(t, () => server.close())
-  const { port } = server.address() as AddressInfo
+  })
+  const port = await listen(t, server)
   const controlPlane = createControlPlane({ url: `http://127.0.0.1:${port}`, credential: 'adit_edge_x' })
   for (; bodies.length > 0; bodies.shift())
     await assert.rejects(controlPlane.verify('k'), ControlPlaneError, String(bodies[0]))

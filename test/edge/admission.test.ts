@@ -2,9 +2,8 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
-import { type AddressInfo, connect, createServer } from 'node:net'
+import { connect, createServer } from 'node:net'
 import { after, test } from 'node:test'
-import { atEnd } from '../support/cleanup.ts'
 import { createFolder } from '../support/databases/create.ts'
 import { openOwnTunnel, openRawTunnel, startStandaloneEdge } from '../support/edges/standalone-edge.ts'
 import {
@@ -18,6 +17,7 @@ import {
   startTunnel,
   startTunnelEdge,
 } from '../support/edges/tunnels.ts'
+import { listen } from '../support/network/listen.ts'
 import { sendRaw } from '../support/network/raw.ts'
 import { freePort } from '../support/processes/ports.ts'
 import { run } from '../support/processes/process.ts'
@@ -283,10 +283,7 @@ test('an upgraded connection may close one direction before the other', async (t
     })
     socket.on('end', () => setTimeout(() => socket.end(`received ${received}`), 50))
   })
-  local.listen(0, 'localhost')
-  await once(local, 'listening')
-  atEnd(t, () => local.close())
-  const { port } = local.address() as AddressInfo
+  const port = await listen(t, local, 0, 'localhost')
   const tunnel = await openTunnel(t, { edge, key: keys[0] as string, port, name: 'app' })
   const client = connect({ port: edge.port, host: '127.0.0.1', allowHalfOpen: true })
   client.write(`GET / HTTP/1.1\r\nHost: ${tunnel.host}\r\nConnection: Upgrade\r\nUpgrade: mine\r\n\r\n`)

@@ -13,14 +13,15 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { request as httpRequest, type IncomingMessage } from 'node:http'
-import { type AddressInfo, createServer } from 'node:net'
+import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { FileServer } from '../../src/tunnel-client/files/file-server.ts'
 import { findAditData } from '../../src/tunnel-client/files/private-files.ts'
-import { atEnd, type Test } from '../support/cleanup.ts'
+import type { Test } from '../support/cleanup.ts'
 import { createFolder } from '../support/databases/create.ts'
+import { listen } from '../support/network/listen.ts'
 import { sendRaw } from '../support/network/raw.ts'
 import { until } from '../support/until.ts'
 
@@ -40,11 +41,10 @@ async function share(t: Test) {
   mkdirSync(folder)
   writeFileSync(join(outside, 'secret.txt'), 'SECRET')
   const files = new FileServer(folder)
-  const server = createServer({ allowHalfOpen: true }, (socket) => files.serve(socket))
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  atEnd(t, () => server.close())
-  const { port } = server.address() as AddressInfo
+  const port = await listen(
+    t,
+    createServer({ allowHalfOpen: true }, (socket) => files.serve(socket)),
+  )
   const get = (path: string, headers: Record<string, string> = {}, method = 'GET') =>
     new Promise<Page>((resolve, reject) => {
       const sent = httpRequest(

@@ -1,12 +1,13 @@
 // Local servers and visitors that do not do their part, and what that costs the tunnel client.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { createServer, type Socket } from 'node:net'
 import { test } from 'node:test'
 import { LocalServer } from '../../src/tunnel-client/local-server.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
 import { startStandaloneEdge } from '../support/edges/standalone-edge.ts'
 import { fetchHost, openTunnel } from '../support/edges/tunnels.ts'
+import { listen } from '../support/network/listen.ts'
 import { until } from '../support/until.ts'
 import { sessionPair } from '../yamux/support.ts'
 
@@ -23,10 +24,8 @@ async function startTcp(t: Test, onConnection: (socket: Socket) => void): Promis
     socket.on('error', () => {})
     atEnd(t, () => socket.destroy())
     onConnection(socket)
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  atEnd(t, () => server.close())
-  return (server.address() as AddressInfo).port
+  })
+  return listen(t, server)
 }
 
 test('a local server that never closes its connections leaves the tunnel usable', async (t) => {

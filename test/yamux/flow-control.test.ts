@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { connect, createServer, type Socket } from 'node:net'
 import { test } from 'node:test'
 import type { SessionOptions } from '../../src/yamux/index.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
+import { listen } from '../support/network/listen.ts'
 import { until } from '../support/until.ts'
 import {
   accepted,
@@ -115,17 +116,13 @@ async function startDelay(t: Test, target: Socket['remotePort'], ms: number): Pr
       from.setNoDelay()
     }
     atEnd(t, () => near.destroy())
-  }).listen(0, '127.0.0.1')
-  await once(relay, 'listening')
-  atEnd(t, () => relay.close())
-  return (relay.address() as AddressInfo).port
+  })
+  return listen(t, relay)
 }
 
 async function delayedPair(t: Test, ms: number, clientOptions: Partial<SessionOptions>) {
-  const listener = createServer().listen(0, '127.0.0.1')
-  await once(listener, 'listening')
-  atEnd(t, () => listener.close())
-  const port = await startDelay(t, (listener.address() as AddressInfo).port, ms)
+  const listener = createServer()
+  const port = await startDelay(t, await listen(t, listener), ms)
   const near = connect(port, '127.0.0.1')
   const [far] = (await once(listener, 'connection')) as [Socket]
   atEnd(t, () => far.destroy())

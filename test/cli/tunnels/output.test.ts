@@ -4,10 +4,11 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { createServer as createHttpServer } from 'node:http'
 import { createServer as createHttpsServer } from 'node:https'
-import { type AddressInfo, createServer } from 'node:net'
+import { createServer } from 'node:net'
 import { test } from 'node:test'
 import { atEnd, type Test } from '../../support/cleanup.ts'
 import { type EdgeSide, OPENED, openStream, startMinimalEdge } from '../../support/edges/minimal-edge.ts'
+import { listen } from '../../support/network/listen.ts'
 import { run, startProcess } from '../../support/processes/process.ts'
 import { makeCertificate } from '../../support/proxies/certificates.ts'
 import { until } from '../../support/until.ts'
@@ -15,11 +16,10 @@ import { until } from '../../support/until.ts'
 const TCP = { type: 'tcp', url: 'tcp://tunnels.test:20000', host: 'tunnels.test:20000', name: 'db' } as const
 
 async function startEcho(t: Test): Promise<number> {
-  const server = createServer((socket) => socket.on('error', () => undefined).pipe(socket))
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  atEnd(t, () => server.close())
-  return (server.address() as AddressInfo).port
+  return listen(
+    t,
+    createServer((socket) => socket.on('error', () => undefined).pipe(socket)),
+  )
 }
 
 async function startTunnel(t: Test, args: string[], opened: typeof OPENED | typeof TCP = OPENED) {
@@ -167,10 +167,8 @@ test('a tunnel that is closed with a reason prints it and exits with 1', async (
 test('a reason that passes is shown once, without advice to retry', async (t) => {
   const body = { error: 'unavailable', message: 'The edge is stopping. Retry shortly.' }
   const server = createHttpServer((_request, response) => response.writeHead(503).end(JSON.stringify(body)))
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  atEnd(t, () => server.close())
-  const edge = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const port = await listen(t, server)
+  const edge = `http://127.0.0.1:${port}`
   const tunnel = startProcess(t, ['tunnel', '3000', '--edge', edge], { ADIT_API_KEY: 'adit_key' })
   const [line] = await tunnel.waitFor(/^!.*$/m, 'stderr')
   assert.equal(line, `! The edge at ${edge} rejected the tunnel: the edge is stopping. Retrying …`)
@@ -181,10 +179,8 @@ test('for a certificate of an unknown CA, commands say how to trust it', async (
   if (!made) return t.skip('openssl is not installed here')
   const [key, cert] = [readFileSync(made.key), readFileSync(made.certificate)]
   const server = createHttpsServer({ key, cert }, (_request, response) => response.writeHead(404).end())
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  atEnd(t, () => server.close())
-  const url = `https://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const port = await listen(t, server)
+  const url = `https://127.0.0.1:${port}`
   const advice =
     /self-signed certificate\. To trust your own CA, set NODE_EXTRA_CA_CERTS to [^;]+ trusts it\. ?/
   const env = { ADIT_API_KEY: 'adit_key', ADIT_URL: url }

@@ -3,7 +3,6 @@ import assert from 'node:assert/strict'
 import { type EventEmitter, once } from 'node:events'
 import { connect, createServer } from 'node:net'
 import { after, test } from 'node:test'
-import { atEnd } from '../../support/cleanup.ts'
 import {
   fetchHost,
   newKey,
@@ -14,6 +13,7 @@ import {
   startTunnel,
   startTunnelEdge,
 } from '../../support/edges/tunnels.ts'
+import { listen } from '../../support/network/listen.ts'
 import { freePorts } from '../../support/processes/ports.ts'
 import { startProcess } from '../../support/processes/process.ts'
 import { until } from '../../support/until.ts'
@@ -36,10 +36,8 @@ test('at the quota of a workspace its traffic ends, new tunnels are rejected, an
     port: local.port,
     name: 'site',
   })
-  const echo = createServer((socket) => socket.on('error', () => {}).pipe(socket)).listen(0, '127.0.0.1')
-  await once(echo, 'listening')
-  atEnd(t, () => void echo.close())
-  const { port: echoPort } = echo.address() as { port: number }
+  const echo = createServer((socket) => socket.on('error', () => {}).pipe(socket))
+  const echoPort = await listen(t, echo)
   const tcp = startProcess(
     t,
     ['tunnel', 'tcp', `127.0.0.1:${echoPort}`, '--name', 'tcp', '--edge', edge.url],

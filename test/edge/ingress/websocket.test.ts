@@ -16,6 +16,7 @@ import { WebSocket, WebSocketServer } from 'ws'
 import { acceptKey, WebSocketConnection, WebSocketError } from '../../../src/tunnel-protocol/websocket.ts'
 import type { Connection } from '../../../src/yamux/index.ts'
 import { atEnd, type Test } from '../../support/cleanup.ts'
+import { listen } from '../../support/network/listen.ts'
 import { createRandom } from '../../support/random.ts'
 import { until } from '../../support/until.ts'
 
@@ -49,10 +50,7 @@ async function acceptFromWs(t: Test): Promise<Pair> {
     )
     accepted.resolve({ stream: new WebSocketConnection(socket, { role: 'server', head }), socket })
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  atEnd(t, () => server.close())
-  const { port } = server.address() as AddressInfo
+  const port = await listen(t, server)
   const peer = new WebSocket(`ws://127.0.0.1:${port}`, { perMessageDeflate: false })
   await once(peer, 'open')
   return { ...(await accepted.promise), peer }

@@ -5,7 +5,7 @@ import { once } from 'node:events'
 import { createServer, request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http'
 import { connect as connectHttp2 } from 'node:http2'
 import { type RequestOptions, request } from 'node:https'
-import type { AddressInfo, LookupFunction } from 'node:net'
+import type { LookupFunction } from 'node:net'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { after, test } from 'node:test'
@@ -20,6 +20,7 @@ import {
   startTunnel,
   startTunnelEdge,
 } from '../../support/edges/tunnels.ts'
+import { listen } from '../../support/network/listen.ts'
 import { freePorts } from '../../support/processes/ports.ts'
 import { root, startProcess } from '../../support/processes/process.ts'
 import { type Acme, caddyMissing, startAcme, startCaddy } from '../../support/proxies/caddy.ts'
@@ -63,13 +64,8 @@ if (!skip) {
 
 /** The tunnel client connects through Caddy too, by its tunnel domain. */
 async function openTunnel(t: Test, name: string, handle: (r: IncomingMessage, s: ServerResponse) => void) {
-  const server = createServer(handle).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  atEnd(t, () => {
-    server.close()
-    server.closeAllConnections()
-  })
-  const { port } = server.address() as AddressInfo
+  const server = createServer(handle)
+  const port = await listen(t, server)
   const url = `https://acme.${TUNNELS}:${acme.httpsPort}`
   const tunnel = startTunnel(t, { edge: { url }, key, port, name, env: trust })
   await tunnel.waitFor(/"event":"open"/)

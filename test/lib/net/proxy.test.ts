@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
-import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { createServer, type Socket } from 'node:net'
 import { test } from 'node:test'
 import { createServer as createTlsServer, getCACertificates, setDefaultCACertificates } from 'node:tls'
 import { createClient } from '../../../src/client/index.ts'
@@ -10,6 +10,7 @@ import { createFetch } from '../../../src/lib/net/proxy/fetch.ts'
 import { parseProxies } from '../../../src/lib/net/proxy/settings.ts'
 import { connectThrough, ProxyError } from '../../../src/lib/net/proxy/tunnel.ts'
 import { atEnd, type Test } from '../../support/cleanup.ts'
+import { listen } from '../../support/network/listen.ts'
 import { makeCertificate } from '../../support/proxies/certificates.ts'
 import { startTinyproxy, tinyproxy } from '../../support/proxies/tinyproxy.ts'
 
@@ -74,10 +75,8 @@ async function startServer(t: Test, onConnection: (socket: Socket) => void): Pro
     atEnd(t, () => socket.destroy())
     socket.on('error', () => {})
     onConnection(socket)
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  atEnd(t, () => server.close())
-  return (server.address() as AddressInfo).port
+  })
+  return listen(t, server)
 }
 
 /** The error of fetch through the proxy, by CONNECT and by the absolute form. */
@@ -183,11 +182,10 @@ test('the certificate of a proxy with TLS is for the proxy, not for the server',
   const server = createTlsServer({ key, cert }, (socket) => {
     socket.on('error', () => {})
     socket.once('data', () => socket.end(REJECTION))
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  atEnd(t, () => server.close())
+  })
+  const port = await listen(t, server)
   const fetchVia = (hostname: string, url: string) => {
-    const value = `https://${hostname}:${(server.address() as AddressInfo).port}`
+    const value = `https://${hostname}:${port}`
     return createFetch(parseProxies({ HTTPS_PROXY: value, HTTP_PROXY: value }))(url)
   }
   for (const scheme of ['http', 'https']) {

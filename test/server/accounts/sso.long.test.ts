@@ -1,7 +1,6 @@
 // Single sign-on with a real OpenID Connect provider.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import type { AddressInfo, Socket } from 'node:net'
 import { createServer } from 'node:net'
 import { test } from 'node:test'
 import Provider from 'oidc-provider'
@@ -10,6 +9,7 @@ import { addMember, linkFor, openBrowser, type TestBrowser } from '../../support
 import { addWorkspace, operator, serve } from '../../support/api/server.ts'
 import { atEnd, type Test } from '../../support/cleanup.ts'
 import { type Engine, engines } from '../../support/databases/create.ts'
+import { listen } from '../../support/network/listen.ts'
 import { freePort } from '../../support/processes/ports.ts'
 
 const BASE = 'https://adit.example.com'
@@ -226,14 +226,7 @@ test('a return that another browser or site causes does not sign in, and ends no
 })
 
 test('a provider that does not respond does not delay sign-ins with a password', async (t) => {
-  const swallowed: Socket[] = []
-  const hole = createServer((socket) => swallowed.push(socket)).listen(0, '127.0.0.1')
-  await once(hole, 'listening')
-  atEnd(t, () => {
-    for (const socket of swallowed) socket.destroy()
-    hole.close()
-  })
-  const { port } = hole.address() as AddressInfo
+  const port = await listen(t, createServer())
   const server = await serve(t, { engine: 'sqlite', env: settingsFor(`http://127.0.0.1:${port}`) })
   const browser = openBrowser(server.url, BASE)
   const pending = browser.post('/sign-in/sso')

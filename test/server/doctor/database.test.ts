@@ -1,8 +1,7 @@
 // Checks of `adit admin doctor` of the database, on both engines, and the command itself.
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
 import { chmodSync, existsSync, writeFileSync } from 'node:fs'
-import { type AddressInfo, createServer } from 'node:net'
+import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { sql } from 'kysely'
@@ -17,6 +16,7 @@ import { openTestServices, serve } from '../../support/api/server.ts'
 import { atEnd, type Test } from '../../support/cleanup.ts'
 import { createDatabase, createFolder, engines } from '../../support/databases/create.ts'
 import { onServer, SECRET } from '../../support/databases/migrated-databases.ts'
+import { listen } from '../../support/network/listen.ts'
 import { freePort } from '../../support/processes/ports.ts'
 import { run } from '../../support/processes/process.ts'
 
@@ -145,10 +145,7 @@ test('postgres: a closed port, a server that does not respond and a missing data
   const closed = await examine(targetOf(`postgres://adit@127.0.0.1:${await freePort()}/adit`))
   assert.match(unusable(closed), /^problem: Cannot use the PostgreSQL database: .*ECONNREFUSED/)
 
-  const silent = createServer().listen(0, '127.0.0.1')
-  await once(silent, 'listening')
-  atEnd(t, () => silent.close())
-  const { port } = silent.address() as AddressInfo
+  const port = await listen(t, createServer())
   const hanging = await examine(targetOf(`postgres://adit@127.0.0.1:${port}/adit`))
   assert.match(unusable(hanging), /^problem: Cannot use the PostgreSQL database: .*timeout/)
 

@@ -9,6 +9,7 @@ import { checkDns, checkMail, checkOidc } from '../../../src/server/doctor/netwo
 import { startHostileProvider } from '../../support/accounts/hostile-provider.ts'
 import { atEnd, type Test } from '../../support/cleanup.ts'
 import { startDnsServer } from '../../support/network/dns-server.ts'
+import { listen } from '../../support/network/listen.ts'
 import { freePort } from '../../support/processes/ports.ts'
 import { makeCertificate } from '../../support/proxies/certificates.ts'
 
@@ -90,10 +91,8 @@ test('mail: a closed port, a server that refuses or is none, and an untrusted ce
   assert.match(closed.message, /^Mail cannot be sent through 127\.0\.0\.1:\d+: .*ECONNREFUSED/)
   assert.match(closed.remedy ?? '', /host and port in ADIT_SMTP_URL/)
 
-  const refusing = createServer((socket) => socket.end('554 no service here\r\n')).listen(0, '127.0.0.1')
-  await once(refusing, 'listening')
-  atEnd(t, () => refusing.close())
-  const refused = await mailAt((refusing.address() as AddressInfo).port)
+  const refusing = createServer((socket) => socket.end('554 no service here\r\n'))
+  const refused = await mailAt(await listen(t, refusing))
   assert.equal(refused.status, 'problem')
   assert.match(refused.message, /554 no service here/)
 

@@ -1,11 +1,10 @@
 // A real nginx with the configuration that the documents show.
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { test } from 'node:test'
 import { addEdge, serve } from '../../support/api/server.ts'
-import { atEnd } from '../../support/cleanup.ts'
+import { listen } from '../../support/network/listen.ts'
 import { freePort } from '../../support/processes/ports.ts'
 import { nginx, startNginx } from '../../support/proxies/nginx.ts'
 
@@ -14,9 +13,7 @@ test('nginx accepts a valid key, rejects a revoked one, and fails closed without
   const server = await serve(t, { engine: 'sqlite' })
   const edge = await addEdge(server)
   const application = createServer((request, response) => response.end(JSON.stringify(request.headers)))
-  application.listen(0, '127.0.0.1')
-  await once(application, 'listening')
-  atEnd(t, () => application.close())
+  await listen(t, application)
   const port = await freePort()
   await startNginx(t, port, 'docs/edges/nginx.conf', {
     '127.0.0.1:8088': `127.0.0.1:${port}`,

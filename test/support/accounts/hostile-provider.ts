@@ -1,10 +1,9 @@
 // An OpenID Connect provider whose responses a test controls: valid by default.
 import { createHash } from 'node:crypto'
-import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { exportJWK, generateKeyPair, type JWTHeaderParameters, type JWTPayload, SignJWT } from 'jose'
-import { atEnd, type Test } from '../cleanup.ts'
+import type { Test } from '../cleanup.ts'
+import { listen } from '../network/listen.ts'
 import type { TestBrowser } from './users.ts'
 
 type Claims = Record<string, unknown>
@@ -67,13 +66,9 @@ export async function startHostileProvider(t: Test, alg = 'RS256') {
       default:
         response.writeHead(404).end()
     }
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  atEnd(t, () => {
-    server.closeAllConnections()
-    server.close()
   })
-  const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const port = await listen(t, server)
+  const issuer = `http://127.0.0.1:${port}`
   const discovery = () => ({
     issuer,
     authorization_endpoint: `${issuer}/authorize`,

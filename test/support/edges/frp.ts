@@ -1,12 +1,11 @@
 // Real frps and frpc, from the PATH, with the configurations of docs/edges/frp.md.
 import { spawnSync } from 'node:child_process'
-import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer, get } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { atEnd, type Test } from '../cleanup.ts'
+import type { Test } from '../cleanup.ts'
 import { createFolder } from '../databases/create.ts'
+import { listen } from '../network/listen.ts'
 import { freePort } from '../processes/ports.ts'
 import { root } from '../processes/process.ts'
 import { type Program, replaceShown, startProgram } from '../processes/program.ts'
@@ -82,12 +81,8 @@ export const startFrpc = (t: Test, { frps, key, localPort, replacements }: FrpCl
   )
 
 export async function startApplication(t: Test): Promise<number> {
-  const application = createServer((_request, response) => response.end('hello'))
-  application.listen(0, '127.0.0.1')
-  await once(application, 'listening')
-  atEnd(t, () => {
-    application.closeAllConnections()
-    application.close()
-  })
-  return (application.address() as AddressInfo).port
+  return listen(
+    t,
+    createServer((_request, response) => response.end('hello')),
+  )
 }

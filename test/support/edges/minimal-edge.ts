@@ -1,7 +1,5 @@
 // An edge in the process of a test: real upgrade, WebSocket and yamux, and the test decides what it does.
-import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
 import {
   CONNECT_PATH,
@@ -13,6 +11,7 @@ import {
 import { acceptKey, WebSocketConnection } from '../../../src/tunnel-protocol/websocket.ts'
 import { Session, type YamuxStream } from '../../../src/yamux/index.ts'
 import { atEnd, type Test } from '../cleanup.ts'
+import { listen } from '../network/listen.ts'
 import { until } from '../until.ts'
 
 export interface EdgeSide {
@@ -90,15 +89,12 @@ export async function startMinimalEdge(
     if (request.url === CONNECT_PATH) accept(request, socket, head)
     else socket.destroy()
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
+  const port = await listen(t, server)
   atEnd(t, () => {
     for (const { session } of connections) session.close()
-    server.close()
-    server.closeAllConnections()
   })
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: `http://127.0.0.1:${port}`,
     connections,
     /** Waits for the nth connection, from 0. */
     async connection(index = 0): Promise<EdgeSide> {

@@ -1,8 +1,8 @@
 // A local server whose handlers a test sets, behind a tunnel of a standalone edge.
-import { once } from 'node:events'
 import { createServer, type RequestListener } from 'node:http'
-import { type AddressInfo, connect } from 'node:net'
-import { atEnd, type Test } from '../cleanup.ts'
+import { connect } from 'node:net'
+import type { Test } from '../cleanup.ts'
+import { listen } from '../network/listen.ts'
 import { startStandaloneEdge } from './standalone-edge.ts'
 import { openTunnel } from './tunnels.ts'
 
@@ -10,13 +10,8 @@ import { openTunnel } from './tunnels.ts'
 export type Handlers = Record<string, RequestListener>
 
 export async function startHttp(t: Test, listener: RequestListener) {
-  const server = createServer(listener).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  atEnd(t, () => {
-    server.close()
-    server.closeAllConnections()
-  })
-  return { server, port: (server.address() as AddressInfo).port }
+  const server = createServer(listener)
+  return { server, port: await listen(t, server) }
 }
 
 /** Requests with a path that has no handler get 200 and the path. */

@@ -2,11 +2,11 @@
 // edge.
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, request as send } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { WebSocket, WebSocketServer } from 'ws'
-import { atEnd, type Test } from '../cleanup.ts'
+import type { Test } from '../cleanup.ts'
 import { createDatabase, createFolder } from '../databases/create.ts'
+import { listen } from '../network/listen.ts'
 import { freePort } from '../processes/ports.ts'
 import { type RunningProcess, run, startProcess, startServing } from '../processes/process.ts'
 
@@ -145,14 +145,7 @@ export async function startLocal(
     socket.on('message', (data, isBinary) => socket.send(data, { binary: isBinary }))
     socket.on('error', () => socket.terminate())
   })
-  server.listen(0, 'localhost')
-  await once(server, 'listening')
-  atEnd(t, () => {
-    for (const socket of sockets.clients) socket.terminate()
-    server.close()
-    server.closeAllConnections()
-  })
-  return { server, port: (server.address() as AddressInfo).port, requests }
+  return { server, port: await listen(t, server, 0, 'localhost'), requests }
 }
 
 const CHUNK = Buffer.alloc(10_000, 'd')

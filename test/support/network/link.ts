@@ -1,7 +1,7 @@
 // A TCP relay that behaves like a long link: each direction has a delay and a bandwidth.
-import { once } from 'node:events'
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
-import { atEnd, type Test } from '../cleanup.ts'
+import { connect, createServer, type Socket } from 'node:net'
+import type { Test } from '../cleanup.ts'
+import { listen } from './listen.ts'
 
 interface LinkOptions {
   delayMs: number
@@ -13,28 +13,18 @@ export async function startLink(
   targetPort: number,
   options: LinkOptions,
 ): Promise<{ port: number }> {
-  const sockets = new Set<Socket>()
   const link = createServer({ allowHalfOpen: true, noDelay: true }, (near) => {
     const far = connect({ port: targetPort, host: '127.0.0.1', allowHalfOpen: true, noDelay: true })
     for (const [from, to] of [
       [near, far],
       [far, near],
     ] as const) {
-      sockets.add(from)
       from.on('error', () => {})
-      from.once('close', () => {
-        sockets.delete(from)
-        to.destroy()
-      })
+      from.once('close', () => to.destroy())
       carry(from, to, options)
     }
-  }).listen(0, '127.0.0.1')
-  await once(link, 'listening')
-  atEnd(t, () => {
-    link.close()
-    for (const socket of sockets) socket.destroy()
   })
-  return { port: (link.address() as AddressInfo).port }
+  return { port: await listen(t, link) }
 }
 
 function carry(from: Socket, to: Socket, { delayMs, bytesPerSecond }: LinkOptions): void {

@@ -2,12 +2,13 @@
 // stores the body of POST /capture, and shows it at /captured and the paths of all requests at /seen.
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { type AddressInfo, createServer } from 'node:net'
+import { createServer } from 'node:net'
 import { buffer } from 'node:stream/consumers'
 import { atEnd, type Test } from '../cleanup.ts'
 import { startHttp } from '../edges/tunneled.ts'
 import { freePort } from '../processes/ports.ts'
 import { nginx, runNginx } from '../proxies/nginx.ts'
+import { listen } from './listen.ts'
 
 const PYTHON_SERVER = `
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -79,10 +80,8 @@ async function startRaw(t: Test): Promise<number> {
         socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n${body}`)
       }
     })
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  atEnd(t, () => server.close())
-  return (server.address() as AddressInfo).port
+  })
+  return listen(t, server)
 }
 
 async function startNode(t: Test): Promise<number> {
