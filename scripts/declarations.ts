@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url'
 import { findHost } from '../src/contract/edge/hosts.ts'
 import { verifyKey } from '../src/contract/edge/operations.ts'
 import { reportUsage } from '../src/contract/edge/reports.ts'
-import { claimTunnel, syncTunnels } from '../src/contract/edge/tunnels.ts'
+import { claimTunnels, syncTunnels } from '../src/contract/edge/tunnels.ts'
 import { faults } from '../src/contract/faults.ts'
 import type { Operation } from '../src/contract/operation.ts'
 import { variants } from '../src/contract/variants.ts'
@@ -94,9 +94,10 @@ export type UsageQuota = NonNullable<(VerifyResult & { valid: true })['workspace
 export type HostResult = ${toTypeScript(findHost.response.schema as Schema, 'number')}
 export type Report = ${toTypeScript(reportUsage.body as Schema, 'number')}
 export type Receipt = ${toTypeScript(reportUsage.response.schema as Schema, 'number')}
-export type TunnelClaim = ${toTypeScript(claimTunnel.body as Schema, 'number')}
-export type ClaimedTunnel = TunnelClaim['tunnel']
-export type ClaimResult = ${toTypeScript(claimTunnel.response.schema as Schema, 'number')}
+export type TunnelClaim = ${toTypeScript(claimTunnels.body as Schema, 'number')}
+export type ClaimedTunnel = TunnelClaim['tunnels'][number]
+type ClaimResults = ${toTypeScript(claimTunnels.response.schema as Schema, 'number')}
+export type ClaimResult = ClaimResults['results'][number]
 export type AccessRules = NonNullable<(ClaimResult & { granted: true })['access']>
 export type TunnelSync = ${toTypeScript(syncTunnels.body as Schema, 'number')}
 export type SyncResult = ${toTypeScript(syncTunnels.response.schema as Schema, 'number')}

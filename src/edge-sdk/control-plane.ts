@@ -19,7 +19,7 @@ const PREFIX: typeof apis.edge.prefix = '/edge/v1'
 const VERIFY_TIMEOUT_MS = 5_000
 const REPORT_TIMEOUT_MS = 15_000
 const FIND_HOST_TIMEOUT_MS = 5_000
-const CLAIM_TIMEOUT_MS = 5_000
+const CLAIM_TIMEOUT_MS = 10_000
 const SYNC_TIMEOUT_MS = 10_000
 /** Larger than the receipt of a report of maximum size whose items are all rejected. */
 const RESPONSE_BYTES_MAX = 16 * 1024 * 1024
@@ -33,8 +33,8 @@ export interface ControlPlane {
   report(report: Report): Promise<Receipt>
   /** Whether a host name is a tunnel domain, or has a name that a workspace has reserved or used lately. */
   findHost(host: string): Promise<HostResult>
-  /** Claims the name of a tunnel that is about to be opened. */
-  claimTunnel(claim: TunnelClaim): Promise<ClaimResult>
+  /** Claims the names of tunnels that are about to be opened. The results are in the order of the tunnels. */
+  claimTunnels(claim: TunnelClaim): Promise<ClaimResult[]>
   syncTunnels(sync: TunnelSync): Promise<SyncResult>
   /** Streams revocations after an event id, or from now on. The stream ends with the connection. */
   keyChanges(after: string | undefined, signal: AbortSignal): Promise<AsyncIterable<ServerEvent>>
@@ -125,7 +125,11 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
     verify: (key) => post('/keys/verify', { key, grant: true }, VERIFY_TIMEOUT_MS, isVerifyResult),
     findHost: (host) => post('/hosts/find', { host }, FIND_HOST_TIMEOUT_MS, isHostResult),
     report: (report) => post('/usage', report, REPORT_TIMEOUT_MS, isReceipt),
-    claimTunnel: (claim) => post('/tunnels/claim', claim, CLAIM_TIMEOUT_MS, isClaimResult),
+    async claimTunnels(claim) {
+      const { length } = claim.tunnels
+      const { results } = await post('/tunnels/claim', claim, CLAIM_TIMEOUT_MS, areClaimResults(length))
+      return results
+    },
     syncTunnels: (sync) => post('/tunnels/sync', sync, SYNC_TIMEOUT_MS, isSyncResult),
     async keyChanges(after, signal) {
       const headers: Record<string, string> = after === undefined ? {} : { 'last-event-id': after }
@@ -173,8 +177,16 @@ function isHostResult(value: unknown): value is HostResult {
 const isReceipt = (value: unknown): value is Receipt =>
   Array.isArray((value as Partial<Receipt> | null)?.rejected)
 
-const isClaimResult = (value: unknown): value is ClaimResult =>
-  typeof (value as Partial<ClaimResult> | null)?.granted === 'boolean'
+const areClaimResults =
+  (length: number) =>
+  (value: unknown): value is { results: ClaimResult[] } => {
+    const { results } = (value ?? {}) as { results?: (Partial<ClaimResult> | null)[] }
+    return (
+      Array.isArray(results) &&
+      results.length === length &&
+      results.every((result) => typeof result?.granted === 'boolean')
+    )
+  }
 
 function isSyncResult(value: unknown): value is SyncResult {
   const { close, grantRequired, names } = (value ?? {}) as Partial<SyncResult>

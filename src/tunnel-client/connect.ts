@@ -9,6 +9,8 @@ import { CONNECT_PATH, SUBPROTOCOL, TUNNEL_HEADER, type TunnelRequest } from '..
 import { acceptKey, WebSocketConnection } from '../tunnel-protocol/websocket.ts'
 
 const CONNECT_TIMEOUT_MS = 10_000
+/** Longer than an edge needs to claim the names of all its clients after a restart. */
+const RESPONSE_TIMEOUT_MS = 30_000
 const BODY_BYTES_MAX = 64 * 1024
 const ERROR_CODE = /^[a-z_]{1,40}$/
 
@@ -73,10 +75,13 @@ export async function connect(options: ConnectOptions): Promise<WebSocketConnect
   })
   upgrade.on('error', (error) => reject(unreachable(edge, error)))
   const abort = () => upgrade.destroy(new Error('canceled'))
-  const timer = setTimeout(
-    () => upgrade.destroy(new Error(`no response within ${CONNECT_TIMEOUT_MS / 1000} seconds`)),
-    CONNECT_TIMEOUT_MS,
-  )
+  const failAfter = (ms: number, what: string) =>
+    setTimeout(() => upgrade.destroy(new Error(`${what} within ${ms / 1000} seconds`)), ms)
+  let timer = failAfter(CONNECT_TIMEOUT_MS, 'no connection')
+  upgrade.once('finish', () => {
+    clearTimeout(timer)
+    timer = failAfter(RESPONSE_TIMEOUT_MS, 'no response')
+  })
   upgrade.setNoDelay(true)
   signal.addEventListener('abort', abort)
   if (signal.aborted) abort()

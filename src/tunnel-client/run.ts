@@ -16,7 +16,8 @@ import { type EdgeConnection, openConnection } from './edge-connection.ts'
 import type { StreamServer } from './local-server.ts'
 
 const BACKOFF_MIN_MS = 250
-const BACKOFF_MAX_MS = 3_000
+/** After a restart of the edge, so that it is not kept busy by clients that it cannot serve yet. */
+const BACKOFF_MAX_MS = 30_000
 /** A tunnel that was open for longer resets the backoff. */
 const STABLE_AFTER_MS = 1_000
 /** The edge closes idle streams at once; streams still open after this long are requests in progress. */

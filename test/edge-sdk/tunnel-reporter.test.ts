@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import {
   type ClaimedTunnel,
+  type ClaimResult,
   ControlPlaneError,
   createControlPlane,
   startTunnelReporter,
@@ -194,7 +195,7 @@ test('a control plane that asks for too many syncs gets one per second', async (
   const times: number[] = []
   const reporter = startTunnelReporter(
     {
-      claimTunnel: async () => ({ granted: true, access: null }),
+      claimTunnels: async () => [],
       syncTunnels: async () => {
         times.push(performance.now())
         return { resync: false, replaced: false, nextSyncInS: -1, close: [], grantRequired: [], names: [] }
@@ -217,7 +218,7 @@ test('no sync is earlier than Retry-After', async (t) => {
         times.push(performance.now())
         throw new ControlPlaneError('Busy.', 503, undefined, 1)
       },
-      claimTunnel: async () => assert.fail('no tunnel is opened'),
+      claimTunnels: async () => assert.fail('no tunnel is opened'),
     }
     const callbacks = { onClose: () => undefined, onAccessRules: () => undefined }
     const reporter = startTunnelReporter(controlPlane, { version: '1', verifier: GRANTING, ...callbacks })
@@ -251,13 +252,16 @@ test('stop reports all tunnels as closed', async (t) => {
   assert.deepEqual(await stored(), [])
 })
 
-test('one workspace claims at most 100 names at the same time, and others are not affected', async (t) => {
-  const pending: (() => void)[] = []
+/** A control plane whose claims a test decides. */
+function startWaiting(t: Test) {
+  const sent: { names: string[]; resolve: () => void; reject: (error: Error) => void }[] = []
   const reporter = startTunnelReporter(
     {
-      claimTunnel: async () => {
-        await new Promise<void>((resolve) => pending.push(resolve))
-        return { granted: true, access: null }
+      claimTunnels({ tunnels }) {
+        const { promise, resolve, reject } = Promise.withResolvers<ClaimResult[]>()
+        const granted = tunnels.map(() => ({ granted: true as const, access: null }))
+        sent.push({ names: tunnels.map(({ name }) => name), resolve: () => resolve(granted), reject })
+        return promise
       },
       syncTunnels: async () => ({
         resync: false,
@@ -271,16 +275,70 @@ test('one workspace claims at most 100 names at the same time, and others are no
     { version: 'test 1', verifier: GRANTING, onClose: () => undefined, onAccessRules: () => undefined },
   )
   atEnd(t, reporter.stop)
-  const { tunnel } = await setUp(t)
-  const claim = (workspace: string, name: string) => reporter.claim({ ...tunnel(name), workspace }, 'key')
-  const claims = Array.from({ length: 100 }, (_, index) => claim('acme', `app-${index}`))
+  return { reporter, sent }
+}
+
+const tunnelOfWorkspace = (workspace: string, name: string): ClaimedTunnel => ({
+  id: tunnelId(),
+  workspace,
+  name,
+  type: 'http',
+  pool: false,
+  url: `https://${name}.${workspace}.localhost`,
+  keyId: 'tok_1',
+  clientAddress: '192.0.2.7',
+  openedAt: new Date().toISOString(),
+})
+
+test('one claim is sent at a time, and the workspaces take turns in it', async (t) => {
+  const { reporter, sent } = startWaiting(t)
+  const claim = (workspace: string, name: string) => reporter.claim(tunnelOfWorkspace(workspace, name), 'key')
+  const first = claim('acme', 'first')
+  await until('the first claim', () => sent.length === 1)
+  const waiting = Array.from({ length: 400 }, (_, index) => claim('acme', `acme-${index}`))
+  waiting.push(claim('other', 'other-0'), claim('other', 'other-1'))
+  await new Promise((resolve) => setImmediate(resolve))
+  assert.equal(sent.length, 1)
+  sent[0]?.resolve()
+  await until('the second claim', () => sent.length === 2)
+  assert.equal(sent[1]?.names.length, 250)
+  assert.deepEqual(sent[1]?.names.slice(0, 5), ['acme-0', 'other-0', 'acme-1', 'other-1', 'acme-2'])
+  sent[1]?.resolve()
+  await until('the third claim', () => sent.length === 3)
+  assert.equal(sent[2]?.names.length, 152)
+  sent[2]?.resolve()
+  assert.ok((await Promise.all([first, ...waiting])).every(({ granted }) => granted))
+})
+
+test('a claim that fails rejects its own tunnels, and the next one is sent', async (t) => {
+  const { reporter, sent } = startWaiting(t)
+  const first = reporter.claim(tunnelOfWorkspace('acme', 'first'), 'key')
+  await until('the first claim', () => sent.length === 1)
+  const second = reporter.claim(tunnelOfWorkspace('acme', 'second'), 'key')
+  sent[0]?.reject(new ControlPlaneError('It failed.', 500))
+  await assert.rejects(first, { message: 'It failed.' })
+  await until('the second claim', () => sent.length === 2)
+  sent[1]?.resolve()
+  assert.equal((await second).granted, true)
+})
+
+test('at most 1,000 names of a workspace wait, and others are not affected', async (t) => {
+  const { reporter, sent } = startWaiting(t)
+  const claim = (workspace: string, name: string) => reporter.claim(tunnelOfWorkspace(workspace, name), 'key')
+  const claims = [claim('acme', 'first')]
+  await until('the first claim', () => sent.length === 1)
+  for (let index = 0; index < 1_000; index++) claims.push(claim('acme', `app-${index}`))
+  await new Promise((resolve) => setImmediate(resolve))
   await assert.rejects(claim('acme', 'another'), {
     name: 'ControlPlaneError',
     status: 429,
     message: 'Too many names are being claimed. Retry shortly.',
   })
   claims.push(claim('other', 'app'))
-  await until('all are in progress', () => pending.length === claims.length)
-  for (const resolve of pending) resolve()
+  for (let index = 0; index < 6; index++) {
+    await until('the next claim', () => sent.length > index)
+    sent[index]?.resolve()
+    if (sent.reduce((sum, { names }) => sum + names.length, 0) === claims.length) break
+  }
   assert.ok((await Promise.all(claims)).every(({ granted }) => granted))
 })

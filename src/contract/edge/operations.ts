@@ -8,7 +8,7 @@ import { findHost } from './hosts.ts'
 import { UsageQuota } from './quotas.ts'
 import { reportUsage } from './reports.ts'
 import { Grant, REPORTED_BY_EDGES } from './tunnel-fields.ts'
-import { claimTunnel, syncTunnels } from './tunnels.ts'
+import { claimTunnels, syncTunnels } from './tunnels.ts'
 
 const exampleKeyId = 'tok_01k9x2m4q7r8s9t0v1w2x3y4z5'
 
@@ -179,7 +179,7 @@ export const edgeOperations = [
   verifyKey,
   authorizeRequest,
   followKeyChanges,
-  claimTunnel,
+  claimTunnels,
   syncTunnels,
   reportUsage,
   findHost,

@@ -14,6 +14,8 @@ import {
   TunnelName,
 } from './tunnel-fields.ts'
 
+/** Maximum number of tunnels in a claim. */
+const CLAIM_ITEMS_MAX = 250
 /** Maximum number of items in each list of a sync. */
 export const SYNC_ITEMS_MAX = 1_000
 /** Seconds between two syncs of an edge. */
@@ -86,19 +88,49 @@ const exampleTunnel = {
 const exampleSession = 'mhz0k3a1b-4f7c2a9d'
 const exampleGrant = `${exampleTunnel.keyId}.mi0aq3k0.${'a'.repeat(43)}`
 
-export const claimTunnel = operation({
+const ClaimResult = Type.Union(
+  [
+    Type.Object(
+      { granted: Type.Literal(true), access: AccessRulesOrNull, port: Type.Optional(TcpPort) },
+      { title: 'GrantedClaim' },
+    ),
+    Type.Object(
+      {
+        granted: Type.Literal(false),
+        reason: Type.Unsafe<ClaimRejectionReason>({
+          type: 'string',
+          enum: [...claimRejectionReasons],
+          description:
+            rejectionTexts +
+            '`closed`: a user closed the tunnel of the client with this `resume`. `replaced`: a newer ' +
+            'session of this edge exists. `outdated`: a later sync did not have the tunnel. ' +
+            '`grant_required`: no grant of its key was sent, or it has expired; verify the key ' +
+            'again. Later versions may add reasons.',
+        }),
+        message,
+      },
+      { title: 'RejectedClaim' },
+    ),
+  ],
+  { title: 'ClaimResult' },
+)
+export type ClaimResult = Static<typeof ClaimResult>
+
+export const claimTunnels = operation({
   id: 'tunnels.claim',
   method: 'POST',
   path: '/tunnels/claim',
   access: 'edge',
   audit: REPORTED_BY_EDGES,
-  summary: 'Claim the name of a tunnel',
+  summary: 'Claim the names of tunnels',
   description:
-    'Call it before a tunnel is opened, with the grant of a verification of its key. A name belongs to one ' +
+    'Call it before tunnels are opened, with a grant of a verification of each key. A name belongs to one ' +
     'edge, unless a later tunnel of the same type joins as `pool`, or has the same `resume`: then its client has moved, and the other edge closes its ' +
-    'tunnel. The edge itself decides about several clients of one name. A rejection is a 200 response with ' +
-    '`granted: false`. The name of a TCP tunnel has a port, which the response assigns; `url` need not have ' +
+    'tunnel. The edge itself decides about several clients of one name. Each tunnel is granted or rejected by itself. ' +
+    'The name of a TCP tunnel has a port, which the response assigns; `url` need not have ' +
     'one yet. 503 if the edge has not synced for 30 seconds: sync first.\n\n' +
+    'Send one claim at a time, with all tunnels that wait, up to 250: it is one transaction, so many tunnels ' +
+    'cost little more than one.\n\n' +
     'The claim holds while the edge syncs, until it reports the tunnel as closed. `sequence` is that of the ' +
     'next sync. After that, the tunnel is part of syncs: as changed, or as closed if the claim was rejected ' +
     'or had no response. A claim that arrives after such a sync cannot bring the tunnel back.',
@@ -106,44 +138,30 @@ export const claimTunnel = operation({
     {
       session: Session,
       sequence: Sequence(1, 'The sequence of the next sync of this session.'),
-      grant: Grant('Of the key of the tunnel.'),
-      tunnel: ClaimedTunnel,
+      grants: Type.Array(Grant('Of one key.'), {
+        maxItems: CLAIM_ITEMS_MAX,
+        description: 'One for each key of the tunnels.',
+      }),
+      tunnels: Type.Array(ClaimedTunnel, {
+        minItems: 1,
+        maxItems: CLAIM_ITEMS_MAX,
+        description: 'Tunnels with different ids.',
+      }),
     },
     {
       title: 'TunnelClaim',
-      examples: [{ session: exampleSession, sequence: 42, grant: exampleGrant, tunnel: exampleTunnel }],
+      examples: [{ session: exampleSession, sequence: 42, grants: [exampleGrant], tunnels: [exampleTunnel] }],
     },
   ),
+  bodyBytesMax: 4 * 1024 * 1024,
   response: {
     status: 200,
-    description: 'Whether the tunnel may be opened.',
-    schema: Type.Union(
-      [
-        Type.Object(
-          { granted: Type.Literal(true), access: AccessRulesOrNull, port: Type.Optional(TcpPort) },
-          { title: 'GrantedClaim' },
-        ),
-        Type.Object(
-          {
-            granted: Type.Literal(false),
-            reason: Type.Unsafe<ClaimRejectionReason>({
-              type: 'string',
-              enum: [...claimRejectionReasons],
-              description:
-                rejectionTexts +
-                '`closed`: a user closed the tunnel of the client with this `resume`. `replaced`: a newer ' +
-                'session of this edge exists. `outdated`: a later sync did not have the tunnel. ' +
-                '`grant_required`: the grant is of another key or edge, or has expired; verify the key ' +
-                'again. Later versions may add reasons.',
-            }),
-            message,
-          },
-          { title: 'RejectedClaim' },
-        ),
-      ],
-      { title: 'ClaimResult' },
+    description: 'Which tunnels may be opened.',
+    schema: Type.Object(
+      { results: Type.Array(ClaimResult, { description: 'One for each tunnel, in the same order.' }) },
+      { title: 'ClaimResults' },
     ),
-    example: { granted: true, access: null },
+    example: { results: [{ granted: true, access: null }] },
   },
 })
 
@@ -297,5 +315,4 @@ export const syncTunnels = operation({
 
 export type SyncRequest = Static<(typeof syncTunnels)['body']>
 export type SyncResult = Static<(typeof syncTunnels)['response']['schema']>
-export type TunnelClaim = Static<(typeof claimTunnel)['body']>
-export type ClaimResult = Static<(typeof claimTunnel)['response']['schema']>
+export type TunnelClaim = Static<(typeof claimTunnels)['body']>

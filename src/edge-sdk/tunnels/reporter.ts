@@ -9,6 +9,7 @@ import { createNoticeOnce } from '../notice-once.ts'
 import { RepeatedTask } from '../repeated-task.ts'
 import { safeCallback } from '../safe-callback.ts'
 import { TunnelChanges, type TunnelUsage, type UngrantedTunnel } from './changes.ts'
+import { ClaimQueue } from './claim-queue.ts'
 
 const USUAL_INTERVAL_S = 5
 /** Bounds of the interval that the control plane asks for. */
@@ -19,9 +20,6 @@ const EARLY_SYNC_MS = 500
 const BACKOFF_MIN_MS = 1_000
 const BACKOFF_MAX_MS = 10_000
 const STOP_TIMEOUT_MS = 5_000
-/** Limits of claims in flight, in total and for each workspace, so that one cannot use all of them. */
-const CLAIMS_MAX = 1_000
-const CLAIMS_PER_WORKSPACE_MAX = 100
 
 export interface TunnelReporter {
   /**
@@ -56,7 +54,7 @@ export interface TunnelReporterOptions {
 }
 
 export function startTunnelReporter(
-  controlPlane: Pick<ControlPlane, 'claimTunnel' | 'syncTunnels'>,
+  controlPlane: Pick<ControlPlane, 'claimTunnels' | 'syncTunnels'>,
   { version, verifier, ...callbacks }: TunnelReporterOptions,
 ): TunnelReporter {
   const onClose = safeCallback(callbacks.onClose)
@@ -65,9 +63,14 @@ export function startTunnelReporter(
   const startedAt = new Date()
   const session = newSession(startedAt)
   const changes = new TunnelChanges()
-  /** Claims in flight by workspace. */
-  const activeClaims = new Map<string, number>()
-  let totalClaims = 0
+  const claims = new ClaimQueue((waiting) =>
+    controlPlane.claimTunnels({
+      session,
+      sequence: changes.nextSequence,
+      grants: [...new Set(waiting.map(({ grant }) => grant))],
+      tunnels: waiting.map(({ tunnel }) => tunnel),
+    }),
+  )
   let lastSyncAt = Number.NEGATIVE_INFINITY
   let intervalS = USUAL_INTERVAL_S
   let backoffMs = 0
@@ -119,22 +122,13 @@ export function startTunnelReporter(
     }
   }
 
-  function countClaim(workspace: string, change: 1 | -1): void {
-    const count = (activeClaims.get(workspace) ?? 0) + change
-    if (count > 0) activeClaims.set(workspace, count)
-    else activeClaims.delete(workspace)
-    totalClaims += change
-  }
-
   /**
    * Repeats the claim once if the grant has expired, or if a later sync was applied first: only the second
    * response then has the actual reason.
    */
   async function claim(tunnel: ClaimedTunnel, key: string): Promise<ClaimResult> {
     const send = async (grant: string | undefined): Promise<ClaimResult> =>
-      grant === undefined
-        ? { granted: false, ...INVALID_KEY }
-        : controlPlane.claimTunnel({ session, sequence: changes.nextSequence, grant, tunnel })
+      grant === undefined ? { granted: false, ...INVALID_KEY } : claims.claim(tunnel, grant)
     const grant = await verifier.grant(key)
     const result = await send(grant)
     if (result.granted) return result
@@ -175,10 +169,7 @@ export function startTunnelReporter(
 
   return {
     async claim(tunnel, key) {
-      const { workspace } = tunnel
-      if (totalClaims >= CLAIMS_MAX || (activeClaims.get(workspace) ?? 0) >= CLAIMS_PER_WORKSPACE_MAX)
-        throw new ControlPlaneError('Too many names are being claimed. Retry shortly.', 429)
-      countClaim(workspace, 1)
+      claims.requireSpace(tunnel.workspace)
       changes.claiming(tunnel, key)
       let isGranted = false
       try {
@@ -190,7 +181,6 @@ export function startTunnelReporter(
         if (error instanceof ControlPlaneError && error.status === 503) syncEarly()
         throw error
       } finally {
-        countClaim(workspace, -1)
         if (!isGranted) changes.closed(tunnel.id)
       }
     },

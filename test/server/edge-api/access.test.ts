@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { apis } from '../../../src/contract/apis.ts'
-import { claimTunnel, syncTunnels } from '../../../src/contract/edge/tunnels.ts'
+import { claimTunnels, syncTunnels } from '../../../src/contract/edge/tunnels.ts'
 import type { Operation } from '../../../src/contract/operation.ts'
 import { createSecret } from '../../../src/lib/credentials/secret.ts'
 import { revoke as revokeEdge } from '../../../src/server/domain/tunnels/edges.ts'
@@ -19,7 +19,7 @@ const bodies: Record<string, string> = {
   'keys.verify': '{"key":"adit_x"}',
   'usage.report': '{"epoch":"e1"}',
   'hosts.find': '{"host":"x"}',
-  'tunnels.claim': exampleBody(claimTunnel),
+  'tunnels.claim': exampleBody(claimTunnels),
   'tunnels.sync': exampleBody(syncTunnels),
 }
 

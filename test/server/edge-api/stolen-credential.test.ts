@@ -80,7 +80,7 @@ for (const engine of engines) {
     }
     for (const [what, grant] of Object.entries(rejected)) {
       const tunnel = tunnelOf(server)
-      const claim = await edge.claim(tunnel, { grant })
+      const claim = await edge.claim(tunnel, { grants: [grant] })
       assert.equal(!claim.granted && claim.reason, 'grant_required', what)
       const { grantRequired, close } = await edge.sync({ changed: [tunnel], grants: [grant] })
       assert.deepEqual([grantRequired, close], [[tunnel.id], []], what)
@@ -91,12 +91,12 @@ for (const engine of engines) {
     Object.assign(edge.state, { sequence: without.sequence, previous: without.sequence })
     const { json } = await edge.post('/keys/verify', { key: token, grant: true })
     const tunnel = tunnelOf(server)
-    assert.equal((await edge.claim(tunnel, { grant: json.grant })).granted, true)
+    assert.equal((await edge.claim(tunnel, { grants: [json.grant] })).granted, true)
     // What is listed needs no grant any more, and a grant does not outlive its key.
     const { grantRequired } = await edge.sync({ changed: [{ ...tunnel, requests: 1 }], grants: [] })
     assert.deepEqual(grantRequired, [])
     await revoke({ ...server.services, actor: operator, workspaceId: server.workspace.id }, keyId)
-    const late = await edge.claim(tunnelOf(server, { name: 'late' }), { grant: json.grant })
+    const late = await edge.claim(tunnelOf(server, { name: 'late' }), { grants: [json.grant] })
     assert.equal(!late.granted && late.reason, 'invalid_key')
   })
 

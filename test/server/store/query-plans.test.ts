@@ -613,7 +613,7 @@ const calls: [module: object, calls: Calls][] = [
   [
     tunnels,
     {
-      insertTunnel: (db) => tunnels.insertTunnel(db, openTunnel),
+      insertTunnels: (db) => tunnels.insertTunnels(db, [openTunnel]),
       writeTunnels: (db) => tunnels.writeTunnels(db, [openTunnel]),
       findTunnels: (db) => tunnels.findTunnels(db, 'e1', ['t1', 't2']),
       endTunnels: (db) => tunnels.endTunnels(db, 'e1', { ids: ['t1', 't2'], previous: 4 }),
@@ -630,9 +630,9 @@ const calls: [module: object, calls: Calls][] = [
       lockInstructed: (db) => instructions.lockInstructed(db, 'e11', 10),
       setInstructed: (db) => instructions.setInstructed(db, 'e1', ['t1'], 1),
       instructByName: (db) => instructions.instructByName(db, ws, 'n12'),
-      lockCloseReason: (db) => instructions.lockCloseReason(db, openTunnel),
+      lockCloseReasons: (db) => instructions.lockCloseReasons(db, [openTunnel]),
       requestClose: (db) => instructions.requestClose(db, ws, 't12', { at: NOW, by: 'x' }),
-      markMoved: (db) => instructions.markMoved(db, openTunnel, NOW),
+      markMoved: (db) => instructions.markMoved(db, [openTunnel], NOW),
     },
   ],
   [

@@ -1,7 +1,7 @@
 // An edge that claims and reports tunnels, as the tests of the control plane drive it: nothing by itself.
 
 import { randomBytes } from 'node:crypto'
-import type { ReportedTunnel } from '../../../src/contract/edge/tunnel-fields.ts'
+import type { ClaimedTunnel, ReportedTunnel } from '../../../src/contract/edge/tunnel-fields.ts'
 import type { ClaimResult, SyncRequest, SyncResult, TunnelClaim } from '../../../src/contract/edge/tunnels.ts'
 import { createEdge } from '../../../src/server/domain/tunnels/edges.ts'
 import { createGrants } from '../../../src/server/verification/grants.ts'
@@ -54,11 +54,11 @@ export async function addTunnelEdge(server: TestServer, name: string, url = serv
     call('POST', path, { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } })
   const state = { session: newSession(), sequence: 0, previous: 0 }
 
-  const claimBody = (tunnel: TunnelClaim['tunnel'], given: Partial<TunnelClaim> = {}): TunnelClaim => ({
+  const claimBody = (tunnel: ClaimedTunnel, given: Partial<TunnelClaim> = {}): TunnelClaim => ({
     session: state.session,
     sequence: state.sequence + 1,
-    grant: grantOf(edge, tunnel.keyId),
-    tunnel,
+    grants: [grantOf(edge, tunnel.keyId)],
+    tunnels: [tunnel],
     ...given,
   })
   const syncBody = (given: Partial<SyncRequest> = {}): SyncRequest => ({
@@ -86,8 +86,20 @@ export async function addTunnelEdge(server: TestServer, name: string, url = serv
     post,
     claimBody,
     syncBody,
-    claim: async (tunnel: TunnelClaim['tunnel'], given: Partial<TunnelClaim> = {}) =>
-      expectOk<ClaimResult>(await post('/tunnels/claim', claimBody(tunnel, given))),
+    claim: async (tunnel: ClaimedTunnel, given: Partial<TunnelClaim> = {}) => {
+      const response = await post('/tunnels/claim', claimBody(tunnel, given))
+      return expectOk<{ results: [ClaimResult] }>(response).results[0]
+    },
+    /** One claim of several tunnels. */
+    claimAll: async (tunnels: readonly ReportedTunnel[]) => {
+      const claim = {
+        session: state.session,
+        sequence: state.sequence + 1,
+        grants: grantsOf(tunnels),
+        tunnels,
+      }
+      return expectOk<{ results: ClaimResult[] }>(await post('/tunnels/claim', claim)).results
+    },
     /** The next sync; its response arrives. */
     sync: async (given: Partial<SyncRequest> = {}) => {
       const body = syncBody(given)

@@ -3,7 +3,7 @@
 import type { ReportedTunnel } from '../../../src/contract/edge/tunnel-fields.ts'
 import type { SyncRequest, TunnelClaim } from '../../../src/contract/edge/tunnels.ts'
 import type { Services } from '../../../src/server/domain/context.ts'
-import { claimTunnel } from '../../../src/server/domain/tunnels/claims.ts'
+import { claimTunnels } from '../../../src/server/domain/tunnels/claims.ts'
 import { syncTunnels } from '../../../src/server/domain/tunnels/sync.ts'
 import { newSession, tunnelId } from './open-tunnels.ts'
 
@@ -42,12 +42,12 @@ export class SimulatedEdge {
     const tunnel = { ...this.#template, id: tunnelId(), name }
     this.tunnels.set(tunnel.id, { tunnel, tick: this.#next })
     const { requests, bytesIn, bytesOut, streams, ...claimed } = tunnel
-    const body: TunnelClaim = { session: this.#session, sequence: this.#next, grant: '', tunnel: claimed }
+    const body: TunnelClaim = { session: this.#session, sequence: this.#next, grants: [], tunnels: [claimed] }
     const result = await this.#send(
-      () => claimTunnel(this.#services, this.#edge, body).catch(() => undefined),
+      () => claimTunnels(this.#services, this.#edge, body).catch(() => undefined),
       fate,
     )
-    if (!result?.granted) this.close(tunnel.id)
+    if (!result?.results[0]?.granted) this.close(tunnel.id)
   }
 
   close(id: string): void {

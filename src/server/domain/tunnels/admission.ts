@@ -54,7 +54,8 @@ interface Admission {
   /** The names of the admitted tunnels, once each. */
   names: { workspace: string; name: string; access: AccessRules | null }[]
   /**
-   * Tunnels of the client of a claim, which has moved here: at other edges, or closed by a user at any edge.
+   * Tunnels of the clients of a claim, which have moved here: at other edges, or closed by a user at any
+   * edge.
    */
   moved: OtherTunnel[]
   /** For `alertTunnels`. */
@@ -62,6 +63,9 @@ interface Admission {
 }
 
 interface Candidate extends NameId, LimitedTunnel {}
+
+const candidateClient = ({ workspace_id, name, parsed }: Candidate) =>
+  clientKey({ workspace_id, name, resume_hash: parsed.tunnel.resume ?? null })
 
 /** Locks the names. The caller has locked the session, and stores the rows. */
 export async function admit(tx: Tx, services: Services, request: AdmissionRequest): Promise<Admission> {
@@ -79,7 +83,10 @@ export async function admit(tx: Tx, services: Services, request: AdmissionReques
   for (const candidate of candidates) {
     const { tunnel } = candidate.parsed
     const key = nameKey(candidate)
-    const sameName = others.get(key) ?? []
+    const client = candidateClient(candidate)
+    const sameName = (others.get(key) ?? []).filter(
+      (other) => !request.isClaim || other.resume_hash === null || clientKey(other) !== client,
+    )
     if (!mayShare(tunnel, sameName, request.isClaim)) {
       rejected.set(tunnel.id, { reason: 'name_taken', message: takenMessage(tunnel, sameName) })
       continue
@@ -171,24 +178,26 @@ async function lockNames(tx: Tx, { clock }: Services, candidates: readonly Candi
 export const parseRules = (text: string | null): AccessRules | null =>
   text === null ? null : (JSON.parse(text) as AccessRules)
 
-/** Tunnels with these names: those of the client of a claim, and, by name, those of others at other edges. */
+/** Identifies a client that has a tunnel of a name. */
+export const clientKey = (tunnel: NameId & Pick<ReportedRow, 'resume_hash'>) =>
+  `${nameKey(tunnel)} ${tunnel.resume_hash}`
+
+/** Tunnels with these names: those of the clients of a claim, and, by name, all at other edges. */
 async function findOthers(
   tx: Tx,
   services: Services,
   { edgeId, isClaim }: AdmissionRequest,
   candidates: readonly Candidate[],
 ) {
-  const found = candidates.length === 0 ? [] : await findOtherTunnels(tx, edgeId, candidates)
-  const resumes = new Set(isClaim ? candidates.map(({ parsed }) => parsed.tunnel.resume) : [])
-  const { moved = [], rest = [] } = Object.groupBy(found, ({ resume_hash }) =>
-    resume_hash !== null && resumes.has(resume_hash) ? 'moved' : 'rest',
+  const found = await findOtherTunnels(tx, edgeId, candidates)
+  const clients = new Set(isClaim ? candidates.map(candidateClient) : [])
+  const { moved = [], rest = [] } = Object.groupBy(found, (tunnel) =>
+    tunnel.resume_hash !== null && clients.has(clientKey(tunnel)) ? 'moved' : 'rest',
   )
-  const live = await deleteExpiredEdgeTunnels(
-    tx,
-    services,
-    rest.filter(({ edge_id, close_reason }) => edge_id !== edgeId && close_reason !== 'ended'),
-  )
-  return { moved, others: Map.groupBy(live, nameKey) }
+  const isElsewhere = ({ edge_id, close_reason }: OtherTunnel) =>
+    edge_id !== edgeId && close_reason !== 'ended'
+  const live = await deleteExpiredEdgeTunnels(tx, services, rest.filter(isElsewhere))
+  return { moved, others: Map.groupBy([...live, ...moved.filter(isElsewhere)], nameKey) }
 }
 
 /**

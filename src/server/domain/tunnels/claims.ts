@@ -1,17 +1,17 @@
-// An edge claims the name of a tunnel before it opens it.
+// An edge claims the names of tunnels before it opens them.
 import type { AccessRules } from '../../../contract/edge/access-rules.ts'
 import type { ClaimRejectionReason, ClaimResult, TunnelClaim } from '../../../contract/edge/tunnels.ts'
 import type { Tx } from '../../store/engine/store.ts'
 import { lockSessionShared } from '../../store/tunnels/edge-sessions.ts'
-import { lockCloseReason, markMoved } from '../../store/tunnels/instructions.ts'
+import { lockCloseReasons, markMoved } from '../../store/tunnels/instructions.ts'
 import { nameKey, readRules } from '../../store/tunnels/names.ts'
-import { findTunnels, insertTunnel, type ReportedRow, writeTunnels } from '../../store/tunnels/rows.ts'
+import { findTunnels, insertTunnels, type ReportedRow, writeTunnels } from '../../store/tunnels/rows.ts'
 import { usePorts } from '../../store/tunnels/tcp-ports.ts'
 import { announce, publishChange } from '../../verification/propagation.ts'
 import type { Services } from '../context.ts'
 import { recordTunnels } from '../events/tunnel-events.ts'
 import { Fault, invalid } from '../fault.ts'
-import { admit, parseRules, type ReportingEdge } from './admission.ts'
+import { admit, clientKey, parseRules, type ReportingEdge } from './admission.ts'
 import { enterSession, isLive, LEASE_MS } from './edge-sessions.ts'
 import { closedBy } from './open.ts'
 import { alertTunnels } from './quota.ts'
@@ -19,91 +19,50 @@ import { isSameTunnel, type ParsedTunnel, parseTunnel } from './reported.ts'
 
 const RETRY_AFTER_S = 1
 
-export async function claimTunnel(
-  services: Services,
-  { id: edgeId, verifiedKeys }: ReportingEdge,
-  claim: TunnelClaim,
-): Promise<ClaimResult> {
-  const parsed = parseTunnel(claim.tunnel, '/body/tunnel')
-  if (!verifiedKeys.has(claim.tunnel.keyId)) return GRANT_REQUIRED
-  const { result, changes } = await services.store.transaction((tx) =>
-    decide(tx, services, edgeId, { ...claim, parsed }),
-  )
-  for (const change of changes) announce(services, change)
-  return result
-}
-
-const GRANT_REQUIRED: ClaimResult = {
-  granted: false,
-  reason: 'grant_required',
-  message: 'The edge must verify the API key again. Try again.',
-}
-
+/** By tunnel id. */
+type Decisions = Map<string, ClaimResult>
 type Changes = Awaited<ReturnType<typeof publishChange>>[]
 
-async function decide(
-  tx: Tx,
+/** The tunnels of a claim, by id. */
+type Claimed = ReadonlyMap<string, ParsedTunnel>
+
+interface ParsedClaim extends Pick<TunnelClaim, 'session' | 'sequence'> {
+  edgeId: string
+  tunnels: Claimed
+}
+
+/** Decides about each tunnel by itself, in one transaction. */
+export async function claimTunnels(
   services: Services,
-  edgeId: string,
-  { session: sessionId, sequence, tunnel, parsed }: TunnelClaim & { parsed: ParsedTunnel },
-): Promise<{ result: ClaimResult; changes: Changes }> {
-  const session =
-    (await lockSessionShared(tx, edgeId, sessionId)) ?? (await enterSession(tx, services, edgeId, sessionId))
-  if (!session) return reject('replaced', 'Another process uses the credential of this edge.')
-  if (!isLive(session))
-    throw new Fault('unavailable', {
-      message: `This edge has not reported its tunnels for ${LEASE_MS / 1_000} seconds. It must sync first.`,
-      retryAfterS: RETRY_AFTER_S,
-    })
-  if (sequence <= session.sequence) return repeatClaim(tx, edgeId, tunnel)
-  const { rows, ports, rejected, names, moved, quotas } = await admit(tx, services, {
-    edgeId,
-    sequence,
-    tunnels: [parsed],
-    isClaim: true,
-  })
-  const rejection = rejected.get(tunnel.id)
-  if (rejection) {
-    // The quota may have been lowered since the last tunnel was opened.
-    await alertTunnels(tx, services, quotas)
-    return reject(rejection.reason, rejection.message)
-  }
-  // All are read before the first is marked: a rejected claim leaves them as they are.
-  for (const other of moved) {
-    const { close_reason, close_requested_by } = (await lockCloseReason(tx, other)) ?? {}
-    if (close_reason && close_reason !== 'moved')
-      return reject('closed', closedBy(close_requested_by ?? null))
-  }
-  for (const other of moved) await markMoved(tx, other, services.clock())
-  for (const row of rows) await store(tx, services, row, tunnel)
-  await alertTunnels(tx, services, quotas)
-  const changes: Changes = []
-  for (const id of new Set(moved.map(({ edge_id }) => edge_id)))
-    changes.push(await publishChange(tx, services, { kind: 'tunnels', subjectId: id }))
-  return { result: grant(names[0]?.access ?? null, ports.get(tunnel.id)), changes }
+  { id: edgeId, verifiedKeys }: ReportingEdge,
+  { session, sequence, tunnels }: TunnelClaim,
+): Promise<{ results: ClaimResult[] }> {
+  const parsed = parseTunnels(tunnels)
+  const granted = new Map([...parsed].filter(([, { tunnel }]) => verifiedKeys.has(tunnel.keyId)))
+  const claim = { edgeId, session, sequence, tunnels: granted }
+  const { decisions, changes } =
+    granted.size === 0
+      ? NOTHING_DECIDED
+      : await services.store.transaction((tx) => decide(tx, services, claim))
+  for (const change of changes) announce(services, change)
+  return { results: tunnels.map(({ id }) => decisions.get(id) ?? GRANT_REQUIRED) }
 }
 
-/**
- * A repeated claim has opened the tunnel already. Under the id of another tunnel, nothing would hold the name
- * that was claimed.
- */
-async function store(tx: Tx, services: Services, row: ReportedRow, tunnel: TunnelClaim['tunnel']) {
-  if (await insertTunnel(tx, row)) return recordTunnels(tx, services, { opened: [row] })
-  const [stored] = await findTunnels(tx, row.edge_id, [row.id])
-  if (!stored || !isSameTunnel(tunnel, stored))
-    throw invalid('/body/tunnel/id', 'belongs to another tunnel of this edge; use a new random id')
-  await writeTunnels(tx, [row])
+function parseTunnels(tunnels: TunnelClaim['tunnels']): Claimed {
+  const parsed = new Map<string, ParsedTunnel>()
+  for (const [index, tunnel] of tunnels.entries()) {
+    const path = `/body/tunnels/${index}`
+    if (parsed.has(tunnel.id)) throw invalid(`${path}/id`, 'is that of another tunnel of this claim')
+    parsed.set(tunnel.id, parseTunnel(tunnel, path))
+  }
+  return parsed
 }
 
-/** A sync after the claim had the tunnel, and decided about it. */
-async function repeatClaim(tx: Tx, edgeId: string, tunnel: TunnelClaim['tunnel']) {
-  const [stored] = await findTunnels(tx, edgeId, [tunnel.id])
-  if (!stored || !isSameTunnel(tunnel, stored))
-    return reject('outdated', 'The tunnel was closed before its claim reached the control plane. Try again.')
-  const [rules] = await readRules(tx, [stored])
-  const port = stored.type === 'tcp' ? (await usePorts(tx, [stored])).get(nameKey(stored)) : undefined
-  return { result: grant(parseRules(rules?.access_rules ?? null), port), changes: [] }
-}
+const reject = (reason: ClaimRejectionReason, message: string) => ({
+  granted: false as const,
+  reason,
+  message,
+})
 
 const grant = (access: AccessRules | null, port: number | undefined) => ({
   granted: true as const,
@@ -111,7 +70,124 @@ const grant = (access: AccessRules | null, port: number | undefined) => ({
   ...(port !== undefined && { port }),
 })
 
-const reject = (reason: ClaimRejectionReason, message: string) => ({
-  result: { granted: false as const, reason, message },
-  changes: [],
-})
+const GRANT_REQUIRED = reject('grant_required', 'The edge must verify the API key again. Try again.')
+const REPLACED = reject('replaced', 'Another process uses the credential of this edge.')
+const OUTDATED = reject(
+  'outdated',
+  'The tunnel was closed before its claim reached the control plane. Try again.',
+)
+
+interface Decided {
+  decisions: Decisions
+  changes: Changes
+}
+
+const NOTHING_DECIDED: Decided = { decisions: new Map(), changes: [] }
+
+async function decide(tx: Tx, services: Services, claim: ParsedClaim): Promise<Decided> {
+  const { edgeId, session: sessionId, sequence, tunnels } = claim
+  const session =
+    (await lockSessionShared(tx, edgeId, sessionId)) ?? (await enterSession(tx, services, edgeId, sessionId))
+  if (!session) return { decisions: new Map([...tunnels.keys()].map((id) => [id, REPLACED])), changes: [] }
+  if (!isLive(session))
+    throw new Fault('unavailable', {
+      message: `This edge has not reported its tunnels for ${LEASE_MS / 1_000} seconds. It must sync first.`,
+      retryAfterS: RETRY_AFTER_S,
+    })
+  if (sequence <= session.sequence) return { decisions: await repeatClaim(tx, claim), changes: [] }
+  return openTunnels(tx, services, claim)
+}
+
+async function openTunnels(tx: Tx, services: Services, claim: ParsedClaim): Promise<Decided> {
+  const { edgeId, sequence, tunnels } = claim
+  const { rows, ports, rejected, names, moved, quotas } = await admit(tx, services, {
+    edgeId,
+    sequence,
+    tunnels: [...tunnels.values()],
+    isClaim: true,
+  })
+  const decisions: Decisions = new Map()
+  for (const [id, { reason, message }] of rejected) decisions.set(id, reject(reason, message))
+  // All are read before the first is marked: a rejected claim leaves them as they are.
+  const closures = new Map(
+    (await lockCloseReasons(tx, moved))
+      .filter(({ close_reason }) => close_reason !== null && close_reason !== 'moved')
+      .map((closed) => [clientKey(closed), closed.close_requested_by]),
+  )
+  const rules = new Map(names.map(({ workspace, name, access }) => [`${workspace} ${name}`, access]))
+  const opened: ReportedRow[] = []
+  for (const row of rows) {
+    const client = clientKey(row)
+    if (closures.has(client)) {
+      decisions.set(row.id, reject('closed', closedBy(closures.get(client) ?? null)))
+      continue
+    }
+    const { workspace, name } = (tunnels.get(row.id) as ParsedTunnel).tunnel
+    decisions.set(row.id, grant(rules.get(`${workspace} ${name}`) ?? null, ports.get(row.id)))
+    opened.push(row)
+  }
+  const clients = new Set(opened.map(clientKey))
+  const left = moved.filter((other) => clients.has(clientKey(other)))
+  await markMoved(tx, left, services.clock())
+  await store(tx, services, claim, opened)
+  // Also if none was opened: the quota may have been lowered since the last one was.
+  await alertTunnels(tx, services, quotas)
+  const changes: Changes = []
+  for (const id of new Set(left.map(({ edge_id }) => edge_id)))
+    changes.push(await publishChange(tx, services, { kind: 'tunnels', subjectId: id }))
+  return { decisions, changes }
+}
+
+/**
+ * A repeated claim has opened its tunnels already. Under the id of another tunnel, nothing would hold the
+ * name that was claimed.
+ */
+async function store(
+  tx: Tx,
+  services: Services,
+  { edgeId, tunnels }: ParsedClaim,
+  rows: readonly ReportedRow[],
+): Promise<void> {
+  const inserted = new Set(await insertTunnels(tx, rows))
+  const { opened = [], repeated = [] } = Object.groupBy(rows, ({ id }) =>
+    inserted.has(id) ? 'opened' : 'repeated',
+  )
+  await recordTunnels(tx, services, { opened })
+  const stored = await findStored(
+    tx,
+    edgeId,
+    repeated.map(({ id }) => id),
+    tunnels,
+  )
+  const others = new Set(repeated.map(({ id }) => id)).difference(new Set(stored.map(({ id }) => id)))
+  for (const [index, id] of [...tunnels.keys()].entries())
+    if (others.has(id))
+      throw invalid(
+        `/body/tunnels/${index}/id`,
+        'belongs to another tunnel of this edge; use a new random id',
+      )
+  await writeTunnels(tx, repeated)
+}
+
+/** Tunnels that are stored as they are claimed. */
+async function findStored(tx: Tx, edgeId: string, ids: readonly string[], tunnels: Claimed) {
+  const stored = await findTunnels(tx, edgeId, ids)
+  return stored.filter((tunnel) => isSameTunnel((tunnels.get(tunnel.id) as ParsedTunnel).tunnel, tunnel))
+}
+
+/** A sync after the claim had the tunnels, and decided about them. */
+async function repeatClaim(tx: Tx, { edgeId, tunnels }: ParsedClaim): Promise<Decisions> {
+  const open = await findStored(tx, edgeId, [...tunnels.keys()], tunnels)
+  const rules = new Map((await readRules(tx, open)).map((row) => [nameKey(row), row.access_rules]))
+  const ports = await usePorts(
+    tx,
+    open.filter(({ type }) => type === 'tcp'),
+  )
+  const decisions: Decisions = new Map([...tunnels.keys()].map((id) => [id, OUTDATED]))
+  for (const tunnel of open) {
+    const key = nameKey(tunnel)
+    const port = tunnel.type === 'tcp' ? ports.get(key) : undefined
+    decisions.set(tunnel.id, grant(parseRules(rules.get(key) ?? null), port))
+  }
+  return decisions
+}

@@ -7,7 +7,7 @@ import type { verifyKey } from '../../../contract/edge/operations.ts'
 import type { Services } from '../../domain/context.ts'
 import { Fault } from '../../domain/fault.ts'
 import { isQuotaReached, QUOTA_REACHED } from '../../domain/quotas/limits.ts'
-import { claimTunnel } from '../../domain/tunnels/claims.ts'
+import { claimTunnels } from '../../domain/tunnels/claims.ts'
 import { findHost } from '../../domain/tunnels/hosts.ts'
 import { syncTunnels } from '../../domain/tunnels/sync.ts'
 import { ingestReport } from '../../domain/usage/reports.ts'
@@ -115,7 +115,7 @@ export function registerEdgeApi(
           closing,
         }),
       ),
-    'tunnels.claim': ({ actor }, claim) => claimTunnel(services, findGranted(actor, [claim.grant]), claim),
+    'tunnels.claim': ({ actor }, claim) => claimTunnels(services, findGranted(actor, claim.grants), claim),
     'tunnels.sync': ({ actor }, sync) => syncTunnels(services, findGranted(actor, sync.grants ?? []), sync),
     'usage.report': ({ actor }, report) => ingestReport(services, edgeWorkspaces.findIds, actor.id, report),
     'hosts.find': ({ actor }, { host }) => findHost(services, workspaces, { edgeId: actor.id, host }),

@@ -1,8 +1,7 @@
 // SQL of instructions to edges about their open tunnels: to close them, or to apply other access rules. The
 // column `instruction_sequence` is null without an instruction, 0 if it was not sent yet, and otherwise the
 // sequence of the sync whose response contained it.
-import { sql } from 'kysely'
-import { isPostgres } from '../engine/bulk.ts'
+import { executeBulk, isPostgres } from '../engine/bulk.ts'
 import type { Tx } from '../engine/store.ts'
 import { openTunnels } from './lists.ts'
 import type { TunnelPosition, TunnelRow } from './rows.ts'
@@ -109,26 +108,34 @@ export async function requestClose(
   return (await find()) && { edgeId, name, isNew: false }
 }
 
-/** Reads why the tunnel has to be closed, and locks it, so that no one closes it in the meantime. */
-export function lockCloseReason(tx: Tx, { edge_id, id }: TunnelPosition) {
-  const tunnel = tx
-    .selectFrom('open_tunnels')
-    .select(['close_reason', 'close_requested_by'])
-    .where('edge_id', '=', edge_id)
-    .where('id', '=', id)
-  return (isPostgres(tx) ? tunnel.forUpdate() : tunnel).executeTakeFirst()
-}
+type ClosingTunnel = Pick<
+  TunnelRow,
+  'workspace_id' | 'name' | 'resume_hash' | 'close_reason' | 'close_requested_by'
+>
 
-/** Called when the client of the tunnel has moved to another edge. */
-export async function markMoved(tx: Tx, { edge_id, id }: TunnelPosition, at: number): Promise<void> {
-  await tx
-    .updateTable('open_tunnels')
-    .set({
-      close_requested_at: sql<number>`coalesce(close_requested_at, ${at})`,
-      close_reason: 'moved',
-      instruction_sequence: 0,
-    })
-    .where('edge_id', '=', edge_id)
-    .where('id', '=', id)
-    .execute()
-}
+const positionColumns = { edge_id: 'text', id: 'text' } as const
+
+const toPositions = (tunnels: readonly TunnelPosition[]) => tunnels.map(({ edge_id, id }) => [edge_id, id])
+
+/** Reads why tunnels have to be closed, and locks them, so that no one closes them in the meantime. */
+export const lockCloseReasons = (tx: Tx, tunnels: readonly TunnelPosition[]): Promise<ClosingTunnel[]> =>
+  executeBulk(
+    tx,
+    positionColumns,
+    toPositions(tunnels),
+    `select workspace_id, name, resume_hash, close_reason, close_requested_by from open_tunnels
+     where (edge_id, id) in (select edge_id, id from input)
+     order by edge_id, id ${isPostgres(tx) ? 'for update' : ''}`,
+  )
+
+/** Called when the clients of the tunnels have moved to another edge. The tunnels are locked. */
+export const markMoved = (tx: Tx, tunnels: readonly TunnelPosition[], at: number): Promise<unknown> =>
+  executeBulk(
+    tx,
+    { ...positionColumns, at: 'bigint' },
+    toPositions(tunnels).map((position) => [...position, at]),
+    `update open_tunnels
+     set close_requested_at = coalesce(close_requested_at, input.at), close_reason = 'moved',
+       instruction_sequence = 0
+     from input where open_tunnels.edge_id = input.edge_id and open_tunnels.id = input.id`,
+  )

@@ -51,29 +51,32 @@ const columns = {
 
 const columnNames = Object.keys(columns) as (keyof ReportedRow)[]
 
-/** Returns false if the edge has a tunnel with this id. */
-export async function insertTunnel(tx: Tx, row: ReportedRow): Promise<boolean> {
-  const { numInsertedOrUpdatedRows } = await tx
-    .insertInto('open_tunnels')
-    .values(row)
-    .onConflict((conflict) => conflict.columns(['edge_id', 'id']).doNothing())
-    .executeTakeFirstOrThrow()
-  return numInsertedOrUpdatedRows === 1n
+/** In a fixed order, so that all transactions lock rows in the same one. */
+const toValues = (rows: readonly ReportedRow[]) =>
+  rows.toSorted((a, b) => (a.id < b.id ? -1 : 1)).map((row) => columnNames.map((column) => row[column]))
+
+/** Returns the ids of those that were inserted: for others, the edge has a tunnel with this id. */
+export async function insertTunnels(tx: Tx, rows: readonly ReportedRow[]): Promise<string[]> {
+  const inserted = await executeBulk<{ id: string }>(
+    tx,
+    columns,
+    toValues(rows),
+    `insert into open_tunnels (${columnNames.join(', ')}) select * from input where true
+     on conflict (edge_id, id) do nothing returning id`,
+  )
+  return inserted.map(({ id }) => id)
 }
 
 /**
  * Inserts rows, or updates their sequences, URLs and counters. A TCP tunnel keeps the URL with its assigned
- * port, whatever is reported. Rows are sorted, so that all transactions lock them in the same order.
+ * port, whatever is reported.
  */
 export async function writeTunnels(tx: Tx, rows: readonly ReportedRow[]): Promise<void> {
-  const values = rows
-    .toSorted((a, b) => (a.id < b.id ? -1 : 1))
-    .map((row) => columnNames.map((column) => row[column]))
   await insertBulk(
     { db: tx, isDistributed: false },
     'open_tunnels',
     columns,
-    values,
+    toValues(rows),
     `(edge_id, id) do update set sequence = excluded.sequence,
        url = case when open_tunnels.type = 'tcp' then open_tunnels.url else excluded.url end,
        requests = excluded.requests, bytes_in = excluded.bytes_in, bytes_out = excluded.bytes_out,

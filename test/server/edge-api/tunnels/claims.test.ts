@@ -247,7 +247,7 @@ for (const engine of engines) {
     const late = edge.claimBody(tunnel)
     await edge.sync({ closed: [tunnel.id] })
     const result = await edge.post('/tunnels/claim', late)
-    assert.equal(result.json.reason, 'outdated')
+    assert.equal(result.json.results[0].reason, 'outdated')
     assert.deepEqual(await storedTunnels(server, edge.id), [])
   })
 
@@ -257,7 +257,9 @@ for (const engine of engines) {
     const tunnel = tunnelOf(server)
     const late = edge.claimBody(tunnel)
     await edge.sync({ changed: [tunnel] })
-    assert.deepEqual((await edge.post('/tunnels/claim', late)).json, { granted: true, access: null })
+    assert.deepEqual((await edge.post('/tunnels/claim', late)).json, {
+      results: [{ granted: true, access: null }],
+    })
   })
 
   test(`${engine}: a snapshot does not delete a tunnel that was claimed after it`, async (t) => {

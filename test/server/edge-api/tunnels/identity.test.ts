@@ -23,7 +23,7 @@ for (const engine of engines) {
       '/tunnels/claim',
       edge.claimBody({ ...tunnelOf(server, { name: 'pay' }), id: tunnel.id }),
     )
-    assert.deepEqual([status, json.details?.[0]?.path], [400, '/body/tunnel/id'])
+    assert.deepEqual([status, json.details?.[0]?.path], [400, '/body/tunnels/0/id'])
     assert.equal((await other.claim(tunnelOf(server, { name: 'pay' }))).granted, true)
     assert.equal((await read()).length, 2)
   })
@@ -37,7 +37,7 @@ for (const engine of engines) {
     const claims = await Promise.all(
       names.map((name) => edge.post('/tunnels/claim', edge.claimBody({ ...tunnelOf(server, { name }), id }))),
     )
-    const granted = names.filter((_, index) => claims[index]?.json.granted === true)
+    const granted = names.filter((_, index) => claims[index]?.json.results?.[0].granted === true)
     assert.equal(granted.length, 1)
     for (const name of names)
       assert.equal((await other.claim(tunnelOf(server, { name }))).granted, name !== granted[0], name)

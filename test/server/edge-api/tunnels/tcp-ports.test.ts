@@ -221,9 +221,9 @@ for (const engine of engines) {
     const edge = await addTunnelEdge(server, 'a')
     const tunnel = tcp(server, 'db')
     const body = edge.claimBody(tunnel)
-    const first = (await edge.post('/tunnels/claim', body)).json
+    const first = (await edge.post('/tunnels/claim', body)).json.results[0]
     await edge.sync({ changed: [tunnel] })
-    assert.deepEqual((await edge.post('/tunnels/claim', body)).json, first)
+    assert.deepEqual((await edge.post('/tunnels/claim', body)).json.results, [first])
     for (const url of [tunnel.url, 'tcp://db.acme.localhost:1', 'http://db.acme.localhost:81']) {
       await edge.sync({ changed: [{ ...tunnel, url }] })
       const stored = await server.services.store.db
