@@ -154,7 +154,7 @@ function notAnEdge(edge: string, { statusCode, headers: { location } }: Incoming
   )
 }
 
-/** For a sentence after a colon; an acronym stays as it is. */
+/** For a sentence after a colon; an acronym keeps its case. */
 const lowerFirst = (sentence: string) =>
   sentence.replace(/^[A-Z](?=[a-z ])/, (letter) => letter.toLowerCase())
 

@@ -58,7 +58,7 @@ export const causes = {
   tunnel_not_found: {
     status: 404,
     title: 'No tunnel is open at this address',
-    visitor: 'Check the address, or ask the person who sent it to you whether the tunnel is running.',
+    visitor: 'Check the address. If it is right, the tunnel is closed: ask its owner to open it again.',
     owner: 'Start `adit tunnel`, and compare the URL it prints with this address.',
   },
   tcp_tunnel: {

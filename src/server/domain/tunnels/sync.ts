@@ -204,7 +204,7 @@ function closeInstruction({ id, resume_hash, close_reason, close_requested_by }:
 }
 
 /**
- * A tunnel that is in the list twice counts as it is the last time, and one that is also closed as closed.
+ * Of a tunnel that is listed twice, the last entry counts. One that is also listed as closed is closed.
  */
 function parseSync({ id: edgeId, verifiedKeys }: ReportingEdge, request: SyncRequest): ParsedSync {
   const { session, sequence, previous, version, load, snapshot } = request
