@@ -17,7 +17,7 @@ export const edgeCommands: readonly Command[] = [
       details:
         'Verifies API keys with the control plane at ADIT_URL and reports usage to it. ' +
         'ADIT_EDGE_KEY is the credential of this edge; create one on the server with:\n' +
-        '  adit admin edge create edge-1\n' +
+        '  adit admin edge create edge-1 --url <public URL of the edge>\n' +
         'With --tokens-file, it verifies keys against a file and needs no control plane.',
       options: {
         'tokens-file': { value: '<path>', summary: 'verify keys against this file, without a control plane' },
