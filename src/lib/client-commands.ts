@@ -12,5 +12,6 @@ export const clientCommands = (url: string) => ({
   install: `curl -fsSL ${shellQuote(`${url}/install.sh`)} | sh`,
   /** It has no key: `adit login` creates one in the browser or prompts for it. */
   login: `adit login ${shellQuote(url)}`,
-  tunnel: `adit tunnel ${LOCAL_PORT} --name my-app`,
+  /** It has no name: every user gets the same commands, and a name is that of one tunnel. */
+  tunnel: `adit tunnel ${LOCAL_PORT}`,
 })

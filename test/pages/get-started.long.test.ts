@@ -26,17 +26,16 @@ test('the steps to the first tunnel show working commands and are ticked as they
   const { page, errors } = await openPageAs(t, server.url, ann)
   await page.goto(`${server.url}/w/fresh`)
   await page.getByText('0 of 4 steps done').waitFor()
-  // Under localhost the URL has the port of the edge, which only the edge knows.
-  await page.getByText('Example: my-app.fresh.localhost', { exact: true }).waitFor()
-  await page.getByText('at the URL that this prints').waitFor()
+  // Under localhost the URL has the port of the edge.
+  await page.getByText('Example: http://my-app.fresh.localhost:8081', { exact: true }).waitFor()
   await page.getByText('If the edge does not listen on port 8081').waitFor()
   await page.getByRole('link', { name: 'Create key' }).waitFor()
   const commands = await page.locator('pre').allInnerTexts()
   assert.deepEqual(commands, [
-    `export ADIT_EDGE_KEY=$(adit admin edge create edge-1)\nADIT_URL=${server.url} adit edge`,
+    `export ADIT_EDGE_KEY=$(adit admin edge create edge-1 --url http://127.0.0.1:8081)\nADIT_URL=${server.url} adit edge`,
     `curl -fsSL ${server.url}/install.sh | sh`,
     `adit login ${server.url}`,
-    'adit tunnel 3000 --name my-app',
+    'adit tunnel 3000',
   ])
   await checkEveryView(page, 'get-started')
 
@@ -61,7 +60,7 @@ test('the steps to the first tunnel show working commands and are ticked as they
   await page.reload()
   await page.getByRole('heading', { name: 'Open tunnels' }).waitFor()
   assert.equal(await page.getByText('Get started').count(), 0)
-  assert.deepEqual(await page.locator('pre').allInnerTexts(), ['adit tunnel 3000 --name my-app'])
+  assert.deepEqual(await page.locator('pre').allInnerTexts(), ['adit tunnel 3000'])
   assert.deepEqual(errors, [])
 })
 

@@ -140,6 +140,12 @@ const journeys: Record<string, (page: Page) => Promise<void>> = {
     await field(page, 'Name').fill('Mia')
     await field(page, 'Password').fill(PASSWORD)
     await button(page, 'Create account').click()
+    await page.getByText('adit tunnel 3000').waitFor()
+    assert.deepEqual(await page.locator('pre').allInnerTexts(), [
+      `curl -fsSL ${server.url}/install.sh | sh`,
+      `adit login ${server.url}`,
+      'adit tunnel 3000',
+    ])
     await goTo(page, 'Members')
   },
   async '/device'(page) {

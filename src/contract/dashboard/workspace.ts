@@ -32,6 +32,7 @@ const readWorkspace = operation({
       createdAt: Instant,
       role: Role,
       edgeName: TextOrNull,
+      edgeUrl: TextOrNull,
       keysCanManageKeys: Type.Boolean(),
       policy: Policy,
     }),

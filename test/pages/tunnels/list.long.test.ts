@@ -14,10 +14,10 @@ test('without open tunnels the page shows the commands that open one', async (t)
   await page.getByRole('heading', { name: 'No open tunnels' }).waitFor()
   await page.getByText('No edge is connected').waitFor()
   assert.deepEqual(await page.locator('pre').allInnerTexts(), [
-    `export ADIT_EDGE_KEY=$(adit admin edge create edge-1)\nADIT_URL=${server.url} adit edge`,
+    `export ADIT_EDGE_KEY=$(adit admin edge create edge-1 --url http://127.0.0.1:8081)\nADIT_URL=${server.url} adit edge`,
     `curl -fsSL ${server.url}/install.sh | sh`,
     `adit login ${server.url}`,
-    'adit tunnel 3000 --name my-app',
+    'adit tunnel 3000',
   ])
   await checkEveryView(page, 'tunnels-none')
   await page.getByRole('tab', { name: 'Edges' }).click()

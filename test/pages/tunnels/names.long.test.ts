@@ -1,6 +1,7 @@
 // Tunnel names on the tunnels page: reserve, release, and access rules.
 import assert from 'node:assert/strict'
-import { serve } from '../../support/api/server.ts'
+import { createEdge } from '../../../src/server/domain/tunnels/edges.ts'
+import { operator, serve } from '../../support/api/server.ts'
 import { test } from '../../support/browser.ts'
 import { button, checkEveryView, goTo, toast, waitForFocus } from '../support/harness.ts'
 import { simulateEdge } from '../support/simulated-edge.ts'
@@ -30,6 +31,10 @@ test('names are reserved and released, and their access rules set and removed', 
   await toast(page, 'Name my-app reserved.').waitFor()
   await row('my-app').getByText('Reserved', { exact: true }).waitFor()
   await row('my-app').getByText('Not used yet').waitFor()
+  await button(page, 'Copy http://my-app.acme.localhost:8081').waitFor()
+  await createEdge(server.services, operator, 'local', 'http://127.0.0.1:9090')
+  await page.reload()
+  await button(page, 'Copy http://my-app.acme.localhost:9090').waitFor()
   await page.getByText('1 of 100 names reserved').waitFor()
 
   await button(page, 'Release my-app').click()

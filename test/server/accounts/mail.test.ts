@@ -27,6 +27,14 @@ test('an invitation is sent to its address only, and not shown in the response',
   assert.match(email?.text as string, /Subject: Invitation to a workspace on Adit\r\n/)
   assert.match(email?.text as string, /Workspace: Acme\r\nInvited by: Ann\r\n/)
   assert.match(email?.text as string, /https:\/\/adit\.example\.com\/link#/)
+  const next = [
+    'open a tunnel to port 3000:',
+    '',
+    'curl -fsSL https://adit.example.com/install.sh | sh',
+    'adit login https://adit.example.com',
+    'adit tunnel 3000',
+  ]
+  assert.ok(email?.text.includes(next.join('\r\n')), email?.text)
   const bob = openBrowser(server.url, 'https://adit.example.com')
   const used = await bob.post('/links/redeem', {
     link: linkIn(email?.text as string),

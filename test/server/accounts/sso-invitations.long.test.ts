@@ -35,7 +35,7 @@ for (const engine of engines) {
     const { provider, server, open } = await setUp(t, engine)
     const link = await linkFor(server, 'bob@example.com', 'admin')
     const bob = open()
-    assert.equal(await provider.signIn(bob, 'bob', { link }), '/w/acme')
+    assert.equal(await provider.signIn(bob, 'bob', { link }), '/w/acme?joined')
     const { user, workspaces } = (await bob.get('/session')).json
     assert.deepEqual([user.email, user.hasPassword, workspaces[0].role], ['bob@example.com', false, 'admin'])
     assert.equal(await isOpen(server, link), false)
@@ -55,7 +55,7 @@ for (const engine of engines) {
       subjects.map((sub) => provider.begin(open(), 'bob', { link, claims: { sub } })),
     )
     const returned = await Promise.all(begun.map((finish) => finish()))
-    assert.equal(returned.filter((location) => location === '/w/acme').length, 1, returned.join())
+    assert.equal(returned.filter((location) => location === '/w/acme?joined').length, 1, returned.join())
     const { users } = await server.services.store.db
       .selectFrom('users')
       .select((row) => row.fn.countAll<number>().as('users'))
@@ -86,7 +86,7 @@ for (const engine of engines) {
       assert.equal((await browser.get('/session')).status, 401)
     }
     assert.equal(await isOpen(server, link), true)
-    assert.equal(await provider.signIn(open(), 'bob', { link }), '/w/acme')
+    assert.equal(await provider.signIn(open(), 'bob', { link }), '/w/acme?joined')
   })
 }
 
@@ -109,7 +109,7 @@ test('the sign-in for an invitation is completed only by the browser that began 
   const restore = () => bob.cookies.set('adit.sso', own.get('adit.sso') as string)
 
   restore()
-  assert.equal(await finish(), '/w/acme')
+  assert.equal(await finish(), '/w/acme?joined')
   restore()
   assert.equal(await finish(), '/sign-in?error=failed', 'replayed with its own cookie')
   assert.equal(provider.tokenRequests.length, 1)
@@ -138,7 +138,7 @@ test('a member who accepts another invitation by single sign-on joins that works
   await provider.signIn(open(), 'bob', { link: await linkFor(server, 'bob@example.com', 'member') })
   const bob = open()
   const link = await linkFor(server, 'bob@example.com', 'owner', 'other')
-  assert.equal(await provider.signIn(bob, 'bob', { link }), '/w/other')
+  assert.equal(await provider.signIn(bob, 'bob', { link }), '/w/other?joined')
   assert.deepEqual((await slugs(bob)).sort(), ['acme', 'other'])
 })
 

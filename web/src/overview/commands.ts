@@ -1,6 +1,8 @@
 // Shell commands shown in the dashboard, with the URL of this server and the values of the workspace.
 import { clientCommands, shellQuote } from '../../../src/lib/client-commands.ts'
 import { CLIENT_PACKAGE } from '../../../src/lib/client-package.ts'
+import { EDGE_PORT } from '../../../src/lib/net/edge-port.ts'
+import type { Output } from '../api.ts'
 import { serverUrl } from '../paths.ts'
 
 export const client = clientCommands(serverUrl)
@@ -8,25 +10,37 @@ export const client = clientCommands(serverUrl)
 /** The package comes from this server: a registry may have another one of this name. */
 export const npmCommand = `npm install -g ${shellQuote(`${serverUrl}/install/${CLIENT_PACKAGE}.tgz`)}`
 
-/** The default of `adit edge`. The server does not know the one that it uses. */
-export const EDGE_PORT = 8081
-
-/** For the operator. `adit admin` needs the database, and prints nothing but the credential to stdout. */
-export const edgeCommands = [
-  'export ADIT_EDGE_KEY=$(adit admin edge create edge-1)',
-  `ADIT_URL=${shellQuote(serverUrl)} adit edge`,
-].join('\n')
-
 export const provisionCommand = (slug: string): string => `adit admin workspace provision ${slug}`
 
 export const curlCommand = (apiKey: string): string =>
   `curl -H "Authorization: Bearer ${apiKey}" ${shellQuote(`${serverUrl}/api/v1/workspace`)}`
 
-/**
- * Public URL of a tunnel. Undefined under localhost: no proxy is in front of the edge there, so the URL has
- * the port of the edge, which the dashboard does not know.
- */
-export function tunnelUrl(host: string): string | undefined {
-  const isLocal = /(^|\.)localhost$/.test(host)
-  return isLocal ? undefined : `${location.protocol}//${host}`
+const isLocal = (host: string): boolean => /(^|\.)localhost$/.test(host)
+const localEdge = `http://127.0.0.1:${EDGE_PORT}`
+
+type Workspace = Pick<Output<'workspace.read'>, 'slug' | 'tunnelBase' | 'edgeUrl'>
+
+/** For the operator. `adit admin` needs the database, and prints nothing but the credential to stdout. */
+export function edgeCommands({ slug, tunnelBase }: Workspace): string {
+  const tunnelDomain = tunnelBase.slice(slug.length + 1)
+  const url = isLocal(tunnelDomain) ? localEdge : `${location.protocol}//${tunnelDomain}`
+  return [
+    `export ADIT_EDGE_KEY=$(adit admin edge create edge-1 --url ${url})`,
+    `ADIT_URL=${shellQuote(serverUrl)} adit edge`,
+  ].join('\n')
 }
+
+/**
+ * Public URL of an HTTP tunnel. Under localhost no proxy is in front of the edge, so it has the edge's port.
+ */
+export function tunnelUrl(host: string, { edgeUrl }: Workspace): string {
+  // Without the URL of an edge, a dashboard with https has a proxy, which the edge has too.
+  if (!isLocal(host) || (edgeUrl === null && location.protocol === 'https:'))
+    return `${location.protocol}//${host}`
+  const { protocol, port } = new URL(edgeUrl ?? localEdge)
+  return `${protocol}//${host}${port && `:${port}`}`
+}
+
+/** Whether clients connect to the default port of an edge on their own machine. */
+export const usesDefaultPort = ({ tunnelBase, edgeUrl }: Workspace): boolean =>
+  edgeUrl === null && isLocal(tunnelBase)

@@ -3,15 +3,15 @@ import { Anchor, Button, Paper, Stack, Text, ThemeIcon, Timeline, Title, Visuall
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
 import { Link } from 'wouter'
-import { LOCAL_PORT } from '../../../src/lib/client-commands.ts'
-import { InstallCommand } from '../components/client-setup.tsx'
+import type { Output } from '../api.ts'
+import { InstallCommand, TunnelCommand } from '../components/client-setup.tsx'
 import { CopyBlock } from '../components/copy.tsx'
 import { CheckIcon } from '../icons.tsx'
 import { useKeyRights } from '../keys/key-rights.ts'
 import { docsUrl } from '../paths.ts'
 import { keysQuery, workspaceQuery } from '../queries.ts'
 import { useWorkspace } from '../session.tsx'
-import { client, EDGE_PORT, edgeCommands, tunnelUrl } from './commands.ts'
+import { client, edgeCommands } from './commands.ts'
 
 const REFRESH_MS = 5_000
 
@@ -22,26 +22,30 @@ interface Step {
 }
 
 interface GetStartedProps {
-  exampleHost: string
+  workspace: Output<'workspace.read'>
   hasTraffic: boolean
 }
 
-export function GetStarted({ exampleHost, hasTraffic }: GetStartedProps) {
-  const { slug } = useWorkspace()
+export function GetStarted({ workspace, hasTraffic }: GetStartedProps) {
+  const { slug } = workspace
   const polling = { refetchInterval: hasTraffic ? (false as const) : REFRESH_MS }
   const { data: keyPages } = useInfiniteQuery({ ...keysQuery(slug, 'active'), ...polling })
-  const { data: workspace } = useQuery({ ...workspaceQuery(slug), ...polling })
+  // Updates the workspace of the page.
+  useQuery({ ...workspaceQuery(slug), ...polling })
   const keys = keyPages?.pages.flatMap((page) => page.keys) ?? []
-  const edgeName = workspace?.edgeName ?? null
   const steps: Step[] = [
     { title: 'Create an API key', isDone: keys.length > 0, content: <KeyStep isDone={keys.length > 0} /> },
-    { title: 'Run an edge', isDone: edgeName !== null, content: <EdgeStep name={edgeName} /> },
+    {
+      title: 'Run an edge',
+      isDone: workspace.edgeName !== null,
+      content: <EdgeStep workspace={workspace} />,
+    },
     {
       title: 'Install the client and sign in',
       isDone: keys.some(({ lastUsedAt }) => lastUsedAt !== null),
       content: <LoginStep />,
     },
-    { title: 'Open a tunnel', isDone: hasTraffic, content: <TunnelStep exampleHost={exampleHost} /> },
+    { title: 'Open a tunnel', isDone: hasTraffic, content: <TunnelStep /> },
   ]
   const done = steps.filter(({ isDone }) => isDone).length
   return (
@@ -127,12 +131,12 @@ function KeyStep({ isDone }: { isDone: boolean }) {
   )
 }
 
-function EdgeStep({ name }: { name: string | null }) {
-  if (name !== null)
+function EdgeStep({ workspace }: Pick<GetStartedProps, 'workspace'>) {
+  if (workspace.edgeName !== null)
     return (
       <Text size="sm">
-        Edge <strong>{name}</strong> is registered. It receives requests from the internet and sends them
-        through your tunnels.
+        Edge <strong>{workspace.edgeName}</strong> is registered. It receives requests from the internet and
+        sends them through your tunnels.
       </Text>
     )
   return (
@@ -141,7 +145,7 @@ function EdgeStep({ name }: { name: string | null }) {
         An edge receives requests from the internet and sends them through your tunnels. Your server admin
         starts one on the server:
       </Text>
-      <CopyBlock text={edgeCommands} name="Copy edge commands" />
+      <CopyBlock text={edgeCommands(workspace)} name="Copy edge commands" />
     </>
   )
 }
@@ -163,22 +167,11 @@ function LoginStep() {
   )
 }
 
-function TunnelStep({ exampleHost }: { exampleHost: string }) {
-  const url = tunnelUrl(exampleHost)
+function TunnelStep() {
   return (
     <>
-      <Text size="sm">
-        Visitors reach your app on port {LOCAL_PORT} at{' '}
-        {url ? <span className="mono">{url}</span> : 'the URL that this prints'}. Usage appears here seconds
-        after the first request.
-      </Text>
-      <CopyBlock text={client.tunnel} name="Copy tunnel command" />
-      {!url && (
-        <Text size="sm" c="dimmed">
-          If the edge does not listen on port {EDGE_PORT} (<span className="mono">ADIT_EDGE_PORT</span>), add{' '}
-          <span className="mono nowrap">--edge http://127.0.0.1:&lt;port&gt;</span>.
-        </Text>
-      )}
+      <TunnelCommand />
+      <Text size="sm">Usage appears here seconds after the first request.</Text>
     </>
   )
 }

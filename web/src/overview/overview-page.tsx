@@ -2,12 +2,15 @@
 import { Badge, Code, Group, Paper, Skeleton, Stack, Text, Title } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { type ReactNode, useEffect, useState } from 'react'
+import { useSearch } from 'wouter'
 import type { Output } from '../api.ts'
+import { ConnectMachine } from '../components/client-setup.tsx'
 import { CopyIconButton } from '../components/copy.tsx'
 import { QueryResult, SkeletonRows } from '../components/lists/query-states.tsx'
 import { Page } from '../components/page.tsx'
 import { RelativeTime } from '../components/relative-time.tsx'
 import { RoleBadge, roleDescriptions } from '../components/role-badge.tsx'
+import { Section } from '../components/section.tsx'
 import { formatDay } from '../format.ts'
 import { ExpiringKeys } from '../keys/expiring-keys.tsx'
 import { quotasQuery, usageQuery, workspaceQuery } from '../queries.ts'
@@ -31,14 +34,24 @@ export function OverviewPage() {
   const workspace = useQuery(workspaceQuery(slug))
   const usage = useQuery(usageQuery(slug, DAYS))
   const showsSteps = useShowsSteps(slug, usage.data)
+  // Set by the link or sign-in that accepted an invitation.
+  const hasJoined = new URLSearchParams(useSearch()).has('joined')
   return (
     <Page title={name} context="Overview">
       <Notices />
       <ExpiringKeys isLinked />
       {showsSteps && workspace.data && usage.data && (
-        <GetStarted exampleHost={workspace.data.exampleUrl} hasTraffic={hasTraffic(usage.data)} />
+        <GetStarted workspace={workspace.data} hasTraffic={hasTraffic(usage.data)} />
       )}
-      <OpenTunnelsPanel showsSteps={usage.isPending ? undefined : showsSteps} />
+      {!showsSteps && usage.data && hasJoined && (
+        <Section
+          title="Connect a machine"
+          description="Open tunnels to apps on your machine. The page API keys shows these steps again."
+        >
+          <ConnectMachine />
+        </Section>
+      )}
+      <OpenTunnelsPanel showsSteps={usage.isPending ? undefined : showsSteps || hasJoined} />
       <QueryResult query={workspace} skeleton={<Skeleton h={150} />}>
         {(details) => <Details workspace={details} lastSeen={usage.data?.lastSeen} />}
       </QueryResult>
@@ -81,7 +94,7 @@ function Details({ workspace, lastSeen }: DetailsProps) {
               <CopyIconButton text={workspace.tunnelBase} name="Copy tunnel domain" />
             </Group>
             <Text size="xs" c="dimmed">
-              Example: <span className="mono">{tunnelUrl(workspace.exampleUrl) ?? workspace.exampleUrl}</span>
+              Example: <span className="mono">{tunnelUrl(workspace.exampleUrl, workspace)}</span>
             </Text>
           </Detail>
           <Detail name="Slug">

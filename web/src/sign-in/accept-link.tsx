@@ -1,14 +1,12 @@
 // Accepts an invitation, or sets a new password with a reset link.
-import { Anchor, Button, Divider, Stack, Text } from '@mantine/core'
+import { Anchor, Button, Stack, Text } from '@mantine/core'
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { type ReactNode, useState } from 'react'
 import { useLocation } from 'wouter'
 import { call, type Input, type Output } from '../api.ts'
 import { fieldError } from '../api-error.ts'
-import { Command, InstallCommand } from '../components/client-setup.tsx'
 import { ErrorAlert } from '../components/lists/query-states.tsx'
 import { showToast } from '../components/toast.tsx'
-import { client } from '../overview/commands.ts'
 import { allowSignedOut, queryClient, signInOptionsQuery } from '../queries.ts'
 import type { Session } from '../session.tsx'
 import { AuthLayout } from './auth-layout.tsx'
@@ -30,7 +28,7 @@ export function AcceptLink({ token, link, user }: AcceptLinkProps) {
   const [step, setStep] = useState<Step>(link.step)
   const finish = () => {
     queryClient.clear()
-    navigate(link.workspace ? `/w/${link.workspace.slug}` : '/', { replace: true })
+    navigate(link.workspace ? `/w/${link.workspace.slug}?joined` : '/', { replace: true })
     showToast(doneMessage(link, step))
   }
   const use = useMutation({
@@ -83,7 +81,6 @@ export function AcceptLink({ token, link, user }: AcceptLinkProps) {
           <ContinueWithSso token={token} />
         )}
         {!passwordError && <ErrorAlert error={use.error} />}
-        {link.purpose !== 'reset' && step !== 'code' && <Afterwards />}
       </Stack>
     </AuthLayout>
   )
@@ -93,17 +90,6 @@ function ContinueWithSso({ token }: { token: string }) {
   const host = useQuery(signInOptionsQuery).data?.sso
   return host ? <SsoButton link={token}>Continue with {host}</SsoButton> : null
 }
-
-/** The same as in the email. */
-const Afterwards = () => (
-  <>
-    <Divider label="Then, to open tunnels" />
-    <InstallCommand />
-    <Command command={client.login} name="Copy login command">
-      And sign in there:
-    </Command>
-  </>
-)
 
 /** Only the setup link of a new server is for an owner without naming an address. */
 const isSetup = ({ purpose, email, role }: LinkDetails) => purpose !== 'reset' && !email && role === 'owner'

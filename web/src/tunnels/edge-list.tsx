@@ -1,5 +1,6 @@
 // Edges of the server, and whether they are connected.
 import { Badge, Group, Paper, Stack, Text } from '@mantine/core'
+import { useQuery } from '@tanstack/react-query'
 import { CopyBlock } from '../components/copy.tsx'
 import { EmptyState } from '../components/lists/query-states.tsx'
 import rows from '../components/lists/rows.module.css'
@@ -7,15 +8,18 @@ import { RelativeTime } from '../components/relative-time.tsx'
 import { formatCount } from '../format.ts'
 import { TunnelIcon } from '../icons.tsx'
 import { edgeCommands } from '../overview/commands.ts'
-import type { Edge } from '../queries.ts'
+import { type Edge, workspaceQuery } from '../queries.ts'
+import { useWorkspace } from '../session.tsx'
 
 export function EdgeList({ edges }: { edges: readonly Edge[] }) {
+  const { slug } = useWorkspace()
+  const { data: workspace } = useQuery(workspaceQuery(slug))
   if (edges.length === 0)
     return (
       <EmptyState
         icon={<TunnelIcon size={36} />}
         title="No edges"
-        action={<CopyBlock text={edgeCommands} name="Copy edge commands" />}
+        action={workspace && <CopyBlock text={edgeCommands(workspace)} name="Copy edge commands" />}
       >
         An edge receives requests from the internet and sends them through your tunnels. Your server admin
         starts one:

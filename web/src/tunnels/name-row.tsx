@@ -1,5 +1,5 @@
-import { Badge, Button, Group, Stack, Text } from '@mantine/core'
-import { useMutation } from '@tanstack/react-query'
+import { Badge, Button, Group, Skeleton, Stack, Text } from '@mantine/core'
+import { useMutation, useQuery } from '@tanstack/react-query'
 import { useRef } from 'react'
 import { call } from '../api.ts'
 import { CopyIconButton } from '../components/copy.tsx'
@@ -9,7 +9,7 @@ import { RelativeTime } from '../components/relative-time.tsx'
 import { showToast } from '../components/toast.tsx'
 import { formatCount } from '../format.ts'
 import { tunnelUrl } from '../overview/commands.ts'
-import { invalidateWorkspace, type TunnelName } from '../queries.ts'
+import { invalidateWorkspace, type TunnelName, workspaceQuery } from '../queries.ts'
 import { useWorkspace } from '../session.tsx'
 import { AccessSummary } from './access-summary.tsx'
 import { HostName, publicAddress } from './tunnel-address.tsx'
@@ -20,10 +20,12 @@ interface NameRowProps {
 }
 
 export function NameRow({ name, onEdit }: NameRowProps) {
-  const { canManage } = useWorkspace()
-  // Only an open tunnel has a port.
-  const { host } = name.url === null ? name : new URL(name.url)
-  const address = name.url === null ? (tunnelUrl(host) ?? host) : publicAddress({ url: name.url })
+  const { slug, canManage } = useWorkspace()
+  const { data: workspace } = useQuery(workspaceQuery(slug))
+  if (!workspace) return <Skeleton h={44} component="li" />
+  const url = name.url ?? tunnelUrl(name.host, workspace)
+  const { host } = new URL(url)
+  const address = publicAddress({ url })
   return (
     <li>
       <Group justify="space-between" gap="sm">

@@ -31,8 +31,8 @@ export function NoTunnels() {
             <Code className="mono">{provisionCommand(slug)}</Code>.
           </Text>
         )}
-        {edges?.edges.every(({ isConnected }) => !isConnected) && (
-          <Command command={edgeCommands} name="Copy edge commands">
+        {workspace && edges?.edges.every(({ isConnected }) => !isConnected) && (
+          <Command command={edgeCommands(workspace)} name="Copy edge commands">
             No edge is connected. Your server admin starts one on the server:
           </Command>
         )}

@@ -1,17 +1,19 @@
 // The text of the emails that the dashboard sends.
 
 import { withoutLinks } from '../../../../contract/text.ts'
-import { clientCommands } from '../../../../lib/client-commands.ts'
+import { clientCommands, LOCAL_PORT } from '../../../../lib/client-commands.ts'
 import type { Email } from '../../../mail.ts'
 
 /** The subject contains no text that users chose: the email is sent in the name of this server. */
 export const invitationEmail = (
   to: string,
   { inviter, workspace, link, url }: { inviter: string; workspace: string; link: string; url: string },
-): Email => ({
-  to,
-  subject: 'Invitation to a workspace on Adit',
-  text: `Hello,
+): Email => {
+  const { install, login, tunnel } = clientCommands(url)
+  return {
+    to,
+    subject: 'Invitation to a workspace on Adit',
+    text: `Hello,
 
 You have been invited to join a workspace on Adit.
 
@@ -24,14 +26,16 @@ ${link}
 
 The link works once and expires in 24 hours.
 
-To open tunnels from your machine, install the client and sign in:
+Then, on the machine running your app, install the client, sign in, and open a tunnel to port ${LOCAL_PORT}:
 
-${clientCommands(url).install}
-${clientCommands(url).login}
+${install}
+${login}
+${tunnel}
 
 If you did not expect this invitation, you can ignore this email.
 `,
-})
+  }
+}
 
 export const resetEmail = (to: string, link: string): Email => ({
   to,

@@ -51,7 +51,7 @@ export function signInHandlers(deps: Dependencies): HandlerGroup<'sign-in'> {
       )
       const path = basePath(baseUrl)
       if (failure) return { location: `${path}/sign-in?error=${failure}` }
-      return { location: workspace === undefined ? `${path}/` : `${path}/w/${workspace}` }
+      return { location: workspace === undefined ? `${path}/` : `${path}/w/${workspace}?joined` }
     },
     'sign-in.request-reset': async ({ browser }, { email }) => {
       if (!sendMail) throw new Fault('not_found')

@@ -7,7 +7,7 @@ import { listForMembers } from '../../../domain/keys/list.ts'
 import { changePolicy } from '../../../domain/keys/policy.ts'
 import * as requests from '../../../domain/keys/requests.ts'
 import { rotate } from '../../../domain/keys/rotation.ts'
-import { findActiveEdgeName } from '../../../domain/tunnels/edges.ts'
+import { findActiveEdgeName, findEdgeUrl } from '../../../domain/tunnels/edges.ts'
 import { readUsage } from '../../../domain/usage/read.ts'
 import { archiveAsOwner } from '../../../domain/workspaces/archive.ts'
 import { readWorkspace } from '../../../domain/workspaces/manage.ts'
@@ -29,6 +29,7 @@ export const workspaceHandlers = ({
     ...(await readWorkspace(ctx)),
     role: ctx.role,
     edgeName: await findActiveEdgeName(services),
+    edgeUrl: await findEdgeUrl(services),
     keysCanManageKeys: variant === 'A',
   }),
   'keys.list': (ctx, page) => listForMembers(ctx, page),
