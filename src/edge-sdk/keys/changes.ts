@@ -1,5 +1,5 @@
-// Follows the control plane's stream of revocations (server-sent events), and tracks whether it is up to
-// date.
+// Follows the control plane's stream of revocations (server-sent events), and tracks whether this edge is up
+// to date.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { UsageQuota } from '../api.ts'
 import type { ControlPlane } from '../control-plane.ts'
@@ -9,31 +9,31 @@ import { createNoticeOnce } from '../notice-once.ts'
 const BACKOFF_MIN_MS = 250
 const BACKOFF_MAX_MS = 5_000
 
-interface Revocation {
+interface KeyRef {
   /** SHA-256 of the raw key. */
   hash: string
 }
 
-interface ExpiryChange extends Revocation {
+interface ExpiryChange extends KeyRef {
   expiresInMs: number
 }
 
 interface FollowerOptions {
   /** Silence for longer than this means that the stream is lost. */
   staleAfterMs: number
-  onRevoked: (revocation: Revocation) => void
+  onRevoked: (key: KeyRef) => void
   /** A key expires earlier than it did. */
   onExpiryChanged: (change: ExpiryChange) => void
-  /** The workspace was archived, so none of its keys is valid, or restored. */
-  onArchived: (topic: string, isArchived: boolean) => void
+  /** A workspace was archived, so none of its keys is valid, or restored. `topic` identifies it in events. */
+  onArchivedChanged: (topic: string, isArchived: boolean) => void
   /** The quota of a workspace, or what is used of it, has changed. */
   onQuotaChanged: (topic: string, quota: UsageQuota) => void
   /** The control plane asks for a sync of tunnels. */
   onTunnelsChanged: () => void
   /** Revocations may have been missed. */
   onReset: () => void
-  /** The stream is up to date again after an outage longer than `staleAfterMs`. */
-  onRecovered: () => void
+  /** The stream is up to date for the first time, or again after an outage longer than `staleAfterMs`. */
+  onFresh: () => void
   /** The stream is up to date: once after the start, and after each reconnection. */
   onConnected: () => void
   onNotice: (line: string) => void
@@ -63,17 +63,17 @@ export function followKeyChanges(controlPlane: Pick<ControlPlane, 'keyChanges'>,
         watchdog.refresh()
         if (event === 'closed') throw new ClosedByServer(parseMessage(data))
         if (event === 'reset') options.onReset()
-        else if (event === 'revoked') options.onRevoked(parseRevocation(data))
+        else if (event === 'revoked') options.onRevoked(parseKeyRef(data))
         else if (event === 'expiry-changed') options.onExpiryChanged(parseExpiryChange(data))
-        else if (event === 'workspace-archived') options.onArchived(parseTopic(data), true)
-        else if (event === 'workspace-restored') options.onArchived(parseTopic(data), false)
+        else if (event === 'workspace-archived') options.onArchivedChanged(parseTopic(data), true)
+        else if (event === 'workspace-restored') options.onArchivedChanged(parseTopic(data), false)
         else if (event === 'quota-changed') options.onQuotaChanged(parseTopic(data), parseQuota(data))
         else if (event === 'tunnels-changed') options.onTunnelsChanged()
         if (id !== undefined) lastId = id
-        // Missed revocations come first; an id without an event follows the last one.
+        // Missed revocations come first. After the last of them, there is an id without an event.
         if (id !== undefined && event === undefined && !caughtUp) {
           caughtUp = true
-          if (!isFresh()) options.onRecovered()
+          if (!isFresh()) options.onFresh()
           outage.end()
           options.onConnected()
         }
@@ -105,8 +105,9 @@ export function followKeyChanges(controlPlane: Pick<ControlPlane, 'keyChanges'>,
                 'last event; then every key is verified by the control plane. Retrying.',
         )
       }
-      // A connection that worked resets the backoff. One that the server closed waits the maximum: the server
-      // closes the oldest stream when there are too many, and edges would take turns closing each other's.
+      // A connection that worked resets the backoff. If the server closed the stream, the delay is the
+      // maximum: the server closes the oldest stream when there are too many, and edges would take turns
+      // closing each other's.
       if (wasClosed) backoffMs = BACKOFF_MAX_MS
       else backoffMs = freshAt > startedAt ? BACKOFF_MIN_MS : Math.min(backoffMs * 2, BACKOFF_MAX_MS)
       // Jitter, so that edges do not reconnect simultaneously.
@@ -133,9 +134,9 @@ function parseMessage(data = '{}'): string {
   return typeof message === 'string' ? message : 'the control plane closed the stream'
 }
 
-function parseRevocation(data = ''): Revocation {
-  const { hash } = JSON.parse(data) as Partial<Revocation>
-  if (typeof hash !== 'string') throw new Error('the control plane sent a revocation without a hash')
+function parseKeyRef(data = ''): KeyRef {
+  const { hash } = JSON.parse(data) as Partial<KeyRef>
+  if (typeof hash !== 'string') throw new Error('the control plane sent an event without a hash')
   return { hash }
 }
 
@@ -155,5 +156,5 @@ function parseQuota(data = ''): UsageQuota {
 function parseExpiryChange(data = ''): ExpiryChange {
   const { expiresInMs } = JSON.parse(data) as Partial<ExpiryChange>
   if (typeof expiresInMs !== 'number') throw new Error('the control plane sent an expiry without expiresInMs')
-  return { ...parseRevocation(data), expiresInMs }
+  return { ...parseKeyRef(data), expiresInMs }
 }

@@ -156,7 +156,7 @@ export function startVerifier(
       cache.delete(hash)
       onExpiry(hash, performance.now() + expiresInMs)
     },
-    onArchived(topic, isArchived) {
+    onArchivedChanged(topic, isArchived) {
       if (!isArchived) return void archived.delete(topic)
       archived.add(topic)
       const workspace = workspaces.get(topic)
@@ -175,7 +175,7 @@ export function startVerifier(
       clearCache()
       onReset()
     },
-    onRecovered: clearCache,
+    onFresh: clearCache,
   })
 
   async function verify(key: string): Promise<VerifyResult> {

@@ -3,22 +3,24 @@ import type { Receipt, Report } from '../api.ts'
 import { isTemporary } from './rejected-items.ts'
 
 export type CounterItem = NonNullable<Report['counters']>[number]
+/** The peak of open tunnels of a workspace in one minute. The API calls the list of them `tunnels`. */
 export type MinuteItem = NonNullable<Report['tunnels']>[number]
 
 /** Limit of the control plane for one report. */
 const REPORT_ITEMS_MAX = 5_000
 
-/** An item, its epoch, and the version of it that the control plane has acknowledged. */
+/** An item, its epoch, and the revision that the control plane has acknowledged. */
 export interface UsageEntry<T> {
   readonly item: T
   readonly epoch: string
   /** Start of the day or minute. */
   readonly from: number
-  changes: number
-  acknowledged: number
+  /** Incremented with each change of the item. */
+  revision: number
+  acknowledgedRevision: number
   /** The item as it was last acknowledged. */
   reported?: T
-  /** When it was last acknowledged, or else added, on the monotonic clock. */
+  /** When the item was last acknowledged, or else added, on the monotonic clock. */
   reportedAt: number
 }
 
@@ -34,7 +36,7 @@ interface Pending {
   entry: UsageEntry<unknown>
   /** A copy, because counting continues while the report is in flight. */
   item: unknown
-  changes: number
+  revision: number
 }
 
 export function toBatches(
@@ -49,9 +51,9 @@ export function toBatches(
 }
 
 function* unacknowledged(list: Pending['list'], entries: Iterable<UsageEntry<object>>): Generator<Pending> {
-  for (const one of entries)
-    if (one.changes > one.acknowledged)
-      yield { list, entry: one, item: { ...one.item }, changes: one.changes }
+  for (const entry of entries)
+    if (entry.revision > entry.acknowledgedRevision)
+      yield { list, entry, item: { ...entry.item }, revision: entry.revision }
 }
 
 function createBatch(epoch: string, pending: Pending[], onAcknowledged: () => void): ReportBatch {
@@ -67,7 +69,7 @@ function createBatch(epoch: string, pending: Pending[], onAcknowledged: () => vo
       const retried = new Set(rejected.filter(isTemporary).map(({ list, index }) => lists[list][index]))
       for (const one of pending) {
         if (retried.has(one)) continue
-        one.entry.acknowledged = one.changes
+        one.entry.acknowledgedRevision = one.revision
         one.entry.reported = one.item
         one.entry.reportedAt = performance.now()
       }

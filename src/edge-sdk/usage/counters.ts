@@ -61,8 +61,8 @@ export function createUsageCounters(run: string, clock: () => number, itemsMax: 
       item: item(),
       epoch: epoch(),
       from,
-      changes: 0,
-      acknowledged: 0,
+      revision: 0,
+      acknowledgedRevision: 0,
       reportedAt: performance.now(),
     }
     entries.set(name, added)
@@ -95,7 +95,7 @@ export function createUsageCounters(run: string, clock: () => number, itemsMax: 
     const drop = (entries: Map<string, UsageEntry<unknown>>, before: number) => {
       const present = entries.size
       for (const [name, one] of entries)
-        if (one.changes === one.acknowledged && one.from < before) entries.delete(name)
+        if (one.revision === one.acknowledgedRevision && one.from < before) entries.delete(name)
       return entries.size < present
     }
     drop(minutes, Number.POSITIVE_INFINITY)
@@ -115,7 +115,7 @@ export function createUsageCounters(run: string, clock: () => number, itemsMax: 
     }))
     if (!counter) return
     add(counter.item, now)
-    counter.changes += 1
+    counter.revision += 1
   }
 
   function recordOpen(workspace: string): void {
@@ -128,7 +128,7 @@ export function createUsageCounters(run: string, clock: () => number, itemsMax: 
     }))
     if (!minute || minute.item.open >= tunnels) return
     minute.item.open = tunnels
-    minute.changes += 1
+    minute.revision += 1
   }
 
   const event = (workspace: string) =>
@@ -173,7 +173,7 @@ export function createUsageCounters(run: string, clock: () => number, itemsMax: 
     unsentIf(isUrgent) {
       const now = performance.now()
       const urgent = counters.values().filter((counter) => {
-        if (counter.changes === counter.acknowledged) return false
+        if (counter.revision === counter.acknowledgedRevision) return false
         const { item, reported = NOTHING_REPORTED } = counter
         return isUrgent(item.workspace, {
           bytes: item.bytesIn + item.bytesOut - reported.bytesIn - reported.bytesOut,
