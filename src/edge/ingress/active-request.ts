@@ -74,7 +74,7 @@ export class ActiveRequest extends ConnectionBuffers {
     return this.#network
   }
 
-  /** The client that carries it; another one if `failed` did not. */
+  /** Picks the client that carries the request, and another one than `failed` if possible. */
   pickClient(failed?: TunnelClient): TunnelClient | undefined {
     const client = this.tunnel.pickClient(failed)
     if (client === this.#client) return client

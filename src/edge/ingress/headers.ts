@@ -97,8 +97,12 @@ export function formatHeaders(headers: readonly string[]): string {
 
 /** The size of a head in bytes: first line, headers and the empty line. */
 export function headBytes(firstLineLength: number, headers: readonly string[]): number {
-  let bytes = firstLineLength + 4
-  // Per header: name, ": ", value and the line end.
+  return firstLineLength + '\r\n\r\n'.length + headersBytes(headers)
+}
+
+/** The size of headers or trailers in bytes: name, ": ", value and the line end of each. */
+export function headersBytes(headers: readonly string[]): number {
+  let bytes = 0
   for (let index = 0; index < headers.length; index += 1) bytes += (headers[index] as string).length + 2
   return bytes
 }

@@ -1,5 +1,5 @@
 // Proxies a request to the local server of a tunnel: streams both bodies, removes hop-by-hop headers, and
-// repeats a request once that got no response and may be repeated.
+// retries a safe request once if it got no response.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { freeAfterWrite } from '../../tunnel-protocol/free-memory.ts'
 import type { NoResponseCause, RequestProblem } from '../../tunnel-protocol/problems.ts'
@@ -8,7 +8,14 @@ import type { UpstreamConnection } from '../local-server/connection.ts'
 import { type RequestHead, type UpstreamHandler, UpstreamRequest } from '../local-server/request.ts'
 import type { ResponseHead } from '../local-server/response-head.ts'
 import type { TunnelClient } from '../tunnel-client.ts'
-import { endToEnd, forwardedTrailers, headBytes, headerPairs, isProxyHeader } from './headers.ts'
+import {
+  endToEnd,
+  forwardedTrailers,
+  headBytes,
+  headerPairs,
+  headersBytes,
+  isProxyHeader,
+} from './headers.ts'
 import type { HostRewrite } from './host-rewrite.ts'
 import { findProblem, mayHaveProblem } from './response-check.ts'
 
@@ -20,7 +27,7 @@ const REPEATABLE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS'])
 const SMALL_BYTES_MAX = 4_096
 
 export interface ProxyOptions {
-  /** The client to send the request to: another one than `failed`, if that one did not respond. */
+  /** Prefers a client other than `failed`, which did not respond; returns it only if there is no other. */
   pickClient(failed?: TunnelClient): TunnelClient | undefined
   /** Request headers that replace those of the client, by lower-case name; undefined removes them. */
   readonly headers: Readonly<Record<string, string | undefined>>
@@ -127,7 +134,7 @@ class ProxiedExchange implements UpstreamHandler {
     this.#downstream.resume()
   }
 
-  /** A request that may be repeated is: on another client, or on a new connection if its own was reused. */
+  /** Repeats a request if possible: at another client, or on a new connection if its own was reused. */
   onError(cause: NoResponseCause): void {
     if (this.#response.destroyed) return
     const mayRepeat = this.#mayRepeat && !this.#isRepeated && !this.#response.headersSent
@@ -140,13 +147,13 @@ class ProxiedExchange implements UpstreamHandler {
   onHead(head: ResponseHead): void {
     const response = this.#response
     clearTimeout(this.#timeout)
-    // The request turned out to be malformed meanwhile, and has its response.
+    // An error response was already sent, because the rest of the request was malformed.
     if (response.headersSent || response.destroyed) return void this.#upstream?.destroy()
     const headers = responseHeaders(head, this.#options, this.#hostRewrite)
     try {
       response.writeHead(head.status, head.reason, headers)
     } catch {
-      // What Node rejects is not sent.
+      // Node rejects a header of the local server.
       return void this.#fail('invalid_response')
     }
     this.#options.onResponse(head.status)
@@ -195,7 +202,7 @@ class ProxiedExchange implements UpstreamHandler {
   }
 
   #countTrailers(trailers: readonly string[], onBytes: (bytes: number) => void): void {
-    if (trailers.length > 0) onBytes(headBytes(0, trailers) - 4)
+    if (trailers.length > 0) onBytes(headersBytes(trailers))
   }
 
   #fail(cause: NoResponseCause): void {

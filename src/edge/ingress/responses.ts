@@ -10,7 +10,7 @@ export const CLOSE = { discardBytesMax: 64 * 1024 * 1024, timeoutMs: 2_000 }
 const JSON_HEADERS = { 'content-type': 'application/json', 'cache-control': 'no-store' }
 
 export function sendJson(response: ServerResponse, status: number, body: unknown): void {
-  // A request that turned out to be malformed meanwhile has its response.
+  // An error response was already sent if the rest of the request was malformed.
   if (response.headersSent) return
   const text = JSON.stringify(body)
   response.writeHead(status, { ...JSON_HEADERS, 'content-length': Buffer.byteLength(text) })

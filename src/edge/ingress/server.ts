@@ -147,7 +147,7 @@ export function createIngress(options: IngressOptions): Ingress {
         readable: request,
         writable: request.socket,
         reject(error) {
-          // The request turned out to be malformed meanwhile, and has its response.
+          // An error response was already sent, because the rest of the request was malformed.
           if (response.headersSent) return reset(request.socket)
           response.shouldKeepAlive = false
           sendError(response, error)
