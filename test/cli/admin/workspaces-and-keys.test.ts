@@ -206,6 +206,7 @@ test('commands say that a workspace is archived, and the operator how to restore
     `admin key rotate ${key.id}`,
     'admin user create a@example.com --workspace acme --role member',
     'admin demo --workspace acme',
+    'admin workspace provision acme',
   ]) {
     const refused = await adit(command)
     assert.deepEqual([refused.code, refused.stdout], [1, ''], command)

@@ -8,10 +8,12 @@ import {
   getWorkspace,
   insertWorkspace,
   listWorkspaces,
+  lockWorkspace,
   provisionWorkspace,
   type WorkspaceRow,
 } from '../../store/workspaces.ts'
 import { awaitPropagation, publishChange } from '../../verification/propagation.ts'
+import { requireNotArchived } from '../actors.ts'
 import { changesBetween } from '../audit/changes.ts'
 import { writeAudit } from '../audit/entries.ts'
 import type { Caller, Context, Services } from '../context.ts'
@@ -38,6 +40,7 @@ export const describeWorkspace = (services: Services, row: WorkspaceRow) => ({
   name: row.name,
   provisioned: row.provisioned_at !== null,
   tunnelBase: `${row.slug}.${services.tunnelDomain}`,
+  // A host name. The API specification fixes the name of the field.
   exampleUrl: `my-app.${row.slug}.${services.tunnelDomain}`,
   createdAt: toIso(row.created_at),
 })
@@ -134,6 +137,7 @@ export async function getBySlug(services: Services, slug: string): Promise<Works
 export async function provision(services: Services, actor: Caller, slug: string): Promise<WorkspaceRow> {
   const { id, name } = await getBySlug(services, slug)
   const position = await services.store.transaction(async (db) => {
+    requireNotArchived(await lockWorkspace(db, id), actor)
     if (!(await provisionWorkspace(db, id, services.clock()))) return undefined
     await writeAudit(db, services, {
       workspaceId: id,
