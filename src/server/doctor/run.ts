@@ -16,7 +16,7 @@ import { checkDns, checkMail, checkOidc } from './network.ts'
 const CHECK_TIMEOUT_MS = 15_000
 /** The settings of deploy/adit.service and deploy/adit-edge.service. */
 const ENVIRONMENT_FILES = ['/etc/adit/environment', '/etc/adit/edge.environment']
-const LABEL_BYTES = 6
+const DNS_LABEL_BYTES = 6
 
 interface DoctorOptions {
   /** The environment of this process by default. */
@@ -37,7 +37,7 @@ export async function examine({
   const { config } = server
   const edgeFolder = edge.config.folder
   const database = databaseChecks(config, clock)
-  const label = `adit-doctor-${Buffer.from(random(LABEL_BYTES)).toString('hex')}`
+  const dnsLabel = `adit-doctor-${Buffer.from(random(DNS_LABEL_BYTES)).toString('hex')}`
   try {
     return await runChecks(
       [
@@ -59,7 +59,7 @@ export async function examine({
             ...(await checkFiles(listPrivateFiles(config, edgeFolder, environment))),
           ],
         },
-        { name: 'dns', run: () => checkDns({ domain: config.tunnelDomain, resolver, label }) },
+        { name: 'dns', run: () => checkDns({ domain: config.tunnelDomain, resolver, label: dnsLabel }) },
         { name: 'mail', run: () => checkMail(config.mail) },
         { name: 'oidc', run: () => checkOidc(config.sso) },
       ],

@@ -1,4 +1,4 @@
-// Request bodies. All content types are parsed here, so that no spelling of one can bypass validation.
+// Request bodies. All content types are parsed here, so that no spelling of a type can bypass validation.
 import { isUtf8 } from 'node:buffer'
 import type { FastifyRequest } from 'fastify'
 import { FORM_TYPE } from '../../../contract/operation.ts'
@@ -12,12 +12,13 @@ const OTHER = 0
 const OPEN = 1
 const CLOSE = 2
 const COMMA = 3
+const STRING = 4
 const kinds = new Uint8Array(256)
 for (const [characters, kind] of [
   ['[{', OPEN],
   [']}', CLOSE],
   [',', COMMA],
-  ['"', QUOTE],
+  ['"', STRING],
 ] as const)
   for (const byte of Buffer.from(characters)) kinds[byte] = kind
 
@@ -28,7 +29,7 @@ const DEPTH_MAX = 16
 /** The largest valid usage report has 40,000. */
 const VALUES_MAX = 50_000
 
-/** An operation without a body ignores one. If it has a body, a missing one is the empty object. */
+/** A body sent to an operation that takes none is ignored. A missing body is read as `{}`. */
 export function parseBody(request: FastifyRequest, bytes: Buffer): unknown {
   const { operation, takesBody } = request.routeOptions.config
   if (!(operation?.body || takesBody) || bytes.length === 0) return {}
@@ -43,7 +44,7 @@ export function parseBody(request: FastifyRequest, bytes: Buffer): unknown {
   }
 }
 
-/** RFC 6749, section 3.2: parameters must not repeat, and one without a value counts as omitted. */
+/** RFC 6749, section 3.2: parameters must not repeat, and a parameter without a value counts as omitted. */
 function parseForm(text: string): Record<string, string> {
   const parameters = [...new URLSearchParams(text)].filter(([, value]) => value !== '')
   const form = new Map(parameters)
@@ -70,9 +71,10 @@ function requireSimple(bytes: Buffer): void {
   for (let at = 0; at < bytes.length; at++) {
     const kind = kinds[bytes[at] as number]
     if (kind === OTHER) continue
-    if (kind === QUOTE) at = endOfString(bytes, at)
+    if (kind === STRING) at = endOfString(bytes, at)
     else if (kind === CLOSE) depth -= 1
     else {
+      // Each value follows a bracket or a comma, so these are counted.
       values += 1
       if (kind === OPEN) depth += 1
       if (depth > DEPTH_MAX) throw invalid('/body', `must not be nested more than ${DEPTH_MAX} levels deep`)
