@@ -1,8 +1,9 @@
-import { Group, Stack, TextInput } from '@mantine/core'
+import { Group, TextInput } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
-import { type FormEvent, useState } from 'react'
+import { useState } from 'react'
 import { TEXT_CHARS_MAX } from '../../../src/contract/limits.ts'
 import { call } from '../api.ts'
+import { Form } from '../components/form.tsx'
 import { ErrorAlert } from '../components/lists/query-states.tsx'
 import { SaveButton } from '../components/save-button.tsx'
 import { Section } from '../components/section.tsx'
@@ -20,30 +21,24 @@ export function Name() {
       return queryClient.invalidateQueries()
     },
   })
-  const submit = (event: FormEvent) => {
-    event.preventDefault()
-    rename.mutate()
-  }
   return (
     <Section title="Name" description="Other members see this name. Past audit log entries keep the old one.">
-      <form onSubmit={submit}>
-        <Stack>
-          <TextInput
-            label="Name"
-            required
-            maxLength={TEXT_CHARS_MAX}
-            autoComplete="name"
-            value={name}
-            onChange={(event) => setName(event.currentTarget.value)}
-          />
-          <ErrorAlert error={rename.error} />
-          <Group>
-            <SaveButton variant="default" saved={user.name} edited={name.trim()} isPending={rename.isPending}>
-              Save
-            </SaveButton>
-          </Group>
-        </Stack>
-      </form>
+      <Form onSubmit={() => rename.mutate()}>
+        <TextInput
+          label="Name"
+          required
+          maxLength={TEXT_CHARS_MAX}
+          autoComplete="name"
+          value={name}
+          onChange={(event) => setName(event.currentTarget.value)}
+        />
+        <ErrorAlert error={rename.error} />
+        <Group>
+          <SaveButton variant="default" saved={user.name} edited={name.trim()} isPending={rename.isPending}>
+            Save
+          </SaveButton>
+        </Group>
+      </Form>
     </Section>
   )
 }

@@ -1,8 +1,8 @@
 // Asks for the current password before a sensitive change.
-import { Button, Group, PasswordInput, Stack } from '@mantine/core'
+import { PasswordInput } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
-import { type FormEvent, useState } from 'react'
-import { ErrorAlert } from '../components/lists/query-states.tsx'
+import { useState } from 'react'
+import { DialogActions, Form } from '../components/form.tsx'
 
 interface PasswordStepProps {
   actionLabel: string
@@ -19,32 +19,20 @@ export function PasswordStep({ actionLabel, isDangerous = false, onSubmit, onCan
       await onSubmit(password)
     },
   })
-  const submit = (event: FormEvent) => {
-    event.preventDefault()
-    mutation.mutate()
-  }
   return (
-    <form onSubmit={submit}>
-      <Stack>
-        <PasswordInput
-          label="Password"
-          description="Enter your current password to continue."
-          required
-          autoComplete="current-password"
-          data-autofocus
-          value={password}
-          onChange={(event) => setPassword(event.currentTarget.value)}
-        />
-        <ErrorAlert error={mutation.error} />
-        <Group justify="flex-end">
-          <Button variant="default" onClick={onCancel}>
-            Cancel
-          </Button>
-          <Button type="submit" loading={mutation.isPending} {...(isDangerous && { color: 'red' })}>
-            {actionLabel}
-          </Button>
-        </Group>
-      </Stack>
-    </form>
+    <Form onSubmit={() => mutation.mutate()}>
+      <PasswordInput
+        label="Password"
+        description="Enter your current password to continue."
+        required
+        autoComplete="current-password"
+        data-autofocus
+        value={password}
+        onChange={(event) => setPassword(event.currentTarget.value)}
+      />
+      <DialogActions mutation={mutation} onCancel={onCancel} {...(isDangerous && { color: 'red' })}>
+        {actionLabel}
+      </DialogActions>
+    </Form>
   )
 }

@@ -1,8 +1,9 @@
-import { Button, Group, PasswordInput, Stack } from '@mantine/core'
+import { Button, Group, PasswordInput } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
-import { type FormEvent, useState } from 'react'
+import { useState } from 'react'
 import { call } from '../api.ts'
 import { ApiError, fieldError } from '../api-error.ts'
+import { Form } from '../components/form.tsx'
 import { ErrorAlert } from '../components/lists/query-states.tsx'
 import { isPasswordLength, NewPasswordInput } from '../components/new-password-input.tsx'
 import { Section } from '../components/section.tsx'
@@ -25,44 +26,38 @@ export function Password() {
   })
   const isCurrentWrong = change.error instanceof ApiError && change.error.code === 'forbidden'
   const passwordError = fieldError(change.error, 'password')
-  const submit = (event: FormEvent) => {
-    event.preventDefault()
-    change.mutate()
-  }
   return (
     <Section title="Password" description="Changing your password signs you out of all other sessions.">
-      <form onSubmit={submit}>
-        <Stack>
-          {/* Password managers store a password with its user name. */}
-          <input hidden readOnly name="username" autoComplete="username" value={user.email} />
-          <PasswordInput
-            label="Current password"
-            required
-            autoComplete="current-password"
-            value={current}
-            onChange={(event) => setCurrent(event.currentTarget.value)}
-            error={isCurrentWrong && 'The current password is incorrect.'}
-            aria-invalid={isCurrentWrong || undefined}
-          />
-          <NewPasswordInput
-            label="New password"
-            value={password}
-            onChange={setPassword}
-            error={passwordError}
-          />
-          {!isCurrentWrong && !passwordError && <ErrorAlert error={change.error} />}
-          <Group>
-            <Button
-              type="submit"
-              variant="default"
-              loading={change.isPending}
-              disabled={!current || !isPasswordLength(password)}
-            >
-              Change password
-            </Button>
-          </Group>
-        </Stack>
-      </form>
+      <Form onSubmit={() => change.mutate()}>
+        {/* Password managers store a password with its user name. */}
+        <input hidden readOnly name="username" autoComplete="username" value={user.email} />
+        <PasswordInput
+          label="Current password"
+          required
+          autoComplete="current-password"
+          value={current}
+          onChange={(event) => setCurrent(event.currentTarget.value)}
+          error={isCurrentWrong && 'The current password is incorrect.'}
+          aria-invalid={isCurrentWrong || undefined}
+        />
+        <NewPasswordInput
+          label="New password"
+          value={password}
+          onChange={setPassword}
+          error={passwordError}
+        />
+        {!isCurrentWrong && !passwordError && <ErrorAlert error={change.error} />}
+        <Group>
+          <Button
+            type="submit"
+            variant="default"
+            loading={change.isPending}
+            disabled={!current || !isPasswordLength(password)}
+          >
+            Change password
+          </Button>
+        </Group>
+      </Form>
     </Section>
   )
 }

@@ -1,9 +1,10 @@
 // What asks for an API key, and the choice to approve or deny it.
-import { Alert, Button, Group, NativeSelect, Stack, Text } from '@mantine/core'
+import { Alert, Button, Group, NativeSelect, Text } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
-import { type FormEvent, useState } from 'react'
+import { useState } from 'react'
 import { call } from '../api.ts'
 import { ApiError } from '../api-error.ts'
+import { Form } from '../components/form.tsx'
 import { ErrorAlert } from '../components/lists/query-states.tsx'
 import { RelativeTime } from '../components/relative-time.tsx'
 import { WarningIcon } from '../icons.tsx'
@@ -36,10 +37,6 @@ export function ApproveDevice({ code, device, user }: ApproveDeviceProps) {
     },
     onSuccess: (decided) => queryClient.setQueryData(deviceQuery(code).queryKey, { ...device, ...decided }),
   })
-  const submit = (event: FormEvent) => {
-    event.preventDefault()
-    decide.mutate(true)
-  }
   return (
     <AuthLayout
       title="Sign in a terminal"
@@ -51,52 +48,50 @@ export function ApproveDevice({ code, device, user }: ApproveDeviceProps) {
         Approve only if you just ran <code>adit login</code> and your terminal shows the same code. Otherwise
         you give someone else access to your workspace.
       </Alert>
-      <form onSubmit={submit}>
-        <Stack>
-          {workspace ? (
-            <>
-              <NativeSelect
-                label="Workspace"
-                // Two workspaces may have the same name.
-                data={workspaces.map(({ slug: value, name }) => ({ value, label: `${name} (${value})` }))}
-                value={slug}
-                onChange={(event) => {
-                  setSlug(event.currentTarget.value)
-                  // The policy of the other workspace may not allow it.
-                  setChosen(undefined)
-                }}
-              />
-              {workspace.needsRequest && (
-                <Text size="sm">
-                  Admins and owners of this workspace create API keys. If you approve, they get a request, and
-                  your terminal waits. If they have approved one already, your terminal gets the key at once.
-                </Text>
-              )}
-              {workspace.obstacle === null ? (
-                <ExpiryField daysMax={daysMax} value={expiry} onChange={setChosen} />
-              ) : (
-                <Text size="sm">{workspace.obstacle}</Text>
-              )}
-            </>
-          ) : (
-            <Text size="sm">You are not a member of a workspace. Ask a workspace owner to invite you.</Text>
-          )}
-          <Text size="xs" c="dimmed" style={{ overflowWrap: 'anywhere' }}>
-            Signed in as {user.name} ({user.email}).
-          </Text>
-          <ErrorAlert error={describeError(decide.error)} />
-          <Group grow>
-            <Button variant="default" disabled={decide.isPending} onClick={() => decide.mutate(false)}>
-              Deny
-            </Button>
-            {workspace?.obstacle === null && (
-              <Button type="submit" loading={decide.isPending}>
-                Approve
-              </Button>
+      <Form onSubmit={() => decide.mutate(true)}>
+        {workspace ? (
+          <>
+            <NativeSelect
+              label="Workspace"
+              // Two workspaces may have the same name.
+              data={workspaces.map(({ slug: value, name }) => ({ value, label: `${name} (${value})` }))}
+              value={slug}
+              onChange={(event) => {
+                setSlug(event.currentTarget.value)
+                // The policy of the other workspace may not allow it.
+                setChosen(undefined)
+              }}
+            />
+            {workspace.needsRequest && (
+              <Text size="sm">
+                Admins and owners of this workspace create API keys. If you approve, they get a request, and
+                your terminal waits. If they have approved one already, your terminal gets the key at once.
+              </Text>
             )}
-          </Group>
-        </Stack>
-      </form>
+            {workspace.obstacle === null ? (
+              <ExpiryField daysMax={daysMax} value={expiry} onChange={setChosen} />
+            ) : (
+              <Text size="sm">{workspace.obstacle}</Text>
+            )}
+          </>
+        ) : (
+          <Text size="sm">You are not a member of a workspace. Ask a workspace owner to invite you.</Text>
+        )}
+        <Text size="xs" c="dimmed" style={{ overflowWrap: 'anywhere' }}>
+          Signed in as {user.name} ({user.email}).
+        </Text>
+        <ErrorAlert error={describeError(decide.error)} />
+        <Group grow>
+          <Button variant="default" disabled={decide.isPending} onClick={() => decide.mutate(false)}>
+            Deny
+          </Button>
+          {workspace?.obstacle === null && (
+            <Button type="submit" loading={decide.isPending}>
+              Approve
+            </Button>
+          )}
+        </Group>
+      </Form>
     </AuthLayout>
   )
 }

@@ -1,12 +1,13 @@
 // The page /device: approves the sign-in of a terminal, `adit login`. A code in the URL only fills in the
 // form.
 
-import { Button, Skeleton, Stack, TextInput } from '@mantine/core'
+import { Button, Skeleton, TextInput } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
-import { type FormEvent, useState } from 'react'
+import { useState } from 'react'
 import { useSearchParams } from 'wouter'
 import { USER_CODE_CHARS_MAX } from '../../../src/contract/limits.ts'
 import { ApiError } from '../api-error.ts'
+import { Form } from '../components/form.tsx'
 import { LoadError } from '../components/lists/query-states.tsx'
 import { deviceQuery, sessionQuery } from '../queries.ts'
 import { LoadingScreen } from '../shell/connection-status.tsx'
@@ -34,8 +35,7 @@ interface EnterCodeProps {
 function EnterCode({ rejected = '', onSubmit }: EnterCodeProps) {
   const [code, setCode] = useState(rejected)
   const isUnchanged = code.trim() === rejected
-  const submit = (event: FormEvent) => {
-    event.preventDefault()
+  const submit = () => {
     if (!isUnchanged) onSubmit(code.trim())
   }
   return (
@@ -47,30 +47,28 @@ function EnterCode({ rejected = '', onSubmit }: EnterCodeProps) {
         </>
       }
     >
-      <form onSubmit={submit}>
-        <Stack>
-          <TextInput
-            label="Code"
-            placeholder="BCDF-GHJK"
-            autoComplete="off"
-            autoCapitalize="characters"
-            autoCorrect="off"
-            spellCheck={false}
-            required
-            maxLength={USER_CODE_CHARS_MAX}
-            autoFocus
-            className="tabular"
-            value={code}
-            onChange={(event) => setCode(event.currentTarget.value)}
-            error={
-              isUnchanged &&
-              rejected &&
-              'This code is invalid, expired or already used. Check it in the terminal, or run adit login again.'
-            }
-          />
-          <Button type="submit">Continue</Button>
-        </Stack>
-      </form>
+      <Form onSubmit={submit}>
+        <TextInput
+          label="Code"
+          placeholder="BCDF-GHJK"
+          autoComplete="off"
+          autoCapitalize="characters"
+          autoCorrect="off"
+          spellCheck={false}
+          required
+          maxLength={USER_CODE_CHARS_MAX}
+          autoFocus
+          className="tabular"
+          value={code}
+          onChange={(event) => setCode(event.currentTarget.value)}
+          error={
+            isUnchanged &&
+            rejected &&
+            'This code is invalid, expired or already used. Check it in the terminal, or run adit login again.'
+          }
+        />
+        <Button type="submit">Continue</Button>
+      </Form>
     </AuthLayout>
   )
 }

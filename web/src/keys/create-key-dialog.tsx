@@ -1,11 +1,11 @@
 // Dialog that creates an API key, then shows it once.
 
-import { Button, Checkbox, Group, Modal, Stack, Text, TextInput } from '@mantine/core'
+import { Checkbox, Modal, Text, TextInput } from '@mantine/core'
 import { useMutation, useQuery } from '@tanstack/react-query'
-import { type FormEvent, useState } from 'react'
+import { useState } from 'react'
 import { TEXT_CHARS_MAX } from '../../../src/contract/limits.ts'
 import { call, type Output } from '../api.ts'
-import { ErrorAlert } from '../components/lists/query-states.tsx'
+import { DialogActions, Form } from '../components/form.tsx'
 import { codePointLength, tooManyCharacters } from '../format.ts'
 import { invalidateWorkspace, workspaceQuery } from '../queries.ts'
 import { useWorkspace } from '../session.tsx'
@@ -55,58 +55,49 @@ export function CreateKeyDialog({ opened, onClose, onDone }: CreateKeyDialogProp
   }
   const length = codePointLength(label.trim())
   const isTooLong = length > TEXT_CHARS_MAX
-  const submit = (event: FormEvent) => {
-    event.preventDefault()
+  const submit = () => {
     if (!isTooLong) create.mutate()
   }
   return (
     <>
       <Modal opened={opened && created === null} onClose={close} title="Create API key">
-        <form onSubmit={submit}>
-          <Stack>
-            <TextInput
-              label="Label"
-              description="Optional. The program or machine that uses the key."
-              data-autofocus
-              autoComplete="off"
-              value={label}
-              onChange={(event) => setLabel(event.currentTarget.value)}
-              error={isTooLong && tooManyCharacters(length - TEXT_CHARS_MAX)}
-              inputWrapperOrder={['label', 'description', 'input', 'error']}
+        <Form onSubmit={submit}>
+          <TextInput
+            label="Label"
+            description="Optional. The program or machine that uses the key."
+            data-autofocus
+            autoComplete="off"
+            value={label}
+            onChange={(event) => setLabel(event.currentTarget.value)}
+            error={isTooLong && tooManyCharacters(length - TEXT_CHARS_MAX)}
+            inputWrapperOrder={['label', 'description', 'input', 'error']}
+          />
+          <Text
+            size="xs"
+            c={isTooLong ? 'var(--mantine-color-error)' : 'dimmed'}
+            ta="right"
+            className="tabular"
+          >
+            {length} / {TEXT_CHARS_MAX}
+          </Text>
+          {canCreateForWorkspace ? (
+            <Checkbox
+              label="Personal key"
+              description="It may do what you may, and is revoked when you leave. Leave this off for machines."
+              checked={isPersonal}
+              onChange={(event) => setPersonal(event.currentTarget.checked)}
             />
-            <Text
-              size="xs"
-              c={isTooLong ? 'var(--mantine-color-error)' : 'dimmed'}
-              ta="right"
-              className="tabular"
-            >
-              {length} / {TEXT_CHARS_MAX}
+          ) : (
+            <Text size="sm">
+              A personal key may do what you may, and is revoked when you leave the workspace. For a key that
+              stays, for example on a server, ask an admin or owner.
             </Text>
-            {canCreateForWorkspace ? (
-              <Checkbox
-                label="Personal key"
-                description="It may do what you may, and is revoked when you leave. Leave this off for machines."
-                checked={isPersonal}
-                onChange={(event) => setPersonal(event.currentTarget.checked)}
-              />
-            ) : (
-              <Text size="sm">
-                A personal key may do what you may, and is revoked when you leave the workspace. For a key
-                that stays, for example on a server, ask an admin or owner.
-              </Text>
-            )}
-            <ExpiryField daysMax={workspace?.policy.keyDaysMax ?? null} value={expiry} onChange={setExpiry} />
-            <ErrorAlert error={create.error} />
-            <Group justify="flex-end">
-              <Button variant="default" onClick={close}>
-                Cancel
-              </Button>
-              <Button type="submit" loading={create.isPending} disabled={isTooLong}>
-                Create key
-              </Button>
-            </Group>
-          </Stack>
-        </form>
+          )}
+          <ExpiryField daysMax={workspace?.policy.keyDaysMax ?? null} value={expiry} onChange={setExpiry} />
+          <DialogActions mutation={create} onCancel={close} disabled={isTooLong}>
+            Create key
+          </DialogActions>
+        </Form>
       </Modal>
       <CreatedKeyDialog created={created} onClose={() => setCreated(null)} onClosed={onDone} />
     </>

@@ -1,10 +1,10 @@
 // Dialog that rotates an API key, then shows the successor once.
-import { Button, Group, Modal, Stack, Text } from '@mantine/core'
+import { Modal, Text } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
-import { type FormEvent, useState } from 'react'
+import { useState } from 'react'
 import { call, type Output } from '../api.ts'
 import { restoreFocus } from '../components/focus.ts'
-import { ErrorAlert } from '../components/lists/query-states.tsx'
+import { DialogActions, Form } from '../components/form.tsx'
 import { DEFAULT_OVERLAP, OverlapSelect } from '../components/overlap-select.tsx'
 import { invalidateWorkspace, type Key } from '../queries.ts'
 import { useWorkspace } from '../session.tsx'
@@ -36,44 +36,32 @@ export function RotateKeyDialog({ apiKey, opened, onClose }: RotateKeyDialogProp
     rotate.reset()
     onClose()
   }
-  const submit = (event: FormEvent) => {
-    event.preventDefault()
-    rotate.mutate()
-  }
   return (
     <>
       <Modal opened={opened && created === null} onClose={close} title="Rotate API key">
-        <form onSubmit={submit}>
-          <Stack>
-            <div>
-              <Text fw={600} style={{ overflowWrap: 'anywhere' }}>
-                {apiKey?.label || 'No label'}
-              </Text>
-              <Text size="sm" c="dimmed" className="mono">
-                {apiKey && shortKey(apiKey.lastFour)}
-              </Text>
-            </div>
-            <Text size="sm">
-              A new key with the same label{apiKey?.expiresAt && ' and lifetime'} replaces this one.
+        <Form onSubmit={() => rotate.mutate()}>
+          <div>
+            <Text fw={600} style={{ overflowWrap: 'anywhere' }}>
+              {apiKey?.label || 'No label'}
             </Text>
-            <OverlapSelect
-              label="Keep the old key valid for"
-              description="Replace it in your programs by then. After that, it stops working and its tunnels close."
-              none="revoke it now"
-              value={overlap}
-              onChange={setOverlap}
-            />
-            <ErrorAlert error={rotate.error} />
-            <Group justify="flex-end">
-              <Button variant="default" onClick={close}>
-                Cancel
-              </Button>
-              <Button type="submit" loading={rotate.isPending}>
-                Rotate key
-              </Button>
-            </Group>
-          </Stack>
-        </form>
+            <Text size="sm" c="dimmed" className="mono">
+              {apiKey && shortKey(apiKey.lastFour)}
+            </Text>
+          </div>
+          <Text size="sm">
+            A new key with the same label{apiKey?.expiresAt && ' and lifetime'} replaces this one.
+          </Text>
+          <OverlapSelect
+            label="Keep the old key valid for"
+            description="Replace it in your programs by then. After that, it stops working and its tunnels close."
+            none="revoke it now"
+            value={overlap}
+            onChange={setOverlap}
+          />
+          <DialogActions mutation={rotate} onCancel={close}>
+            Rotate key
+          </DialogActions>
+        </Form>
       </Modal>
       <CreatedKeyDialog created={created} onClose={() => setCreated(null)} onClosed={() => restoreFocus()} />
     </>

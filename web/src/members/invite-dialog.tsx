@@ -1,11 +1,11 @@
 // Dialog that invites a user, then shows the invitation link once if the server does not send email.
-import { Alert, Button, Group, Modal, Radio, Stack, Text, TextInput } from '@mantine/core'
+import { Alert, Modal, Radio, Stack, Text, TextInput } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
-import { type FormEvent, useState } from 'react'
+import { useState } from 'react'
 import { call, type Output } from '../api.ts'
 import { CopyBlock } from '../components/copy.tsx'
 import { OnceDialog } from '../components/dialogs/once.tsx'
-import { ErrorAlert } from '../components/lists/query-states.tsx'
+import { DialogActions, Form } from '../components/form.tsx'
 import { roleDescriptions, roleNames } from '../components/role-badge.tsx'
 import { showToast } from '../components/toast.tsx'
 import { WarningIcon } from '../icons.tsx'
@@ -40,47 +40,30 @@ export function InviteDialog({ opened, onClose, onDone }: InviteDialogProps) {
     invite.reset()
     onClose()
   }
-  const submit = (event: FormEvent) => {
-    event.preventDefault()
-    invite.mutate()
-  }
   return (
     <>
       <Modal opened={opened && created === null} onClose={close} title="Invite a member">
-        <form onSubmit={submit}>
-          <Stack>
-            <TextInput
-              label="Email"
-              type="email"
-              autoComplete="off"
-              required
-              data-autofocus
-              value={email}
-              onChange={(event) => setEmail(event.currentTarget.value)}
-            />
-            <Radio.Group label="Role" value={role} onChange={(value) => setRole(value as Role)}>
-              <Stack gap="xs" mt={6}>
-                {assignableRoles(ownRole).map((each) => (
-                  <Radio
-                    key={each}
-                    value={each}
-                    label={roleNames[each]}
-                    description={roleDescriptions[each]}
-                  />
-                ))}
-              </Stack>
-            </Radio.Group>
-            <ErrorAlert error={invite.error} />
-            <Group justify="flex-end">
-              <Button variant="default" onClick={close}>
-                Cancel
-              </Button>
-              <Button type="submit" loading={invite.isPending}>
-                Invite
-              </Button>
-            </Group>
-          </Stack>
-        </form>
+        <Form onSubmit={() => invite.mutate()}>
+          <TextInput
+            label="Email"
+            type="email"
+            autoComplete="off"
+            required
+            data-autofocus
+            value={email}
+            onChange={(event) => setEmail(event.currentTarget.value)}
+          />
+          <Radio.Group label="Role" value={role} onChange={(value) => setRole(value as Role)}>
+            <Stack gap="xs" mt={6}>
+              {assignableRoles(ownRole).map((each) => (
+                <Radio key={each} value={each} label={roleNames[each]} description={roleDescriptions[each]} />
+              ))}
+            </Stack>
+          </Radio.Group>
+          <DialogActions mutation={invite} onCancel={close}>
+            Invite
+          </DialogActions>
+        </Form>
       </Modal>
       <CreatedInvitationDialog created={created} onClose={() => setCreated(null)} onClosed={onDone} />
     </>

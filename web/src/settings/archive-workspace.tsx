@@ -1,12 +1,12 @@
 // Archives the workspace, after the user has typed its slug.
-import { Button, Group, Modal, Stack, Text, TextInput } from '@mantine/core'
+import { Button, Modal, Text, TextInput } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
 import { useMutation } from '@tanstack/react-query'
-import { type FormEvent, useState } from 'react'
+import { useState } from 'react'
 import { RESTORABLE_DAYS } from '../../../src/lib/credentials/archive.ts'
 import { call } from '../api.ts'
 import { dangerOutline } from '../components/dialogs/danger-outline.ts'
-import { ErrorAlert } from '../components/lists/query-states.tsx'
+import { DialogActions, Form } from '../components/form.tsx'
 import { Section } from '../components/section.tsx'
 import { showToast } from '../components/toast.tsx'
 import { queryClient } from '../queries.ts'
@@ -43,39 +43,27 @@ function ArchiveDialog({ opened, onClose }: { opened: boolean; onClose: () => vo
     archive.reset()
     onClose()
   }
-  const submit = (event: FormEvent) => {
-    event.preventDefault()
-    archive.mutate()
-  }
   return (
     <Modal opened={opened} onClose={close} title={`Archive ${name}?`} withCloseButton={false}>
-      <form onSubmit={submit}>
-        <Stack>
-          <Text size="sm">
-            All API keys of this workspace stop working, its tunnels close, and its members lose access. Only
-            your server admin can restore it, for {RESTORABLE_DAYS} days.
-          </Text>
-          <TextInput
-            label={`Type ${slug} to confirm`}
-            required
-            autoComplete="off"
-            autoCapitalize="none"
-            spellCheck={false}
-            data-autofocus
-            value={confirm}
-            onChange={(event) => setConfirm(event.currentTarget.value)}
-          />
-          <ErrorAlert error={archive.error} />
-          <Group justify="flex-end">
-            <Button variant="default" onClick={close}>
-              Cancel
-            </Button>
-            <Button type="submit" color="red" disabled={confirm !== slug} loading={archive.isPending}>
-              Archive workspace
-            </Button>
-          </Group>
-        </Stack>
-      </form>
+      <Form onSubmit={() => archive.mutate()}>
+        <Text size="sm">
+          All API keys of this workspace stop working, its tunnels close, and its members lose access. Only
+          your server admin can restore it, for {RESTORABLE_DAYS} days.
+        </Text>
+        <TextInput
+          label={`Type ${slug} to confirm`}
+          required
+          autoComplete="off"
+          autoCapitalize="none"
+          spellCheck={false}
+          data-autofocus
+          value={confirm}
+          onChange={(event) => setConfirm(event.currentTarget.value)}
+        />
+        <DialogActions mutation={archive} onCancel={close} color="red" disabled={confirm !== slug}>
+          Archive workspace
+        </DialogActions>
+      </Form>
     </Modal>
   )
 }

@@ -1,8 +1,9 @@
-import { Group, Stack, TextInput } from '@mantine/core'
+import { Group, TextInput } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
-import { type FormEvent, useState } from 'react'
+import { useState } from 'react'
 import { TEXT_CHARS_MAX } from '../../../src/contract/limits.ts'
 import { call } from '../api.ts'
+import { Form } from '../components/form.tsx'
 import { ErrorAlert } from '../components/lists/query-states.tsx'
 import { SaveButton } from '../components/save-button.tsx'
 import { Section } from '../components/section.tsx'
@@ -20,42 +21,31 @@ export function WorkspaceName() {
       return queryClient.invalidateQueries()
     },
   })
-  const submit = (event: FormEvent) => {
-    event.preventDefault()
-    rename.mutate()
-  }
   const isOwner = role === 'owner'
   return (
     <Section
       title="Name"
       description={`Members and API clients see this name. The slug ${slug} and tunnel URLs stay the same.`}
     >
-      <form onSubmit={submit}>
-        <Stack>
-          <TextInput
-            label="Workspace name"
-            required
-            maxLength={TEXT_CHARS_MAX}
-            autoComplete="off"
-            disabled={!isOwner}
-            value={name}
-            onChange={(event) => setName(event.currentTarget.value)}
-          />
-          <ErrorAlert error={rename.error} />
-          {isOwner && (
-            <Group>
-              <SaveButton
-                variant="default"
-                saved={savedName}
-                edited={name.trim()}
-                isPending={rename.isPending}
-              >
-                Save name
-              </SaveButton>
-            </Group>
-          )}
-        </Stack>
-      </form>
+      <Form onSubmit={() => rename.mutate()}>
+        <TextInput
+          label="Workspace name"
+          required
+          maxLength={TEXT_CHARS_MAX}
+          autoComplete="off"
+          disabled={!isOwner}
+          value={name}
+          onChange={(event) => setName(event.currentTarget.value)}
+        />
+        <ErrorAlert error={rename.error} />
+        {isOwner && (
+          <Group>
+            <SaveButton variant="default" saved={savedName} edited={name.trim()} isPending={rename.isPending}>
+              Save name
+            </SaveButton>
+          </Group>
+        )}
+      </Form>
     </Section>
   )
 }

@@ -1,13 +1,13 @@
 // Creates a workspace, where the operator lets users do that.
 
-import { Button, Group, Modal, Stack, TextInput } from '@mantine/core'
+import { Modal, TextInput } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
-import { type FormEvent, useState } from 'react'
+import { useState } from 'react'
 import { useLocation } from 'wouter'
 import { DNS_LABEL_CHARS_MAX, TEXT_CHARS_MAX } from '../../../src/contract/limits.ts'
 import { call } from '../api.ts'
 import { fieldError } from '../api-error.ts'
-import { ErrorAlert } from '../components/lists/query-states.tsx'
+import { DialogActions, Form } from '../components/form.tsx'
 import { showToast } from '../components/toast.tsx'
 import { queryClient } from '../queries.ts'
 
@@ -41,48 +41,36 @@ export function CreateWorkspaceDialog({ opened, onClose }: { opened: boolean; on
     create.reset()
     onClose()
   }
-  const submit = (event: FormEvent) => {
-    event.preventDefault()
-    create.mutate()
-  }
   const slugError = fieldError(create.error, 'slug')
   return (
     <Modal opened={opened} onClose={close} title="Create workspace">
-      <form onSubmit={submit}>
-        <Stack>
-          <TextInput
-            label="Workspace name"
-            required
-            maxLength={TEXT_CHARS_MAX}
-            autoComplete="off"
-            data-autofocus
-            value={name}
-            onChange={(event) => setName(event.currentTarget.value)}
-          />
-          <TextInput
-            label="Slug"
-            description="Part of tunnel URLs, so you cannot change it later. Use lower-case letters, digits and hyphens."
-            required
-            maxLength={DNS_LABEL_CHARS_MAX}
-            autoComplete="off"
-            autoCapitalize="none"
-            spellCheck={false}
-            value={slug}
-            onChange={(event) => setTypedSlug(event.currentTarget.value)}
-            error={slugError}
-            inputWrapperOrder={['label', 'description', 'input', 'error']}
-          />
-          <ErrorAlert error={slugError ? null : create.error} />
-          <Group justify="flex-end">
-            <Button variant="default" onClick={close}>
-              Cancel
-            </Button>
-            <Button type="submit" loading={create.isPending}>
-              Create workspace
-            </Button>
-          </Group>
-        </Stack>
-      </form>
+      <Form onSubmit={() => create.mutate()}>
+        <TextInput
+          label="Workspace name"
+          required
+          maxLength={TEXT_CHARS_MAX}
+          autoComplete="off"
+          data-autofocus
+          value={name}
+          onChange={(event) => setName(event.currentTarget.value)}
+        />
+        <TextInput
+          label="Slug"
+          description="Part of tunnel URLs, so you cannot change it later. Use lower-case letters, digits and hyphens."
+          required
+          maxLength={DNS_LABEL_CHARS_MAX}
+          autoComplete="off"
+          autoCapitalize="none"
+          spellCheck={false}
+          value={slug}
+          onChange={(event) => setTypedSlug(event.currentTarget.value)}
+          error={slugError}
+          inputWrapperOrder={['label', 'description', 'input', 'error']}
+        />
+        <DialogActions mutation={{ ...create, error: slugError ? null : create.error }} onCancel={close}>
+          Create workspace
+        </DialogActions>
+      </Form>
     </Modal>
   )
 }

@@ -1,9 +1,10 @@
 // Requests a password reset link by email.
-import { Alert, Anchor, Button, Skeleton, Stack, TextInput } from '@mantine/core'
+import { Alert, Anchor, Button, Skeleton, TextInput } from '@mantine/core'
 import { useMutation, useQuery } from '@tanstack/react-query'
-import { type FormEvent, useState } from 'react'
+import { useState } from 'react'
 import { Link } from 'wouter'
 import { call } from '../api.ts'
+import { Form } from '../components/form.tsx'
 import { ErrorAlert, QueryResult } from '../components/lists/query-states.tsx'
 import { allowSignedOut, signInOptionsQuery } from '../queries.ts'
 import { AuthLayout } from './auth-layout.tsx'
@@ -29,10 +30,6 @@ function ResetByEmail() {
     mutationFn: () => call('sign-in.request-reset', { email: email.trim() }),
     ...allowSignedOut,
   })
-  const submit = (event: FormEvent) => {
-    event.preventDefault()
-    request.mutate()
-  }
   if (request.isSuccess)
     return (
       <Alert color="teal" role="status">
@@ -40,23 +37,21 @@ function ResetByEmail() {
       </Alert>
     )
   return (
-    <form onSubmit={submit}>
-      <Stack>
-        <TextInput
-          label="Email"
-          description="We will send a reset link to this address."
-          type="email"
-          autoComplete="username"
-          required
-          autoFocus
-          value={email}
-          onChange={(event) => setEmail(event.currentTarget.value)}
-        />
-        <ErrorAlert error={request.error} />
-        <Button type="submit" loading={request.isPending}>
-          Send reset link
-        </Button>
-      </Stack>
-    </form>
+    <Form onSubmit={() => request.mutate()}>
+      <TextInput
+        label="Email"
+        description="We will send a reset link to this address."
+        type="email"
+        autoComplete="username"
+        required
+        autoFocus
+        value={email}
+        onChange={(event) => setEmail(event.currentTarget.value)}
+      />
+      <ErrorAlert error={request.error} />
+      <Button type="submit" loading={request.isPending}>
+        Send reset link
+      </Button>
+    </Form>
   )
 }

@@ -1,10 +1,11 @@
 // Sign-in with a password, and with a code if two-factor authentication is on.
 
-import { Button, PasswordInput, Stack, Text, TextInput } from '@mantine/core'
+import { Button, PasswordInput, Text, TextInput } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
-import { type FormEvent, type ReactNode, useState } from 'react'
+import { type ReactNode, useState } from 'react'
 import { CODE_CHARS } from '../../../src/contract/limits.ts'
 import { call } from '../api.ts'
+import { Form } from '../components/form.tsx'
 import { ErrorAlert } from '../components/lists/query-states.tsx'
 import { allowSignedOut } from '../queries.ts'
 
@@ -45,36 +46,30 @@ function PasswordForm({ fixedEmail, onSignedIn, onCodeRequired }: PasswordFormPr
     onSuccess: ({ next }) => (next === 'code' ? onCodeRequired() : onSignedIn()),
     ...allowSignedOut,
   })
-  const submit = (event: FormEvent) => {
-    event.preventDefault()
-    signIn.mutate()
-  }
   return (
-    <form onSubmit={submit}>
-      <Stack>
-        <TextInput
-          label="Email"
-          type="email"
-          autoComplete="username"
-          required
-          readOnly={Boolean(fixedEmail)}
-          autoFocus={!fixedEmail}
-          value={email}
-          onChange={(event) => setEmail(event.currentTarget.value)}
-        />
-        <PasswordInput
-          label="Password"
-          autoComplete="current-password"
-          required
-          value={password}
-          onChange={(event) => setPassword(event.currentTarget.value)}
-        />
-        <ErrorAlert error={signIn.error} />
-        <Button type="submit" loading={signIn.isPending}>
-          Sign in
-        </Button>
-      </Stack>
-    </form>
+    <Form onSubmit={() => signIn.mutate()}>
+      <TextInput
+        label="Email"
+        type="email"
+        autoComplete="username"
+        required
+        readOnly={Boolean(fixedEmail)}
+        autoFocus={!fixedEmail}
+        value={email}
+        onChange={(event) => setEmail(event.currentTarget.value)}
+      />
+      <PasswordInput
+        label="Password"
+        autoComplete="current-password"
+        required
+        value={password}
+        onChange={(event) => setPassword(event.currentTarget.value)}
+      />
+      <ErrorAlert error={signIn.error} />
+      <Button type="submit" loading={signIn.isPending}>
+        Sign in
+      </Button>
+    </Form>
   )
 }
 
@@ -85,39 +80,33 @@ export function CodeForm({ onSignedIn, onBack }: { onSignedIn: () => void; onBac
     onSuccess: onSignedIn,
     ...allowSignedOut,
   })
-  const submit = (event: FormEvent) => {
-    event.preventDefault()
-    submitCode.mutate()
-  }
   return (
-    <form onSubmit={submit}>
-      <Stack>
-        <Text size="sm">Enter the code from your authenticator app, or one of your recovery codes.</Text>
-        <TextInput
-          label="Code"
-          description="Enter recovery codes exactly as they were shown."
-          // The input is not numeric, because recovery codes contain letters.
-          inputMode="text"
-          autoComplete="one-time-code"
-          autoCapitalize="off"
-          autoCorrect="off"
-          spellCheck={false}
-          required
-          minLength={CODE_CHARS.min}
-          maxLength={CODE_CHARS.max}
-          autoFocus
-          className="tabular"
-          value={code}
-          onChange={(event) => setCode(event.currentTarget.value)}
-        />
-        <ErrorAlert error={submitCode.error} />
-        <Button type="submit" loading={submitCode.isPending}>
-          Sign in
-        </Button>
-        <Button variant="subtle" onClick={onBack}>
-          Back to sign-in
-        </Button>
-      </Stack>
-    </form>
+    <Form onSubmit={() => submitCode.mutate()}>
+      <Text size="sm">Enter the code from your authenticator app, or one of your recovery codes.</Text>
+      <TextInput
+        label="Code"
+        description="Enter recovery codes exactly as they were shown."
+        // The input is not numeric, because recovery codes contain letters.
+        inputMode="text"
+        autoComplete="one-time-code"
+        autoCapitalize="off"
+        autoCorrect="off"
+        spellCheck={false}
+        required
+        minLength={CODE_CHARS.min}
+        maxLength={CODE_CHARS.max}
+        autoFocus
+        className="tabular"
+        value={code}
+        onChange={(event) => setCode(event.currentTarget.value)}
+      />
+      <ErrorAlert error={submitCode.error} />
+      <Button type="submit" loading={submitCode.isPending}>
+        Sign in
+      </Button>
+      <Button variant="subtle" onClick={onBack}>
+        Back to sign-in
+      </Button>
+    </Form>
   )
 }

@@ -1,9 +1,10 @@
-import { Button, Group, Modal, Stack, Text, TextInput } from '@mantine/core'
+import { Button, Group, Modal, Text, TextInput } from '@mantine/core'
 import { useMutation, useQuery } from '@tanstack/react-query'
-import { type FormEvent, useState } from 'react'
+import { useState } from 'react'
 import { DNS_LABEL_CHARS_MAX } from '../../../src/contract/limits.ts'
 import { call } from '../api.ts'
 import { fieldError } from '../api-error.ts'
+import { Form } from '../components/form.tsx'
 import { ErrorAlert } from '../components/lists/query-states.tsx'
 import { showToast } from '../components/toast.tsx'
 import { tooManyCharacters } from '../format.ts'
@@ -38,47 +39,44 @@ function ReserveNameForm({ onClose }: { onClose: () => void }) {
   })
   const problem = nameProblem(name)
   const rejected = fieldError(reserve.error, 'name')
-  const submit = (event: FormEvent) => {
-    event.preventDefault()
+  const submit = () => {
     if (!problem) reserve.mutate()
   }
   return (
-    <form onSubmit={submit}>
-      <Stack>
-        <TextInput
-          label="Name"
-          description="Lower-case letters, digits and hyphens"
-          data-autofocus
-          required
-          autoComplete="off"
-          autoCapitalize="none"
-          spellCheck={false}
-          value={name}
-          onChange={(event) => {
-            reserve.reset()
-            setName(event.currentTarget.value.trim().toLowerCase())
-          }}
-          error={problem ?? rejected}
-        />
-        {workspace && name && !problem && (
-          <div>
-            <Text size="xs" c="dimmed" fw={600}>
-              Host name
-            </Text>
-            <HostName name={name} host={`${name}.${workspace.tunnelBase}`} />
-          </div>
-        )}
-        {!rejected && <ErrorAlert error={reserve.error} />}
-        <Group justify="flex-end">
-          <Button variant="default" onClick={onClose}>
-            Cancel
-          </Button>
-          <Button type="submit" loading={reserve.isPending} disabled={problem !== undefined}>
-            Reserve
-          </Button>
-        </Group>
-      </Stack>
-    </form>
+    <Form onSubmit={submit}>
+      <TextInput
+        label="Name"
+        description="Lower-case letters, digits and hyphens"
+        data-autofocus
+        required
+        autoComplete="off"
+        autoCapitalize="none"
+        spellCheck={false}
+        value={name}
+        onChange={(event) => {
+          reserve.reset()
+          setName(event.currentTarget.value.trim().toLowerCase())
+        }}
+        error={problem ?? rejected}
+      />
+      {workspace && name && !problem && (
+        <div>
+          <Text size="xs" c="dimmed" fw={600}>
+            Host name
+          </Text>
+          <HostName name={name} host={`${name}.${workspace.tunnelBase}`} />
+        </div>
+      )}
+      {!rejected && <ErrorAlert error={reserve.error} />}
+      <Group justify="flex-end">
+        <Button variant="default" onClick={onClose}>
+          Cancel
+        </Button>
+        <Button type="submit" loading={reserve.isPending} disabled={problem !== undefined}>
+          Reserve
+        </Button>
+      </Group>
+    </Form>
   )
 }
 

@@ -2,9 +2,10 @@
 
 import { Button, Checkbox, Group, Modal, Radio, SimpleGrid, Stack, TextInput } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
-import { type FormEvent, useState } from 'react'
+import { useState } from 'react'
 import { TEXT_CHARS_MAX, WEBHOOK_URL_CHARS_MAX } from '../../../src/contract/limits.ts'
 import { call } from '../api.ts'
+import { Form } from '../components/form.tsx'
 import { ErrorAlert } from '../components/lists/query-states.tsx'
 import { SaveButton } from '../components/save-button.tsx'
 import { showToast } from '../components/toast.tsx'
@@ -63,69 +64,63 @@ function EndpointForm({ endpoint, onClose, onCreated }: EndpointFormProps) {
       if (endpoint) showToast('Webhook changed.')
     },
   })
-  const submit = (event: FormEvent) => {
-    event.preventDefault()
-    save.mutate()
-  }
   return (
-    <form onSubmit={submit}>
-      <Stack>
-        <TextInput
-          label="URL"
-          type="url"
-          placeholder="https://hooks.example.com/adit"
-          required
-          data-autofocus
-          maxLength={WEBHOOK_URL_CHARS_MAX}
-          value={url}
-          onChange={(event) => setUrl(event.currentTarget.value)}
-        />
-        <TextInput
-          label="Description"
-          maxLength={TEXT_CHARS_MAX}
-          value={description}
-          onChange={(event) => setDescription(event.currentTarget.value)}
-        />
-        <Radio.Group
-          label="Events"
-          value={isAll ? 'all' : 'some'}
-          onChange={(value) => setAll(value === 'all')}
-        >
-          <Stack gap="xs" mt={6}>
-            <Radio value="all" label="All events" />
-            <Radio value="some" label="Selected events" />
-          </Stack>
-        </Radio.Group>
-        {!isAll && (
-          <Checkbox.Group aria-label="Selected events" value={events} onChange={setEvents}>
-            <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="xs">
-              {Object.entries(eventLabels).map(([type, label]) => (
-                <Checkbox key={type} value={type} label={label} />
-              ))}
-            </SimpleGrid>
-          </Checkbox.Group>
-        )}
-        <ErrorAlert error={save.error} />
-        <Group justify="flex-end">
-          <Button variant="default" onClick={onClose}>
-            Cancel
-          </Button>
-          <SaveButton
-            saved={
-              endpoint && {
-                url: endpoint.url,
-                description: endpoint.description,
-                events: endpoint.events.toSorted(),
-              }
+    <Form onSubmit={() => save.mutate()}>
+      <TextInput
+        label="URL"
+        type="url"
+        placeholder="https://hooks.example.com/adit"
+        required
+        data-autofocus
+        maxLength={WEBHOOK_URL_CHARS_MAX}
+        value={url}
+        onChange={(event) => setUrl(event.currentTarget.value)}
+      />
+      <TextInput
+        label="Description"
+        maxLength={TEXT_CHARS_MAX}
+        value={description}
+        onChange={(event) => setDescription(event.currentTarget.value)}
+      />
+      <Radio.Group
+        label="Events"
+        value={isAll ? 'all' : 'some'}
+        onChange={(value) => setAll(value === 'all')}
+      >
+        <Stack gap="xs" mt={6}>
+          <Radio value="all" label="All events" />
+          <Radio value="some" label="Selected events" />
+        </Stack>
+      </Radio.Group>
+      {!isAll && (
+        <Checkbox.Group aria-label="Selected events" value={events} onChange={setEvents}>
+          <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="xs">
+            {Object.entries(eventLabels).map(([type, label]) => (
+              <Checkbox key={type} value={type} label={label} />
+            ))}
+          </SimpleGrid>
+        </Checkbox.Group>
+      )}
+      <ErrorAlert error={save.error} />
+      <Group justify="flex-end">
+        <Button variant="default" onClick={onClose}>
+          Cancel
+        </Button>
+        <SaveButton
+          saved={
+            endpoint && {
+              url: endpoint.url,
+              description: endpoint.description,
+              events: endpoint.events.toSorted(),
             }
-            edited={settings}
-            isPending={save.isPending}
-            isValid={isAll || events.length > 0}
-          >
-            {endpoint ? 'Save' : 'Add webhook'}
-          </SaveButton>
-        </Group>
-      </Stack>
-    </form>
+          }
+          edited={settings}
+          isPending={save.isPending}
+          isValid={isAll || events.length > 0}
+        >
+          {endpoint ? 'Save' : 'Add webhook'}
+        </SaveButton>
+      </Group>
+    </Form>
   )
 }
