@@ -18,7 +18,6 @@ const OLD = TODAY - 60 * DAY_MS
 test('old usage is deleted shard by shard, by statements on one shard', async (t) => {
   const { services, database } = await openTestServices(t, 'postgres')
   const { store } = services
-  atEnd(t, () => store.close())
   assert.equal(await store.usageShards.isDistributed(), true)
   await store.transaction(async (db) => {
     await sql`insert into workspaces (id, slug, name, created_at)
@@ -74,7 +73,6 @@ test('old usage is deleted shard by shard, by statements on one shard', async (t
 test('a deletion that would involve several shards is rejected: row addresses repeat there', async (t) => {
   const { services } = await openTestServices(t, 'postgres')
   const { store } = services
-  atEnd(t, () => store.close())
   const workspaceIds = Array.from({ length: 20 }, (_, index) => `ws_${index}`)
   const batch = { table: 'usage_hours', workspaceIds, before: HOUR_MS } as const
   await assert.rejects(
@@ -94,7 +92,6 @@ for (const [table, time] of [
   test(`a run goes on after a shard of ${table} was split`, async (t) => {
     const { services, database } = await openTestServices(t, 'postgres')
     const { store } = services
-    atEnd(t, () => store.close())
     const values = { usage_counters: "'p', 1, 1, 1, 1, null", usage_hours: "'1'" }
     const client = new pg.Client(database)
     await client.connect()

@@ -86,7 +86,6 @@ test('a report that waits for a lock does not delay reports for other shards', a
 test('shards that are invalidated while others are read are still returned', async (t) => {
   const { services } = await openTestServices(t, 'postgres')
   const { store } = services
-  atEnd(t, () => store.close())
   const ids = Array.from({ length: WORKSPACES }, (_, index) => `ws_${index}`)
   const expected = await store.usageShards.find(ids)
   const shards = createUsageShards(store.db)

@@ -199,7 +199,6 @@ test('postgres: settings that endanger data, the encoding and missing privileges
 
 test('postgres: an old version and few free connections are warnings', async (t) => {
   const { services } = await openTestServices(t, 'postgres')
-  atEnd(t, () => services.store.close())
   const facts = await readPostgresFacts(services.store)
   const safe = { ...facts, fsync: 'on', fullPageWrites: 'on', autovacuum: 'on' }
   const messages = (change: object, workers = 1) =>

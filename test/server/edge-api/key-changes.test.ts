@@ -86,7 +86,6 @@ test('an edge that is revoked while it connects gets no stream', async (t) => {
     onFailure: assert.fail,
     onRecovery() {},
   })
-  atEnd(t, () => services.store.close())
   atEnd(t, () => follower.deregister())
   const { signal: closing } = new AbortController()
   const events = keyChanges(follower, {

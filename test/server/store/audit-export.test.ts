@@ -9,12 +9,11 @@ import { deleteAuditBefore, exportAllAudit } from '../../../src/server/domain/au
 import type { Services } from '../../../src/server/domain/context.ts'
 import { createIds, firstIdSince } from '../../../src/server/domain/ids.ts'
 import { openTestServices, operator } from '../../support/api/server.ts'
-import { atEnd, type Test } from '../../support/cleanup.ts'
+import type { Test } from '../../support/cleanup.ts'
 import { type Engine, engines } from '../../support/databases/create.ts'
 
 async function open(t: Test, engine: Engine) {
   const { services: opened } = await openTestServices(t, engine)
-  atEnd(t, () => opened.store.close())
   const clock = { now: Date.now() }
   const services: Services = {
     ...opened,

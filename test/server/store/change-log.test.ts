@@ -3,14 +3,12 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { appendChange, readChanges, readHead } from '../../../src/server/store/change-log/entries.ts'
 import { openTestServices } from '../../support/api/server.ts'
-import { atEnd } from '../../support/cleanup.ts'
 import { engines } from '../../support/databases/create.ts'
 
 for (const engine of engines)
   test(`${engine}: concurrent changes are appended without a gap, and a failed one leaves none`, async (t) => {
     const { services } = await openTestServices(t, engine)
     const { store } = services
-    atEnd(t, () => store.close())
     const start = await readHead(store.db)
     const appended = await Promise.all(
       Array.from({ length: 40 }, (_, index) =>

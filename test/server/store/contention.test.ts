@@ -45,7 +45,6 @@ test('sqlite: while another process holds the write lock, reads succeed and writ
 
 test('postgres: a transaction that lost a deadlock is retried, and both commit', async (t) => {
   const { services } = await openTestServices(t, 'postgres')
-  atEnd(t, () => services.store.close())
   const rows = ['a', 'b'].map((slug) => ({ id: slug, slug, name: slug, created_at: 0, provisioned_at: null }))
   await services.store.transaction(async (db) => {
     await db.insertInto('workspaces').values(rows).execute()
@@ -86,7 +85,6 @@ async function connect(t: Test, { db }: Store): Promise<pg.Client> {
 test('postgres: requests with the same key do not wait for each other, its revocation waits for them', async (t) => {
   const { services } = await openTestServices(t, 'postgres')
   const { store } = services
-  atEnd(t, () => store.close())
   const { id: workspaceId } = await createWorkspace(services, operator, { slug: 'acme' })
   const { id } = await createKey({ ...services, actor: operator, workspaceId })
   const request = await connect(t, store)
@@ -123,7 +121,6 @@ test('postgres: requests blocked by a lock time out with 503, and succeed once i
 for (const engine of engines)
   test(`${engine}: of concurrent creations of edges with one name, only one succeeds`, async (t) => {
     const { services } = await openTestServices(t, engine)
-    atEnd(t, () => services.store.close())
     // Opens the connections of the pool: otherwise the first creation is over before the second is connected.
     const six = Array.from({ length: 6 })
     await Promise.all(six.map(() => services.store.transaction(() => sleep(50))))

@@ -105,7 +105,6 @@ for (const engine of engines) {
 
   test(`${engine}: a migration that fails changes nothing`, async (t) => {
     const { services } = await openTestServices(t, engine)
-    atEnd(t, () => services.store.close())
     const broken = () => ['create table notes (id text primary key)', 'alter table nothing add column x text']
     const schema = { migrations: [...currentSchema.migrations, broken], minCompatibleVersion: 1 }
     await assert.rejects(migrate(services.store, noRetry, schema), /nothing/)

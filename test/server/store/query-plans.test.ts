@@ -37,7 +37,6 @@ import * as webhookPositions from '../../../src/server/store/webhooks/positions.
 import * as webhookQueue from '../../../src/server/store/webhooks/queue.ts'
 import { openTestServices } from '../../support/api/server.ts'
 import { mergeReport } from '../../support/api/usage.ts'
-import { atEnd } from '../../support/cleanup.ts'
 import { engines } from '../../support/databases/create.ts'
 import { type Recorded, recordQueries } from '../../support/databases/recorded-queries.ts'
 
@@ -912,7 +911,6 @@ for (const engine of engines) {
     const recorded = recordQueries(t)
     const { services, database } = await openTestServices(t, engine)
     const { store } = services
-    atEnd(t, () => store.close())
     await fill(store)
     recorded.length = 0
     await useStore(store)
@@ -933,7 +931,6 @@ for (const engine of engines) {
     const recorded = recordQueries(t)
     const { services, database } = await openTestServices(t, engine)
     const { store } = services
-    atEnd(t, () => store.close())
     await store.transaction(async (db) => {
       const workspace = { id: 'w', slug: 'w', name: 'n', created_at: 1 }
       await db.insertInto('workspaces').values(workspace).execute()

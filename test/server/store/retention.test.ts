@@ -14,7 +14,7 @@ import { acquireLease, updateLease } from '../../../src/server/store/maintenance
 import { readDays } from '../../../src/server/store/usage/commit.ts'
 import { openTestServices } from '../../support/api/server.ts'
 import { mergeReport } from '../../support/api/usage.ts'
-import { atEnd, type Test } from '../../support/cleanup.ts'
+import type { Test } from '../../support/cleanup.ts'
 import { type Engine, engines } from '../../support/databases/create.ts'
 import { commitWhenBlocked, until } from '../../support/until.ts'
 
@@ -23,7 +23,6 @@ const HOUR = 60 * MINUTE
 
 async function open(t: Test, engine: Engine): Promise<Services> {
   const { services } = await openTestServices(t, engine)
-  atEnd(t, () => services.store.close())
   return services
 }
 

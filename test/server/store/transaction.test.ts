@@ -7,7 +7,6 @@ import { inviteByOperator } from '../../../src/server/domain/accounts/users.ts'
 import { createWorkspace } from '../../../src/server/domain/workspaces/manage.ts'
 import { isConnectionLost } from '../../../src/server/store/engine/errors.ts'
 import { openTestServices, operator } from '../../support/api/server.ts'
-import { atEnd } from '../../support/cleanup.ts'
 import { engines } from '../../support/databases/create.ts'
 
 const OUTSIDE = /outside the current transaction/
@@ -16,7 +15,6 @@ for (const engine of engines) {
   test(`${engine}: a query on another connection inside a transaction throws and rolls it back`, async (t) => {
     const { services } = await openTestServices(t, engine)
     const { store } = services
-    atEnd(t, () => store.close())
     const { db: captured } = store
     const row = { id: 'w', slug: 'w', name: 'w', created_at: 0, provisioned_at: null }
     const count = async (db = store.db) => (await db.selectFrom('workspaces').select('id').execute()).length
@@ -39,7 +37,6 @@ for (const engine of engines) {
   test(`${engine}: work started in a transaction may query after it has ended`, async (t) => {
     const { services } = await openTestServices(t, engine)
     const { store } = services
-    atEnd(t, () => store.close())
     const over = Promise.withResolvers<void>()
     let later: Promise<unknown> | undefined
     await store.transaction(async () => {
@@ -52,7 +49,6 @@ for (const engine of engines) {
   test(`${engine}: an operator's invitation reads members in its own transaction`, async (t) => {
     const { services } = await openTestServices(t, engine)
     const { store } = services
-    atEnd(t, () => store.close())
     const workspace = await createWorkspace(services, operator, { slug: 'acme' })
     const user = { id: 'u', name: 'Ann', email: 'ann@example.com', email_verified: 1 }
     const times = { created_at: 0, updated_at: 0, disabled_at: null, two_factor_enabled: 0 }
@@ -74,7 +70,6 @@ for (const engine of engines) {
 test('postgres: a session that the server ends by a timeout counts as a lost connection', async (t) => {
   const { services } = await openTestServices(t, 'postgres')
   const { store } = services
-  atEnd(t, () => store.close())
   for (const [setting, code] of [
     ['idle_in_transaction_session_timeout', '25P03'],
     ['transaction_timeout', '25P04'],

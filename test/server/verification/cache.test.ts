@@ -57,7 +57,6 @@ async function startNode(
 
 async function openNode(t: Test, engine: Engine) {
   const { services } = await openTestServices(t, engine)
-  atEnd(t, () => services.store.close())
   const { id: workspaceId } = await createWorkspace(services, operator, { slug: 'acme' })
   const ctx = { ...services, actor: operator, workspaceId }
   return { services, ctx, ...(await startNode(t, services)) }

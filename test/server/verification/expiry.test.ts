@@ -65,7 +65,6 @@ for (const engine of engines) {
 
   test(`${engine}: the clock of a node does not matter, also if it jumps`, async (t) => {
     const { services } = await openTestServices(t, engine)
-    atEnd(t, () => services.store.close())
     const { id: workspaceId } = await createWorkspace(services, operator, { slug: 'acme' })
     const expiring = await createKey({ ...services, actor: operator, workspaceId }, { expiresAt: inFuture() })
     let offset = 0

@@ -8,7 +8,6 @@ import { createWorkspace } from '../../../src/server/domain/workspaces/manage.ts
 import { countActiveKeys, listKeys, lockKey } from '../../../src/server/store/keys/rows.ts'
 import { rowState } from '../../../src/server/store/keys/state.ts'
 import { openTestServices, operator } from '../../support/api/server.ts'
-import { atEnd } from '../../support/cleanup.ts'
 import { engines } from '../../support/databases/create.ts'
 import { until } from '../../support/until.ts'
 
@@ -16,7 +15,6 @@ for (const engine of engines)
   test(`${engine}: every key has one state, and SQL and memory agree on it`, async (t) => {
     const { services } = await openTestServices(t, engine)
     const { store } = services
-    atEnd(t, () => store.close())
     const { id: workspaceId } = await createWorkspace(services, operator, { slug: 'acme' })
     const ctx = { ...services, actor: operator, workspaceId }
     for (let index = 0; index < 5; index++) await createKey(ctx, { label: `key-${index}` })

@@ -65,7 +65,6 @@ test('a node has reached a change at its position, or at a later one that the lo
 
 async function open(t: Test) {
   const { services } = await openTestServices(t, 'postgres')
-  atEnd(t, () => services.store.close())
   const { id: workspaceId } = await createWorkspace(services, operator, { slug: 'acme' })
   const node = { id: services.ids('node'), host: 'here', pid: process.pid, version: '0' }
   const follower = await startChangeFollower(services.store, services.clock, node, {
@@ -190,7 +189,6 @@ test('the acknowledgment of an announced change renews the lease, that of a forg
 test('a wait that cannot read the nodes lasts for the longest lease that was read before', async (t) => {
   const { services } = await openTestServices(t, 'postgres')
   const { store } = services
-  atEnd(t, () => store.close())
   const position = await readHead(store.db)
   const node = { id: 'node_x', host: 'x', pid: 1, version: '0', started_at: 0, heartbeat_at: 0 }
   await store.transaction((db) => insertNode(db, { ...node, lease_ms: 2_300, position }))

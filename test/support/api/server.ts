@@ -66,6 +66,7 @@ export async function openTestServices(t: Test, engine: Engine, env = {}) {
     ...env,
   })
   const services = await openServices(config, createLog(config.logLevel), 10_000)
+  atEnd(t, () => services.store.close())
   return { config, services, database }
 }
 

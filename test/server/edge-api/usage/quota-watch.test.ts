@@ -18,7 +18,6 @@ import { until } from '../../../support/until.ts'
 /** A node without its server, and functions on its database. */
 async function openNode(t: Test, engine: Engine) {
   const { services: opened } = await openTestServices(t, engine)
-  atEnd(t, () => opened.store.close())
   const changes = createAppliedChanges()
   const services: Services = { ...opened, afterChange: changes.apply }
   const failures: unknown[] = []

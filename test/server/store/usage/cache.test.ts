@@ -22,10 +22,7 @@ const EDGE_MAX = { ...NO_LIMIT, requests: 5_000n }
 async function openTwice(t: Test): Promise<{ stores: [Store, Store]; path: string }> {
   const { config, services, database } = await openTestServices(t, 'sqlite')
   const other = await openServices(config, createLog('silent'), 10_000)
-  atEnd(t, async () => {
-    await services.store.close()
-    await other.store.close()
-  })
+  atEnd(t, () => other.store.close())
   return { stores: [services.store, other.store], path: database.slice('sqlite:'.length) }
 }
 

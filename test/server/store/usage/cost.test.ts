@@ -7,7 +7,6 @@ import type { Store, Tx } from '../../../../src/server/store/engine/store.ts'
 import { noUsage, type ParsedReport } from '../../../../src/server/store/engine/usage-report.ts'
 import { commitReports } from '../../../../src/server/store/usage/commit.ts'
 import { openTestServices } from '../../../support/api/server.ts'
-import { atEnd } from '../../../support/cleanup.ts'
 import { type Engine, engines } from '../../../support/databases/create.ts'
 
 const DAY = Date.parse('2026-03-01')
@@ -71,7 +70,6 @@ const addRows = (store: Store, from: number, to: number) =>
 for (const engine of engines) {
   test(`${engine}: a report reads and writes as many rows with 400 edges as with 4`, async (t) => {
     const { services } = await openTestServices(t, engine)
-    atEnd(t, () => services.store.close())
     const { store } = services
     await addRows(store, 1, 4)
     await commitReports(store, [createReport('edge_1', 1), createReport('edge_2', 1)])
@@ -85,7 +83,6 @@ for (const engine of engines) {
 
   test(`${engine}: a repeated report writes nothing`, async (t) => {
     const { services } = await openTestServices(t, engine)
-    atEnd(t, () => services.store.close())
     const { store } = services
     await commitReports(store, [createReport('edge_1', 5)])
     assert.equal((await measureCost(store, createReport('edge_1', 5))).written, 0)

@@ -9,7 +9,7 @@ import { readDays, readUsage } from '../../../../src/server/store/usage/commit.t
 import { insertDays } from '../../../../src/server/store/usage/rows.ts'
 import { openTestServices } from '../../../support/api/server.ts'
 import { mergeReport } from '../../../support/api/usage.ts'
-import { atEnd, type Test } from '../../../support/cleanup.ts'
+import type { Test } from '../../../support/cleanup.ts'
 import { type Engine, engines } from '../../../support/databases/create.ts'
 
 const DAY = Date.parse('2026-03-01T00:00:00.000Z')
@@ -17,7 +17,6 @@ const MINUTE = 60_000
 
 async function openStore(t: Test, engine: Engine): Promise<Store> {
   const { services } = await openTestServices(t, engine)
-  atEnd(t, () => services.store.close())
   return services.store
 }
 
