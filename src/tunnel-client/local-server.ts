@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import { BufferBudget } from '../tunnel-protocol/buffers/buffer-budget.ts'
 import { ConnectionBuffers } from '../tunnel-protocol/buffers/connection-buffers.ts'
 import { connectStreams } from '../tunnel-protocol/connect-streams.ts'
-import { type ConnectProblem, problemResponse } from '../tunnel-protocol/problems.ts'
+import { type ConnectProblem, problemResponse, recognizeOther } from '../tunnel-protocol/problems.ts'
 import type { YamuxStream } from '../yamux/index.ts'
 import { Dialer, type Target, toProblem } from './dialer.ts'
 
@@ -25,7 +25,7 @@ interface LocalServerOptions {
   /** Called for the first connection that succeeds after one failed. */
   onReachable?(): void
   /** Called if a check finds a server that sends something before it gets a request, as HTTP never does. */
-  onGreeting?(): void
+  onGreeting?(problem: NonNullable<ReturnType<typeof recognizeOther>>): void
 }
 
 /** Serves the streams of a tunnel. */
@@ -61,7 +61,8 @@ export class LocalServer implements StreamServer {
     this.#dialer.dial({
       onConnect: (socket) => {
         socket.once('data', (chunk: Buffer) => {
-          if (!chunk.toString('latin1').startsWith('HTTP/')) this.#options.onGreeting?.()
+          const other = recognizeOther(chunk.toString('latin1'))
+          if (other) this.#options.onGreeting?.(other)
         })
         end(socket, GREETING_MS)
         this.#onReachable()

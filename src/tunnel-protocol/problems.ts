@@ -23,6 +23,21 @@ const NO_RESPONSE_CAUSES = [
 ] as const
 export type NoResponseCause = (typeof NO_RESPONSE_CAUSES)[number]
 
+/** An alert of TLS, which servers send that expect it: its type, and the major version. */
+const TLS_ALERT = String.fromCharCode(0x15, 0x03)
+
+/**
+ * Type, flags and stream of a SETTINGS or GOAWAY frame, after its length. Servers of HTTP/2 begin with one.
+ */
+const HTTP2_FRAMES = [0x04, 0x07].map((type) => String.fromCharCode(type, 0, 0, 0, 0, 0))
+
+/** What a server speaks whose first bytes, in latin1, cannot become a status line of HTTP/1. */
+export function recognizeOther(start: string): 'tls' | 'http2' | 'not_http' | undefined {
+  if (start.startsWith(TLS_ALERT)) return 'tls'
+  if ('HTTP/1.'.startsWith(start.slice(0, 'HTTP/1.'.length))) return undefined
+  return HTTP2_FRAMES.includes(start.slice(3, 9)) ? 'http2' : 'not_http'
+}
+
 /** The header of a 502 by which a client says why it could not connect; its value is a ConnectProblem. */
 const PROBLEM_HEADER = 'adit-problem'
 

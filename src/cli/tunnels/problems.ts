@@ -48,8 +48,8 @@ export class ProblemLog {
   }
 
   /** The server sent something before it got a request. */
-  onGreeting(): void {
-    this.#add('not_http', undefined, responseMessage('not_http', this.#options))
+  onGreeting(problem: 'tls' | 'http2' | 'not_http'): void {
+    this.#add(problem, undefined, responseMessage(problem, this.#options))
   }
 
   /** Nothing is reported after this. */

@@ -73,7 +73,7 @@ export async function openTarget(
     isHttp: type === 'http',
     onProblem: (problem, message) => problems.onConnectProblem(problem, message),
     onReachable: () => problems.onReachable(),
-    onGreeting: () => problems.onGreeting(),
+    onGreeting: (problem) => problems.onGreeting(problem),
   })
   const request = type === 'http' ? { target: origin, hostHeader } : {}
   return { target: url, note: `Forwarding to ${url}`, localServer, request, problems }

@@ -1,6 +1,6 @@
 // Heads of HTTP/1.1 responses. Local servers are not trusted: what two parsers could understand differently
 // is rejected, as by llhttp in its strict mode.
-import type { NoResponseCause } from '../../tunnel-protocol/problems.ts'
+import { type NoResponseCause, recognizeOther } from '../../tunnel-protocol/problems.ts'
 
 const HEADERS_MAX = 1_000
 const STATUS_LINE = /^HTTP\/1\.([01]) ([0-9]{3})(?: ([\t\x20-\x7e\x80-\xff]*))?$/
@@ -23,21 +23,10 @@ export class InvalidResponse extends Error {
   }
 }
 
-/** An alert of TLS, which servers send that expect it: its type, and the major version. */
-const TLS_ALERT = String.fromCharCode(0x15, 0x03)
-
-/**
- * Type, flags and stream of a SETTINGS or GOAWAY frame, after its length. Servers of HTTP/2 begin with one.
- */
-const HTTP2_FRAMES = [0x04, 0x07].map((type) => String.fromCharCode(type, 0, 0, 0, 0, 0))
-
 /** Rejects what cannot become a status line, as soon as its first bytes have arrived. */
 export function requireHttp(start: string): void {
-  if (start.startsWith(TLS_ALERT)) throw new InvalidResponse('an alert of TLS', 'tls')
-  if (!start.startsWith('HTTP/1.'.slice(0, start.length))) {
-    const isHttp2 = HTTP2_FRAMES.includes(start.slice(3, 9))
-    throw new InvalidResponse('not a status line', isHttp2 ? 'http2' : 'not_http')
-  }
+  const other = recognizeOther(start)
+  if (other) throw new InvalidResponse('not a status line', other)
   if (/[^\r]\n/.test(start)) throw new InvalidResponse('line without CR')
 }
 

@@ -248,10 +248,11 @@ test('a server that speaks TLS is recognized, whether it sends an alert or not',
   await alerting.untilProblem('tls')
 })
 
-test('a server that speaks only HTTP/2 is recognized', async (t) => {
+test('a server that speaks only HTTP/2 is recognized, at the start', async (t) => {
   const tunnel = await open(t, String(await listen(t, createHttp2(), 0)))
-  assert.deepEqual(await tunnel.get(), [502, 'The local server speaks only HTTP/2.'])
   assert.match(await tunnel.untilProblem('http2'), /speaks only HTTP\/2\. Have it accept HTTP\/1\.1/)
+  assert.deepEqual(await tunnel.get(), [502, 'The local server speaks only HTTP/2.'])
+  assert.deepEqual(tunnel.problems(), ['http2'], 'at the start, and once')
 })
 
 test('a server whose lines end without CR is reported without waiting for the rest', async (t) => {
