@@ -6,6 +6,7 @@ import { CLIENT_PACKAGE } from './lib/client-package.ts'
 
 export const main = (args: string[]): Promise<number> =>
   run(args, {
+    title: 'Adit: expose local servers at public URLs, and manage API keys and usage',
     commands: clientCommands,
     whyMissing: (word) =>
       serverCommandWords.has(word)

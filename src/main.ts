@@ -2,4 +2,5 @@
 import { commands } from './cli/commands.ts'
 import { run } from './cli/run.ts'
 
-export const main = (args: string[]): Promise<number> => run(args, { commands })
+export const main = (args: string[]): Promise<number> =>
+  run(args, { title: 'Adit: a control plane for tunnels, with an edge and a client', commands })

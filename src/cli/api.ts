@@ -87,10 +87,16 @@ export function parseUrl(text: string, what = 'server'): string {
   return url.href.replace(/\/+$/, '')
 }
 
+const KEY_FORMAT = 'An API key is "adit_" and 49 letters and digits, without spaces.'
+
+/** The key is not part of the message. */
 export function requireKey(apiKey: string, source: string): void {
-  if (!/^[\x21-\x7e]{1,200}$/.test(apiKey))
-    throw new UsageError(`Invalid API key (${source}): it contains spaces, line breaks or other characters.`)
+  if (!/^[\x21-\x7e]{1,200}$/.test(apiKey)) throw new UsageError(`Invalid API key (${source}). ${KEY_FORMAT}`)
 }
+
+/** The message of a server for a malformed key does not say what is expected. */
+export const rejectedKey = (baseUrl: string, message: string) =>
+  `${baseUrl} rejected the API key: ${message}${message.startsWith('Malformed') ? ` ${KEY_FORMAT}` : ''}`
 
 export const keySourceName = (source: KeySource) => (source ? `profile "${source.profile}"` : 'ADIT_API_KEY')
 
@@ -111,21 +117,27 @@ export async function withApi<T>(input: ApiInput, act: (client: Client) => Promi
   }
 }
 
-/** What to do if the server cannot be reached. The message of a proxy says it itself. */
-export function withServerAdvice({ message, cause }: AditError): string {
-  if (cause instanceof ProxyError) return message
+/** Says what to do, unless the message does. */
+export function serverUnreachable({ fault, message, cause }: AditError): CommandError {
+  if (cause instanceof ProxyError) return proxyFailed(cause, message)
   const advice = withCertificateAdvice(message)
-  return advice === message ? `${message} Check the URL, and that the server is running.` : advice
+  return new CommandError(
+    fault.error,
+    advice === message ? `${message} Check the URL, and that the server is running.` : advice,
+  )
 }
+
+export const proxyFailed = ({ isFinal }: ProxyError, message: string) =>
+  new CommandError(isFinal ? 'proxy_rejected' : 'unreachable', message)
 
 function toCommandError(error: AditError, access: ApiAccess): Error {
   const { fault, message, requestId } = error
   switch (fault.error) {
     case 'unauthorized':
-      return keyRejected(`${access.baseUrl} rejected the API key: ${message}`, access.keySource)
+      return keyRejected(rejectedKey(access.baseUrl, message), access.keySource)
     case 'unreachable':
     case 'timed_out':
-      return new CommandError(fault.error, withServerAdvice(error))
+      return serverUnreachable(error)
     case 'invalid_request':
       return new UsageError(message.replaceAll(/\/(body|query|params)\//g, '').concat('.'))
     case 'internal':

@@ -11,10 +11,10 @@ const ADMIN =
   'folder). No server needs to run.'
 
 /** `adit --help`: every command, by group. */
-export function helpOverview(commands: readonly Command[]): Text {
+export function helpOverview(title: string, commands: readonly Command[]): Text {
   const width = Math.max('--version, -v'.length, ...commands.map(({ name }) => name.length))
   return joinLines([
-    'Adit: a control plane for tunnels',
+    title,
     '',
     [bold('Usage:'), ' adit <command> [flags]'],
     ...groups.flatMap((group) => {

@@ -16,6 +16,8 @@ const EXIT = { done: 0, failed: 1, usage: 2, notAuthenticated: 4 } as const
 const QUIET = new Set(['serve', 'edge', 'admin doctor', 'completion'])
 
 interface Program {
+  /** What it is, in one line. */
+  readonly title: string
   readonly commands: readonly Command[]
   /** Explains why this program does not have a command. */
   readonly whyMissing?: (firstWord: string) => string | undefined
@@ -57,7 +59,7 @@ async function dispatch(program: Program, args: string[], io: Io): Promise<void>
 
   const names = path.filter((word) => !word.startsWith('-'))
   const prefix = names.join(' ')
-  if (prefix === '' && isHelp) return showHelp(helpOverview(commands), io)
+  if (prefix === '' && isHelp) return showHelp(helpOverview(program.title, commands), io)
   const members = commands.filter(({ name }) => prefix !== '' && name.startsWith(`${prefix} `))
   if (members.length === 0) throw unknownCommand(program, names, path)
   const help = helpForPrefix(members, prefix)

@@ -109,8 +109,18 @@ test('variant B: a key reads; creating and revoking refer to the dashboard', asy
   ]) {
     const { code, stdout, stderr } = await adit(...args)
     assert.deepEqual([code, stdout], [1, ''])
-    assert.match(stderr, /does not let API keys (create|revoke) keys \(API variant B.*dashboard: http/)
+    assert.match(stderr, /does not let API keys (create|revoke) keys \(API variant B.* them in the dashboard/)
   }
+  const json = await adit('keys', 'create', '--json')
+  const { error, message } = JSON.parse(json.stderr)
+  assert.deepEqual([json.code, json.stdout, error], [1, '', 'not_supported'])
+  assert.ok(message.endsWith(`dashboard, and members request them there: ${server.url}`), message)
+  const login = await adit('login', server.url, '--json')
+  assert.equal(login.code, 2)
+  assert.match(
+    JSON.parse(login.stderr).message,
+    /Missing an API key on standard input\. Without a terminal, /,
+  )
 })
 
 test('login saves a key with owner-only access; precedence: flags, environment, profiles', async (t) => {

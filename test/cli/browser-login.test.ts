@@ -63,12 +63,18 @@ test(
     assert.match(output, /workspace "Acme" \(acme\), approved by Ann\./)
     assert.ok(output.includes(`Created the personal API key "${hostname()}" (${keyId}) for this machine.`))
     assert.match(output, /stays valid\. To revoke it, run `adit keys revoke tok_old`\./)
+    assert.equal(output.split('`adit tunnel 3000`').length, 2, 'the next step, once')
     assert.equal((await server.call('GET', '/workspace', { key: apiKey })).status, 200)
   },
 )
 
 test('a member of variant B waits for an admin, and gets the key that is approved', onTerminal, async (t) => {
-  const variantB = await serve(t, { engine: 'sqlite', env: { ADIT_API_VARIANT: 'B' } })
+  let lateMs = 0
+  const variantB = await serve(t, {
+    engine: 'sqlite',
+    env: { ADIT_API_VARIANT: 'B' },
+    clock: () => Date.now() + lateMs,
+  })
   const [adam, mia] = [await addMember(variantB, 'Adam', 'admin'), await addMember(variantB, 'Mia', 'member')]
   const { env, profiles } = createHome(t)
   const login = atTerminal(t, ['login', '--url', variantB.url], env)
@@ -82,7 +88,42 @@ test('a member of variant B waits for an admin, and gets the key that is approve
   assert.match(login.output(), /approved by Adam\./)
   const { apiKey } = profiles().default
   assert.equal((await variantB.call('GET', '/workspace', { key: apiKey })).status, 200)
+
+  const undecided = atTerminal(t, ['login', '--url', variantB.url], env)
+  await undecided.reply(PROMPT, '\r')
+  await mia.post('/workspaces/acme/devices', { code: await codeAt(undecided) })
+  lateMs = 11 * 60_000
+  assert.equal(await undecided.ended, 1)
+  assert.match(
+    undecided.output(),
+    / Your request for an API key is not approved yet\. Run `adit login` again when it is; /,
+  )
+  assert.equal(profiles().default.apiKey, apiKey, 'the earlier key is still there')
 })
+
+test(
+  'a proxy that wants a password in the middle of the sign-in ends it, and says how to set it',
+  onTerminal,
+  async (t) => {
+    // As a forward proxy, it gets the whole URL.
+    const proxy = createServer(async (request, response) => {
+      const { pathname } = new URL(request.url ?? '')
+      if (pathname === '/device/openapi.json') return response.writeHead(407).end()
+      return response.end(await (await fetch(server.url + pathname)).text())
+    })
+    await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve))
+    atEnd(t, () => proxy.close())
+    const { env } = createHome(t)
+    const HTTP_PROXY = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`
+    const login = atTerminal(t, ['login', 'http://adit.example.com'], { ...env, HTTP_PROXY })
+    assert.equal(await login.ended, 1)
+    assert.match(
+      login.output(),
+      /\(HTTP_PROXY\) rejected the connection with 407: set a valid user and password/,
+    )
+    assert.doesNotMatch(login.output(), /API key|Server \[/, 'nothing is asked')
+  },
+)
 
 test('a denied login fails, and saves nothing', onTerminal, async (t) => {
   const { env, file } = createHome(t)
@@ -151,13 +192,16 @@ test(
       page = hostile
       await login.reply(PROMPT, '\r')
     }
-    await until('the last one was refused', () => login.output().split('is not one of device').length === 4)
+    await until(
+      'the last one was refused',
+      () => login.output().split('sent an invalid response').length === 4,
+    )
     page = `${url}/device\n\n  forged`
     for (const hostile of ['BCDF\u001b]0;title\u0007', 'BCDF\n\nforged', 'x'.repeat(21)]) {
       code = hostile
       await login.reply(PROMPT, '\r')
     }
-    await until('the codes were refused', () => login.output().split('is not one of device').length === 7)
+    await until('the codes were refused', () => login.output().split('sent an invalid response').length === 7)
     code = 'BCDF-GHJK'
     await login.reply(PROMPT, '\r')
     await login.reply('Press Ctrl-C to cancel.', '\u0003')
@@ -175,17 +219,17 @@ test('a page of another host is shown with a warning, and not opened', onTermina
   const { env, opened } = createHome(t)
   const login = atTerminal(t, ['login', '--url', url], env)
   await login.reply(PROMPT, '\r')
-  await login.reply('is not one of device authorization', '')
+  await login.reply('sent an invalid response to the sign-in', '')
   page = `${url}/${'x'.repeat(10_000)}`
   await login.reply(PROMPT, '\r')
-  await login.reply('is not one of device authorization', '')
+  await login.reply('sent an invalid response to the sign-in', '')
   page = 'https://evil.test/device'
   await login.reply(PROMPT, '\r')
   await login.reply('Press Ctrl-C to cancel.', '\u0003')
   assert.equal(await login.ended, 1)
   assert.match(
     login.output(),
-    /127\.0\.0\.1 wants you to sign in at another host\. If you know evil\.test, open this page:/,
+    /127\.0\.0\.1 wants you to sign in at another host\. If you trust evil\.test, open this page:/,
   )
   assert.equal(opened(), undefined)
 })
@@ -223,8 +267,8 @@ test(
       [{ ...key, filler: 'x'.repeat(100_000) }, 'The code has expired.'],
       [{ ...key, access_token: 'adit_x\r\nX-Injected: 1' }, 'Invalid API key (of the server)'],
       [{ ...key, access_token: 'x'.repeat(201) }, 'Invalid API key (of the server)'],
-      [{ ...key, key_id: 'tok_1; reboot' }, 'is not one of device authorization'],
-      [{ ...key, label: { toString: 1 } }, 'is not one of device authorization'],
+      [{ ...key, key_id: 'tok_1; reboot' }, 'sent an invalid response to the sign-in'],
+      [{ ...key, label: { toString: 1 } }, 'sent an invalid response to the sign-in'],
       [{ error: 'access_denied', error_description: 'no\n\nadit: forged' }, 'no adit: forged'],
     ] as const) {
       token = reply

@@ -19,8 +19,10 @@ import {
 } from '../support/edges/tunnels.ts'
 import { listen } from '../support/network/listen.ts'
 import { startProcess } from '../support/processes/process.ts'
+import { atTerminal, hasTerminal, NO_TERMINAL } from '../support/processes/terminal.ts'
 import { makeCertificate } from '../support/proxies/certificates.ts'
 import { PROXY_ADDRESS, startTinyproxy, tinyproxy } from '../support/proxies/tinyproxy.ts'
+import { until } from '../support/until.ts'
 
 const NO_TINYPROXY = 'tinyproxy is not installed'
 const PASSWORD = 's3cret.word'
@@ -131,6 +133,35 @@ const plainRequests = (url: string) => [
 test('http: login, keys, edge and tunnel go through the proxy, and the local server does not', async (t) => {
   if (!tinyproxy) return t.skip(NO_TINYPROXY)
   await runBehindProxy(t, 'http')
+})
+
+const WANTS_PASSWORD =
+  /the proxy 127\.0\.0\.1:\d+ \(http_proxy\) rejected the connection with 40[17]: set a valid user and password/
+
+test('login and tunnel end if the proxy wants a password, and say how to set it', async (t) => {
+  if (!tinyproxy) return t.skip(NO_TINYPROXY)
+  if (!hasTerminal) return t.skip(NO_TERMINAL)
+  const guarded = await startTinyproxy(t, `BasicAuth ann ${PASSWORD}`)
+  const home = createFolder(t)
+  const env = { http_proxy: `http://127.0.0.1:${guarded.port}`, HOME: home, XDG_CONFIG_HOME: home }
+  const rejected = atTerminal(t, ['login', plane.url], env)
+  assert.equal(await rejected.ended, 1)
+  assert.match(rejected.output(), WANTS_PASSWORD)
+  assert.doesNotMatch(rejected.output(), /Server \[|API key/, 'nothing is asked')
+  const args = ['tunnel', '3000', '--edge', plane.url, '--json']
+  const tunnel = await startProcess(t, args, { ...env, ADIT_API_KEY: key }).ended
+  assert.equal(tunnel.code, 1)
+  const { error, message } = JSON.parse(tunnel.stderr)
+  assert.equal(error, 'proxy_rejected')
+  assert.match(message, WANTS_PASSWORD)
+
+  const proxy = await startTinyproxy(t)
+  const device = atTerminal(t, ['login', plane.url], { ...env, http_proxy: `http://127.0.0.1:${proxy.port}` })
+  await device.reply('Press Enter to sign in with your browser', '\r')
+  await until('the code', () => device.output().includes('Press Ctrl-C to cancel.'))
+  proxy.reload(`BasicAuth ann ${PASSWORD}`)
+  assert.equal(await device.ended, 1)
+  assert.match(device.output(), WANTS_PASSWORD)
 })
 
 test('https: the same with TLS and a proxy that needs a password, which no output has', async (t) => {

@@ -1,10 +1,12 @@
 // `adit --help` and the help of groups and commands.
 import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { join } from 'node:path'
 import { test } from 'node:test'
 import { groups } from '../../src/cli/command.ts'
 import { commands } from '../../src/cli/commands.ts'
 import { version } from '../../src/server/config/server.ts'
-import { run } from '../support/processes/process.ts'
+import { root, run } from '../support/processes/process.ts'
 
 const COLUMNS = 80
 
@@ -66,6 +68,16 @@ test('the help of a group lists its commands with their arguments', async (t) =>
     assert.ok(!stdout.includes('admin user'))
   }
   assert.match((await run(t, ['help', 'nope'], {})).stderr, /Unknown command "nope"/)
+})
+
+test('the client alone says what it does', () => {
+  const script = `import('${join(root, 'src/cli-main.ts')}').then(({ main }) => main(['--help']))`
+  const { stdout } = spawnSync(process.execPath, ['-e', script], { encoding: 'utf8' })
+  assert.match(
+    stdout,
+    /^Adit: expose local servers at public URLs, and manage API keys and usage\n\nUsage: adit /,
+  )
+  assert.doesNotMatch(stdout, /control plane|adit admin/)
 })
 
 test('--version and -v print the version', async (t) => {

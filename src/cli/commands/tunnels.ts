@@ -43,7 +43,7 @@ export const tunnelCommands: readonly Command[] = [
         '  adit tunnel --serve ./public\n\n' +
         'Prints the public URL, a line for each complete request, and what is wrong if your server ' +
         `does not respond. ${STOPPING} For servers that do not use HTTP, see \`adit tunnel tcp\`. ${EDGE_ACCESS} ` +
-        'Without a target, it is the one in adit.json.',
+        'Without a target, it uses adit.json.',
       otherFlags,
       optionalArgument: 'target',
       options: {
@@ -71,7 +71,7 @@ export const tunnelCommands: readonly Command[] = [
     {
       name: 'start',
       group,
-      summary: 'open the tunnels of adit.json, or those named',
+      summary: 'open the tunnels of adit.json, all or by name',
       details:
         'The file is in this folder, or above it in its repository:\n\n' +
         '  { "tunnels": { "web": { "target": 3000 }, "api": { "target": 4000 } } }\n\n' +

@@ -11,7 +11,7 @@ import { ResponseTooLarge, readText } from '../../lib/net/response-text.ts'
 import { messageLine } from '../../lib/net/untrusted-text.ts'
 import { readProxies } from '../../server/config/environment.ts'
 import { abortOnSignal } from '../abort-on-signal.ts'
-import { requireKey } from '../api.ts'
+import { proxyFailed, requireKey } from '../api.ts'
 import { CommandError } from '../errors.ts'
 import type { Io } from '../io.ts'
 import { bold, type Text, yellow } from '../style.ts'
@@ -46,10 +46,16 @@ interface Reply {
 export async function supportsDeviceLogin(url: string): Promise<boolean> {
   const signal = AbortSignal.timeout(TIMEOUT_MS)
   const send = createFetch(readProxies())
-  const response = await send(`${url}/device/openapi.json`, { redirect: 'manual', signal }).catch(() => null)
+  const response = await send(`${url}/device/openapi.json`, { redirect: 'manual', signal }).catch((error) => {
+    if (error instanceof ProxyError) throw throughProxy(error)
+    return null
+  })
   await response?.body?.cancel()
   return response?.status === 200
 }
+
+const throughProxy = (error: ProxyError) =>
+  proxyFailed(error, `The server cannot be reached: ${error.message}.`)
 
 export async function signInWithBrowser(url: string, io: Io): Promise<DeviceKey> {
   const { signal, release } = abortOnSignal()
@@ -62,9 +68,14 @@ export async function signInWithBrowser(url: string, io: Io): Promise<DeviceKey>
       bold(codes.userCode),
       '\n',
     ])
-    const wait = (reason: string) => io.progress(`${reason} Press Ctrl-C to cancel.`)
-    wait('Waiting for the approval.')
-    return await waitForKey(url, codes, { signal, onRequested: wait })
+    const wait = () => io.progress('Waiting for approval. Press Ctrl-C to cancel.')
+    wait()
+    const onRequested = (reason: string) => {
+      io.progress('')
+      io.info(reason)
+      wait()
+    }
+    return await waitForKey(url, codes, { signal, onRequested })
   } catch (error) {
     throw signal.aborted ? new CommandError('canceled', 'Canceled.') : error
   } finally {
@@ -79,7 +90,7 @@ function invitation(url: string, page: URL): Text[] {
   if (page.hostname !== hostname)
     return [
       yellow('!'),
-      ` ${hostname} wants you to sign in at another host. If you know ${page.hostname}, open this page:\n\n  `,
+      ` ${hostname} wants you to sign in at another host. If you trust ${page.hostname}, open this page:\n\n  `,
     ]
   return openBrowser(page.href)
     ? ['Opening your browser. If it does not open, go to:\n\n  ']
@@ -121,7 +132,9 @@ const seconds = (value: unknown, max: number) =>
 
 interface Waiting {
   signal: AbortSignal
-  /** The user may not create keys, and has requested one: an admin or owner has to approve it. */
+  /**
+   * Called once if the user may not create keys, and has requested one: an admin or owner has to approve it.
+   */
   onRequested: (reason: string) => void
 }
 
@@ -135,6 +148,7 @@ async function waitForKey(
 ): Promise<DeviceKey> {
   const form = { grant_type: GRANT, device_code: deviceCode, client_id: CLIENT }
   let delayMs = intervalMs
+  let isRequested = false
   // The last poll is after the deadline, so that the server says what to do next.
   while (performance.now() < deadline) {
     const untilExpiredMs = deadline + EXPIRED_MS - performance.now()
@@ -149,7 +163,10 @@ async function waitForKey(
     else if (!reply || reply.status === 429 || reply.status >= 500)
       delayMs = Math.min(2 * delayMs, INTERVAL_S_MAX * 1_000)
     else if (reply.body.error !== 'authorization_pending') throw toError(reply)
-    else if (reply.body.request === 'pending') onRequested(toError(reply).message)
+    else if (reply.body.request === 'pending' && !isRequested) {
+      isRequested = true
+      onRequested(toError(reply).message)
+    }
   }
   throw new CommandError('expired_token', 'The code has expired.')
 }
@@ -178,15 +195,12 @@ async function post(url: string, form: Record<string, string>, signal: AbortSign
     return { status: response.status, body: Object(body) as Reply['body'] }
   } catch (error) {
     if (error instanceof SyntaxError || error instanceof ResponseTooLarge) throw unreadable()
-    if (!(error instanceof ProxyError))
-      throw new CommandError('unreachable', 'The server cannot be reached. Try again.')
-    const code = error.isFinal ? 'proxy_rejected' : 'unreachable'
-    throw new CommandError(code, `The server cannot be reached: ${error.message}. Try again.`)
+    if (error instanceof ProxyError) throw throughProxy(error)
+    throw new CommandError('unreachable', 'The server cannot be reached. Try again.')
   }
 }
 
-const unreadable = () =>
-  new CommandError('unreadable', 'The response of the server is not one of device authorization.')
+const unreadable = () => new CommandError('unreadable', 'The server sent an invalid response to the sign-in.')
 
 /** OAuth describes an error in `error_description`, other errors of the server have a `message`. */
 function toError({ status, body }: Reply): CommandError {

@@ -1,15 +1,20 @@
 // `adit login`, `adit logout` and `adit profiles`. An API key is never a flag: other users of the machine
 // could read it.
 import { AditError } from '../../client/index.ts'
+import { createFetch } from '../../lib/net/proxy/fetch.ts'
+import { readText } from '../../lib/net/response-text.ts'
 import { oneLine } from '../../lib/net/untrusted-text.ts'
-import { clientEnvironment } from '../../server/config/environment.ts'
+import { clientEnvironment, readProxies } from '../../server/config/environment.ts'
+import { CONNECT_PATH } from '../../tunnel-protocol/protocol.ts'
 import {
   createApiClient,
+  isLoopback,
   otherProfiles,
   parseUrl,
+  rejectedKey,
   requireKey,
+  serverUnreachable,
   unknownProfile,
-  withServerAdvice,
 } from '../api.ts'
 import { CommandError, NotAuthenticated, UsageError } from '../errors.ts'
 import type { Io } from '../io.ts'
@@ -20,6 +25,7 @@ import { editProfiles, type Profile, type Profiles, readProfiles } from './profi
 const NAME = /^[\w.-]{1,64}$/
 const LOCAL = 'http://127.0.0.1:8080'
 const PROBE_TIMEOUT_MS = 5_000
+const EDGE_RESPONSE_BYTES_MAX = 4_096
 
 interface SignedIn {
   url: string
@@ -62,6 +68,7 @@ export async function login(input: LoginInput, io: Io): Promise<void> {
   if (created && profiles[profile]?.url === url) io.info(previousKeyAdvice(profiles[profile]))
   if (current !== undefined && current !== profile)
     io.info(`The current profile was "${current}". To switch back, run \`adit profiles use ${current}\`.`)
+  if (io.interactive) io.info('To share a local server, run `adit tunnel` with its port: `adit tunnel 3000`.')
 }
 
 /** The old key is not revoked: other machines may have a copy of it, and API keys may not revoke keys. */
@@ -89,14 +96,13 @@ async function signInFromPipe(urlText: string | undefined, io: Io): Promise<Sign
 
 async function signInAtTerminal(urlText: string | undefined, fallback: string, io: Io): Promise<SignedIn> {
   let typed = urlText
-  const url = await retryAtTerminal(io, async () => {
+  const { url, hasBrowserLogin } = await retryAtTerminal(io, async () => {
     const text = typed ?? ((await io.ask(`Server [${fallback}]: `)) || fallback)
     typed = undefined
     const url = parseUrl(text)
     await probe(url, text)
-    return url
+    return { url, hasBrowserLogin: await supportsDeviceLogin(url) }
   })
-  const hasBrowserLogin = await supportsDeviceLogin(url)
   const prompt = hasBrowserLogin ? 'Press Enter to sign in with your browser, or paste an API key' : 'API key'
   return retryAtTerminal(io, async () => {
     const typed = await io.ask(`${prompt} (not shown): `, { hidden: true })
@@ -109,8 +115,8 @@ async function signInAtTerminal(urlText: string | undefined, fallback: string, i
   })
 }
 
-/** The user need not be asked again: it was decided, or somebody else has to decide first. */
-const FINAL = ['canceled', 'access_denied', 'request_pending']
+/** Asking the user again would not help: it was decided, or something else has to change first. */
+const FINAL = ['canceled', 'access_denied', 'request_pending', 'proxy_rejected']
 
 /** Prompts again after an error, until the attempt succeeds or the user cancels. */
 async function retryAtTerminal<T>(io: Io, attempt: () => Promise<T>): Promise<T> {
@@ -133,9 +139,9 @@ async function probe(url: string, typed: string): Promise<void> {
   try {
     await client.description.read()
   } catch (error) {
-    const failure = toLoginError(error, url)
+    const failure = await toLoginError(error, url)
     const isGuessed = url.startsWith('https://') && !typed.startsWith('https://')
-    if (!isGuessed || !(failure instanceof Error)) throw failure
+    if (!isGuessed || !(failure instanceof CommandError) || failure.code !== 'unreachable') throw failure
     throw new CommandError(
       'unreachable',
       `${failure.message} If the server has no TLS, enter ${url.replace('https', 'http')}.`,
@@ -146,23 +152,42 @@ async function probe(url: string, typed: string): Promise<void> {
 /** Only a key that works is saved. */
 async function checkKey(baseUrl: string, apiKey: string) {
   const client = createApiClient({ baseUrl, apiKey, retries: 1 })
-  const { slug, name } = await client.workspace.read().catch((error) => {
-    throw toLoginError(error, baseUrl)
+  const { slug, name } = await client.workspace.read().catch(async (error) => {
+    throw await toLoginError(error, baseUrl)
   })
-  if (typeof slug !== 'string' || typeof name !== 'string') throw notAditServer('unreadable', baseUrl)
+  if (typeof slug !== 'string' || typeof name !== 'string') throw await notAditServer('unreadable', baseUrl)
   return { slug, name }
 }
 
-const notAditServer = (code: string, baseUrl: string) =>
-  new CommandError(code, `${baseUrl} is not an Adit server. Check the URL; leave out /api/v1.`)
+async function notAditServer(code: string, baseUrl: string): Promise<CommandError> {
+  if (!(await isEdge(baseUrl)))
+    return new CommandError(code, `${baseUrl} is not an Adit server. Check the URL; leave out /api/v1.`)
+  const example = isLoopback(new URL(baseUrl)) ? LOCAL : 'https://adit.example.com'
+  return new CommandError(
+    'edge_url',
+    `${baseUrl} is an edge. Sign in to its server, at the URL of the dashboard, e.g. ${example}. ` +
+      'For an edge without a server, set ADIT_EDGE_URL and ADIT_API_KEY instead.',
+  )
+}
 
-function toLoginError(error: unknown, baseUrl: string): unknown {
+/** An edge rejects a request to open a tunnel that is no WebSocket. */
+async function isEdge(baseUrl: string): Promise<boolean> {
+  const signal = AbortSignal.timeout(PROBE_TIMEOUT_MS)
+  try {
+    const response = await createFetch(readProxies())(baseUrl + CONNECT_PATH, { redirect: 'manual', signal })
+    const { error } = JSON.parse(await readText(response, EDGE_RESPONSE_BYTES_MAX))
+    return response.status === 400 && error === 'invalid_request'
+  } catch {
+    return false
+  }
+}
+
+async function toLoginError(error: unknown, baseUrl: string): Promise<unknown> {
   if (!(error instanceof AditError)) return error
   const { error: code } = error.fault
-  if (code === 'unauthorized')
-    return new NotAuthenticated(`${baseUrl} rejected the API key: ${error.message}`)
+  if (code === 'unauthorized') return new NotAuthenticated(rejectedKey(baseUrl, error.message))
   if (code === 'not_found' || code === 'unreadable') return notAditServer(code, baseUrl)
-  if (code === 'unreachable' || code === 'timed_out') return new CommandError(code, withServerAdvice(error))
+  if (code === 'unreachable' || code === 'timed_out') return serverUnreachable(error)
   return new CommandError(code, error.message)
 }
 

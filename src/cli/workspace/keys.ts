@@ -138,9 +138,9 @@ async function canManageKeys(client: Client): Promise<boolean> {
   return Object.hasOwn(paths?.['/tokens'] ?? {}, 'post')
 }
 
-const readOnlyApi = (what: string, baseUrl: string) =>
+const readOnlyApi = (what: 'create' | 'revoke', baseUrl: string) =>
   new CommandError(
     'not_supported',
-    `This server does not let API keys ${what} keys (API variant B). ` +
-      `An admin or owner can in the dashboard: ${baseUrl}`,
+    `This server does not let API keys ${what} keys (API variant B). Admins and owners ${what} them in the ` +
+      `${what === 'create' ? 'dashboard, and members request them there' : 'dashboard'}: ${baseUrl}`,
   )

@@ -36,6 +36,15 @@ test('a tunnel opens at the edge whose URL the operator has set, with no flag', 
     /The API key of profile "default" is for http\S+, not for http:\/\/127\.0\.0\.1:9\./,
   )
 
+  const atEdge = await run(t, ['login', edge.url], own, `${env.ADIT_API_KEY}\n`)
+  assert.equal(atEdge.code, 1)
+  assert.ok(
+    atEdge.stderr.includes(
+      `${edge.url} is an edge. Sign in to its server, at the URL of the dashboard, e.g. http://`,
+    ),
+    atEdge.stderr,
+  )
+
   for (const args of [[id], [id, edge.url, '--remove']])
     await assert.rejects(plane.admin('edge', 'set-url', ...args), /Expected either a URL or --remove\./)
   assert.equal(await plane.admin('edge', 'set-url', id, '--remove'), `Removed the URL of ${id}.`)

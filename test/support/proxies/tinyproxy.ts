@@ -24,7 +24,8 @@ export async function startTinyproxy(t: Test, ...directives: string[]) {
     'MaxClients 100',
   ]
   const log = [`LogFile "${logFile}"`, 'LogLevel Connect']
-  writeFileSync(file, [...listener, ...log, ...directives, ''].join('\n'))
+  const configure = (more: string[]) => writeFileSync(file, [...listener, ...log, ...more, ''].join('\n'))
+  configure(directives)
   const child = spawn('tinyproxy', ['-d', '-c', file], { stdio: 'ignore' })
   const ended = once(child, 'exit')
   const stop = () => {
@@ -41,5 +42,10 @@ export async function startTinyproxy(t: Test, ...directives: string[]) {
     [...readFileSync(logFile, 'utf8').matchAll(/Request \(file descriptor \d+\): (\S+ \S+)/g)].map(
       ([, request = '']) => request,
     )
-  return { port, stop, requests }
+  /** Uses other directives for the requests that follow. */
+  const reload = (...others: string[]) => {
+    configure(others)
+    child.kill('SIGUSR1')
+  }
+  return { port, stop, reload, requests }
 }

@@ -25,7 +25,7 @@ export async function fromProject<I extends Input>(input: I, io: Io): Promise<I 
   if (tunnel === undefined || matches.length > 1)
     throw new UsageError(
       `adit.json has the tunnels ${tunnels.map(({ name }) => name).join(', ')}. Choose one with --name, open ` +
-        'them with `adit start`, or name a target: `adit tunnel 3000`.',
+        'all of them with `adit start`, or pass a target: `adit tunnel 3000`.',
     )
   await confirmTargets(project.path, [tunnel], input.yes, io)
   return {
