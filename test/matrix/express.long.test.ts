@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto'
 import { test } from 'node:test'
 import type { Page } from 'playwright-core'
 import { startApp } from '../support/frameworks/apps.ts'
+import { assertEventStream } from '../support/frameworks/event-stream.ts'
 import {
   openPage,
   openSites,
@@ -49,20 +50,6 @@ async function assertUpload({ page, url }: Visit): Promise<void> {
   assert.deepEqual(uploaded, { sha256, note: 'of Ann' })
 }
 
-/** The second event is sent only after the first has arrived. */
-async function assertEvents({ page }: Visit): Promise<void> {
-  const received = await page.evaluate(`new Promise((resolve) => {
-    const received = []
-    const source = new EventSource('/events')
-    source.onmessage = ({ data }) => {
-      if (received.push(data) === 1) return fetch('/events', { method: 'POST' })
-      source.close()
-      resolve(received)
-    }
-  })`)
-  assert.deepEqual(received, ['first', 'second'])
-}
-
 for (const flags of [[], REWRITE])
   test(`Express gets redirects, forms, uploads and streams through a tunnel right ${flags.join(' ') || 'without flags'}`, {
     skip,
@@ -74,6 +61,6 @@ for (const flags of [[], REWRITE])
       // With the flag, the local server does not learn that the visitor uses HTTPS.
       await assertForm(visit, site.scheme === 'https' && flags.length === 0)
       await assertUpload(visit)
-      await assertEvents(visit)
+      await assertEventStream(visit.page)
     }
   })

@@ -1,8 +1,10 @@
-// The file server of Python and Django behind a tunnel.
+// The file server of Python, uvicorn and Django behind a tunnel.
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { test } from 'node:test'
 import { startApp } from '../support/frameworks/apps.ts'
+import { assertEventStream } from '../support/frameworks/event-stream.ts'
+import { assertForms } from '../support/frameworks/forms.ts'
 import {
   assertAdvice,
   assertAdviceLine,
@@ -10,7 +12,6 @@ import {
   openPage,
   openSites,
   REWRITE,
-  type Site,
 } from '../support/frameworks/public-edge.ts'
 
 /** The one of the system, for which Debian has packages. */
@@ -21,20 +22,14 @@ const djangoMissing = imports('django')
   ? browserMissing
   : 'Django is not installed here (apt-get install python3-django)'
 
+const uvicornMissing = imports('uvicorn, wsproto')
+  ? browserMissing
+  : 'uvicorn is not installed here (apt-get install python3-uvicorn python3-wsproto)'
+
 const django = (env: Record<string, string> = {}) => ({
   command: (port: string) => [PYTHON, 'site.py', 'runserver', port, '--noreload'],
   env,
 })
-
-async function assertForms(t: Parameters<typeof openPage>[0], sites: Site[]): Promise<void> {
-  for (const site of sites) {
-    const page = await openPage(t)
-    await page.goto(site.url)
-    await page.locator('input[name=name]').fill('Ann')
-    await page.getByRole('button').click()
-    await page.getByText('Hello Ann').waitFor()
-  }
-}
 
 test('http.server serves files and redirects to folders through a tunnel', {
   skip: pythonMissing,
@@ -46,6 +41,27 @@ test('http.server serves files and redirects to folders through a tunnel', {
     const response = await page.goto(`${site.url}src`)
     assert.equal(response?.url(), `${site.url}src/`)
     await page.getByRole('link', { name: 'index.js' }).waitFor()
+  }
+})
+
+test('uvicorn gets uploads, streams and WebSockets through a tunnel right', {
+  skip: uvicornMissing,
+}, async (t) => {
+  const command = (port: string) => [PYTHON, '-m', 'uvicorn', 'app:app', '--port', port]
+  const sites = await openSites(t, (await startApp(t, 'asgi', { command })).port)
+  const page = await openPage(t)
+  for (const site of sites) {
+    await page.goto(site.url)
+    const uploaded = `fetch('/', { method: 'PUT', body: new Uint8Array(3_000_000) }).then((response) => response.text())`
+    assert.equal(await page.evaluate(uploaded), '3000000')
+    const echoed = `new Promise((resolve, reject) => {
+      const socket = new WebSocket(location.href.replace('http', 'ws'))
+      socket.onopen = () => socket.send('hello')
+      socket.onmessage = ({ data }) => resolve(data)
+      socket.onerror = reject
+    })`
+    assert.equal(await page.evaluate(echoed), 'echo hello')
+    await assertEventStream(page)
   }
 })
 
