@@ -2,6 +2,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
+import { sql } from 'kysely'
+import pg from 'pg'
 import { DAY_MS } from '../../../src/lib/time.ts'
 import { recordFailedSignIn } from '../../../src/server/domain/accounts/sign-ins.ts'
 import { writeAudit } from '../../../src/server/domain/audit/entries.ts'
@@ -9,11 +11,11 @@ import { deleteAuditBefore, exportAllAudit } from '../../../src/server/domain/au
 import type { Services } from '../../../src/server/domain/context.ts'
 import { createIds, firstIdSince } from '../../../src/server/domain/ids.ts'
 import { openTestServices, operator } from '../../support/api/server.ts'
-import type { Test } from '../../support/cleanup.ts'
+import { atEnd, type Test } from '../../support/cleanup.ts'
 import { type Engine, engines } from '../../support/databases/create.ts'
 
 async function open(t: Test, engine: Engine) {
-  const { services: opened } = await openTestServices(t, engine)
+  const { services: opened, database } = await openTestServices(t, engine)
   const clock = { now: Date.now() }
   const services: Services = {
     ...opened,
@@ -27,7 +29,7 @@ async function open(t: Test, engine: Engine) {
     for await (const slice of exportAllAudit(services, operator, options)) entries.push(...slice)
     return entries
   }
-  return { services, clock, write, exportSince }
+  return { services, database, clock, write, exportSince }
 }
 
 type Exported = Awaited<ReturnType<Awaited<ReturnType<typeof open>>['exportSince']>>
@@ -201,4 +203,33 @@ test('postgres: an entry that is committed after a later one was exported is not
   const next = await exportSince(lastCursor(first))
   assert.deepEqual(listTargets(next), ['slow'])
   assert.ok((next[0]?.id ?? '') < (first[0]?.id ?? ''), 'its id is lower')
+})
+
+test('postgres: a first export reads each entry of a large log a few times, however much it has exported', async (t) => {
+  const { services, database, exportSince } = await open(t, 'postgres')
+  const { store } = services
+  const ENTRIES = 15_000
+  // As while another transaction is open: exported versions of entries are not removed from the index.
+  await sql`alter table audit_log set (autovacuum_enabled = false)`.execute(store.db)
+  atEnd(t, () => sql`alter table audit_log reset (autovacuum_enabled)`.execute(store.db))
+  await sql`insert into audit_log (id, at, actor_kind, actor_id, action, target_id)
+    select 'aud_' || lpad(n::text, 26, '0'), 1, 'operator', 'root', 'edge.created', n::text
+    from generate_series(1, ${sql.lit(ENTRIES)}) as n`.execute(store.db)
+  await sql`analyze audit_log`.execute(store.db)
+  const readEntries = async () => {
+    await sql`select pg_stat_force_next_flush()`.execute(store.db)
+    const { rows } = await sql<{ read: string }>`select sum(idx_tup_read) as read from pg_stat_user_indexes
+      where relname = 'audit_log'`.execute(store.db)
+    return Number(rows[0]?.read)
+  }
+  const before = await readEntries()
+  const other = new pg.Client(database)
+  await other.connect()
+  atEnd(t, () => other.end())
+  await other.query('begin isolation level repeatable read')
+  await other.query('select from audit_log limit 1')
+  assert.equal(listTargets(await exportSince()).length, ENTRIES)
+  const read = (await readEntries()) - before
+  t.diagnostic(`${read} index entries read`)
+  assert.ok(read < 8 * ENTRIES, `${read}`)
 })

@@ -455,7 +455,8 @@ const calls: [module: object, calls: Calls][] = [
       lockExport: auditExport.lockExport,
       setExport: (db) => auditExport.setExport(db, { exportPosition: 5_000, deletedExportPosition: 0 }),
       // Few rows: for more, PostgreSQL would rather scan a table as small as this one.
-      assignExportPositions: (db) => auditExport.assignExportPositions(db, 5_000, 3),
+      assignExportPositions: (db) =>
+        auditExport.assignExportPositions(db, { position: 5_000, afterId: '', size: 3 }),
       listExported: (db) => auditExport.listExported(db, { after: 4_800, through: 4_900 }, 20),
       hasEntriesAfter: (db) => auditExport.hasEntriesAfter(db, 4_900, 'key.created'),
       deleteEntriesBefore: async (db) => {

@@ -50,15 +50,19 @@ export async function* exportAllAudit(
 ): AsyncGenerator<ExportedEntry[]> {
   await beginExport(services, actor, input)
   let after = input.since ?? 0
+  let afterId = ''
   for (;;) {
-    const { through, assigned } = await services.store.transaction((db) => assignNext(db, services))
+    const { through, assigned } = await services.store.transaction((db) => assignNext(db, services, afterId))
     for (;;) {
       const entries = await listSlice(services, after, through)
       if (entries.length > 0) yield entries
       after = Number(entries.at(-1)?.cursor ?? after)
       if (entries.length < SLICE_ROWS) break
     }
-    if (assigned < SLICE_ROWS) return
+    const isLast = assigned.length < SLICE_ROWS
+    // Entries with earlier ids may have been committed meanwhile.
+    if (isLast && afterId === '') return
+    afterId = isLast ? '' : (assigned.at(-1) as string)
   }
 }
 
@@ -77,12 +81,12 @@ const beginExport = (services: Services, actor: Actor, { since, skipDeleted }: A
     })
   })
 
-async function assignNext(db: Tx, services: Services) {
+async function assignNext(db: Tx, services: Services, afterId: string) {
   const state = await lockExport(db)
-  const base = baseExportPosition(services, state)
-  const assigned = await assignExportPositions(db, base, SLICE_ROWS)
-  const through = assigned > 0 ? base + assigned : state.exportPosition
-  if (assigned > 0) await setExport(db, { ...state, exportPosition: through })
+  const position = baseExportPosition(services, state)
+  const assigned = await assignExportPositions(db, { position, afterId, size: SLICE_ROWS })
+  const through = assigned.length > 0 ? position + assigned.length : state.exportPosition
+  if (assigned.length > 0) await setExport(db, { ...state, exportPosition: through })
   return { through, assigned }
 }
 

@@ -32,25 +32,35 @@ export async function setExport(db: Tx, state: ExportState): Promise<void> {
     .execute()
 }
 
-/** Assigns positions from `after` + 1 on to at most `size` entries without one. Returns how many. */
-export async function assignExportPositions(db: Tx, after: number, size: number): Promise<number> {
+/**
+ * Assigns positions from `position` + 1 on to at most `size` entries without one whose ids come after
+ * `afterId`. Returns the ids in their order. PostgreSQL keeps the earlier versions of exported entries in the
+ * index, so a search that began with the first id each time would read all of them for each batch.
+ */
+export async function assignExportPositions(
+  db: Tx,
+  { position, afterId, size }: { position: number; afterId: string; size: number },
+): Promise<string[]> {
   const rows = await db
     .selectFrom('audit_log')
     .select('id')
     .where('position', 'is', null)
+    .where('id', '>', afterId)
     .orderBy('id')
     .limit(size)
     .execute()
-  // Otherwise the planner scans a table of some 10,000 entries once for each batch.
-  if (isPostgres(db)) await sql`select set_config('enable_seqscan', 'off', true)`.execute(db)
+  // Otherwise the planner reads a table of some 10,000 entries once for each batch to join it.
+  if (isPostgres(db))
+    await sql`select set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
+      set_config('enable_seqscan', 'off', true)`.execute(db)
   if (rows.length > 0)
     await executeBulk(
       db,
       { id: 'text', position: 'bigint' },
-      rows.map(({ id }, index) => [id, after + 1 + index]),
+      rows.map(({ id }, index) => [id, position + 1 + index]),
       'update audit_log set position = input.position from input where audit_log.id = input.id',
     )
-  return rows.length
+  return rows.map(({ id }) => id)
 }
 
 /** In the order of export positions, with the slug of the workspace. */
