@@ -28,7 +28,7 @@ const revocations: Record<string, (plane: Plane, keyId: string) => Promise<unkno
   async 'the dashboard'(plane, keyId) {
     const owner = openBrowser(plane.url)
     const email = 'ann@example.com'
-    const output = await plane.admin('user', 'create', email, '--workspace', 'acme', '--role', 'owner')
+    const output = await plane.admin('user', 'invite', email, '--workspace', 'acme', '--role', 'owner')
     const [, link] = /#([\w-]{43})/.exec(output) ?? assert.fail(output)
     await owner.post('/links/redeem', { link, email, name: 'Ann', password: PASSWORD })
     assert.equal((await owner.remove(`/workspaces/acme/keys/${keyId}`)).status, 200)

@@ -30,7 +30,7 @@ const byCommand: Record<string, Audit> = {
   'admin tunnels': lists,
   'admin port list': lists,
   'admin port release': ['port.released'],
-  'admin user create': ['user.invited'],
+  'admin user invite': ['user.invited'],
   'admin user list': lists,
   'admin user reset': ['user.reset-link-created', 'user.two-factor-reset'],
   'admin user revoke': ['user.disabled'],

@@ -15,7 +15,7 @@ import type { Io } from '../io.ts'
 import { dim, green } from '../style.ts'
 import { confirm, withServices } from './with-services.ts'
 
-export async function create(
+export async function invite(
   { email, workspace, role }: { email: string; workspace: string; role: string },
   io: Io,
 ): Promise<void> {

@@ -24,7 +24,7 @@ export async function create(
     [
       `It has no API key and no owner yet${rejected}. Next:`,
       `  adit admin key create --workspace ${slug}`,
-      `  adit admin user create you@example.com --workspace ${slug} --role owner`,
+      `  adit admin user invite you@example.com --workspace ${slug} --role owner`,
       ...(provisioned ? [] : [`  adit admin workspace provision ${slug}`]),
     ].join('\n'),
   )

@@ -200,11 +200,11 @@ const edges: readonly Command[] = [
       group,
       summary: 'revoke the credential of an edge',
       details:
-        `You cannot undo it. ${confirmation('it is the last active edge')} If the credential was ` +
-        'stolen, use --reset-usage: it also deletes the usage that the edge reported in the last 35 ' +
-        'days, for all workspaces, after it showed how much that is and asked. Workspaces that ' +
-        'reached a quota because of it work again within seconds. You can repeat it for a revoked ' +
-        'edge.',
+        `You cannot undo a revocation. ${confirmation('it is the last active edge')} If the credential ` +
+        'was stolen, use --reset-usage, which also deletes the usage that the edge reported in the ' +
+        'last 35 days, for all workspaces. The command shows the amount and asks first. Workspaces ' +
+        'that reached a quota because of this usage work again within seconds. You can run the ' +
+        'command again for a revoked edge.',
       arguments: ['id'],
       options: { yes: yesOption, 'reset-usage': { summary: 'delete the usage that the edge has reported' } },
     },
@@ -253,7 +253,7 @@ const tunnels: readonly Command[] = [
 const users: readonly Command[] = [
   command(
     {
-      name: 'admin user create',
+      name: 'admin user invite',
       group,
       summary: 'create an invitation link for a user',
       details:
@@ -266,7 +266,7 @@ const users: readonly Command[] = [
         role: { value: '<role>', summary: 'owner, admin or member', required: true },
       },
     },
-    async (input, io) => (await import('../admin/users.ts')).create(input, io),
+    async (input, io) => (await import('../admin/users.ts')).invite(input, io),
   ),
   command({ name: 'admin user list', group, summary: 'list users' }, async (_input, io) =>
     (await import('../admin/users.ts')).list(io),
@@ -432,11 +432,12 @@ const database: readonly Command[] = [
       group,
       summary: 'check configuration, database and machine',
       details:
-        'Checks settings, version, settings and schema of the database, the clock, nodes, disk space, files ' +
-        'with secrets, DNS of the tunnel domain, the mail server and the identity provider, and prints what ' +
-        'to do about each finding. It changes nothing, sends no email, and works while the server is down. ' +
-        'Run it as the user of the server, with its environment and in its directory. The exit code is 1 if ' +
-        'there are problems, and 0 if there are none or only warnings. See docs/operations/doctor.md.',
+        'Checks the configuration; the version, settings and schema of the database; the clock, nodes, disk ' +
+        'space, files with secrets, DNS of the tunnel domain, the mail server and the identity provider. ' +
+        'Prints what to do about each finding. Changes nothing, sends no email, and works while the server ' +
+        'is down. Run it as the user of the server, with its environment and in its directory. The exit code ' +
+        'is 1 if there are problems, and 0 if there are none or only warnings. See ' +
+        'docs/operations/doctor.md.',
     },
     async (_input, io) => (await import('../admin/database/doctor.ts')).doctor(io),
   ),

@@ -85,7 +85,7 @@ function nextSteps(config: Config, url: string, access: Access): string[] {
   const adit = commandName()
   const createKey = (slug: string) => `  ${adit} admin key create --workspace ${slug}`
   const createOwner = (slug: string) =>
-    `  ${adit} admin user create you@example.com --workspace ${slug} --role owner`
+    `  ${adit} admin user invite you@example.com --workspace ${slug} --role owner`
   switch (access.kind) {
     case 'has users':
       return ['', 'To create an API key:', '', createKey(access.workspace), ...databaseHint(config)]

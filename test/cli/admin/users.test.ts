@@ -11,18 +11,18 @@ for (const engine of engines)
     const adit = (...args: string[]) => run(t, ['admin', ...args], env)
     const json = async (...args: string[]) => JSON.parse((await adit(...args, '--json')).stdout)
     await adit('workspace', 'create', 'acme')
-    const made = await adit('user', 'create', 'Ann@Example.com', '--workspace', 'acme', '--role', 'owner')
+    const made = await adit('user', 'invite', 'Ann@Example.com', '--workspace', 'acme', '--role', 'owner')
     assert.match(made.stdout, /^http:\/\/127\.0\.0\.1:8080\/link#[\w-]{43}\n$/, 'only the link')
     assert.match(made.stderr, /Created a link for ann@example.com to join workspace "acme" as owner/)
     assert.match(
       made.stderr,
       /ADIT_BASE_URL is not set, so the link starts with http:\/\/127\.0\.0\.1:8080\. If users reach/,
     )
-    const invited = await json('user', 'create', 'ann@example.com', '--workspace', 'acme', '--role', 'owner')
+    const invited = await json('user', 'invite', 'ann@example.com', '--workspace', 'acme', '--role', 'owner')
     assert.deepEqual(Object.keys(invited), ['email', 'workspace', 'role', 'link', 'expiresAt'])
 
     const configured = { ...env, ADIT_BASE_URL: 'https://adit.example.com' }
-    const args = ['admin', 'user', 'create', 'bob@example.com', '--workspace', 'acme', '--role', 'member']
+    const args = ['admin', 'user', 'invite', 'bob@example.com', '--workspace', 'acme', '--role', 'member']
     const forBob = await run(t, args, configured)
     assert.match(forBob.stdout, /^https:\/\/adit\.example\.com\/link#/)
     assert.ok(!forBob.stderr.includes('ADIT_BASE_URL'))
@@ -76,22 +76,22 @@ for (const engine of engines)
 
     const cases: [args: string[], code: number, message: RegExp][] = [
       [
-        ['user', 'create', 'ann@example.com', '--workspace', 'acme', '--role', 'admin'],
+        ['user', 'invite', 'ann@example.com', '--workspace', 'acme', '--role', 'admin'],
         1,
         /already a member of workspace "acme"/,
       ],
       [
-        ['user', 'create', 'x', '--workspace', 'acme', '--role', 'admin'],
+        ['user', 'invite', 'x', '--workspace', 'acme', '--role', 'admin'],
         2,
         /email must be an email address/,
       ],
       [
-        ['user', 'create', 'x@example.com', '--workspace', 'acme', '--role', 'king'],
+        ['user', 'invite', 'x@example.com', '--workspace', 'acme', '--role', 'king'],
         2,
         /Invalid --role "king" \(expected member, admin, owner\)/,
       ],
       [
-        ['user', 'create', 'x@example.com', '--workspace', 'nope', '--role', 'admin'],
+        ['user', 'invite', 'x@example.com', '--workspace', 'nope', '--role', 'admin'],
         1,
         /There is no workspace "nope"/,
       ],

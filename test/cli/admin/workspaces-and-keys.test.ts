@@ -204,7 +204,7 @@ test('commands say that a workspace is archived, and the operator how to restore
   for (const command of [
     'admin key create --workspace acme',
     `admin key rotate ${key.id}`,
-    'admin user create a@example.com --workspace acme --role member',
+    'admin user invite a@example.com --workspace acme --role member',
     'admin demo --workspace acme',
     'admin workspace provision acme',
   ]) {

@@ -106,7 +106,7 @@ test('creating a workspace prints the commands for what it lacks, and they work 
   const printed = [...stderr.matchAll(/^ {2}adit (.*)$/gm)].map(([, line = '']) => line)
   assert.deepEqual(printed, [
     'admin key create --workspace acme',
-    'admin user create you@example.com --workspace acme --role owner',
+    'admin user invite you@example.com --workspace acme --role owner',
     'admin workspace provision acme',
   ])
   for (const line of printed) assert.equal((await run(t, line.split(' '), env)).code, 0, line)

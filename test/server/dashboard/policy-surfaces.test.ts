@@ -27,7 +27,7 @@ const createNoKey =
   'admin workspace list, admin workspace provision, admin workspace archive, admin workspace restore, ' +
   'admin workspace quota, admin doctor, admin key list, admin key find, admin key revoke, admin edge create, admin edge list, ' +
   'admin edge set-url, ' +
-  'admin edge revoke, admin port list, admin port release, admin tunnels, admin user create, admin user list, admin user reset, ' +
+  'admin edge revoke, admin port list, admin port release, admin tunnels, admin user invite, admin user list, admin user reset, ' +
   'admin user revoke, admin user restore, admin usage show, admin usage reset, admin audit export, ' +
   'admin migrate, admin backup, admin retention, admin distribute, admin nodes, admin demo'
 
