@@ -17,7 +17,7 @@ import { HashQueue, type TunnelRef } from './hash-queue.ts'
 /** The longest user and password fit, in base64. */
 const CREDENTIAL_CHARS_MAX = 1_100
 const BASIC = /^Basic +([A-Za-z0-9+/]+={0,2})$/i
-/** Verifications of one client in the queue: other clients of the tunnel have the rest of it. */
+/** Verifications of one client in the queue, so that there is room for other clients of the tunnel. */
 const VERIFICATIONS_PER_CLIENT = { max: 2, maxPer48: 4 }
 /** Wrong passwords of a client. */
 const ATTEMPTS = { burst: 10, refillMs: 10_000 }
@@ -38,8 +38,8 @@ interface Credential {
 }
 
 /**
- * Undefined if there is none, and `invalid` if it cannot be right, or if there are several: another parser
- * might use the other.
+ * Undefined if the request has no credential. `invalid` if the credential cannot be right, or if there are
+ * several: another parser might use a different one.
  */
 export function parseCredential({ rawHeaders }: IncomingMessage): Credential | 'invalid' | undefined {
   let header: string | undefined
@@ -73,14 +73,14 @@ export class PasswordVerifier {
     return createHmac('sha256', this.#key).update(`${user}:${password}`).digest()
   }
 
-  /** A denial if the attempt cannot be verified now. */
+  /** Returns a denial if the credential cannot be verified now. */
   verify(
     tunnel: TunnelRef,
     address: string | undefined,
     rule: BasicAuthRule,
     credential: Credential,
   ): Promise<boolean> | VisitorError {
-    // All clients whose address is not known share the attempts of one, at each tunnel.
+    // At each tunnel, all clients whose address is not known count as one client.
     const client = address ?? tunnel.host
     const attempts = { name: ipPrefix(client, 48), ...ATTEMPTS }
     const retryAfterMs = this.#attempts.take([attempts], performance.now())
@@ -98,7 +98,7 @@ export class PasswordVerifier {
         else this.#onWrongPassword(tunnel.host, address)
         return isRight
       },
-      // Nothing was found out about the password.
+      // The password was not verified, so the attempt does not count.
       (error) => {
         this.#attempts.refund(attempts)
         throw error
@@ -138,7 +138,7 @@ export class BasicAuthCheck {
     this.#wrong = unauthorized(tunnel.host, { isWrong: true })
   }
 
-  /** Undefined if the credential is accepted. A promise of undefined means that it would be now. */
+  /** Undefined if the credential is accepted. After a promise of undefined, the next check accepts it. */
   check(
     credential: Credential | 'invalid' | undefined,
     address: string | undefined,

@@ -9,8 +9,8 @@ export class RuleHasher {
   readonly #queue = new HashQueue()
 
   /**
-   * Undefined if too many passwords are waiting. If the password is that of `current`, so is the hash, which
-   * makes the rules of a pool comparable.
+   * Undefined if too many passwords are waiting. For the password of `current`, returns the hash of
+   * `current`, so that the rules of a pool can be compared.
    */
   async hash(
     tunnel: TunnelRef,

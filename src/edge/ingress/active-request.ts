@@ -10,12 +10,12 @@ import { type CauseCode, causes, type VisitorError } from '../error-responses/ca
 import type { Tunnel } from '../tunnel.ts'
 import type { TunnelClient } from '../tunnel-client.ts'
 
-/** Paths are shown by the tunnel client; longer ones are cut. */
+/** The tunnel client shows the path of a request; a longer path is cut. */
 const PATH_CHARS_MAX = 2_000
 
 /** Who sent the request or opened the connection. */
 export interface Visitor extends Endpoint {
-  /** Undefined if it is not known. */
+  /** Undefined if the address is not known. */
   readonly address: string | undefined
   /** Undefined for a connection to the port of a TCP tunnel. */
   readonly request: IncomingMessage | undefined
@@ -49,7 +49,7 @@ export class ActiveRequest extends ConnectionBuffers {
   #client: TunnelClient | undefined
   #bytesIn = 0
   #bytesOut = 0
-  /** Bytes in both directions when its progress was checked last. */
+  /** Bytes in both directions at the last check of progress. */
   #checkedBytes: number | undefined
   /** Undefined until the response begins. */
   #status: number | undefined
@@ -98,7 +98,7 @@ export class ActiveRequest extends ConnectionBuffers {
     this.transferredOut(bytesOut)
   }
 
-  /** The response begins: counts it, once. The tunnel client gets the event when it is complete. */
+  /** Counts the response when it begins, once. The tunnel client gets an event when it is complete. */
   onResponse(status: number): void {
     if (this.#status !== undefined) return
     this.#status = status
@@ -128,7 +128,7 @@ export class ActiveRequest extends ConnectionBuffers {
     }
   }
 
-  /** Whether it has transferred so much since the last check, as far as that depends on the visitor. */
+  /** False if less than `bytesMin` was transferred since the last check because the visitor is slow. */
   checkProgress(bytesMin: number): boolean {
     const bytes = this.#bytesIn + this.#bytesOut
     const before = this.#checkedBytes
@@ -136,7 +136,7 @@ export class ActiveRequest extends ConnectionBuffers {
     return before === undefined || bytes - before >= bytesMin || !this.#isVisitorSlow()
   }
 
-  /** The capacity it used is free when this returns. */
+  /** Ends the request. Its slot is free when this returns. */
   override evict(reason: EvictionReason = 'memory'): void {
     if (!this.#isFinished) {
       this.#options.instruments.evicted[reason] += 1

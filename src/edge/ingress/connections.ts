@@ -13,7 +13,7 @@ import { CLOSE, sendError, sendRawError } from './responses.ts'
 
 /** Headers and bodies of the waiting requests. */
 const WAITING_BYTES_MAX = 256 * 1024
-/** Memory of the waiting requests of all connections. A connection that would exceed it is closed. */
+/** Memory of the waiting requests of all connections. A connection that would exceed the limit is closed. */
 const WAITING_MEMORY_MAX = 64 * 1024 * 1024
 /** Parsed headers take several times their size on the heap. */
 const HEADER_MEMORY_FACTOR = 4
@@ -59,7 +59,7 @@ export function guardConnections(
       peer: (socket) => addresses.ofPeer(socket),
       onLimited: onConnectionsLimited,
       connect: (socket, release) => new IngressConnection(socket, release, waiting, onRequest),
-      // Checked before it is queued: otherwise requests with thousands of headers would pile up.
+      // Runs before a request is queued: otherwise requests with thousands of headers would pile up.
       check: headersError,
       rejectFraming: (rule) => ({ cause: 'malformed_request', detail: `Transfer-Encoding ${rule}.` }),
       rejections,
@@ -88,7 +88,7 @@ function estimateMemory(request: IncomingMessage | undefined): number {
 }
 
 interface WaitingRequest extends QueuedRequest {
-  /** `bytesRead` of the socket when it was queued. */
+  /** `bytesRead` of the socket when the request was queued. */
   queuedAtByte?: number
   memory?: number
 }
@@ -97,8 +97,9 @@ export class IngressConnection extends HttpConnection<VisitorError> {
   declare protected readonly queue: WaitingRequest[]
   readonly #onRequest: IngressConnectionsOptions['onRequest']
   #releaseClientSlot: (() => void) | undefined
-  /** Memory that waiting input of all connections takes, and the part of this one. */
+  /** Memory that waiting requests of all connections take. */
   readonly #waiting: { memory: number }
+  /** The part of this connection. */
   #waitingMemory = 0
 
   constructor(
@@ -119,7 +120,7 @@ export class IngressConnection extends HttpConnection<VisitorError> {
     return this.queue[0]?.response !== undefined
   }
 
-  /** The connection becomes that of a tunnel client, which has its own limits and timeouts. */
+  /** The connection becomes one of a tunnel client, to which other limits and timeouts apply. */
   detach(): void {
     this.#release()
     this.stop()

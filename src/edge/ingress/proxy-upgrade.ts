@@ -19,7 +19,7 @@ import {
 import { findUpgradeProblem } from './response-check.ts'
 import { closeGracefully } from './responses.ts'
 
-/** When the client of a tunnel stops, upgraded connections are closed that are idle for so long. */
+/** When the client of a tunnel stops, upgraded connections that are idle for this long are closed. */
 const IDLE_MS = 1_000
 
 export function proxyUpgrade(
@@ -77,7 +77,7 @@ class UpgradeExchange implements UpstreamHandler {
       clearTimeout(this.#timeout)
       this.#upstream?.destroy()
     })
-    // Reads, so that the end of a client that gave up is noticed; what it sends stays in the buffer.
+    // Reads, so that it is noticed if the visitor closes the connection. Data stays in the buffer.
     socket.on('readable', this.#onReadable)
     socket.on('end', this.#onEnd)
     this.#options.onBytesIn(requestHeadBytes(head))
@@ -119,7 +119,7 @@ class UpgradeExchange implements UpstreamHandler {
       count(bytes)
     }
     connectStreams(socket, stream, onBytes(onBytesIn), onBytes(onBytesOut))
-    // Unlike requests, WebSockets do not end by themselves: a client that stops waits only for active ones.
+    // Unlike requests, WebSockets do not end by themselves: a client that stops waits only for those in use.
     const closeIfIdle = () => {
       const waitMs = activeAt + IDLE_MS - performance.now()
       if (waitMs <= 0) socket.destroy()

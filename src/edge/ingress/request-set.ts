@@ -1,5 +1,5 @@
 // The requests and connections in progress of a tunnel, or of all tunnels of a workspace. When all slots are
-// taken, a network with fewer of them takes one from the network that has the most.
+// taken, a network with fewer slots takes one from the network that has the most.
 
 import { KeyedCounter } from '../../lib/keyed-counter.ts'
 import type { EvictionReason } from '../../lib/metrics/edge-instruments.ts'
@@ -13,9 +13,9 @@ type PositionKey = 'tunnelPosition' | 'workspacePosition'
 interface Entry extends Record<PositionKey, number> {
   readonly network: string
   transferRate(now: number): number
-  /** Whether it transferred at least `bytesMin` since the last check, or does not wait for the visitor. */
+  /** False if less than `bytesMin` was transferred since the last check because the visitor is slow. */
   checkProgress(bytesMin: number): boolean
-  /** Its slot is free when this returns. */
+  /** Ends the request. Its slot is free when this returns. */
   evict(reason: EvictionReason): void
 }
 

@@ -36,7 +36,7 @@ function findFramework(status: number, path: string, text: string): Framework | 
 /** Next rejects unknown origins of requests for its own resources, not hosts of pages. */
 const isNextPath = (path: string) => path.includes('/_next/')
 
-/** It rejects an upgrade with a text alone, without a status line. */
+/** Next rejects an upgrade with a text alone, without a status line. */
 export const findUpgradeProblem = (path: string, cause: NoResponseCause): RequestProblem =>
   cause === 'not_http' && isNextPath(path)
     ? { problem: 'host_rejected', framework: 'next' }

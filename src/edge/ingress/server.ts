@@ -30,12 +30,12 @@ interface IngressOptions {
   readonly addresses: ClientAddresses
   readonly scheme: 'http' | 'https'
   readonly instruments: EdgeInstruments
-  /** Until when the traffic of a workspace is rejected; undefined if it is not. */
+  /** Until when the traffic of a workspace is rejected; undefined if it is accepted. */
   quotaReachedUntil(workspace: string): number | undefined
 }
 
-/** A request without a response. */
-interface Exchange {
+/** A request whose response has not begun. */
+interface PendingRequest {
   isPending(): boolean
   readonly sendError: SendError
 }
@@ -69,22 +69,27 @@ export function createIngress(options: IngressOptions): Ingress {
   /**
    * Calls `proceed` if the access rules of the tunnel allow the request, at once if no password is verified.
    */
-  function authorize(host: string, request: IncomingMessage, exchange: Exchange, proceed: () => void): void {
+  function authorize(
+    host: string,
+    request: IncomingMessage,
+    pending: PendingRequest,
+    proceed: () => void,
+  ): void {
     const tunnel = registry.atHost(host)
     const access = tunnel?.access
     const until = tunnel && options.quotaReachedUntil(tunnel.workspace)
     if (until !== undefined) {
-      exchange.sendError(quotaExceeded(until, Date.now()))
+      pending.sendError(quotaExceeded(until, Date.now()))
       return
     }
     const result = access?.hasRules ? access.check(request, addresses.ofRequest(request)) : undefined
     if (result instanceof Promise)
       void result.then((denial) => {
-        if (!exchange.isPending()) return
-        if (denial) exchange.sendError(denial)
-        else authorize(host, request, exchange, proceed)
+        if (!pending.isPending()) return
+        if (denial) pending.sendError(denial)
+        else authorize(host, request, pending, proceed)
       })
-    else if (result) exchange.sendError(result)
+    else if (result) pending.sendError(result)
     else proceed()
   }
 
@@ -101,9 +106,9 @@ export function createIngress(options: IngressOptions): Ingress {
         'x-forwarded-for': addresses.forwardedFor(request),
         'x-forwarded-host': request.headers.host ?? '',
         'x-forwarded-proto': scheme,
-        // The client's own: some local servers prefer it to the headers above.
+        // Removed, because some local servers prefer this header of the client to the headers above.
         forwarded: undefined,
-        // It was for the edge.
+        // The password was for the edge.
         ...(active.tunnel.access.needsPassword && { authorization: undefined }),
       },
       rewriteResponse: confineCookies,
@@ -137,7 +142,7 @@ export function createIngress(options: IngressOptions): Ingress {
         instruments.countRejected(causes[error.cause].status)
         sendError(response, error)
       }
-      const exchange: Exchange = {
+      const pending: PendingRequest = {
         isPending: () => !response.headersSent && !response.destroyed,
         sendError: send,
       }
@@ -153,7 +158,7 @@ export function createIngress(options: IngressOptions): Ingress {
           sendError(response, error)
         },
       }
-      authorize(host, request, exchange, () => {
+      authorize(host, request, pending, () => {
         const active = admitRequest(host, visitor, send)
         if (!active) return
         response.once('close', () => {
@@ -168,7 +173,7 @@ export function createIngress(options: IngressOptions): Ingress {
         instruments.countRejected(causes[error.cause].status)
         sendRawError(socket, request, error)
       }
-      const exchange: Exchange = {
+      const pending: PendingRequest = {
         isPending: () => socket.writable,
         sendError: send,
       }
@@ -179,7 +184,7 @@ export function createIngress(options: IngressOptions): Ingress {
         writable: socket,
         reject: (error) => sendRawError(socket, request, error),
       }
-      authorize(host, request, exchange, () => {
+      authorize(host, request, pending, () => {
         const active = admitRequest(host, visitor, send)
         if (!active) return
         socket.once('close', () => {
