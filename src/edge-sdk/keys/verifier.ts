@@ -16,7 +16,7 @@ export interface Verifier {
   /** Rejects with a ControlPlaneError if the key cannot be verified: then deny access. */
   verify(key: string): Promise<VerifyResult>
   /**
-   * A grant to open tunnels with the key, for the tunnel reporter, other than the one that was rejected.
+   * A grant to open tunnels with the key, for the tunnel reporter, other than the grant `rejected`.
    * Undefined if the key is not valid. Rejects with a ControlPlaneError if the key cannot be verified.
    */
   grant(key: string, rejected?: string): Promise<string | undefined>
@@ -102,7 +102,7 @@ export function startVerifier(
     if (quotas.set(workspace, quota)) onQuota(workspace, quota)
   }
   const isFresh = () => follower.isFresh()
-  /** A change of an unknown key or workspace concerns other edges only, unless it was evicted here. */
+  /** A change of an unknown key or workspace concerns other edges only, unless this edge has evicted some. */
   const resetIfEvicted = ({ evictions }: { evictions: number }) => evictions > 0 && onReset()
   const endKey = (hash: string, reason: 'revoked' | 'expired') => {
     const key = keys.get(hash)
@@ -179,7 +179,7 @@ export function startVerifier(
   })
 
   async function verify(key: string): Promise<VerifyResult> {
-    // Anyone can send such a text, so it must not cause a request.
+    // Anyone can send a malformed key, which must not cause a request.
     if (!isSecret('key', key)) return UNKNOWN
     const hash = hashKey(key)
     if (revoked.has(hash)) return REVOKED

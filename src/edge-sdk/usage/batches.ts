@@ -1,4 +1,4 @@
-// Snapshots of unacknowledged usage, as reports within the limits of the control plane.
+// Snapshots of unreported usage, as reports within the limits of the control plane.
 import type { Receipt, Report } from '../api.ts'
 import { isTemporary } from './rejected-items.ts'
 
@@ -24,7 +24,7 @@ export interface UsageEntry<T> {
   reportedAt: number
 }
 
-/** A snapshot of unsent items, as one report. */
+/** A snapshot of unreported items, as one report. */
 export interface ReportBatch {
   readonly report: Report
   /** Call this with the response. Items that were accepted or rejected permanently are not sent again. */
@@ -44,13 +44,13 @@ export function toBatches(
   minutes: Iterable<UsageEntry<MinuteItem>>,
   onAcknowledged: () => void,
 ): ReportBatch[] {
-  const pending = [...unacknowledged('counters', counters), ...unacknowledged('tunnels', minutes)]
+  const pending = [...unreported('counters', counters), ...unreported('tunnels', minutes)]
   return [...Map.groupBy(pending, ({ entry }) => entry.epoch)].flatMap(([epoch, items]) =>
     chunks(items).map((chunk) => createBatch(epoch, chunk, onAcknowledged)),
   )
 }
 
-function* unacknowledged(list: Pending['list'], entries: Iterable<UsageEntry<object>>): Generator<Pending> {
+function* unreported(list: Pending['list'], entries: Iterable<UsageEntry<object>>): Generator<Pending> {
   for (const entry of entries)
     if (entry.revision > entry.acknowledgedRevision)
       yield { list, entry, item: { ...entry.item }, revision: entry.revision }

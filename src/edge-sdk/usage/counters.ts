@@ -21,10 +21,10 @@ export interface UsageCounters {
   transferred(workspace: string, transfer: Transfer): void
   /** Records the open tunnels of the current minute. Call it at least once a minute. */
   tick(): void
-  /** Unacknowledged usage, split into reports within the limits of the control plane. */
-  unsent(): ReportBatch[]
-  /** Unsent counters of urgent workspaces, without their minutes of open tunnels. */
-  unsentIf(isUrgent: (workspace: string, unreported: Unreported) => boolean): ReportBatch[]
+  /** Usage that was not acknowledged, split into reports within the limits of the control plane. */
+  unreported(): ReportBatch[]
+  /** Unreported counters of urgent workspaces, without their minutes of open tunnels. */
+  unreportedIf(isUrgent: (workspace: string, unreported: Unreported) => boolean): ReportBatch[]
   /** How many times usage was not counted because the limit was reached. */
   lost(): number
 }
@@ -164,13 +164,13 @@ export function createUsageCounters(run: string, clock: () => number, itemsMax: 
     tick() {
       for (const workspace of open.keys()) recordOpen(workspace)
     },
-    unsent() {
+    unreported() {
       evictAcknowledged(floorTime(clock(), DAY_MS))
       return toBatches(counters.values(), minutes.values(), () => {
         fullAt = undefined
       })
     },
-    unsentIf(isUrgent) {
+    unreportedIf(isUrgent) {
       const now = performance.now()
       const urgent = counters.values().filter((counter) => {
         if (counter.revision === counter.acknowledgedRevision) return false

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 const NAME = /^process-(\d{1,10})-(.{1,100})\.lock$/
 const UNKNOWN_START = 'unknown'
 
-/** Returns the function that releases the lock; rejects if another process that runs has the folder. */
+/** Returns the function that releases the lock. Rejects if another running process has locked the folder. */
 export async function lockFolder(folder: string): Promise<() => Promise<void>> {
   const ownStart = await findStart(process.pid)
   const ownName = `process-${process.pid}-${ownStart ?? UNKNOWN_START}.lock`
@@ -21,7 +21,7 @@ export async function lockFolder(folder: string): Promise<() => Promise<void>> {
     await writeFile(path, '', { flag: 'wx', mode: 0o600 })
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-    // Without the start, the lock may be one of an earlier process with the same id.
+    // If the start is not known, the lock may be from an earlier process with the same id.
     if (ownStart !== undefined) throw inUse(process.pid, ownName)
   }
   let isHeld = true
@@ -29,7 +29,7 @@ export async function lockFolder(folder: string): Promise<() => Promise<void>> {
     if (isHeld) await rm(path, { force: true })
     isHeld = false
   }
-  // After the own lock exists, so that of two processes that start together at least one fails.
+  // Checked after the own lock exists: of two processes that start together, at least one fails.
   for (const name of await readdir(folder)) {
     const [, pid, start] = NAME.exec(name) ?? []
     if (pid === undefined || name === ownName) continue
@@ -53,7 +53,7 @@ async function isRunning(pid: number, start: string | undefined, ownStart: strin
   }
 }
 
-/** Start of a process in clock ticks, with the boot id; undefined if it has ended, or not on Linux. */
+/** Start of a process in clock ticks, with the boot id. Undefined if it has ended, and on other systems. */
 async function findStart(pid: number): Promise<string | undefined> {
   try {
     const boot = await readFile('/proc/sys/kernel/random/boot_id', 'utf8')

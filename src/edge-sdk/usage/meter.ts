@@ -58,11 +58,11 @@ export async function startMeter(
   /** The longest `Retry-After` of the last round of reports. */
   let retryAfterS = 0
 
-  /** Spools and returns unacknowledged usage. Writes are serialized, so that the newest state comes last. */
-  function spoolUnsent(): Promise<ReportBatch[]> {
+  /** Spools and returns unreported usage. Writes are serialized, so that the newest state comes last. */
+  function spoolUnreported(): Promise<ReportBatch[]> {
     const spooled = writing.then(async () => {
       counters.tick()
-      const batches = counters.unsent()
+      const batches = counters.unreported()
       try {
         await spool.write(batches.map(({ report }) => report))
         notices.disk.end()
@@ -93,10 +93,10 @@ export async function startMeter(
         throw error
       }
     }
-    const batches = await spoolUnsent()
+    const batches = await spoolUnreported()
     for (const { report, acknowledge } of batches)
       await send(report).then(acknowledge, (error) => failures.push(error))
-    if (batches.length > 0) await spoolUnsent()
+    if (batches.length > 0) await spoolUnreported()
     try {
       for await (const file of spool.earlierFiles()) await sendFile(file, send)
     } catch (error) {
@@ -107,7 +107,7 @@ export async function startMeter(
 
   /** Reports workspaces near their quota, for which the next regular report would be too late. */
   async function reportUrgent(): Promise<void> {
-    const batches = counters.unsentIf((workspace, unreported) =>
+    const batches = counters.unreportedIf((workspace, unreported) =>
       quotas.isUrgent(workspace, unreported, clock()),
     )
     for (const { report, acknowledge } of batches)
@@ -131,7 +131,7 @@ export async function startMeter(
   }
 
   async function tick(): Promise<void> {
-    await spoolUnsent()
+    await spoolUnreported()
     if (isStopped || reporting || urgent || performance.now() < urgentAfter) return
     urgent = reportUrgent().finally(() => {
       urgent = undefined
@@ -158,7 +158,7 @@ export async function startMeter(
       isStopped = true
       clearInterval(spoolTimer)
       clearTimeout(reportTimer)
-      await spoolUnsent()
+      await spoolUnreported()
       const lastReport = (async () => {
         await reporting
         await reportOnce()

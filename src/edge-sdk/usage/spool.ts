@@ -1,6 +1,6 @@
 // Unreported usage on disk: one file per run of the edge, replaced atomically. The next run sends the files
-// of earlier runs with the same credential; with another one, the control plane would count them for two
-// edges.
+// of earlier runs with the same credential; with another credential, the control plane would count the same
+// usage for two edges.
 import { readdir, readFile, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Report } from '../api.ts'
