@@ -8,7 +8,7 @@ export type { ApiFault }
 export interface NoResponse {
   /**
    * `unreachable`: the server cannot be reached. `timed_out`: no response within the timeout. `aborted`: by
-   * the caller's signal. `unreadable`: the response is not one of this API.
+   * the caller's signal. `unreadable`: the response is not from this API.
    */
   error: 'unreachable' | 'timed_out' | 'aborted' | 'unreadable'
   message: string

@@ -17,7 +17,7 @@ export interface ClientOptions {
   timeoutMs?: number
   /** Maximum number of retries; 3 by default. */
   retries?: number
-  /** Sends requests, instead of the global fetch. An error of it with `isFinal: true` is not retried. */
+  /** Sends requests, instead of the global fetch. If it rejects with `isFinal: true`, there is no retry. */
   fetch?: (url: string, init: RequestInit) => Promise<Response>
 }
 
