@@ -15,7 +15,7 @@ interface Client {
 
 interface OidcSettings extends Client {
   redirectUri: string
-  /** Where the provider sends the browser after it has ended its session. */
+  /** Where the provider sends the browser after the sign-out. */
   signedOutUri: string
   clock: () => number
 }
@@ -187,7 +187,7 @@ export async function checkProvider(issuer: string): Promise<void> {
   if (!Array.isArray(keys) || keys.length === 0) throw new OidcError(`${url} has no signing keys`)
 }
 
-/** Uses HTTP Basic if the provider supports it, as it does by default, and the request body otherwise. */
+/** Uses HTTP Basic if the provider supports it, which is the default, and the request body otherwise. */
 function clientAuthentication(clientSecret: string): openid.ClientAuth {
   const methods = {
     basic: openid.ClientSecretBasic(clientSecret),

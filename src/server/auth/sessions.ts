@@ -18,7 +18,7 @@ const IDLE_TIMEOUT_MS = DAY_MS
 /** Minimum interval between updates of a session in use. */
 const TOUCH_INTERVAL_MS = 5 * MINUTE_MS
 
-/** A longer one does not fit into the URL with which the session at the provider is ended. */
+/** A longer ID token does not fit into the URL that ends the session at the provider. */
 const ID_TOKEN_CHARS_MAX = 6_000
 
 /** `secret` is ADIT_SECRET. */
@@ -31,8 +31,8 @@ export function createSessions(services: Services, secret: string, https: boolea
     clear: cookie.clear,
 
     /**
-     * Returns the cookie. The caller has locked the user, and checked that it is not disabled. With the ID
-     * token of a single sign-on, signing out also ends the session at the provider.
+     * Returns the cookie. The caller has locked the user, who is not disabled. With the ID token of a single
+     * sign-on, signing out also ends the session at the provider.
      */
     async start(db: Tx, browser: Browser, userId: string, idToken?: string): Promise<string> {
       const token = createToken(services.random)

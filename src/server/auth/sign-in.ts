@@ -46,7 +46,7 @@ export type Auth = ReturnType<typeof createAuth>
 
 /** Between the password and the code. */
 const CODE_TIMEOUT_MS = 10 * MINUTE_MS
-/** Wrong codes for one correct password; then the user has to enter it again. */
+/** Wrong codes after one correct password; then the user has to enter the password again. */
 const CHALLENGE_CODES_MAX = 5
 
 export function createAuth({ services, secret, https, onProblem }: AuthSettings) {
@@ -56,7 +56,7 @@ export function createAuth({ services, secret, https, onProblem }: AuthSettings)
   const twoFactor = createTwoFactor(services, secret, (message) => onProblem('error', message))
   const challengeCookie = createCookie('two_factor', { https, maxAgeS: CODE_TIMEOUT_MS / 1000 })
 
-  /** Takes as long for an account without a password. */
+  /** Takes the same time for an account without a password. */
   async function isPassword(hash: string | undefined, password: string): Promise<boolean> {
     if (hash !== undefined) return passwords.verify({ hash, password })
     await passwords.hash(password)

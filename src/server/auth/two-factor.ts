@@ -55,7 +55,7 @@ export function createTwoFactor(
     verifyTotp(readSecret(row), code, clock()) && consumeCode(db, services, row.user_id, code)
 
   async function useRecoveryCode(db: Tx, row: TwoFactorRow, code: string): Promise<boolean> {
-    // Logs it if ADIT_SECRET has changed; otherwise every code would just look wrong.
+    // Throws and logs if ADIT_SECRET has changed; otherwise every code would just look wrong.
     readSecret(row)
     const hashes: string[] = JSON.parse(row.recovery_codes)
     const others = hashes.filter((hash) => hash !== hashRecoveryCode(code))

@@ -13,8 +13,8 @@ export const challengeFor = (address: string, path: string): string =>
   `Bearer resource_metadata="${address}${RESOURCE_PATH}${path}"`
 
 /**
- * `paths` are the protected resources. The form without a path is that of the whole server, which clients try
- * if they do not know the other one.
+ * `paths` are the protected resources. The metadata of the whole server is at the URL without a path, which
+ * clients try if they do not know the URL with the path.
  */
 export function registerOAuthMetadata(
   server: FastifyInstance,

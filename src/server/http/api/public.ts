@@ -58,7 +58,7 @@ export function registerPublicApi(server: FastifyInstance, options: PublicOption
       }),
     'tokens.revoke': (ctx, { id }) => keys.revoke(ctx, id),
     'usage.read': (ctx, { days }) => readUsage(ctx, days),
-    // It describes the running variant only.
+    // The document describes the running variant only.
     'description.read': createOpenApiDocument(api, baseUrl),
   }
 

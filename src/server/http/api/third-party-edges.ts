@@ -28,8 +28,8 @@ interface ThirdPartyEdgesOptions {
 }
 
 /**
- * frpc closes its tunnels at a failed Ping. frps closes them 30 seconds after the last successful one, of
- * which up to 11 pass before the next is sent.
+ * frpc closes its tunnels at a failed Ping. frps closes them 30 seconds after the last successful Ping; the
+ * next Ping is sent up to 11 seconds after it.
  */
 const PING_WAIT_MS = 10_000
 

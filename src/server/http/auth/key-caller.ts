@@ -25,7 +25,7 @@ export function createKeyAuth({ services, verifier, rateLimit }: KeyAuthOptions)
     return thenMaybe(authenticateKey(request, apiKey), ({ keyId, workspaceId, userId }) => {
       const actor = { kind: 'key' as const, id: keyId, userId, address: request.clientAddress }
       const ctx: KeyContext = { ...services, workspaceId, actor, apiKey: apiKey as string }
-      // Set before the rate limit is checked, so that the access log names the key if that fails.
+      // Set before the rate limit is checked, so that the access log names the key if the check fails.
       request.caller = ctx
       return rateLimit ? thenMaybe(rateLimit(keyId, reply), () => ctx) : ctx
     })

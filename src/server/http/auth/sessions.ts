@@ -67,7 +67,7 @@ export function createSessionAuthenticator(services: Services, auth: Auth) {
       if (access === 'browser') return caller
       const user = await findUser(caller)
       if (!user) throw new Fault('unauthorized', { message: SIGNED_OUT })
-      // Set before the role is checked, so that the access log names the user if that fails.
+      // Set before the role is checked, so that the access log names the user if the check fails.
       request.caller = user
       return access === 'user' ? user : requireMember(user, request, access as Role)
     },

@@ -5,7 +5,7 @@ import { BoundedMap } from '../../../lib/bounded-map.ts'
 export const WINDOW_MS = 15 * 60 * 1000
 const DELAY_MIN_MS = 5_000
 const DELAY_MAX_MS = 60_000
-/** Names per kind. Beyond it, the name that was counted longest ago is evicted. */
+/** Names per kind. Beyond this limit, the name that was counted longest ago is evicted. */
 const NAMES_MAX = 100_000
 
 /** Each kind has its own map, so that a flood of names of one kind does not evict those of others. */
@@ -30,7 +30,7 @@ interface Limit {
 
 export type Limits = readonly Limit[]
 
-/** An attempt that was counted: when the next one was allowed before and after it, to refund it. */
+/** An attempt that was counted, and `nextAt` of its counter before and after, which a refund needs. */
 interface Attempt {
   limit: Limit
   nextAtBefore: number

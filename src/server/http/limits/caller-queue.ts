@@ -7,8 +7,8 @@ interface WaitLimit {
 }
 
 /**
- * Do not nest calls: they would deadlock. Do not call it in a transaction, which would stay open while it
- * waits.
+ * Do not nest calls of `run`: they would deadlock. Do not call it in a transaction, which would stay open
+ * while the work waits.
  */
 export function createCallerQueue(runningMax: number, waitLimit?: WaitLimit) {
   /** Only callers with work in progress. */

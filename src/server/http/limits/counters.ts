@@ -1,5 +1,5 @@
 // Rate-limit counters of a node. One process counts for the whole node: the only one or, with several
-// workers, the primary, which they ask. Otherwise each worker would allow as much as the whole node.
+// workers, the primary, which the workers ask. Otherwise each worker would allow as much as the whole node.
 import type { MaybePromise } from '../../verification/verify.ts'
 import { createAttemptCounts } from './attempt-counts.ts'
 import { createPollTimes } from './poll-times.ts'

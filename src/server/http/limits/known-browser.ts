@@ -1,5 +1,6 @@
-// A cookie that proves that a browser has signed in to an account before. It grants no access: its attempts
-// to sign in are counted separately, so that others who guess the password cannot lock out its owner.
+// A cookie that proves that a browser has signed in to an account before. It grants no access. Attempts of
+// this browser to sign in are counted separately, so that others who guess the password cannot lock out the
+// owner of the account.
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import { createCookie } from '../../auth/cookies.ts'
 

@@ -1,9 +1,9 @@
 // Throttles attempts to guess passwords and codes. Each node counts failures in memory.
 //
 // For each account, browsers that never signed in to it are delayed, not locked out: after a few failures
-// each further one increases the delay, up to 60 s. This allows about 1,500 guesses a day per account on each
-// node. A browser that has signed in before (known-browser.ts) has its own budget, which others cannot use
-// up.
+// each further failure increases the delay, up to 60 s. This allows about 1,500 guesses a day per account on
+// each node. A browser that has signed in before (known-browser.ts) has its own budget, which others cannot
+// use up.
 
 import { formatDuration } from '../../domain/duration.ts'
 import { Fault } from '../../domain/fault.ts'
@@ -26,8 +26,8 @@ export function createLoginThrottle({
     })
 
   /**
-   * Counts the attempt before it runs, so that parallel ones count, and refunds it if no secret was wrong. If
-   * it succeeds, it counts against the limits in `successes`.
+   * Counts the attempt before it runs, so that parallel attempts count, and refunds it if no secret was
+   * wrong. A successful attempt counts against the limits in `successes`.
    */
   async function attempt<T>(limits: Limits, act: () => Promise<T>, successes: Limits = []): Promise<T> {
     const refundSuccess = await consume(successes)

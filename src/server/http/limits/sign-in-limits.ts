@@ -28,9 +28,9 @@ export function createSignInLimits(services: Services, known: KnownBrowsers) {
   }
 
   return {
-    // A known browser has one counter of its own. Others are counted by account and by network: attackers
-    // guess one account from many networks, or many accounts from one.
-    async limitsOf(browser: Browser, address: string): Promise<Limits> {
+    // A known browser has a counter of its own. Other browsers are counted by account and by network:
+    // attackers guess the password of one account from many networks, or of many accounts from one network.
+    async limitsFor(browser: Browser, address: string): Promise<Limits> {
       const email = address.toLowerCase()
       const name = await findKnown(browser, email)
       if (name !== undefined) return [{ kind: 'known-browser', name, max: 10, onExceed: 'delay' }]

@@ -17,7 +17,7 @@ const WORKSPACE_FACTOR = 3
 /** Writes of a caller in progress. Each needs a connection to the database, of which a node has 10. */
 const RUNNING_MAX = 4
 /**
- * The lock timeout of the database: if a lock blocks the first writes, those that wait would fail as well.
+ * The lock timeout of the database: if a lock blocks the running writes, the waiting ones would fail, too.
  */
 const WAIT_MS = 5_000
 

@@ -30,7 +30,7 @@ export async function compressOnce(etag: string, body: string): Promise<Buffer> 
   return compressed
 }
 
-/** Parsed headers. Most clients send one of a few. */
+/** Results by header, because most clients send one of a few headers. */
 const knownHeaders = new Map<string, boolean>()
 
 /** Whether `Accept-Encoding` allows gzip, by RFC 9110. */

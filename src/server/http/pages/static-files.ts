@@ -43,7 +43,7 @@ export function serveFiles(server: FastifyInstance, { files, folder, cacheContro
 
 type Encoding = keyof typeof VARIANTS
 
-/** Undefined: as it is. */
+/** Undefined if the file is sent without compression. */
 function chooseEncoding(accepted: string, exists: (encoding: Encoding) => boolean): Encoding | undefined {
   const names = accepted.split(',').filter((part) => !/;\s*q=0(\.0*)?\s*$/.test(part))
   const listed = new Set(names.map((part) => part.split(';', 1)[0]?.trim().toLowerCase()))

@@ -25,7 +25,7 @@ export function signInHandlers(deps: Dependencies): HandlerGroup<'sign-in'> {
       isSignedIn: (await findUser(caller)) !== undefined,
     }),
     'sign-in.password': async ({ browser, respond }, { email, password }) => {
-      const limits = await signInLimits.limitsOf(browser, email)
+      const limits = await signInLimits.limitsFor(browser, email)
       const signedIn = await throttle.attempt(
         limits,
         () => enqueue(browser.address, () => auth.signIn(browser, email, password)),
