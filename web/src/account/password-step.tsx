@@ -2,7 +2,7 @@
 import { PasswordInput } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
-import { DialogActions, Form } from '../components/form.tsx'
+import { DialogActions, Form } from '../components/forms/form.tsx'
 
 interface PasswordStepProps {
   actionLabel: string

@@ -4,7 +4,7 @@ import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
 import { TEXT_CHARS_MAX } from '../../../src/contract/limits.ts'
 import { call } from '../api.ts'
-import { DialogActions, Form } from '../components/form.tsx'
+import { DialogActions, Form } from '../components/forms/form.tsx'
 import { invalidateWorkspace } from '../queries.ts'
 import { useWorkspace } from '../session.tsx'
 

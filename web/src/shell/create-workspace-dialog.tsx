@@ -7,7 +7,7 @@ import { useLocation } from 'wouter'
 import { DNS_LABEL_CHARS_MAX, TEXT_CHARS_MAX } from '../../../src/contract/limits.ts'
 import { call } from '../api.ts'
 import { fieldError } from '../api-error.ts'
-import { DialogActions, Form } from '../components/form.tsx'
+import { DialogActions, Form } from '../components/forms/form.tsx'
 import { showToast } from '../components/toast.tsx'
 import { queryClient } from '../queries.ts'
 

@@ -5,7 +5,7 @@ import { useMutation } from '@tanstack/react-query'
 import { type ReactNode, useState } from 'react'
 import { CODE_CHARS } from '../../../src/contract/limits.ts'
 import { call } from '../api.ts'
-import { Form } from '../components/form.tsx'
+import { Form } from '../components/forms/form.tsx'
 import { ErrorAlert } from '../components/lists/query-states.tsx'
 import { allowSignedOut } from '../queries.ts'
 

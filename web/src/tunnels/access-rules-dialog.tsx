@@ -1,10 +1,10 @@
 // Dialog for the access rules of a name: a user name with password, allowed networks, and the Host header.
 import { Button, Checkbox, Group, Modal, Text, Textarea, TextInput } from '@mantine/core'
 import { basicAuthLength } from '../../../src/lib/credentials/basic-auth.ts'
-import { Form } from '../components/form.tsx'
+import { Form } from '../components/forms/form.tsx'
+import { SaveButton } from '../components/forms/save-button.tsx'
 import { ErrorAlert } from '../components/lists/query-states.tsx'
 import { NewPasswordInput } from '../components/new-password-input.tsx'
-import { SaveButton } from '../components/save-button.tsx'
 import type { TunnelName } from '../queries.ts'
 import { type AccessRulesForm, useAccessRulesForm } from './access-rules-form.ts'
 

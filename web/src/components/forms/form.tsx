@@ -1,7 +1,7 @@
 // A form that a script submits, and the buttons at the end of one in a dialog.
 import { Button, type ButtonProps, Group, Stack } from '@mantine/core'
 import type { ReactNode } from 'react'
-import { ErrorAlert } from './lists/query-states.tsx'
+import { ErrorAlert } from '../lists/query-states.tsx'
 
 export const Form = ({ onSubmit, children }: { onSubmit: () => void; children: ReactNode }) => (
   <form
