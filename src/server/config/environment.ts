@@ -24,8 +24,8 @@ export function unknownSettings(environment: NodeJS.ProcessEnv = process.env): s
 }
 
 /** The API, the key for it, an edge, and the user and password for a tunnel. */
-export function clientEnvironment(environment: NodeJS.ProcessEnv = process.env) {
-  const { ADIT_URL, ADIT_API_KEY, ADIT_EDGE_URL, ADIT_TUNNEL_BASIC_AUTH } = environment
+export function clientEnvironment() {
+  const { ADIT_URL, ADIT_API_KEY, ADIT_EDGE_URL, ADIT_TUNNEL_BASIC_AUTH } = process.env
   return {
     url: ADIT_URL?.trim() || undefined,
     apiKey: ADIT_API_KEY?.trim() || undefined,
@@ -35,9 +35,9 @@ export function clientEnvironment(environment: NodeJS.ProcessEnv = process.env) 
 }
 
 /** The proxies of connections to servers and edges. */
-export function readProxies(environment: NodeJS.ProcessEnv = process.env): FindProxy {
+export function readProxies(): FindProxy {
   try {
-    return parseProxies(environment)
+    return parseProxies(process.env)
   } catch (error) {
     throw new ConfigError(`Invalid configuration:\n  ${(error as Error).message}`)
   }
@@ -59,8 +59,8 @@ const FIRST_DESCRIPTOR = 4
 export const workerEnvironment = (sockets: number) => ({ ADIT_WORKER_SOCKETS: String(sockets) })
 
 /** In a worker: the descriptors of the sockets that it inherits. */
-export const inheritedDescriptors = (environment: NodeJS.ProcessEnv = process.env): number[] =>
-  Array.from({ length: Number(environment.ADIT_WORKER_SOCKETS) }, (_, index) => FIRST_DESCRIPTOR + index)
+export const inheritedDescriptors = (): number[] =>
+  Array.from({ length: Number(process.env.ADIT_WORKER_SOCKETS) }, (_, index) => FIRST_DESCRIPTOR + index)
 
 /** For the edge that `adit serve --edge` starts. It has no metrics listener: the server uses that port. */
 export const localEdgeEnvironment = (controlPlaneUrl: string, credential: string) => ({
@@ -89,8 +89,8 @@ export function commandName(): string {
 }
 
 /** Whether a browser that this process opens is shown to its user: not over SSH, or without a display. */
-export function hasDesktop(environment: NodeJS.ProcessEnv = process.env): boolean {
-  const { SSH_CONNECTION, SSH_TTY, DISPLAY, WAYLAND_DISPLAY } = environment
+export function hasDesktop(): boolean {
+  const { SSH_CONNECTION, SSH_TTY, DISPLAY, WAYLAND_DISPLAY } = process.env
   if (SSH_CONNECTION || SSH_TTY) return false
   return process.platform === 'darwin' || process.platform === 'win32' || Boolean(DISPLAY || WAYLAND_DISPLAY)
 }

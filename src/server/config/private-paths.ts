@@ -5,14 +5,14 @@ import { parseEdgeConfig } from './edge.ts'
 import { profilesPath, TOKENS_FILE } from './environment.ts'
 import { parseConfig } from './server.ts'
 
-export function privatePaths(environment: NodeJS.ProcessEnv = process.env): string[] {
-  const { database } = parseConfig(environment).config
-  const { folder } = parseEdgeConfig(environment).config
+export function privatePaths(): string[] {
+  const { database } = parseConfig().config
+  const { folder } = parseEdgeConfig().config
   return [
     ...(database?.engine === 'sqlite' ? [database.path] : []),
     folder,
-    dataFolder(environment),
-    dirname(profilesPath(environment)),
+    dataFolder(),
+    dirname(profilesPath()),
     TOKENS_FILE,
   ]
 }

@@ -18,10 +18,5 @@ export const databaseEntry = (actor: Actor, action: DatabaseAction, changes: Cha
   changes,
 })
 
-export const recordDatabaseAction = (
-  services: Services,
-  actor: Actor,
-  action: DatabaseAction,
-  changes?: Changes,
-): Promise<void> =>
-  services.store.transaction((db: Tx) => writeAudit(db, services, databaseEntry(actor, action, changes)))
+export const recordDatabaseAction = (services: Services, actor: Actor, action: DatabaseAction) =>
+  services.store.transaction((db: Tx) => writeAudit(db, services, databaseEntry(actor, action)))
