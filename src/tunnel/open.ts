@@ -3,6 +3,8 @@ import { X509Certificate } from 'node:crypto'
 import { EventEmitter } from 'node:events'
 import { createClient } from '../client/index.ts'
 import { HOST_HEADER_RULE, isHost } from '../lib/net/host-header.ts'
+import { createFetch } from '../lib/net/proxy/fetch.ts'
+import { type FindProxy, parseProxyUrl } from '../lib/net/proxy/settings.ts'
 import { TunnelRejected } from '../tunnel-client/connect.ts'
 import type { TlsOptions } from '../tunnel-client/dialer.ts'
 import { toEdgeUrl } from '../tunnel-client/edge-url.ts'
@@ -62,7 +64,8 @@ export class Tunnel extends EventEmitter<TunnelEvents> {
     const { url, origin, target } = readTarget(options)
     const access = readAccess(options)
     signal?.throwIfAborted()
-    const edge = await findEdge(options)
+    const findProxy = readProxy(options)
+    const edge = await findEdge(options, findProxy)
     const tunnel = new Tunnel()
     let isOpen = false
     let isReachable = true
@@ -77,7 +80,7 @@ export class Tunnel extends EventEmitter<TunnelEvents> {
         target: type === 'http' ? origin : undefined,
         hostHeader,
         client: 'adit-tunnel',
-        findProxy: undefined,
+        findProxy,
         localServer: new LocalServer({
           target,
           isHttp: type === 'http',
@@ -144,9 +147,18 @@ function readTls({ insecure = false, ca }: OpenTunnelOptions): TlsOptions | unde
 const readAccess = ({ type = 'http', basicAuth, allowIp = [] }: OpenTunnelOptions) =>
   basicAuth === undefined && allowIp.length === 0 ? undefined : parseAccess(type, { basicAuth, allowIp })
 
-async function findEdge({ url, edge, apiKey, signal }: OpenTunnelOptions): Promise<string> {
+function readProxy({ proxy }: OpenTunnelOptions): FindProxy | undefined {
+  if (proxy === undefined) return undefined
+  const parsed = parseProxyUrl(proxy, 'proxy')
+  return () => parsed
+}
+
+async function findEdge(
+  { url, edge, apiKey, signal }: OpenTunnelOptions,
+  findProxy: FindProxy | undefined,
+): Promise<string> {
   if (edge !== undefined) return new URL(edge).href.replace(/\/+$/, '')
   if (url === undefined) throw new TypeError('Missing url (of the server) or edge.')
-  const client = createClient({ baseUrl: url, apiKey })
+  const client = createClient({ baseUrl: url, apiKey, ...(findProxy && { fetch: createFetch(findProxy) }) })
   return toEdgeUrl(await client.edge.find(undefined, signal ? { signal } : {}), url).edge
 }

@@ -5,6 +5,8 @@ export interface OpenTunnelOptions {
   readonly url?: string
   /** URL of the edge, instead of `url`. */
   readonly edge?: string
+  /** URL of an HTTP proxy for connections to server and edge, e.g. `http://user:password@proxy:3128`. */
+  readonly proxy?: string
   /** An API key of the workspace. */
   readonly apiKey: string
   /** The local server: its port, `host:port`, a URL such as `https://localhost:8443`, or `unix:<path>`. */

@@ -15,6 +15,7 @@ import { startStandaloneEdge } from '../support/edges/standalone-edge.ts'
 import { fetchHost, newKey, startLocal, startPlane, startTunnelEdge } from '../support/edges/tunnels.ts'
 import { freePort } from '../support/processes/ports.ts'
 import { makeCertificate } from '../support/proxies/certificates.ts'
+import { startTinyproxy, tinyproxy } from '../support/proxies/tinyproxy.ts'
 
 test('a program opens a tunnel, gets its requests as events, and closes it', async (t) => {
   const plane = await startPlane(t, ['acme'])
@@ -44,6 +45,27 @@ test('a program opens a tunnel, gets its requests as events, and closes it', asy
     )
   }
   assert.equal((await fetchHost(edge, host, { path: '/' })).status, 404, 'closed at the end of the block')
+
+  if (tinyproxy) {
+    const proxy = await startTinyproxy(t, 'BasicAuth ann s3cret')
+    const behind = {
+      url: plane.url,
+      apiKey,
+      target: port,
+      proxy: `http://ann:s3cret@127.0.0.1:${proxy.port}`,
+    }
+    await using tunnel = await openTunnel(behind)
+    assert.equal((await fetchHost(edge, tunnel.host, { path: '/' })).status, 200)
+    assert.deepEqual(proxy.requests(), [
+      `GET ${plane.url}/workspace/v1/edge`,
+      `CONNECT ${new URL(edge.url).host}`,
+    ])
+    const wrong = { ...behind, edge: edge.url, proxy: `http://127.0.0.1:${proxy.port}` }
+    await assert.rejects(openTunnel(wrong), {
+      code: 'proxy_rejected',
+      message: /\(proxy\) rejected .* 40[17]/,
+    })
+  }
 
   const revocable = await openTunnel({ url: plane.url, apiKey, target: port })
   const closed = once(revocable, 'close')
@@ -105,6 +127,7 @@ test('a tunnel reconnects, and an opening that fails rejects', async (t) => {
     [{ target: 'https://localhost:1', ca: 'x', insecure: true }, /Use one of them/],
     [{ hostHeader: 'a\r\nb' }, /Invalid hostHeader/],
     [{ allowIp: ['x'] }, /Invalid address or network "x"/],
+    [{ proxy: 'socks5://u:secret@proxy' }, /^Error: proxy must be the URL of an HTTP proxy(?!.*secret)/],
     [{ edge: undefined }, /Missing url \(of the server\) or edge/],
   ] as [Partial<OpenTunnelOptions>, RegExp][])
     await assert.rejects(openTunnel({ ...options, ...invalid } as OpenTunnelOptions), message)

@@ -10,7 +10,7 @@ export interface ForwardProxy {
   readonly isTls: boolean
   /** The value of Proxy-Authorization. */
   readonly authorization: string | undefined
-  /** For messages: host, port and variable, without user and password. */
+  /** For messages: host, port and where they are from, without user and password. */
   readonly name: string
 }
 
@@ -42,8 +42,11 @@ const SCHEME = /^[a-z][a-z0-9+.-]*:\/\//i
 
 function parseProxy(environment: Environment, upperCase: string): ForwardProxy | undefined {
   const found = readVariable(environment, upperCase)
-  if (!found) return undefined
-  const { variable, value } = found
+  return found && parseProxyUrl(found.value, found.variable)
+}
+
+/** `source` is the variable or option that has the value. Throws an Error that names it. */
+export function parseProxyUrl(value: string, source: string): ForwardProxy {
   try {
     const url = new URL(SCHEME.test(value) ? value : `http://${value}`)
     const isTls = url.protocol === 'https:'
@@ -54,11 +57,11 @@ function parseProxy(environment: Environment, upperCase: string): ForwardProxy |
       port,
       isTls,
       authorization: basicAuthorization(url),
-      name: `${url.hostname}:${port} (${variable})`,
+      name: `${url.hostname}:${port} (${source})`,
     }
   } catch {
     throw new Error(
-      `${variable} must be the URL of an HTTP proxy, e.g. http://proxy.example.com:3128, with user:password@ ` +
+      `${source} must be the URL of an HTTP proxy, e.g. http://proxy.example.com:3128, with user:password@ ` +
         'if needed; SOCKS is not supported',
     )
   }

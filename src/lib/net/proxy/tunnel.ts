@@ -126,7 +126,7 @@ export function rejectionError(
   if (statusCode === 407 || statusCode === 401)
     return new ProxyError(
       proxy,
-      `rejected the connection with ${statusCode}: set a valid user and password in the variable, as ` +
+      `rejected the connection with ${statusCode}: set a valid user and password in its URL, as ` +
         'http://user:password@host:port',
       true,
     )
