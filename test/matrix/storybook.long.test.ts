@@ -48,3 +48,8 @@ test('Storybook rejects the host of a tunnel, and reloads modules with --host-he
   await assertAdviceLine(t, app.port, 'Storybook')
   await assertWorks(t, await openSites(t, app.port, REWRITE), app)
 })
+
+test('Storybook that allows the host reloads modules through a tunnel', { skip }, async (t) => {
+  const app = await startApp(t, 'storybook', { command, env: { ALLOWED_HOST: '.tunnels.example.test' } })
+  await assertWorks(t, await openSites(t, app.port), app)
+})
