@@ -2,7 +2,7 @@ import { isOverlap, overlaps } from '../../lib/credentials/rotation.ts'
 import { findWorkspaceOfLastKey } from '../../server/domain/accounts/last-access.ts'
 import { readExpiry } from '../../server/domain/keys/expiry.ts'
 import { createKey } from '../../server/domain/keys/lifecycle.ts'
-import { listAllKeys, revokeAsOperator, rotateAsOperator } from '../../server/domain/keys/operator.ts'
+import { listForOperator, revokeAsOperator, rotateAsOperator } from '../../server/domain/keys/operator.ts'
 import { getBySlug } from '../../server/domain/workspaces/manage.ts'
 import { UsageError } from '../errors.ts'
 import type { Io } from '../io.ts'
@@ -41,7 +41,7 @@ function parseExpires(text: string): string {
 
 export async function list(workspace: string | undefined, io: Io): Promise<void> {
   await withServices((services) =>
-    io.list(listAllKeys(services, workspace), {
+    io.list(listForOperator(services, workspace), {
       columns: {
         ID: (key) => key.id,
         WORKSPACE: (key) => key.workspace,

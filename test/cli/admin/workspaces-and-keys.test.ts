@@ -2,9 +2,12 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'
+import { sql } from 'kysely'
 import { createSecret, isSecret } from '../../../src/lib/credentials/secret.ts'
-import { caller, serve } from '../../support/api/server.ts'
+import { listForOperator } from '../../../src/server/domain/keys/operator.ts'
+import { caller, openTestServices, serve } from '../../support/api/server.ts'
 import { createMigratedDatabase, engines } from '../../support/databases/create.ts'
+import { recordQueries } from '../../support/databases/recorded-queries.ts'
 import { run, startServing } from '../../support/processes/process.ts'
 
 for (const engine of engines) {
@@ -219,4 +222,20 @@ test('commands say that a workspace is archived, and the operator how to restore
     /The workspace of this API key is archived\. The operator can restore it within/,
   )
   assert.doesNotMatch(rejected.stderr, /login|valid key/, 'another key is rejected, too')
+})
+
+test('the keys of many workspaces are listed by one statement for each 500', async (t) => {
+  const { services } = await openTestServices(t, 'postgres')
+  const { store } = services
+  await sql`insert into workspaces (id, slug, name, created_at, provisioned_at)
+    select 'ws_' || n, 'many-' || n, 'Many', 1, 1 from generate_series(1, 600) as n`.execute(store.db)
+  await sql`insert into api_keys (id, workspace_id, label, hash, created_at, created_by_kind, created_by, last_four)
+    select 'tok_' || lpad(n::text, 26, '0'), 'ws_' || n, '', n::text, 1, 'operator', 'root', '0000'
+    from generate_series(1, 600) as n`.execute(store.db)
+  const queries = recordQueries(t)
+  const slugs = []
+  for await (const slice of listForOperator(services)) slugs.push(...slice.map(({ workspace }) => workspace))
+  assert.deepEqual([slugs.length, slugs[0], slugs.at(-1)], [600, 'many-600', 'many-1'])
+  assert.equal(queries.filter(({ text }) => text.includes('api_keys')).length, 2)
+  assert.ok(queries.length < 10, `${queries.length}`)
 })

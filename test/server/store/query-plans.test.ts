@@ -553,6 +553,10 @@ const calls: [module: object, calls: Calls][] = [
         await keys.listKeys(db, ws, { ...page, after: 'k1', withRevoked: false })
         await keys.listKeys(db, ws, { ...page, userId: 'u1' })
       },
+      listAllKeys: async (db) => {
+        await keys.listAllKeys(db, page)
+        await keys.listAllKeys(db, { ...page, after: 'k1' })
+      },
       listKeyLabels: (db) => keys.listKeyLabels(db, ws, ['k1', 'k2']),
       listActiveByLineage: (db) => keys.listActiveByLineage(db, ws, ['k1', 'k2']),
       countActiveKeys: async (db) => {

@@ -1,27 +1,33 @@
 // API keys of all workspaces, for the operator, who gives a key's id without its workspace.
 import type { Overlap } from '../../../lib/credentials/rotation.ts'
-import { findKeyById } from '../../store/keys/rows.ts'
+import { findKeyById, listAllKeys } from '../../store/keys/rows.ts'
 import type { WorkspaceRow } from '../../store/workspaces.ts'
 import type { Caller, Context, Services } from '../context.ts'
+import { readSlices, SLICE_ROWS } from '../pagination.ts'
 import { isoOrNull } from '../timestamps.ts'
-import { getBySlug, workspaceSlices } from '../workspaces/manage.ts'
+import { getBySlug } from '../workspaces/manage.ts'
 import { describeLifecycle, keySlices, noSuchKey, revoke } from './lifecycle.ts'
 import { rotate } from './rotation.ts'
 
 /** Keys of an archived workspace are rejected, whatever their state. */
-export const describeKeyWorkspace = ({ slug, archived_at }: WorkspaceRow) => ({
+export const describeKeyWorkspace = ({ slug, archived_at }: Pick<WorkspaceRow, 'slug' | 'archived_at'>) => ({
   workspace: slug,
   workspaceArchivedAt: isoOrNull(archived_at),
 })
 
 /** The keys of one workspace, or of all, in slices. */
-export async function* listAllKeys(services: Services, slug?: string) {
+export async function* listForOperator(services: Services, slug?: string) {
   const { db } = services.store
-  const workspaces = slug === undefined ? workspaceSlices(db) : [[await getBySlug(services, slug)]]
-  for await (const slice of workspaces)
-    for (const workspace of slice)
-      for await (const rows of keySlices(db, workspace.id))
-        yield rows.map((row) => ({ ...describeLifecycle(row), ...describeKeyWorkspace(workspace) }))
+  if (slug === undefined) {
+    type Row = Awaited<ReturnType<typeof listAllKeys>>[number]
+    const slices = readSlices<Row>((last) => listAllKeys(db, { after: last?.id, limit: SLICE_ROWS }))
+    for await (const rows of slices)
+      yield rows.map((row) => ({ ...describeLifecycle(row), ...describeKeyWorkspace(row) }))
+    return
+  }
+  const workspace = await getBySlug(services, slug)
+  for await (const rows of keySlices(db, workspace.id))
+    yield rows.map((row) => ({ ...describeLifecycle(row), ...describeKeyWorkspace(workspace) }))
 }
 
 export const revokeAsOperator = async (services: Services, actor: Caller, id: string) =>

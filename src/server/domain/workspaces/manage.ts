@@ -2,7 +2,7 @@
 
 import type { UsageQuota } from '../../../contract/edge/quotas.ts'
 import { Slug, WorkspaceName } from '../../../contract/fields.ts'
-import type { Db, Tx } from '../../store/engine/store.ts'
+import type { Tx } from '../../store/engine/store.ts'
 import {
   findWorkspaceBySlug,
   getWorkspace,
@@ -113,12 +113,12 @@ export async function addWorkspace(
   return row
 }
 
-export const workspaceSlices = (db: Db) =>
-  readSlices<WorkspaceRow>((last) => listWorkspaces(db, { after: last?.slug, limit: SLICE_ROWS }))
-
 /** For the operator, in slices. */
 export async function* listAll(services: Services) {
-  for await (const rows of workspaceSlices(services.store.db))
+  const slices = readSlices<WorkspaceRow>((last) =>
+    listWorkspaces(services.store.db, { after: last?.slug, limit: SLICE_ROWS }),
+  )
+  for await (const rows of slices)
     yield rows.map((row) => ({
       ...describeWorkspace(services, row),
       archivedAt: isoOrNull(row.archived_at),

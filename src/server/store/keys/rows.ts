@@ -39,6 +39,21 @@ const selectByHash = statement((db: Db, { hashes }: Placeholders<{ hashes: strin
 export const findKeyById = (db: Db, id: string): Promise<KeyRow | undefined> =>
   selectKeys(db).where('id', '=', id).executeTakeFirst()
 
+/** Sorts after every id. */
+const AFTER_ALL = '~'
+
+/** Across workspaces, newest first, each with its workspace. */
+export const listAllKeys = (db: Db, { after = AFTER_ALL, limit }: Page) =>
+  db
+    .selectFrom('api_keys')
+    .innerJoin('workspaces', 'workspaces.id', 'api_keys.workspace_id')
+    .selectAll('api_keys')
+    .select(['workspaces.slug', 'workspaces.archived_at', nowIn(db).as('now')])
+    .where('api_keys.id', '<', after)
+    .orderBy('api_keys.id', 'desc')
+    .limit(limit)
+    .execute()
+
 /** Newest first, because ids sort by creation time. An index of active keys skips revoked ones. */
 export function listKeys(
   db: Db,
