@@ -4,11 +4,15 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import type { Role } from '../../../src/contract/operation.ts'
 import { REQUESTS_PER_DAY } from '../../../src/server/domain/keys/requests.ts'
+import { sendNoticeMails } from '../../../src/server/domain/notices/mails.ts'
+import { createMail } from '../../../src/server/mail.ts'
 import { poll, startDevice } from '../../support/accounts/devices.ts'
+import { startMailServer } from '../../support/accounts/mail-server.ts'
 import { addMember } from '../../support/accounts/users.ts'
 import { serve } from '../../support/api/server.ts'
 import type { Test } from '../../support/cleanup.ts'
 import { engines } from '../../support/databases/create.ts'
+import { runOf } from '../../support/databases/maintenance-run.ts'
 
 const DAY = 86_400_000
 const REQUESTS = '/workspaces/acme/key-requests'
@@ -245,3 +249,49 @@ for (const [index, engine] of engines.entries()) {
     assert.equal((await pickUp(mia, last.id)).status, 201)
   })
 }
+
+test('requests and decisions are mailed to admins and owners, and to the member who asked', async (t) => {
+  const { emails, env } = await startMailServer(t)
+  const server = await serve(t, {
+    engine: 'sqlite',
+    env: { ...env, ADIT_API_VARIANT: 'B' },
+  })
+  const [adam, mia] = [await addMember(server, 'Adam', 'admin'), await addMember(server, 'Mia', 'member')]
+  for (const [name, role] of [
+    ['Olga', 'owner'],
+    ['Max', 'member'],
+  ] as const)
+    await addMember(server, name, role)
+  /** The emails that the next run of the maintenance job sends, which have the same text. */
+  const receive = async (...to: string[]) => {
+    await sendNoticeMails(runOf(server.services), {
+      address: () => 'https://adit.example.com',
+      send: createMail({ url: env.ADIT_SMTP_URL, from: env.ADIT_MAIL_FROM }),
+      onFailure: (error) => assert.fail(String(error)),
+    })
+    const received = emails.splice(0)
+    assert.deepEqual(received.map((email) => email.to).sort(), to)
+    return received[0]?.text.replaceAll(/\s+/g, ' ') ?? ''
+  }
+  const requestKey = async () => {
+    const { status, json, text } = await mia.post(REQUESTS, { label: 'laptop' })
+    assert.equal(status, 201, text)
+    return json.id as string
+  }
+
+  const approved = await requestKey()
+  const notice = await receive('adam@example.com', 'olga@example.com')
+  assert.match(notice, /Subject: A workspace on Adit has a request for an API key/)
+  assert.match(notice, /Mia requests an API key\. Approve or decline it within 7 days:/)
+  assert.match(notice, /https:\/\/adit\.example\.com\/w\/acme\/keys/)
+  assert.equal((await adam.post(`${REQUESTS}/${approved}/approve`)).status, 200)
+  const approval = await receive('mia@example.com')
+  assert.match(approval, /has approved your request for an API key/)
+  assert.match(approval, /Run `adit login` again within 24 hours, or create the key in the dashboard:/)
+  assert.equal((await mia.post(`${REQUESTS}/${approved}/key`)).status, 201)
+
+  const declined = await requestKey()
+  await receive('adam@example.com', 'olga@example.com')
+  assert.equal((await adam.post(`${REQUESTS}/${declined}/decline`)).status, 200)
+  assert.match(await receive('mia@example.com'), /has declined your request for an API key/)
+})
