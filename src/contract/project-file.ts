@@ -1,4 +1,5 @@
-// The project file adit.json: the tunnels of a project. docs/adit.schema.json is this schema, for editors.
+// The project file adit.json: the tunnels of a project. For editors, a server serves the schema at
+// /adit.schema.json, and docs/adit.schema.json is a copy.
 import Type, { type Static } from 'typebox'
 import { HOST_HEADER_CHARS_MAX, HOST_HEADER_PATTERN } from '../lib/net/host-header.ts'
 import { DNS_LABEL_CHARS_MAX } from './limits.ts'
@@ -81,3 +82,9 @@ export const ProjectFile = Type.Object(
 )
 
 export type ProjectTunnel = Static<typeof ProjectTunnel>
+
+/** The schema as a document, without the members that only our validation reads. */
+export const projectFileSchema: string = JSON.stringify(
+  { $schema: 'https://json-schema.org/draft/2020-12/schema', title: 'adit.json', ...ProjectFile },
+  (name, value) => (name === 'x-rule' ? undefined : value),
+)

@@ -1,5 +1,7 @@
-// Files at paths that browsers, crawlers, password managers and security researchers try on any site.
+// Files at paths that browsers, crawlers, password managers and security researchers try on any site, and the
+// schema of adit.json.
 import type { FastifyInstance } from 'fastify'
+import { projectFileSchema } from '../../../contract/project-file.ts'
 import type { ProgramFiles } from '../../../lib/program-files.ts'
 import { DAY_MS } from '../../../lib/time.ts'
 import { Fault } from '../../domain/fault.ts'
@@ -24,6 +26,13 @@ export function registerSiteFiles(server: FastifyInstance, options: SiteFilesOpt
   const { files, baseUrl, securityContact, clock } = options
   server.get('/robots.txt', (_request, reply) =>
     reply.type(TEXT).header('cache-control', CACHE_DAY).send('User-agent: *\nDisallow: /\n'),
+  )
+  // Editors in a browser fetch it from another origin.
+  server.get('/adit.schema.json', (_request, reply) =>
+    reply
+      .type('application/schema+json')
+      .headers({ 'cache-control': CACHE_DAY, 'access-control-allow-origin': '*' })
+      .send(projectFileSchema),
   )
   server.get('/favicon.ico', async (_request, reply) => {
     const icon = await files.read('docs/icon.svg').catch(() => undefined)
