@@ -9,6 +9,8 @@ export interface ProgramFiles {
   /** Paths relative to the folder. */
   readonly names: ReadonlySet<string>
   read(name: string): Promise<Buffer>
+  /** Where the file is; undefined if it is in the executable. */
+  path(name: string): string | undefined
 }
 
 /** Where the program is installed: the folder of its package, or of the executable. */
@@ -22,9 +24,14 @@ export function openProgramFiles(folder: string): ProgramFiles {
     return {
       names: new Set(keys.map((key) => key.slice(folder.length + 1))),
       read: async (name) => Buffer.from(getRawAsset(`${folder}/${name}`)),
+      path: () => undefined,
     }
   }
   const path = join(programFolder(), folder)
   const entries = existsSync(path) ? readdirSync(path, { recursive: true, encoding: 'utf8' }) : []
-  return { names: new Set(entries), read: (name) => readFile(join(path, name)) }
+  return {
+    names: new Set(entries),
+    read: (name) => readFile(join(path, name)),
+    path: (name) => join(path, name),
+  }
 }

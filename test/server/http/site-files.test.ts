@@ -1,6 +1,7 @@
 // Files that browsers, crawlers and researchers try on any site, and the headers of pages.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
+import { projectFileSchema } from '../../../src/contract/project-file.ts'
 import { readConfig } from '../../../src/server/config/server.ts'
 import { serve } from '../../support/api/server.ts'
 
@@ -43,6 +44,32 @@ test('crawlers are asked to stay away, and browsers find an icon and the page fo
     const { status, headers } = await get(`${url}/.well-known/change-password`)
     assert.deepEqual([status, headers.get('location')], [302, location])
   }
+})
+
+test('editors get the schema of adit.json without a key, from any origin', async () => {
+  const { status, headers, text } = await get(`${plain.url}/adit.schema.json`)
+  assert.deepEqual([status, headers.get('content-type')], [200, 'application/schema+json; charset=utf-8'])
+  assert.deepEqual(
+    [headers.get('cache-control'), headers.get('access-control-allow-origin')],
+    ['public, max-age=86400', '*'],
+  )
+  assert.equal(text, projectFileSchema)
+})
+
+test('files of the dashboard are compressed and revalidated by RFC 9110', async () => {
+  const [, path] = /(?:src|href)="[^"]*?(assets\/[^"]+\.js)"/.exec((await get(`${plain.url}/`)).text) ?? []
+  const url = `${plain.url}/${path}`
+  const encodingFor = async (accepted: string) =>
+    (await fetch(url, { headers: { 'accept-encoding': accepted } })).headers.get('content-encoding')
+  assert.equal(await encodingFor('gzip, br'), 'br')
+  assert.equal(await encodingFor('*'), 'br')
+  assert.equal(await encodingFor('br;q=0, *'), 'gzip')
+  assert.equal(await encodingFor('br;q=0, gzip;q=0.0'), null)
+  const { headers } = await fetch(url)
+  const etag = headers.get('etag') as string
+  for (const known of [etag, `"other", ${etag}`, `W/${etag}`, '*'])
+    assert.equal((await fetch(url, { headers: { 'if-none-match': known } })).status, 304, known)
+  assert.equal((await fetch(url, { headers: { 'if-none-match': '"other"' } })).status, 200)
 })
 
 test('pages are isolated from windows of other origins, and may not use devices', async () => {

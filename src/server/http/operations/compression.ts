@@ -30,22 +30,23 @@ export async function compressOnce(etag: string, body: string): Promise<Buffer> 
   return compressed
 }
 
-/** Results by header, because most clients send one of a few headers. */
-const knownHeaders = new Map<string, boolean>()
+/** Weights of codings by header. Most clients send one of a few headers. */
+const knownHeaders = new Map<string, ReadonlyMap<string, number>>()
 
-/** Whether `Accept-Encoding` allows gzip, by RFC 9110. */
-export function acceptsGzip(header: string | undefined): boolean {
+/** Whether `Accept-Encoding` allows the coding, by RFC 9110. */
+export function acceptsEncoding(header: string | undefined, coding: 'br' | 'gzip'): boolean {
   if (header === undefined) return false
-  const known = knownHeaders.get(header)
-  if (known !== undefined) return known
-  if (knownHeaders.size >= HEADERS_MAX) knownHeaders.clear()
-  const accepts = parseAcceptsGzip(header)
-  knownHeaders.set(header, accepts)
-  return accepts
+  let weights = knownHeaders.get(header)
+  if (!weights) {
+    if (knownHeaders.size >= HEADERS_MAX) knownHeaders.clear()
+    weights = parseWeights(header)
+    knownHeaders.set(header, weights)
+  }
+  return (weights.get(coding) ?? weights.get('*') ?? 0) > 0
 }
 
-function parseAcceptsGzip(header: string): boolean {
-  const weights = new Map(
+const parseWeights = (header: string): ReadonlyMap<string, number> =>
+  new Map(
     header
       .toLowerCase()
       .split(',')
@@ -54,5 +55,3 @@ function parseAcceptsGzip(header: string): boolean {
         return [coding, Number(weight.replace(/^q=/, ''))]
       }),
   )
-  return (weights.get('gzip') ?? weights.get('*') ?? 0) > 0
-}

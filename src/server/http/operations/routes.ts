@@ -16,7 +16,7 @@ import { Fault } from '../../domain/fault.ts'
 import { checker } from '../../domain/validation.ts'
 import type { MaybePromise } from '../../verification/verify.ts'
 import { basePath } from '../server/paths.ts'
-import { acceptsGzip, compressOnce, isCompressible, isLongEnough } from './compression.ts'
+import { acceptsEncoding, compressOnce, isCompressible, isLongEnough } from './compression.ts'
 import { createEtag, etagMatches } from './etag.ts'
 import { streamFile, streamList } from './long-lists.ts'
 import { readQuery } from './query.ts'
@@ -144,7 +144,8 @@ export function registerOperations<C extends Callers, A extends ServedApi>(
           const etag = createEtag(body)
           if (compressible && isLongEnough(body)) {
             reply.header('vary', 'Accept-Encoding')
-            if (acceptsGzip(request.headers['accept-encoding'])) return sendCompressed(reply, etag, body)
+            if (acceptsEncoding(request.headers['accept-encoding'], 'gzip'))
+              return sendCompressed(reply, etag, body)
           }
           return sendTagged(reply, etag, body)
         }

@@ -1,9 +1,10 @@
 // Files of the dashboard and the API reference. The build has compressed them: the client gets the smallest
 // variant that it accepts.
-import { createHash } from 'node:crypto'
 import { extname } from 'node:path'
 import type { FastifyInstance } from 'fastify'
 import type { ProgramFiles } from '../../../lib/program-files.ts'
+import { acceptsEncoding } from '../operations/compression.ts'
+import { createEtag, etagMatches } from '../operations/etag.ts'
 
 const TYPES: Record<string, string> = {
   '.js': 'text/javascript; charset=utf-8',
@@ -11,6 +12,8 @@ const TYPES: Record<string, string> = {
   '.svg': 'image/svg+xml',
 }
 const VARIANTS = { br: '.br', gzip: '.gz' }
+/** The smallest first. */
+const ENCODINGS = ['br', 'gzip'] as const
 
 interface StaticFiles {
   files: ProgramFiles
@@ -26,26 +29,19 @@ export function serveFiles(server: FastifyInstance, { files, folder, cacheContro
     const name = `${folder}/${request.params['*']}`
     const type = TYPES[extname(name)]
     if (!type || !files.names.has(name)) return reply.callNotFound()
-    const { 'accept-encoding': accepted = '', 'if-none-match': known } = request.headers
-    const encoding = chooseEncoding(String(accepted), (variant) => files.names.has(name + VARIANTS[variant]))
+    const { 'accept-encoding': accepted, 'if-none-match': known } = request.headers
+    const encoding = ENCODINGS.find(
+      (one) => acceptsEncoding(accepted, one) && files.names.has(name + VARIANTS[one]),
+    )
     const variant = encoding ? name + VARIANTS[encoding] : name
     const content = await files.read(variant).catch(() => undefined)
     // Deleted by a later build.
     if (!content) return reply.callNotFound()
-    const etag = etags.get(variant) ?? `"${createHash('sha256').update(content).digest('base64url')}"`
+    const etag = etags.get(variant) ?? createEtag(content)
     etags.set(variant, etag)
     reply.headers({ etag, vary: 'accept-encoding', 'cache-control': cacheControl })
-    if (known === etag) return reply.code(304).send()
+    if (etagMatches(known, etag)) return reply.code(304).send()
     if (encoding) reply.header('content-encoding', encoding)
     return reply.header('content-type', type).send(content)
   })
-}
-
-type Encoding = keyof typeof VARIANTS
-
-/** Undefined if the file is sent without compression. */
-function chooseEncoding(accepted: string, exists: (encoding: Encoding) => boolean): Encoding | undefined {
-  const names = accepted.split(',').filter((part) => !/;\s*q=0(\.0*)?\s*$/.test(part))
-  const listed = new Set(names.map((part) => part.split(';', 1)[0]?.trim().toLowerCase()))
-  return (['br', 'gzip'] as const).find((encoding) => listed.has(encoding) && exists(encoding))
 }

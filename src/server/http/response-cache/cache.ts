@@ -6,7 +6,7 @@ import type { Logger } from 'pino'
 import { createLruCache } from '../../../lib/lru-cache.ts'
 import type { Context } from '../../domain/context.ts'
 import { bearerToken } from '../auth/authenticator.ts'
-import { acceptsGzip } from '../operations/compression.ts'
+import { acceptsEncoding } from '../operations/compression.ts'
 import { logAccess } from '../server/access-log.ts'
 import { requestIds } from '../server/request-id.ts'
 import { readTraceId } from '../server/trace-context.ts'
@@ -236,7 +236,7 @@ export class ResponseCache {
 
 /** Part of the cache key: a response is stored once for each coding. */
 const codingKey = (headers: IncomingHttpHeaders): string =>
-  acceptsGzip(headers['accept-encoding']) ? ' gzip' : ''
+  acceptsEncoding(headers['accept-encoding'], 'gzip') ? ' gzip' : ''
 
 function withoutQuery(url: string): string {
   const queryAt = url.indexOf('?')

@@ -1,12 +1,12 @@
 // Hands out the client: /install.sh, and below /install/ the files that it downloads. These are the npm
 // package of the client, which is built with the program, and executables that the operator has put into a
 // folder.
-import { createHash } from 'node:crypto'
+import { createHash, hash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyReply } from 'fastify'
 import { CLIENT_PACKAGE, EXECUTABLES } from '../../../../lib/client-package.ts'
 import type { ProgramFiles } from '../../../../lib/program-files.ts'
 import { Fault } from '../../../domain/fault.ts'
@@ -24,15 +24,21 @@ interface InstallOptions {
 export function registerInstall(server: FastifyInstance, options: InstallOptions): void {
   const { files, executables, address } = options
   const tarball = `${CLIENT_PACKAGE}.tgz`
+  const tarballPath = files.path(tarball)
   const checksum = createChecksums()
+  let embeddedSum: string | undefined
+
+  async function tarballChecksum(): Promise<string | undefined> {
+    if (tarballPath !== undefined) return checksum(tarballPath)
+    if (files.names.has(tarball)) embeddedSum ??= hash('sha256', await files.read(tarball))
+    return embeddedSum
+  }
 
   async function listDownloads(): Promise<Map<string, string>> {
     const downloads = new Map<string, string>()
-    if (files.names.has(tarball)) downloads.set(tarball, hash(await files.read(tarball)))
-    for (const name of EXECUTABLES) {
-      const sum = await checksum(join(executables, name))
-      if (sum) downloads.set(name, sum)
-    }
+    const add = (name: string, sum: string | undefined) => sum && downloads.set(name, sum)
+    add(tarball, await tarballChecksum())
+    for (const name of EXECUTABLES) add(name, await checksum(join(executables, name)))
     return downloads
   }
 
@@ -47,30 +53,26 @@ export function registerInstall(server: FastifyInstance, options: InstallOptions
       .send(installScript(address(), downloads))
   })
   server.get(`/install/${tarball}`, async (_request, reply) => {
+    if (tarballPath !== undefined) return sendFile(reply, tarballPath)
     if (!files.names.has(tarball)) return reply.callNotFound()
-    return reply
-      .headers({ 'content-type': 'application/gzip', 'cache-control': 'no-cache' })
-      .send(await files.read(tarball))
+    return reply.headers(DOWNLOAD).send(await files.read(tarball))
   })
   for (const name of EXECUTABLES)
-    server.get(`/install/${name}`, async (_request, reply) => {
-      const path = join(executables, name)
-      const size = await fileSize(path)
-      if (size === undefined) return reply.callNotFound()
-      return reply
-        .headers({ 'content-type': 'application/gzip', 'cache-control': 'no-cache', 'content-length': size })
-        .send(createReadStream(path, { end: Math.max(size - 1, 0) }))
-    })
+    server.get(`/install/${name}`, (_request, reply) => sendFile(reply, join(executables, name)))
 }
 
-const hash = (content: Buffer): string => createHash('sha256').update(content).digest('hex')
+const DOWNLOAD = { 'content-type': 'application/gzip', 'cache-control': 'no-cache' }
 
-const fileSize = async (path: string): Promise<number | undefined> => {
+async function sendFile(reply: FastifyReply, path: string) {
   const found = await stat(path).catch(() => undefined)
-  return found?.isFile() ? found.size : undefined
+  if (!found?.isFile()) return reply.callNotFound()
+  const { size } = found
+  return reply
+    .headers({ ...DOWNLOAD, 'content-length': size })
+    .send(createReadStream(path, { end: Math.max(size - 1, 0) }))
 }
 
-/** SHA-256 of large files, computed again only when a file has changed. Undefined if there is none. */
+/** SHA-256 of files, computed again only when a file has changed. Undefined if there is none. */
 function createChecksums() {
   const known = new Map<string, { version: string; sum: Promise<string> }>()
   return async (path: string): Promise<string | undefined> => {
