@@ -64,7 +64,7 @@ export const ProjectTunnel = Type.Object(
   STRICT,
 )
 
-export const ProjectFile = Type.Object(
+const ProjectFile = Type.Object(
   {
     $schema: Type.Optional(Type.String({ maxLength: TEXT_MAX })),
     tunnels: Type.Record(
