@@ -25,13 +25,15 @@ const TLS_ASK_PATH = `${OWN_PATHS}tls-ask`
 const HEADER_CHARS_MAX = 4_096
 const RESUME = /^[\w-]{32}$/
 const CLIENT = /^[\x20-\x7e]{0,64}$/
+const IDLE_CONNECTIONS_MAX = 1_000
+const FIELDS = 'type, name, pool, resume, client, access, target, hostHeader and idleConnections'
 const INVALID_UPGRADE =
   `Expected a WebSocket upgrade to ${CONNECT_PATH} with Sec-WebSocket-Version 13, Sec-WebSocket-Key and ` +
   `Sec-WebSocket-Protocol: ${SUBPROTOCOL}.`
 const INVALID_HEADER =
   'The header Adit-Tunnel must be a JSON object of at most 4 KiB with type ("http" or "tcp"), name, pool, ' +
-  'resume, client, access, target (an origin such as "http://localhost:3000") and hostHeader, all of them ' +
-  'optional.'
+  'resume, client, access, target (an origin such as "http://localhost:3000"), hostHeader and ' +
+  'idleConnections (0 to 1000), all of them optional.'
 const INVALID_HOST_HEADER = `Invalid hostHeader (expected ${HOST_HEADER_RULE}, and a target).`
 const INTERNAL_ERROR = { error: 'internal', message: 'Internal error of the edge. Retry shortly.' }
 
@@ -150,9 +152,10 @@ function parseTunnelRequest(header: string | string[] | undefined = '{}'): Tunne
     access,
     target,
     hostHeader,
+    idleConnections,
     ...others
   } = parsed as Fields
-  rejectUnknown('Adit-Tunnel', others, 'type, name, pool, resume, client, access, target and hostHeader')
+  rejectUnknown('Adit-Tunnel', others, FIELDS)
   if (type !== 'http' && type !== 'tcp') return undefined
   if (typeof pool !== 'boolean') return undefined
   if (name !== undefined && typeof name !== 'string') return undefined
@@ -161,6 +164,7 @@ function parseTunnelRequest(header: string | string[] | undefined = '{}'): Tunne
   if (target !== undefined && !(typeof target === 'string' && normalizeOrigin(target))) return undefined
   if (hostHeader !== undefined && !isHostHeader(hostHeader, target))
     throw new InvalidAccess(INVALID_HOST_HEADER)
+  if (idleConnections !== undefined && !isIdleConnections(idleConnections)) return undefined
   return {
     type,
     name,
@@ -168,10 +172,14 @@ function parseTunnelRequest(header: string | string[] | undefined = '{}'): Tunne
     resume,
     ...(target !== undefined && { target }),
     ...(hostHeader !== undefined && { hostHeader }),
+    ...(idleConnections !== undefined && { idleConnections }),
     ...(client !== undefined && { client }),
     ...(access !== undefined && { access: parseAccess(type, access) }),
   }
 }
+
+const isIdleConnections = (value: unknown): value is number =>
+  Number.isInteger(value) && (value as number) >= 0 && (value as number) <= IDLE_CONNECTIONS_MAX
 
 const isHostHeader = (value: unknown, target: string | undefined): value is string =>
   typeof value === 'string' && isHost(value) && target !== undefined

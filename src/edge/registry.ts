@@ -119,13 +119,13 @@ export class Registry {
     access.clientRules = rules
     // An open tunnel already has the current rules of its name.
     if (!existing) access.setNameRules(nameRules)
-    const { resume, client: software, target, hostHeader } = request
+    const { resume, client: software, target, hostHeader, idleConnections } = request
     const load = this.#loads.get(workspace) ?? this.#addLoad(workspace)
     const tunnel = existing ?? new Tunnel({ address, workspace, access, load, counts: this.#options })
     const replaced = clientWith(tunnel, resume)
     const client = new TunnelClient({
       ...options,
-      ...{ resume, software, target, hostHeader },
+      ...{ resume, software, target, hostHeader, idleConnections },
       pressure: load.buffers,
       onDrained: () => this.close(client, 'closed'),
       onClosed: () => this.#remove(client, 'disconnected'),

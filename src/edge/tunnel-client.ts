@@ -36,7 +36,8 @@ export type CloseReason =
 /** Why the control plane closes a tunnel. */
 type ControlPlaneReason = SyncResult['close'][number]['reason']
 
-export interface TunnelClientOptions extends Pick<TunnelRequest, 'target' | 'hostHeader'> {
+export interface TunnelClientOptions
+  extends Pick<TunnelRequest, 'target' | 'hostHeader' | 'idleConnections'> {
   /** The WebSocket of the client. */
   readonly connection: Connection
   readonly id: string
@@ -74,6 +75,7 @@ export class TunnelClient {
   readonly #session: Session
   readonly #eventStream: YamuxStream
   readonly #events: EventWriter
+  readonly #idleConnections: number | undefined
   #connections: ConnectionPool | undefined
   #isQuotaReached = false
   readonly #drainListeners = new Set<() => void>()
@@ -87,6 +89,7 @@ export class TunnelClient {
     this.software = options.software
     this.target = options.target
     this.hostHeader = options.hostHeader
+    this.#idleConnections = options.idleConnections
     this.#onDrained = onDrained
     this.#session = new Session(connection, {
       role: 'server',
@@ -161,7 +164,7 @@ export class TunnelClient {
 
   /** Its connections to the local server. */
   get connections(): ConnectionPool {
-    this.#connections ??= new ConnectionPool(() => this.openStream())
+    this.#connections ??= new ConnectionPool(() => this.openStream(), this.#idleConnections)
     return this.#connections
   }
 

@@ -18,6 +18,8 @@ import type { StreamServer } from './local-server.ts'
 const BACKOFF_MIN_MS = 250
 /** After a restart of the edge, so that it is not kept busy by clients that it cannot serve yet. */
 const BACKOFF_MAX_MS = 30_000
+/** Opening a connection to the local server costs more than a small request. */
+const IDLE_CONNECTIONS = 500
 /** A tunnel that was open for longer resets the backoff. */
 const STABLE_AFTER_MS = 1_000
 /** The edge closes idle streams at once; streams still open after this long are requests in progress. */
@@ -141,6 +143,7 @@ const toRequest = (
   ...(access !== undefined && { access }),
   ...(target !== undefined && { target }),
   ...(hostHeader !== undefined && { hostHeader }),
+  ...(type === 'http' && { idleConnections: IDLE_CONNECTIONS }),
 })
 
 /**

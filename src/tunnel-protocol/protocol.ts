@@ -39,6 +39,8 @@ export interface TunnelRequest {
   readonly target?: string | undefined
   /** The Host that the local server gets: `rewrite` for that of the target, or a host. Needs a target. */
   readonly hostHeader?: string | undefined
+  /** How many connections to the local server the edge may keep open without a request. */
+  readonly idleConnections?: number | undefined
 }
 
 /** An open tunnel, as the edge describes it to its client. */

@@ -5,17 +5,20 @@ import { UpstreamConnection } from './connection.ts'
 
 /** Shorter than the keep-alive timeouts of common servers, so that they rarely close a connection in use. */
 const IDLE_TIMEOUT_MS = 1_000
+/** If the client does not say how many its local server may have. */
 const IDLE_MAX = 100
 
 export class ConnectionPool {
   readonly #openStream: () => YamuxStream
+  readonly #idleMax: number
   /** The latest last. */
   readonly #idle: { connection: UpstreamConnection; since: number }[] = []
   #timer: NodeJS.Timeout | undefined
   #isDraining = false
 
-  constructor(openStream: () => YamuxStream) {
+  constructor(openStream: () => YamuxStream, idleMax = IDLE_MAX) {
     this.#openStream = openStream
+    this.#idleMax = idleMax
   }
 
   /** Throws if the session of the client is closed. */
@@ -34,7 +37,7 @@ export class ConnectionPool {
     if (connection.stream.destroyed) return
     // The local server may have ended it right after the response, or sent more than that.
     const isIdle = connection.isOpen && connection.stream.unreadBytes === 0
-    if (!isIdle || this.#isDraining || this.#idle.length >= IDLE_MAX) {
+    if (!isIdle || this.#isDraining || this.#idle.length >= this.#idleMax) {
       connection.close()
       return
     }

@@ -346,3 +346,33 @@ test('resets at any time crash neither the edge nor the tunnel client', async (t
   await assertAllSlotsFree(edge, host)
   assert.deepEqual([edge.child.exitCode, tunnel.child.exitCode], [null, null])
 })
+
+test('an edge keeps as many idle connections to the local server as the client announces', async () => {
+  for (const [idleConnections, reused] of [
+    [0, 0],
+    [2, 2],
+    [150, 120],
+    [undefined, 100],
+  ] as const) {
+    const tunnel = await openRawTunnel(edge, key, { idleConnections })
+    const waiting: (() => void)[] = []
+    tunnel.onStream((stream) =>
+      stream.on('data', () =>
+        waiting.push(() => stream.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')),
+      ),
+    )
+    const request120 = async () => {
+      const before = tunnel.streams().length
+      const responses = Array.from({ length: 120 }, () => fetchHost(edge, tunnel.host))
+      await until('all requests are in progress', () => waiting.length === 120)
+      for (const respond of waiting.splice(0)) respond()
+      for (const response of responses) assert.equal((await response).status, 200)
+      return tunnel.streams().length - before
+    }
+    assert.equal(await request120(), 120)
+    assert.equal(await request120(), 120 - reused, `${idleConnections} announced`)
+    tunnel.close()
+  }
+  for (const idleConnections of [-1, 1.5, 1_001, '5'] as number[])
+    await assert.rejects(openRawTunnel(edge, key, { idleConnections }), /idleConnections \(0 to 1000\)/)
+})
