@@ -42,7 +42,13 @@ test('tunnel prints the URL and each request, and asks for the flags', async (t)
   const { tunnel, side } = await startTunnel(t, ['3000', '--name', 'my-app', '--pool'])
   assert.match(side.request.client ?? '', /^adit \d+\.\d+\.\d+$/)
   const { client: _client, resume: _resume, ...request } = side.request
-  assert.deepEqual(request, { type: 'http', name: 'my-app', pool: true, target: 'http://localhost:3000' })
+  assert.deepEqual(request, {
+    type: 'http',
+    name: 'my-app',
+    pool: true,
+    target: 'http://localhost:3000',
+    idleConnections: 500,
+  })
   await tunnel.waitFor(/^Forwarding to http:\/\/localhost:3000\. Press Ctrl-C to stop\.$/m, 'stderr')
   const transfer = { bytesIn: 120, bytesOut: 4096, ms: 12.6 }
   side.send({ event: 'request', method: 'GET', path: '/hostile\u001b[31m', status: 200, ...transfer })
@@ -202,6 +208,11 @@ test('invalid targets and names are usage errors, also with the commands of othe
     [['tunnel', 'tcp', '0'], /Invalid port "0" \(expected 1–65535\)/],
     [['tunnel', '3000', '4000'], /Unexpected argument "4000"/],
     [['tunnel', '3000', '--pool=yes'], /The flag --pool takes no value/],
+    [['tunnel', 'http'], /Missing argument <target>/],
+    [['tunnel', 'web'], /Invalid target "web" \(expected a port, host:port, /],
+    [['tunnel', '0'], /Invalid port "0"/],
+    [['tunnel', 'localhost:'], /Invalid port ""/],
+    [['tunnel', 'localhost:70000'], /Invalid port "70000"/],
     [['tunnel', '70000'], /Invalid port "70000" \(expected 1–65535\)\.\n$/],
     [['tunnel', 'localhost:web'], /Invalid port "web" \(expected 1–65535\)\.\n$/],
     [
