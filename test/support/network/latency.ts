@@ -34,10 +34,10 @@ export async function assertUndelayed(t: TestContext, targets: Target[], load: (
   const rounds: string[] = []
   let undelayed = 0
   while (undelayed < UNDELAYED_ROUNDS) {
-    const before = baselines.get(targets) ?? (await measure(t, targets, () => sleep(BASELINE_MS)))
+    const before = baselines.get(targets) ?? (await measureLatency(t, targets, () => sleep(BASELINE_MS)))
     baselines.set(targets, before)
-    const during = await measure(t, targets, load)
-    rounds.push(`before the load: ${describe(before)}; during it: ${describe(during)}`)
+    const during = await measureLatency(t, targets, load)
+    rounds.push(`before the load: ${describeLatency(before)}; during it: ${describeLatency(during)}`)
     t.diagnostic(rounds.at(-1) as string)
     const isUndelayed =
       during.median < before.median + MEDIAN_ADDED_MAX_MS && during.p99 < before.p99 + P99_ADDED_MAX_MS
@@ -47,9 +47,10 @@ export async function assertUndelayed(t: TestContext, targets: Target[], load: (
   }
 }
 
-type Latency = Awaited<ReturnType<typeof measure>>
+type Latency = Awaited<ReturnType<typeof measureLatency>>
 
-async function measure(t: TestContext, targets: Target[], load: () => Promise<unknown>) {
+/** Latency of requests to the targets while `load` runs. */
+export async function measureLatency(t: TestContext, targets: Target[], load: () => Promise<unknown>) {
   const child = fork(probe, [JSON.stringify(targets)], { execArgv: [] })
   atEnd(t, () => void child.kill('SIGKILL'))
   await once(child, 'message')
@@ -69,4 +70,5 @@ async function measure(t: TestContext, targets: Target[], load: () => Promise<un
 const percentile = (sorted: number[], share: number) =>
   Math.round(sorted[Math.floor(sorted.length * share)] as number)
 
-const describe = ({ count, median, p99 }: Latency) => `${count} requests, median ${median} ms, p99 ${p99} ms`
+export const describeLatency = ({ count, median, p99 }: Latency) =>
+  `${count} requests, median ${median} ms, p99 ${p99} ms`

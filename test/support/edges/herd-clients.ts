@@ -1,0 +1,49 @@
+// Many tunnel clients in a process of their own, as the shipped client runs them. Their local servers answer
+// nothing. Tells the parent how often they were opened.
+import { once } from 'node:events'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { runTunnel } from '../../../src/tunnel-client/run.ts'
+
+export interface HerdOptions {
+  edge: string
+  keys: string[]
+  /** How many tunnels; they use the keys in turn. */
+  count: number
+}
+
+const REPORT_MS = 50
+/** Clients that start at once at first: not what the test is about. */
+const STARTING_MAX = 200
+
+const [{ edge, keys, count }] = (await once(process, 'message')) as [HerdOptions]
+let opened = 0
+const { signal } = new AbortController()
+let starting = 0
+
+for (let index = 0; index < count; index++) {
+  const key = keys[index % keys.length] as string
+  const name = `app-${index}`
+  while (starting >= STARTING_MAX) await sleep(1)
+  starting += 1
+  let isStarting = true
+  runTunnel({
+    ...{ edge, key, name, signal },
+    findProxy: undefined,
+    localServer: { serve: (stream) => stream.destroy() },
+    type: 'http',
+    pool: false,
+    onOpen() {
+      if (isStarting) starting -= 1
+      isStarting = false
+      opened += 1
+    },
+    onLost: () => undefined,
+    onRequest: () => undefined,
+    onConnection: () => undefined,
+    onNotice: () => undefined,
+  }).catch((error: Error) => {
+    process.send?.({ failed: `${name}: ${error.message}` })
+  })
+}
+
+setInterval(() => process.send?.({ opened }), REPORT_MS)
