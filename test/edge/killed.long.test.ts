@@ -49,7 +49,7 @@ test('an edge and a node are killed: the list of open tunnels is exact within a 
   const member = openBrowser(other.url)
   const output = await plane.admin(
     'user',
-    'create',
+    'invite',
     'ann@example.com',
     '--workspace',
     'acme',

@@ -42,7 +42,7 @@ export async function deploy(t: Test): Promise<Deployment> {
 async function signInOwner(plane: Plane): Promise<string> {
   const invited = await plane.admin(
     'user',
-    'create',
+    'invite',
     'owner@example.com',
     '--workspace',
     'acme',
