@@ -11,6 +11,7 @@ export const main = (args: string[]): Promise<number> =>
     whyMissing: (word) =>
       serverCommandWords.has(word)
         ? `This is the client only (${CLIENT_PACKAGE}), which has no \`adit ${word}\`. Run it on the server, ` +
-          'where the whole program is installed: the package, the container image or the executable of Adit.'
+          'where the whole program is: in its clone as `npx --no-install adit`, or in the package, the container ' +
+          'image or the executable of Adit.'
         : undefined,
   })

@@ -124,3 +124,22 @@ test('the edge has no secret of the server, and reaches it without the proxy of 
   assert.doesNotMatch(readFileSync(`/proc/${id}/environ`, 'utf8'), /hidden/)
   await both.waitFor(/"route":"\/edge\/v1\/keys\/verify"/, 'stderr')
 })
+
+test('with another tunnel domain, clients on this machine find the edge; others need its public URL', async (t) => {
+  const home = createFolder(t)
+  const domain = { ADIT_TUNNEL_DOMAIN: 'tunnels.example.test' }
+  const local = await startBoth(t, home, domain)
+  const { port } = await startLocal(t)
+  const access = { ADIT_URL: local.url, ADIT_API_KEY: local.token as string }
+  const tunnel = startProcess(t, ['tunnel', String(port), '--name', 'app'], access)
+  await tunnel.waitFor(/^http:\/\/app\.default\.tunnels\.example\.test:\d+$/m)
+  const edge = { port: Number(new URL(local.edge as string).port) }
+  assert.equal((await fetchHost(edge, 'app.default.tunnels.example.test', { path: '/' })).status, 200)
+  local.child.kill('SIGTERM')
+  await local.ended
+
+  const published = await startBoth(t, home, { ...domain, ADIT_BASE_URL: 'https://adit.example.test' })
+  await published.waitFor(/clients look for the edge at the tunnel domain/, 'stderr')
+  const { stdout } = await startProcess(t, ['admin', 'edge', 'list', '--json'], { HOME: home }).ended
+  assert.equal(JSON.parse(stdout)[0].url, null)
+})

@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { isSea } from 'node:sea'
 import type { Logger } from 'pino'
+import { isLoopbackHost } from '../../lib/net/hostname.ts'
 import { readEdgeConfig } from '../../server/config/edge.ts'
 import { localEdgeEnvironment } from '../../server/config/environment.ts'
 import type { Services } from '../../server/domain/context.ts'
@@ -25,12 +26,20 @@ export interface LocalEdge {
   stop(): Promise<void>
 }
 
+interface LocalEdgeOptions {
+  /** As the edge reaches it. */
+  readonly controlPlaneUrl: string
+  /** As users do. */
+  readonly baseUrl: string | undefined
+}
+
 export async function startLocalEdge(
   services: Services,
-  controlPlaneUrl: string,
+  { controlPlaneUrl, baseUrl }: LocalEdgeOptions,
   log: Logger,
 ): Promise<LocalEdge> {
   const edge = await prepareEdge(services)
+  const isPublic = baseUrl !== undefined && !isLoopbackUrl(baseUrl)
   const environment = localEdgeEnvironment(controlPlaneUrl, edge.token)
   let isStopping = false
   let child: ChildProcess
@@ -55,17 +64,22 @@ export async function startLocalEdge(
     return url
   }
 
-  /** For a tunnel domain other than localhost, only the operator knows the public URL of the edge. */
+  /** If clients on other machines use the edge, only the operator knows its public URL. */
   async function registerUrl(url: string): Promise<void> {
-    if (isLocal(services.tunnelDomain)) {
+    const isUnknown = edge.url === null || isLoopbackUrl(edge.url)
+    if (isLocal(services.tunnelDomain) || (!isPublic && isUnknown)) {
       await setUrl(services, SERVER, edge.id, url)
       edge.url = url
-    } else if (edge.url === null)
+    } else if (isUnknown) {
+      // Stored before the server had a public URL.
+      if (edge.url !== null) await setUrl(services, SERVER, edge.id, null)
+      edge.url = null
       log.warn(
         { tunnelDomain: services.tunnelDomain },
         'clients look for the edge at the tunnel domain; if it is elsewhere, set its URL: ' +
-          `adit admin edge set-url ${edge.id} <url>`,
+          `npx --no-install adit admin edge set-url ${edge.id} <url>`,
       )
+    }
   }
 
   function restart(code: unknown, signal: unknown): void {
@@ -101,6 +115,8 @@ const createLocalEdge = (services: Services) =>
     if (!(error instanceof Fault && error.code === 'conflict')) throw error
     return createEdge(services, SERVER, `local ${hostname()} ${process.pid}`)
   })
+
+const isLoopbackUrl = (url: string) => isLoopbackHost(new URL(url).hostname)
 
 const isLocal = (tunnelDomain: string) => /(^|\.)localhost$/.test(tunnelDomain)
 

@@ -45,7 +45,9 @@ export async function serveWithWorkers(hasEdge: boolean, io: Io, config: Config,
     const metrics = await startMetrics(config, workers, log)
     try {
       const localUrl = listenUrl(config.host, workers)
-      edge = hasEdge ? await startLocalEdge(services, localUrl, log) : undefined
+      edge = hasEdge
+        ? await startLocalEdge(services, { controlPlaneUrl: localUrl, ...config }, log)
+        : undefined
       const urls = { url: config.baseUrl ?? localUrl, metricsUrl: metrics?.url, edgeUrl: edge?.url }
       await announce(io, config, services, urls)
     } catch (error) {

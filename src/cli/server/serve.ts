@@ -35,7 +35,7 @@ export async function serve(hasEdge: boolean, io: Io): Promise<void> {
   let edge: LocalEdge | undefined
   const stopEdge = async () => edge?.stop()
   await runUntil(shutdown, { config, log, running, stopEdge }, async () => {
-    if (hasEdge) edge = await startLocalEdge(services, running.url, log)
+    if (hasEdge) edge = await startLocalEdge(services, { controlPlaneUrl: running.url, ...config }, log)
     const url = config.baseUrl ?? running.url
     await announce(io, config, services, { url, metricsUrl, edgeUrl: edge?.url })
   })
