@@ -5,7 +5,7 @@ import type { Role } from '../session.tsx'
 export const roleNames: Record<Role, string> = { member: 'Member', admin: 'Admin', owner: 'Owner' }
 
 export const roleDescriptions: Record<Role, string> = {
-  member: 'Opens tunnels and sees everything in the workspace',
+  member: 'Opens tunnels and sees keys, usage and the audit log',
   admin: 'Manages tunnels, API keys, invitations and members',
   owner: 'Full access, including managing owners',
 }

@@ -76,7 +76,8 @@ export function MemberList({ members }: { members: Member[] }) {
       >
         <Text size="sm">
           <strong>{removing.item?.name}</strong> ({removing.item?.email}) loses access to this workspace
-          immediately. API keys they created stay active; revoke them separately if needed.
+          immediately, and their personal API keys stop working. API keys of the workspace that they created
+          stay active; revoke them separately if needed.
         </Text>
       </ConfirmDialog>
       <ChangeRoleDialog

@@ -25,7 +25,7 @@ export function MembersPage() {
     <Page
       title="Members"
       context={name}
-      description="Members see everything and open tunnels. Admins manage tunnels, keys and members. Owners have full access."
+      description="Members open tunnels and see what is going on. Admins manage tunnels, keys and members. Owners have full access."
       actions={
         canManage && (
           <Button ref={inviteRef} leftSection={<PlusIcon />} onClick={inviting.open}>
@@ -79,7 +79,7 @@ function LeaveWorkspace({ isLastOwner }: { isLastOwner: boolean }) {
           <Text id="leave-note" size="sm" c="dimmed">
             {isLastOwner
               ? 'You are the only owner. Make another member an owner before you leave.'
-              : 'You need a new invitation to come back. API keys you created stay active.'}
+              : 'You need a new invitation to come back. Your personal API keys stop working.'}
           </Text>
         </div>
         <Button
