@@ -1,9 +1,22 @@
 // The worker processes of `adit serve` with ADIT_WORKERS.
-import { existsSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 
 /** None if the primary has ended. */
 export function workersOf(primary: number): number[] {
-  if (!existsSync(`/proc/${primary}/task/${primary}/children`)) return []
-  const children = readFileSync(`/proc/${primary}/task/${primary}/children`, 'utf8')
-  return children.split(' ').filter(Boolean).map(Number)
+  const children = readProcess(`${primary}/task/${primary}/children`)
+  return children.split(' ').filter(Boolean).map(Number).filter(isWorker)
+}
+
+/**
+ * Not a child that does not run its program yet: the primary waits for that, so a test that stopped the child
+ * would stop both.
+ */
+const isWorker = (pid: number) => readProcess(`${pid}/environ`).includes('NODE_UNIQUE_ID=')
+
+function readProcess(file: string): string {
+  try {
+    return readFileSync(`/proc/${file}`, 'utf8')
+  } catch {
+    return ''
+  }
 }
