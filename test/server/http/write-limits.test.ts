@@ -21,63 +21,64 @@ const countAudit = async (server: TestServer, action: string) =>
 
 const sum = (rows: { count: number }[]) => rows.reduce((total, { count }) => total + count, 0)
 
-for (const engine of engines) {
-  test(`${engine}: a key rotates 100 keys at once, and is then limited to a write every 6 seconds`, async (t) => {
-    const clock = { now: Date.now() }
-    const server = await serve(t, { engine, clock: () => clock.now })
-    const rotate = async () => {
-      const { status, json } = await server.post('/tokens', { label: 'ci' })
-      assert.equal(status, 201)
-      assert.equal((await server.call('DELETE', `/tokens/${json.id}`)).status, 200)
-    }
-    for (let index = 0; index < 100; index += 10) await Promise.all(Array.from({ length: 10 }, rotate))
-    const other = await addWorkspace(server, 'other')
-    const remove = () => server.call('DELETE', '/tokens/tok_unknown')
-    const { succeeded, retryAfter } = await sendUntilLimited(remove)
-    assert.deepEqual([succeeded, retryAfter], [BURST - 200, '6'])
-    const { status, json } = await server.post('/tokens', {})
-    assert.deepEqual(
-      [status, json],
-      [429, { error: 'rate_limited', message: 'Too many changes. Try again in 6 seconds.' }],
-    )
-    assert.equal((await server.call('GET', '/tokens')).status, 200, 'reads are not limited')
-    const { token } = other.key
-    assert.equal((await server.call('POST', '/tokens', { key: token })).status, 201, 'nor are other keys')
-    clock.now += 6_000
-    assert.equal((await server.post('/tokens', {})).status, 201)
-    assert.equal((await server.post('/tokens', {})).status, 429)
-    assert.equal((await server.call('DELETE', `/tokens/${server.key.id}`)).status, 200, 'itself, always')
-  })
+// A node limits writes in memory, whatever the engine is.
+test('a key rotates 100 keys at once, and is then limited to a write every 6 seconds', async (t) => {
+  const clock = { now: Date.now() }
+  const server = await serve(t, { engine: 'sqlite', clock: () => clock.now })
+  const rotate = async () => {
+    const { status, json } = await server.post('/tokens', { label: 'ci' })
+    assert.equal(status, 201)
+    assert.equal((await server.call('DELETE', `/tokens/${json.id}`)).status, 200)
+  }
+  for (let index = 0; index < 100; index += 10) await Promise.all(Array.from({ length: 10 }, rotate))
+  const other = await addWorkspace(server, 'other')
+  const remove = () => server.call('DELETE', '/tokens/tok_unknown')
+  const { succeeded, retryAfter } = await sendUntilLimited(remove)
+  assert.deepEqual([succeeded, retryAfter], [BURST - 200, '6'])
+  const { status, json } = await server.post('/tokens', {})
+  assert.deepEqual(
+    [status, json],
+    [429, { error: 'rate_limited', message: 'Too many changes. Try again in 6 seconds.' }],
+  )
+  assert.equal((await server.call('GET', '/tokens')).status, 200, 'reads are not limited')
+  const { token } = other.key
+  assert.equal((await server.call('POST', '/tokens', { key: token })).status, 201, 'nor are other keys')
+  clock.now += 6_000
+  assert.equal((await server.post('/tokens', {})).status, 201)
+  assert.equal((await server.post('/tokens', {})).status, 429)
+  assert.equal((await server.call('DELETE', `/tokens/${server.key.id}`)).status, 200, 'itself, always')
+})
 
-  test(`${engine}: keys that create keys are limited together`, async (t) => {
-    const clock = { now: Date.now() }
-    const server = await serve(t, {
-      engine,
-      clock: () => clock.now,
-      env: { ADIT_KEYS_PER_WORKSPACE: '5000' },
+test('keys that create keys are limited together', async (t) => {
+  const clock = { now: Date.now() }
+  const server = await serve(t, {
+    engine: 'sqlite',
+    clock: () => clock.now,
+    env: { ADIT_KEYS_PER_WORKSPACE: '5000' },
+  })
+  let token = server.key.token
+  let created = 0
+  for (;;) {
+    const { succeeded } = await sendUntilLimited(async () => {
+      const response = await server.call('POST', '/tokens', { key: token })
+      if (response.status === 201) token = response.json.token
+      return response
     })
-    let token = server.key.token
-    let created = 0
-    for (;;) {
-      const { succeeded } = await sendUntilLimited(async () => {
-        const response = await server.call('POST', '/tokens', { key: token })
-        if (response.status === 201) token = response.json.token
-        return response
-      })
-      created += succeeded
-      if (succeeded === 0) break
-    }
-    assert.equal(created, 3 * BURST)
-    const ctx = { ...server.services, actor: operator, workspaceId: server.workspace.id }
-    const fresh = await createKey(ctx)
-    assert.equal((await server.call('POST', '/tokens', { key: fresh.token })).status, 429)
-    assert.equal(
-      (await server.call('DELETE', `/tokens/${server.key.id}`, { key: fresh.token })).status,
-      200,
-      'revocations are limited per key only',
-    )
-  })
+    created += succeeded
+    if (succeeded === 0) break
+  }
+  assert.equal(created, 3 * BURST)
+  const ctx = { ...server.services, actor: operator, workspaceId: server.workspace.id }
+  const fresh = await createKey(ctx)
+  assert.equal((await server.call('POST', '/tokens', { key: fresh.token })).status, 429)
+  assert.equal(
+    (await server.call('DELETE', `/tokens/${server.key.id}`, { key: fresh.token })).status,
+    200,
+    'revocations are limited per key only',
+  )
+})
 
+for (const engine of engines) {
   test(`${engine}: a user who renames the own account without end adds few audit rows, and hides no value`, async (t) => {
     const clock = { now: Date.now() }
     const server = await serve(t, { engine, clock: () => clock.now })
