@@ -322,6 +322,34 @@ test('a claim that fails rejects its own tunnels, and the next one is sent', asy
   assert.equal((await second).granted, true)
 })
 
+test('an invalid tunnel does not affect the others of its claim', async (t) => {
+  const { reporter, sent } = startWaiting(t)
+  const claims = ['invalid', 'valid'].map((name) => reporter.claim(tunnelOfWorkspace('acme', name), 'key'))
+  const invalid = new ControlPlaneError('It is invalid.', 400)
+  await until('both are claimed', () => sent.length === 1)
+  assert.deepEqual(sent[0]?.names, ['invalid', 'valid'])
+  sent[0]?.reject(invalid)
+  await until('the first is claimed alone', () => sent.length === 2)
+  sent[1]?.reject(invalid)
+  await assert.rejects(claims[0] as Promise<unknown>, invalid)
+  await until('the second is claimed alone', () => sent.length === 3)
+  sent[2]?.resolve()
+  assert.equal((await claims[1])?.granted, true)
+})
+
+test('if the control plane does not respond to a claim, those that wait fail with it', async (t) => {
+  const { reporter, sent } = startWaiting(t)
+  const first = reporter.claim(tunnelOfWorkspace('acme', 'first'), 'key')
+  await until('the first claim', () => sent.length === 1)
+  const second = reporter.claim(tunnelOfWorkspace('other', 'second'), 'key')
+  second.catch(() => undefined)
+  // The second has its grant, and waits.
+  await new Promise((resolve) => setImmediate(resolve))
+  sent[0]?.reject(new ControlPlaneError('No response.'))
+  for (const claim of [first, second]) await assert.rejects(claim, { message: 'No response.' })
+  assert.equal(sent.length, 1)
+})
+
 test('at most 1,000 names of a workspace wait, and others are not affected', async (t) => {
   const { reporter, sent } = startWaiting(t)
   const claim = (workspace: string, name: string) => reporter.claim(tunnelOfWorkspace(workspace, name), 'key')

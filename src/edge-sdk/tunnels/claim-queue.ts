@@ -38,7 +38,7 @@ export class ClaimQueue {
       throw new ControlPlaneError('Too many names are being claimed. Retry shortly.', 429)
   }
 
-  /** Rejects with the error of `send`, which all tunnels of a claim share. */
+  /** Rejects with the error of `send`. */
   claim(tunnel: ClaimedTunnel, grant: string): Promise<ClaimResult> {
     const { workspace } = tunnel
     this.requireSpace(workspace)
@@ -55,28 +55,36 @@ export class ClaimQueue {
     this.#isSending = true
     // Those that connect in the same turn of the event loop share the first claim.
     await new Promise((resolve) => setImmediate(resolve))
-    while (this.#size > 0) {
-      const claims = this.#take()
-      try {
-        const results = await this.#send(claims)
-        for (const [index, { decided }] of claims.entries()) decided.resolve(results[index] as ClaimResult)
-      } catch (error) {
-        for (const { decided } of claims) decided.reject(error)
-      }
-    }
+    while (this.#size > 0) await this.#decide(this.#take(CLAIM_ITEMS_MAX))
     this.#isSending = false
   }
 
-  /** Workspaces take turns, so that one with many tunnels does not delay the others. */
-  #take(): Waiting[] {
-    const claims: Waiting[] = []
-    while (claims.length < CLAIM_ITEMS_MAX && this.#waiting.size > 0)
-      for (const [workspace, queue] of this.#waiting) {
-        if (claims.length === CLAIM_ITEMS_MAX) break
-        claims.push(queue.shift() as Waiting)
-        this.#waiting.delete(workspace)
-        if (queue.length > 0) this.#waiting.set(workspace, queue)
+  async #decide(claims: readonly Waiting[]): Promise<void> {
+    try {
+      const results = await this.#send(claims)
+      for (const [index, { decided }] of claims.entries()) decided.resolve(results[index] as ClaimResult)
+    } catch (error) {
+      const status = error instanceof ControlPlaneError ? error.status : undefined
+      // A tunnel that the control plane considers invalid must not affect the others.
+      if (status === 400 && claims.length > 1) for (const claim of claims) await this.#decide([claim])
+      else {
+        // Without a response, those that wait would fail too, one timeout after the other.
+        const others = status === undefined ? this.#take(this.#size) : []
+        for (const { decided } of [...claims, ...others]) decided.reject(error)
       }
+    }
+  }
+
+  /** Workspaces take turns, so that one with many tunnels does not delay the others. */
+  #take(max: number): Waiting[] {
+    const claims: Waiting[] = []
+    // A workspace that has more moves to the end of the map, and so gets another turn in this loop.
+    for (const [workspace, queue] of this.#waiting) {
+      if (claims.length === max) break
+      claims.push(queue.shift() as Waiting)
+      this.#waiting.delete(workspace)
+      if (queue.length > 0) this.#waiting.set(workspace, queue)
+    }
     this.#size -= claims.length
     return claims
   }
