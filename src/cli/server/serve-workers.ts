@@ -46,7 +46,7 @@ export async function serveWithWorkers(hasEdge: boolean, io: Io, config: Config,
     try {
       const localUrl = listenUrl(config.host, workers)
       edge = hasEdge
-        ? await startLocalEdge(services, { controlPlaneUrl: localUrl, ...config }, log)
+        ? await startLocalEdge(services, { controlPlaneUrl: localUrl, baseUrl: config.baseUrl }, log)
         : undefined
       const urls = { url: config.baseUrl ?? localUrl, metricsUrl: metrics?.url, edgeUrl: edge?.url }
       await announce(io, config, services, urls)

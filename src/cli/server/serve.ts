@@ -35,7 +35,8 @@ export async function serve(hasEdge: boolean, io: Io): Promise<void> {
   let edge: LocalEdge | undefined
   const stopEdge = async () => edge?.stop()
   await runUntil(shutdown, { config, log, running, stopEdge }, async () => {
-    if (hasEdge) edge = await startLocalEdge(services, { controlPlaneUrl: running.url, ...config }, log)
+    if (hasEdge)
+      edge = await startLocalEdge(services, { controlPlaneUrl: running.url, baseUrl: config.baseUrl }, log)
     const url = config.baseUrl ?? running.url
     await announce(io, config, services, { url, metricsUrl, edgeUrl: edge?.url })
   })

@@ -11,7 +11,7 @@ const VARIABLE = 'ADIT_TUNNEL_BASIC_AUTH'
 export interface AccessInput {
   'basic-auth': string | undefined
   'allow-ip': string[]
-  /** The flags, without it. */
+  /** The flags by default. */
   source?: OptionSource
 }
 
@@ -38,7 +38,7 @@ export async function readAccess(
       throw error instanceof InvalidAccess ? source.invalid(option, () => error.message) : error
     }
   }
-  // Before the password is asked for.
+  // Invalid networks are reported before the password is asked for.
   const networks = parse('allow-ip', { allowIp })
   if (credential === undefined) return networks
   return parse('basic-auth', { ...networks, basicAuth: await readCredential(credential, io) })
