@@ -15,7 +15,7 @@ import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { atEnd, type Test } from '../cleanup.ts'
 import { npmCi } from '../processes/npm.ts'
-import { freePort, isListening } from '../processes/ports.ts'
+import { freePort } from '../processes/ports.ts'
 import { root } from '../processes/process.ts'
 import { type Program, startProgram } from '../processes/program.ts'
 import { until } from '../until.ts'
@@ -53,7 +53,14 @@ interface AppOptions {
   env?: Record<string, string>
 }
 
-/** Runs a copy of test/matrix/apps/<name> until it listens. */
+/** Storybook listens for a moment to see whether its port is free, so a connection alone is not enough. */
+const responds = (port: number) =>
+  fetch(`http://localhost:${port}/`, { redirect: 'manual' }).then(
+    () => true,
+    () => false,
+  )
+
+/** Runs a copy of test/matrix/apps/<name> until it answers requests. */
 export async function startApp(t: Test, name: string, { command, env = {} }: AppOptions): Promise<App> {
   const folder = mkdtempSync(join(install(), `${name}-`))
   atEnd(t, () => rmSync(folder, { recursive: true, maxRetries: 5 }))
@@ -71,7 +78,7 @@ export async function startApp(t: Test, name: string, { command, env = {} }: App
       ...env,
     },
   })
-  await until(`${name} listens`, () => isListening(port, 'localhost')).catch((error) => {
+  await until(`${name} answers`, () => responds(port)).catch((error) => {
     throw new Error(`${error.message}\n${running.output()}`)
   })
   return {
