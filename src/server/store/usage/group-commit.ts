@@ -8,12 +8,15 @@ import type { ParsedReport } from '../engine/usage-report.ts'
 const GROUP_ITEMS_MAX = 5_000
 /** Limit of queued items, some seconds of work; above it, reports are rejected with 503. */
 const QUEUE_ITEMS_MAX = 100_000
+/** A report that has waited longer is rejected, so that it is answered before its edge sends it again. */
+const QUEUE_WAIT_MAX_MS = 4_000
 
 type Commit = (reports: readonly ParsedReport[]) => Promise<RejectedCounter[][]>
 
 interface QueuedReport {
   report: ParsedReport
   items: number
+  queuedAt: number
   resolve: (rejected: RejectedCounter[]) => void
   reject: (error: unknown) => void
 }
@@ -37,6 +40,7 @@ export function createGroupCommit(
   let running = 0
 
   function takeGroup(): QueuedReport[] {
+    rejectOverdue()
     let count = 0
     let items = 0
     for (const each of queue) {
@@ -46,6 +50,14 @@ export function createGroupCommit(
     }
     queuedItems -= items
     return queue.splice(0, count)
+  }
+
+  function rejectOverdue(): void {
+    const oldest = performance.now() - QUEUE_WAIT_MAX_MS
+    const recent = queue.findIndex(({ queuedAt }) => queuedAt >= oldest)
+    const overdue = queue.splice(0, recent < 0 ? queue.length : recent)
+    for (const { items } of overdue) queuedItems -= items
+    rejectAll(overdue, new Overloaded('The database takes too long to merge usage reports.'))
   }
 
   async function run(): Promise<void> {
@@ -93,7 +105,7 @@ export function createGroupCommit(
     const { promise, resolve, reject } = Promise.withResolvers<RejectedCounter[]>()
     if (queuedItems + items > QUEUE_ITEMS_MAX)
       return Promise.reject(new Overloaded('Too many usage reports.'))
-    queue.push({ report, items, resolve, reject })
+    queue.push({ report, items, queuedAt: performance.now(), resolve, reject })
     queuedItems += items
     if (running < concurrency) void run()
     return promise
