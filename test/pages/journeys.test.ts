@@ -15,6 +15,7 @@ import { startReceiver } from '../support/events/webhook-receiver.ts'
 import { root } from '../support/processes/process.ts'
 import { until } from '../support/until.ts'
 import { button, field, goTo, openPageAs, signInAs } from './support/harness.ts'
+import { followOwner } from './support/owner-journey.ts'
 import { simulateEdge } from './support/simulated-edge.ts'
 import { rows, samples } from './support/tunnels-page.ts'
 
@@ -174,3 +175,8 @@ for (const [path, follow] of Object.entries(journeys))
     await follow(page)
     assert.deepEqual(errors.splice(0), [])
   })
+
+browserTest(
+  'an owner account is created, a key created, used and revoked, and both are in the audit log',
+  (t) => followOwner(t, 'A'),
+)
