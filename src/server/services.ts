@@ -11,6 +11,8 @@ import type { Services } from './domain/context.ts'
 import { createIds } from './domain/ids.ts'
 import { dailyMaximum } from './domain/usage/reports.ts'
 import { operatorActor } from './operator.ts'
+import { DatabaseUnreachable } from './store/engine/errors.ts'
+import { findRemedy } from './store/engine/postgres/remedies.ts'
 import { StorageFault } from './store/engine/storage-fault.ts'
 import { openStore, type Store, type Target } from './store/engine/store.ts'
 import type { WorkerBus } from './store/engine/worker-bus.ts'
@@ -108,13 +110,9 @@ export function explainDatabaseError(target: Target, error: unknown): { reason: 
       reason: `Cannot use the SQLite database ${target.path}: ${reason}.`,
       remedy: 'ADIT_DATABASE_URL must name a file on a local disk that this user can write.',
     }
-  if ((error as { code?: string }).code === '3D000')
-    return {
-      reason: `PostgreSQL: ${reason}.`,
-      remedy: 'Create it with createdb, or correct ADIT_DATABASE_URL.',
-    }
+  const remedy = error instanceof DatabaseUnreachable ? error.remedy : findRemedy(error as Error)
   return {
     reason: `Cannot use the PostgreSQL database: ${reason}.`,
-    remedy: 'Check ADIT_DATABASE_URL, and whether the server runs and accepts its user.',
+    remedy: remedy ?? 'Check ADIT_DATABASE_URL, and whether the server runs and accepts its user.',
   }
 }

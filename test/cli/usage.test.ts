@@ -174,7 +174,7 @@ test('a database that does not exist on PostgreSQL is reported immediately, with
   assert.equal(code, 1)
   assert.match(
     stderr,
-    /^adit: PostgreSQL: database "no_such_database" does not exist\. Create it with createdb/,
+    /^adit: Cannot use the PostgreSQL database: database "no_such_database" does not exist\. Create it with createdb/,
   )
 })
 

@@ -55,7 +55,7 @@ export function postgresFindings(facts: PostgresFacts, workers: number): Finding
     free < needed,
     warning(
       `${free} of ${max} connections are free, and this configuration uses up to ${needed}.`,
-      'Raise max_connections in postgresql.conf, or use PgBouncer (docs/operations/nodes.md).',
+      'Raise max_connections in postgresql.conf, or use PgBouncer (docs/operations/postgres.md).',
     ),
   )
   return findings

@@ -151,7 +151,10 @@ test('postgres: a closed port, a server that does not respond and a missing data
 
   const missing = new URL(await createDatabase(t, 'postgres'))
   missing.pathname = '/adit_missing'
-  assert.match(unusable(await examine(targetOf(missing.href))), /^problem: PostgreSQL: .* does not exist/)
+  assert.match(
+    unusable(await examine(targetOf(missing.href))),
+    /^problem: Cannot use the PostgreSQL database: .* does not exist/,
+  )
 })
 
 test('sqlite: a missing file and one that is not a database are problems, and no file is created', async (t) => {

@@ -194,7 +194,7 @@ function makeDataFolder(folder: string, name: string): string {
 }
 
 /** Gives the folder to the user that PostgreSQL runs as. */
-function handOver(path: string): void {
+export function handOver(path: string): void {
   if (isRoot) chownSync(path, identity.uid as number, identity.gid as number)
 }
 

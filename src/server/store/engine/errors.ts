@@ -1,5 +1,6 @@
 // Classifies database errors: unavailable, connection lost, conflict to retry.
 import { isShardMoved, isWorkerError } from './postgres/citus-errors.ts'
+import { findRemedy } from './postgres/remedies.ts'
 import { toStorageFault } from './storage-fault.ts'
 
 /** PostgreSQL SQLSTATE codes, or what several codes start with. */
@@ -51,15 +52,13 @@ interface DatabaseError extends Error {
 export class DatabaseUnreachable extends Error {
   override name = 'DatabaseUnreachable'
   readonly code: string | undefined
+  /** If set, retrying does not help. */
+  readonly remedy: string | undefined
 
   constructor(cause: DatabaseError) {
     super(cause.message || cause.code, { cause })
     this.code = cause.code
-  }
-
-  /** Wrong user, password or database name: retrying does not help. */
-  get isMisconfigured(): boolean {
-    return /^(28|3D)/.test(this.code ?? '')
+    this.remedy = findRemedy(cause)
   }
 }
 

@@ -70,7 +70,7 @@ export async function migrate(
       return await attempt(store, onUpgrade, schema)
     } catch (error) {
       const isPermanent =
-        (error instanceof DatabaseUnreachable && error.isMisconfigured) ||
+        (error instanceof DatabaseUnreachable && error.remedy !== undefined) ||
         // For an SQLite file, only a lock held by another process is transient.
         (store.engine === 'sqlite' && error instanceof StorageFault)
       const race = isSchemaRace(error)
@@ -118,10 +118,7 @@ interface SchemaState {
 /** Does not wait for a migration in progress. */
 export async function readSchemaState(db: Db, schema = currentSchema): Promise<SchemaState> {
   const known = schema.migrations.length
-  const row = await readVersion(db).catch((error) => {
-    if (!isMissingTable(error)) throw error
-    return undefined
-  })
+  const row = await findVersion(db)
   return {
     version: row?.version ?? 0,
     known,
@@ -158,6 +155,8 @@ function findIncompatibility(row: VersionRow, known: number): IncompatibleSchema
  * with the processes that queue on its row.
  */
 async function prepare(store: Store): Promise<void> {
+  // A role that may not create tables can use those that exist.
+  if (await findVersion(store.db)) return
   await store.transaction(async (db) => {
     await sql`create table if not exists schema_version (
       id integer primary key,
@@ -174,6 +173,12 @@ async function prepare(store: Store): Promise<void> {
 }
 
 const readVersion = (db: Db) => db.selectFrom('schema_version').selectAll().executeTakeFirst()
+
+const findVersion = (db: Db) =>
+  readVersion(db).catch((error) => {
+    if (!isMissingTable(error)) throw error
+    return undefined
+  })
 
 /** An update without change locks the row on both engines. */
 const lockVersion = (db: Tx): Promise<VersionRow> =>
