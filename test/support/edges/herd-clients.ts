@@ -9,20 +9,22 @@ export interface HerdOptions {
   keys: string[]
   /** How many tunnels; they use the keys in turn. */
   count: number
+  /** Their names begin with it. */
+  prefix: string
 }
 
 const REPORT_MS = 50
 /** Clients that start at once at first: not what the test is about. */
 const STARTING_MAX = 200
 
-const [{ edge, keys, count }] = (await once(process, 'message')) as [HerdOptions]
+const [{ edge, keys, count, prefix }] = (await once(process, 'message')) as [HerdOptions]
 let opened = 0
 const { signal } = new AbortController()
 let starting = 0
 
 for (let index = 0; index < count; index++) {
   const key = keys[index % keys.length] as string
-  const name = `app-${index}`
+  const name = `${prefix}-${index}`
   while (starting >= STARTING_MAX) await sleep(1)
   starting += 1
   let isStarting = true
