@@ -82,11 +82,11 @@ export async function startServer(
   const secret = await secretOrClose(config, store)
   // Stored because a server that is closing no longer has an address.
   let url = ''
-  const address = () => config.baseUrl ?? url
+  const publicUrl = () => config.baseUrl ?? url
   const sendMail = config.mail && countMails(createMail(config.mail), opened.instruments.mails)
   const secrets = createWebhookSecrets(secret, opened.random)
   const targets = createTargets({ privateNetworks: config.webhookPrivateNetworks })
-  const node = await startNode(config, opened, log, { sendMail, address })
+  const node = await startNode(config, opened, log, { sendMail, publicUrl })
   const deliveries = startWebhookDelivery(node.services, {
     secrets,
     targets,
@@ -109,18 +109,18 @@ export async function startServer(
     isStopping: () => stopping,
     isReady: () => !stopping || isReplaced,
     closing: closing.signal,
-    address,
+    publicUrl,
   })
   const settings = { services: node.services, secret, https: isHttps(config), onProblem: logAuth(log) }
   const auth = createAuth(settings)
-  const sso = config.sso && createLazySso(settings, auth, config.sso, address)
+  const sso = config.sso && createLazySso(settings, auth, config.sso, publicUrl)
   await registerDashboardPages({
     server,
     config,
     services: node.services,
     counters,
     secret,
-    address,
+    publicUrl,
     auth,
     sso,
     sendMail,
@@ -194,11 +194,11 @@ type Node = Awaited<ReturnType<typeof startNode>>
 interface Mail {
   sendMail: SendMail | undefined
   /** The URL that links begin with. */
-  address: () => string
+  publicUrl: () => string
 }
 
 /** Registers this process as a node and follows the change log. */
-async function startNode(config: Config, opened: Services, log: Logger, { sendMail, address }: Mail) {
+async function startNode(config: Config, opened: Services, log: Logger, { sendMail, publicUrl }: Mail) {
   const { store, clock } = opened
   const identity = { id: opened.ids('node'), host: hostname(), pid: process.pid, version }
   const follower = await startChangeFollower(store, clock, identity, {
@@ -246,7 +246,7 @@ async function startNode(config: Config, opened: Services, log: Logger, { sendMa
     databaseUpForMs: follower.readableForMs,
     mail: sendMail && {
       send: sendMail,
-      address,
+      publicUrl,
       operator: config.operatorEmail,
       onFailure: (error) => log.warn({ reason: errorMessage(error) }, 'failed to send a notice; will retry'),
     },
@@ -278,12 +278,12 @@ interface ApiServerOptions {
   isReady: () => boolean
   /** Aborted when change streams and waiting requests have to end. */
   closing: AbortSignal
-  address: () => string
+  publicUrl: () => string
 }
 
 /** The HTTP server with the APIs for keys and edges. */
 function createApiServer(options: ApiServerOptions) {
-  const { config, secret, node, counters, log, isStopping, isReady, closing, address } = options
+  const { config, secret, node, counters, log, isStopping, isReady, closing, publicUrl } = options
   const { services, verifier, edgeWorkspaces, follower } = node
   const { variant, baseUrl, trustedProxies } = config
   const { requestsPerMinute } = config.limits
@@ -344,7 +344,7 @@ function createApiServer(options: ApiServerOptions) {
     rateLimit,
     variant,
     version,
-    address,
+    publicUrl,
     baseUrl,
     origins: config.mcpOrigins,
   })
@@ -354,9 +354,9 @@ function createApiServer(options: ApiServerOptions) {
 type LazySso = ReturnType<typeof createLazySso>
 
 /** Single sign-on, loaded on first use. */
-const createLazySso = (settings: AuthSettings, auth: Auth, sso: SsoSettings, address: () => string) => ({
+const createLazySso = (settings: AuthSettings, auth: Auth, sso: SsoSettings, publicUrl: () => string) => ({
   host: new URL(sso.issuer).host,
-  open: lazy(async () => (await import('./auth/sso.ts')).createSso(settings, auth, sso, address())),
+  open: lazy(async () => (await import('./auth/sso.ts')).createSso(settings, auth, sso, publicUrl())),
 })
 
 interface DashboardPagesOptions extends Mail {
@@ -372,14 +372,14 @@ interface DashboardPagesOptions extends Mail {
 
 /** The dashboard, its API, sign-in from a terminal and the API reference. */
 async function registerDashboardPages(options: DashboardPagesOptions): Promise<void> {
-  const { server, config, services, counters, secret, address, auth, sso, sendMail, webhooks } = options
+  const { server, config, services, counters, secret, publicUrl, auth, sso, sendMail, webhooks } = options
   const { variant, baseUrl } = config
   registerDashboardApi(server, {
     services,
     counters,
     variant,
     baseUrl,
-    address,
+    publicUrl,
     auth,
     sso,
     knownBrowsers: createKnownBrowsers({ secret, https: isHttps(config) }),
@@ -388,7 +388,7 @@ async function registerDashboardPages(options: DashboardPagesOptions): Promise<v
   })
   registerDeviceApi(server, { services, counters, baseUrl })
   const executables = config.executables ?? join(programFolder(), 'executables')
-  registerInstall(server, { files: openProgramFiles('dist'), executables, address })
+  registerInstall(server, { files: openProgramFiles('dist'), executables, publicUrl })
   const pages = openProgramFiles('web/dist')
   const { securityContact } = config
   registerSiteFiles(server, { files: pages, baseUrl, securityContact, clock: services.clock })

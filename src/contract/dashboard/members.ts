@@ -57,7 +57,7 @@ const invite = operation({
     schema: Type.Object({
       ...Invitation.properties,
       link: TextOrNull,
-      isLocal: Type.Boolean({ description: 'Whether the link works on the machine of the server only.' }),
+      isLinkLocal: Type.Boolean({ description: 'Whether the link works on the machine of the server only.' }),
     }),
     secret: true,
   },

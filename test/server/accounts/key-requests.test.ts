@@ -265,7 +265,7 @@ test('requests and decisions are mailed to admins and owners, and to the member 
   /** The emails that the next run of the maintenance job sends, which have the same text. */
   const receive = async (...to: string[]) => {
     await sendNoticeMails(runOf(server.services), {
-      address: () => 'https://adit.example.com',
+      publicUrl: () => 'https://adit.example.com',
       send: createMail({ url: env.ADIT_SMTP_URL, from: env.ADIT_MAIL_FROM }),
       onFailure: (error) => assert.fail(String(error)),
     })

@@ -20,7 +20,7 @@ import { runOf } from '../../support/databases/maintenance-run.ts'
 import { addEndpoint, deliveriesOf } from '../../support/events/webhooks.ts'
 import { commitWhenBlocked } from '../../support/until.ts'
 
-const address = () => 'https://adit.example.com'
+const publicUrl = () => 'https://adit.example.com'
 
 async function notify(services: Services, mail: NoticeMailOptions): Promise<void> {
   await runNotices(runOf(services), { withMail: true })
@@ -30,7 +30,7 @@ async function notify(services: Services, mail: NoticeMailOptions): Promise<void
 /** One node whose emails arrive in the list. */
 const node = (services: Services, emails: NoticeEmail[]) => () =>
   notify(services, {
-    address,
+    publicUrl,
     onFailure: (error) => assert.fail(String(error)),
     send: async (email) => {
       emails.push(email)
@@ -117,7 +117,7 @@ for (const engine of engines)
         attempts.push(email)
         throw new Error('connection reset')
       }
-      const fail = () => notify(services, { address, send, onFailure: (error) => failures.push(error) })
+      const fail = () => notify(services, { publicUrl, send, onFailure: (error) => failures.push(error) })
       await fail()
       await fail()
       assert.equal(attempts.length, 2, 'not again at once')
@@ -149,7 +149,7 @@ test('recipients that the mail server rejects do not delay emails to others', as
   await addOldKey(server, 'old', DAY_MS)
   const failures: unknown[] = []
   await notify(server.services, {
-    address,
+    publicUrl,
     onFailure: (error) => failures.push(error),
     send: createMail({ url: mailServer.env.ADIT_SMTP_URL, from: 'adit@example.com' }),
   })
@@ -167,7 +167,7 @@ test('an email has a Message-ID that stays the same', async (t) => {
   await addOldKey(server, 'ci', DAY_MS / 2)
   const send = createMail({ url: env.ADIT_SMTP_URL, from: env.ADIT_MAIL_FROM })
   const onFailure = (error: unknown) => assert.fail(String(error))
-  await notify(server.services, { address, send, onFailure })
+  await notify(server.services, { publicUrl, send, onFailure })
   assert.equal(emails.length, 1)
   assert.match(emails[0]?.text ?? '', /^Message-ID:\s+<dig_\w+\.usr_\w+@example\.com>/im)
 })

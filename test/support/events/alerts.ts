@@ -39,7 +39,7 @@ export const alertNode = ({ services }: TestServer, emails: NoticeEmail[], given
             onScarcePorts: (use) => scarce.push(use),
           },
           mail: {
-            address: () => 'https://adit.example.com',
+            publicUrl: () => 'https://adit.example.com',
             operator: OPERATOR,
             onFailure: (error) => assert.fail(String(error)),
             send: async (email) => {

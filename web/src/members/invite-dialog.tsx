@@ -1,4 +1,4 @@
-// Dialog that invites a user, then shows the invitation link once if the server does not send email.
+// Dialog that invites a user, then shows the invitation link once if no email was sent.
 import { Alert, Modal, Radio, Stack, Text, TextInput } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
@@ -92,7 +92,7 @@ function CreatedInvitationDialog({ created, onClose, onClosed }: CreatedInvitati
         (created.link ? (
           <>
             <Text size="sm" style={{ overflowWrap: 'anywhere' }}>
-              This server does not send email. Send this link to {created.email} yourself:
+              No email was sent. Send this link to {created.email} yourself:
             </Text>
             <CopyBlock text={created.link} name="Copy link" testId="invitation-link" />
             <Alert color="amber" icon={<WarningIcon />}>
@@ -105,7 +105,7 @@ function CreatedInvitationDialog({ created, onClose, onClosed }: CreatedInvitati
             We sent an email to {created.email}. The link in it works once and expires in 24 hours.
           </Text>
         ))}
-      {created?.isLocal && (
+      {created?.isLinkLocal && (
         <Alert color="red" icon={<WarningIcon />} title="The link works on this machine only">
           It leads to a loopback address, which other machines cannot reach. Ask your server admin to set
           ADIT_BASE_URL to the URL at which others reach this server, then invite {created.email} again.

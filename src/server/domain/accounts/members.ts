@@ -2,6 +2,7 @@
 
 import type { AuditAction } from '../../../contract/audit-actions.ts'
 import {
+  clearEmailProof,
   endInvitationsBy,
   listInvitations,
   revokeInvitation as revokeInvitationOf,
@@ -128,6 +129,10 @@ export async function invite(
     return made
   })
 }
+
+/** After this, the invitation no longer proves control of the address, so its link may be shown to others. */
+export const discloseInvitation = (ctx: MemberContext, id: string): Promise<void> =>
+  ctx.store.transaction((db) => clearEmailProof(db, id))
 
 function requireCapacity(count: number): void {
   if (count < MEMBERS_MAX) return

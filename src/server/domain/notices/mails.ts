@@ -42,7 +42,7 @@ export interface NoticeEmail {
 export interface NoticeMailOptions {
   send: (email: NoticeEmail) => Promise<void>
   /** The URL that links begin with. */
-  address: () => string
+  publicUrl: () => string
   /** Email address of the operator; undefined if the operator gets no email. */
   operator?: string | undefined
   onFailure: (error: unknown) => void
@@ -60,7 +60,7 @@ export async function sendNoticeMails(
   const mails = await listDueMails(db, 'notice_mails', MAILS_PER_RUN)
   const due = [
     ...alerts.map((alert) => operatorMail(alert, operator as string)),
-    ...mails.map((mail) => noticeMail(services, mail, options.address())),
+    ...mails.map((mail) => noticeMail(services, mail, options.publicUrl())),
   ]
   let failures = 0
   for (const mail of due) {
@@ -113,8 +113,8 @@ const dueMail = <Q extends MailQueue>(queue: Q, mail: Queues[Q], compose: DueMai
   compose,
 })
 
-const noticeMail = (services: Services, mail: NoticeMailRow, address: string): DueMail =>
-  dueMail('notice_mails', mail, () => composeNotice(services, mail, address))
+const noticeMail = (services: Services, mail: NoticeMailRow, publicUrl: string): DueMail =>
+  dueMail('notice_mails', mail, () => composeNotice(services, mail, publicUrl))
 
 const operatorMail = (alert: OperatorAlertRow, to: string): DueMail =>
   dueMail('operator_alerts', alert, async () => {
@@ -127,7 +127,7 @@ function alertEmail(
   { digest_id, user_id }: NoticeMailRow,
   { email, name, slug }: { email: string; name: string; slug: string },
   { title, text, page, recipientId }: AlertDetail,
-  address: string,
+  publicUrl: string,
 ): NoticeEmail {
   return {
     id: `${digest_id}.${user_id}`,
@@ -141,7 +141,7 @@ Workspace: ${withoutLinks(name)}
 
 ${text}
 
-${[address, 'w', slug, page].filter(Boolean).join('/')}
+${[publicUrl, 'w', slug, page].filter(Boolean).join('/')}
 
 You get this email because ${recipientId ? 'you have requested the key' : 'you are an owner or admin of the workspace'}.
 `,
@@ -154,13 +154,13 @@ const MANAGERS = ['owner', 'admin'] as const
 async function composeNotice(
   { store: { db } }: Services,
   mail: NoticeMailRow,
-  address: string,
+  publicUrl: string,
 ): Promise<NoticeEmail | undefined> {
   const stored = await findDetail(db, mail.digest_id)
   const detail = stored === undefined ? undefined : (JSON.parse(stored) as AlertDetail)
   const recipient = await findRecipient(db, mail, detail?.recipientId ? [...MANAGERS, 'member'] : MANAGERS)
   if (!recipient) return undefined
-  if (detail) return alertEmail(mail, recipient, detail, address)
+  if (detail) return alertEmail(mail, recipient, detail, publicUrl)
   const keys = await listDigestKeys(db, mail.digest_id, KEYS_LISTED_MAX + 1)
   if (keys.length === 0) return undefined
   const lines = keys.slice(0, KEYS_LISTED_MAX).map(({ label, lastFour, expiresAt }) => {
@@ -182,7 +182,7 @@ ${lines.join('\n')}
 
 If they are still in use, rotate them in the dashboard:
 
-${address}/w/${recipient.slug}/keys
+${publicUrl}/w/${recipient.slug}/keys
 
 You get this email because you are an owner or admin of the workspace.
 `,

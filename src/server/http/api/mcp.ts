@@ -27,15 +27,15 @@ interface McpOptions extends McpOriginOptions {
   variant: Variant
   version: string
   /** The public URL of the server. */
-  address: () => string
+  publicUrl: () => string
 }
 
 export function registerMcp(server: FastifyInstance, options: McpOptions): void {
   const authenticateKey = createAuthenticator(options.verifier.verifyKey, keyMessages)
   const handle = createHandler(server, options)
   const slots = new McpSlots()
-  const config = { surface: 'mcp', challenge: () => challengeFor(options.address(), PATH) }
-  registerOAuthMetadata(server, { address: options.address, paths: [PATH] })
+  const config = { surface: 'mcp', challenge: () => challengeFor(options.publicUrl(), PATH) }
+  registerOAuthMetadata(server, { publicUrl: options.publicUrl, paths: [PATH] })
 
   server.options(PATH, { config }, (request, reply) => {
     checkOrigin(request, reply, options)

@@ -18,7 +18,7 @@ export const challengeFor = (address: string, path: string): string =>
  */
 export function registerOAuthMetadata(
   server: FastifyInstance,
-  { address, paths }: { address: () => string; paths: readonly string[] },
+  { publicUrl, paths }: { publicUrl: () => string; paths: readonly string[] },
 ): void {
   const serve = (url: string, describe: () => object) =>
     server.get(url, (_request, reply) =>
@@ -29,15 +29,15 @@ export function registerOAuthMetadata(
     )
   for (const path of ['', ...paths])
     serve(RESOURCE_PATH + path, () => ({
-      resource: address() + path,
+      resource: publicUrl() + path,
       resource_name: 'Adit',
-      authorization_servers: [address()],
+      authorization_servers: [publicUrl()],
       bearer_methods_supported: ['header'],
     }))
   serve(SERVER_PATH, () => ({
-    issuer: address(),
-    device_authorization_endpoint: `${address()}${apis.device.prefix}/authorize`,
-    token_endpoint: `${address()}${apis.device.prefix}/token`,
+    issuer: publicUrl(),
+    device_authorization_endpoint: `${publicUrl()}${apis.device.prefix}/authorize`,
+    token_endpoint: `${publicUrl()}${apis.device.prefix}/token`,
     token_endpoint_auth_methods_supported: ['none'],
     grant_types_supported: [DEVICE_GRANT],
     response_types_supported: [],

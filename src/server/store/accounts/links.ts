@@ -9,6 +9,10 @@ export async function insertLink(db: Tx, row: LinkRow): Promise<void> {
   await db.insertInto('links').values(row).execute()
 }
 
+export async function clearEmailProof(db: Tx, id: string): Promise<void> {
+  await db.updateTable('links').set({ proves_email: 0 }).where('id', '=', id).execute()
+}
+
 /** Finds open links only: neither ended nor expired. */
 export const findLink = (db: Db, hash: string, now: number): Promise<LinkRow | undefined> =>
   db

@@ -74,6 +74,7 @@ export async function dropSessionsBeyond(db: Tx, userId: string, most: number): 
     .select('id')
     .where('user_id', '=', userId)
     .orderBy('created_at', 'desc')
+    // SQLite allows no offset without a limit. There are few: each sign-in adds one session.
     .limit(1_000)
     .offset(most)
     .execute()

@@ -22,7 +22,7 @@ export interface DashboardOptions {
   /** The configured public URL; undefined if the server is reached where it listens. */
   baseUrl: string | undefined
   /** The URL that links begin with. */
-  address: () => string
+  publicUrl: () => string
   auth: Auth
   /** Loaded on first use. */
   sso: { host: string; open: () => Promise<Sso> } | undefined

@@ -9,13 +9,24 @@ import { resetEmail } from './emails.ts'
 import type { Dependencies, HandlerGroup } from './handlers.ts'
 
 export function signInHandlers(deps: Dependencies): HandlerGroup<'sign-in'> {
-  const { services, baseUrl, address, auth, sso, sendMail, throttle, enqueue, signInLimits, findUser, log } =
-    deps
+  const {
+    services,
+    baseUrl,
+    publicUrl,
+    auth,
+    sso,
+    sendMail,
+    throttle,
+    enqueue,
+    signInLimits,
+    findUser,
+    log,
+  } = deps
 
   async function mailResetLink(email: string, from: string): Promise<void> {
     const user = await accounts.findByEmail(services, email)
     const link = user && (await accounts.createMailedResetLink(services, user, from))
-    if (link && sendMail) await sendMail(resetEmail(user.email, linkUrl(address(), link.secret)))
+    if (link && sendMail) await sendMail(resetEmail(user.email, linkUrl(publicUrl(), link.secret)))
   }
 
   return {

@@ -18,11 +18,11 @@ interface InstallOptions {
   /** Folder of the executables. It need not exist. */
   executables: string
   /** The public URL of this server. */
-  address: () => string
+  publicUrl: () => string
 }
 
 export function registerInstall(server: FastifyInstance, options: InstallOptions): void {
-  const { files, executables, address } = options
+  const { files, executables, publicUrl } = options
   const tarball = `${CLIENT_PACKAGE}.tgz`
   const tarballPath = files.path(tarball)
   const checksum = createChecksums()
@@ -50,7 +50,7 @@ export function registerInstall(server: FastifyInstance, options: InstallOptions
       })
     return reply
       .headers({ 'content-type': 'text/x-shellscript; charset=utf-8', 'cache-control': 'no-cache' })
-      .send(installScript(address(), downloads))
+      .send(installScript(publicUrl(), downloads))
   })
   server.get(`/install/${tarball}`, async (_request, reply) => {
     if (tarballPath !== undefined) return sendFile(reply, tarballPath)
