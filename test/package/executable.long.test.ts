@@ -1,5 +1,5 @@
-// The executable of this machine, in a root that has nothing but the shared libraries it needs, and installed
-// by /install.sh; and the headers of the others.
+// Runs the executable for this machine, in a root that has only the shared libraries it needs, and as
+// installed by /install.sh. Of the executables for other platforms, only the file headers are checked.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import {
@@ -96,10 +96,14 @@ test('an executable that /install.sh has installed signs in and opens a tunnel w
   })
 })
 
-/** By the field that names the machine: at 18 in an ELF header, 4 bytes after `PE` in the other. */
+/**
+ * The machine field of the file header: at offset 18 in ELF, 4 bytes after the start of `PE\0\0` on Windows.
+ */
 const MACHINES = { 'linux-x64': 0x3e, 'linux-arm64': 0xb7, 'win-x64': 0x8664 }
 
-/** Node replaces the `0` by which it is followed in programs without an application. */
+/**
+ * A marker in the binary of Node. It ends with 0; building an executable with an application sets it to 1.
+ */
 const FUSE = 'NODE_SEA_FUSE_fce680ab2cc467b6e072b8b5df1996b2:1'
 
 test('executables of other platforms are built on this machine', () => {

@@ -37,7 +37,7 @@ test('the overview shows what is left of each quota, and what needs attention', 
   await page.getByText('edges reject requests and new tunnels.').waitFor()
   assert.equal(await page.getByText('Ready', { exact: true }).count(), 0)
   await checkEveryView(page, 'quotas')
-  await setQuotas(server.services, operator, 'acme', { bytes: null })
+  await setQuotas(server.services, operator, 'acme', { bytes: 'none' })
   await page.reload()
   await page.getByText('Ready', { exact: true }).waitFor()
   assert.deepEqual(errors, [])

@@ -36,14 +36,17 @@ const isReady = async (server: { url: string }) => (await readiness(server)).sta
 
 type Edge = Awaited<ReturnType<typeof addEdge>>
 
-/** Reports that need new pages: each of another edge and day, with all its minutes, which all differ. */
+/**
+ * Sends reports until one is rejected. Each is for another edge and day, with a different number of tunnels
+ * for each minute, so that it needs new pages.
+ */
 async function reportUntilFull(edges: Edge[]) {
   const today = Date.parse(new Date().toISOString().slice(0, 10))
   for (let accepted = 0; accepted < 30 * edges.length; accepted++) {
     const edge = edges[accepted % edges.length] as Edge
     const start = today - (Math.floor(accepted / edges.length) + 1) * 86_400_000
     const day = new Date(start).toISOString().slice(0, 10)
-    const rejected = await edge.report({
+    const response = await edge.report({
       epoch: 'e',
       counters: [{ workspace: 'acme', day, requests: 1, bytesIn: 1, bytesOut: 0, events: 0 }],
       tunnels: ['acme', 'other'].flatMap((workspace) =>
@@ -54,13 +57,13 @@ async function reportUntilFull(edges: Edge[]) {
         })),
       ),
     })
-    if (rejected.status !== 200) return { rejected, accepted }
+    if (response.status !== 200) return { rejected: response, accepted }
   }
   throw new Error('it was never full')
 }
 
 /** The guarantees of both engines while the disk is full, and afterwards. */
-async function assertFull(server: TestServer, makeRoom: () => unknown) {
+async function assertSurvivesFullDisk(server: TestServer, makeRoom: () => unknown) {
   const edge = await addEdge(server)
   const others = ['fra-2', 'fra-3', 'fra-4'].map((name) => addEdge(server, name))
   await addWorkspace(server, 'other')
@@ -91,12 +94,12 @@ async function assertFull(server: TestServer, makeRoom: () => unknown) {
 
 test('sqlite: at the page limit the node is not ready, serves reads, and recovers', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
-  // On the connection for writes.
+  // A limit of the connection for writes, which transactions use.
   const limit = (pages: number) =>
     server.services.store.transaction((db) => sql.raw(`pragma max_page_count = ${pages}`).execute(db))
   const { rows } = await sql<{ page_count: number }>`pragma page_count`.execute(server.services.store.db)
   await limit((rows[0]?.page_count as number) + 150)
-  await assertFull(server, () => limit(1_000_000))
+  await assertSurvivesFullDisk(server, () => limit(1_000_000))
 })
 
 test('sqlite: on a full disk the node is not ready, serves reads, and recovers', async (t) => {
@@ -105,7 +108,7 @@ test('sqlite: on a full disk the node is not ready, serves reads, and recovers',
   const filler = join(folder, 'filler')
   writeFileSync(filler, Buffer.alloc(10_500_000))
   const server = await serve(t, { engine: 'sqlite', env: { ADIT_DATABASE_URL: `sqlite:${folder}/adit.db` } })
-  await assertFull(server, () => rmSync(filler))
+  await assertSurvivesFullDisk(server, () => rmSync(filler))
 })
 
 test('postgres: on a full disk the node is not ready, serves reads, and recovers', async (t) => {
@@ -118,33 +121,38 @@ test('postgres: on a full disk the node is not ready, serves reads, and recovers
   const { default: pg } = await import('pg')
   const admin = new pg.Client(process.env.TEST_POSTGRES_URL as string)
   await admin.connect()
+  atEnd(t, () => admin.end())
   await admin.query(`create tablespace ${name} location '${folder}'`)
   const client = new pg.Client(url)
   await client.connect()
+  // What reports write, and what the check for readiness writes.
   for (const table of ['usage_counters', 'usage_hours', 'verifications']) {
     await client.query(`alter table ${table} set tablespace ${name}`)
     await client.query(`alter index ${table}_pkey set tablespace ${name}`)
   }
   await client.end()
-  atEnd(t, () => admin.end())
   const filler = join(folder, 'filler')
   execFileSync('sh', ['-c', `head -c 22m /dev/zero > ${filler}`])
-  await assertFull(server, () => rmSync(filler))
+  await assertSurvivesFullDisk(server, () => rmSync(filler))
 })
 
 const PAGE = 4096
 
-/** Overwrites the root page of a table, which every lookup reads. */
-function damage(path: string, table: string): void {
+/** Overwrites the root page of a table or index, which every lookup reads. */
+function damage(path: string, name: string): void {
   const database = new DatabaseSync(path)
   database.exec('pragma wal_checkpoint(truncate)')
-  const { rootpage } = database.prepare('select rootpage from sqlite_schema where name = ?').get(table) as {
+  const { rootpage } = database.prepare('select rootpage from sqlite_schema where name = ?').get(name) as {
     rootpage: number
   }
   database.close()
   assert.ok(readFileSync(path).length >= rootpage * PAGE)
+  overwrite(path, (rootpage - 1) * PAGE, PAGE)
+}
+
+function overwrite(path: string, offset: number, length: number): void {
   const file = openSync(path, 'r+')
-  writeSync(file, Buffer.alloc(PAGE, 0xa5), 0, PAGE, (rootpage - 1) * PAGE)
+  writeSync(file, Buffer.alloc(length, 0xa5), 0, length, offset)
   closeSync(file)
 }
 
@@ -179,16 +187,16 @@ test('sqlite: damaged pages cause 503 and one log line with the remedy', async (
 })
 
 test('sqlite: damaged first pages fail the start with a message that names the remedy', async (t) => {
-  for (const table of ['schema_version', 'header']) {
+  const damages: Record<string, (path: string) => void> = {
+    schema_version: (path) => damage(path, 'schema_version'),
+    header: (path) => overwrite(path, 0, 100),
+  }
+  for (const [name, damageFile] of Object.entries(damages)) {
     const path = (await createDatabase(t, 'sqlite')).replace('sqlite:', '')
     const config = readConfig({ ADIT_DATABASE_URL: `sqlite:${path}`, ADIT_SECRET: SECRET })
     const { store } = await openServices(config, createLog('silent'), 1_000)
     await store.close()
-    if (table === 'header') {
-      const file = openSync(path, 'r+')
-      writeSync(file, Buffer.alloc(100, 0xa5), 0, 100, 0)
-      closeSync(file)
-    } else damage(path, table)
-    assert.match(await failStart(path), /restore a backup/, table)
+    damageFile(path)
+    assert.match(await failStart(path), /restore a backup/, name)
   }
 })

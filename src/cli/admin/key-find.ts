@@ -8,7 +8,11 @@ import { withServices } from './with-services.ts'
 export async function find(io: Io): Promise<void> {
   const secret = await (io.interactive ? io.ask('API key (not shown): ', { hidden: true }) : io.readLine())
   if (secret === '')
-    throw new UsageError('No API key on standard input. Pipe it in (`adit admin key find < key.txt`).')
+    throw new UsageError(
+      io.interactive
+        ? 'No API key was entered.'
+        : 'No API key on standard input. Pipe it in (`adit admin key find < key.txt`).',
+    )
   const found = await withServices((services) => findSecret(services, secret))
   if (found === 'malformed') throw new UsageError(explainMalformed(secret))
   if (found === 'unknown')

@@ -55,8 +55,7 @@ function readSettings(limits: Record<QuotaKind, string | undefined>): QuotaSetti
 }
 
 function readSetting(kind: QuotaKind, text: string): QuotaSetting {
-  if (text === 'default') return 'default'
-  if (text === 'none') return null
+  if (text === 'default' || text === 'none') return text
   try {
     return readQuantity(text)
   } catch (error) {

@@ -19,6 +19,7 @@ export async function show(input: ApiInput & { days: string | undefined }, io: I
   const days = input.days === undefined ? USAGE_DAYS.default : readDays(input.days)
   const usage = await withApi(input, (client) => client.usage.read({ days }))
   const series = usage.series.map((entry): Day => {
+    // Variant A of the API has `bytes` for each day, variant B `totalBytes`.
     const { day, bytes, totalBytes } = entry as { day: string; bytes?: Count; totalBytes?: Count }
     return { day: day.slice(0, 10), bytes: BigInt(bytes ?? totalBytes ?? 0) }
   })

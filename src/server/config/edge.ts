@@ -1,4 +1,4 @@
-// Settings of `adit edge`.
+// Settings of `adit edge`. The command reads them, and passes the values to the edge.
 
 import { resolve } from 'node:path'
 import { EDGE_PORT } from '../../lib/net/edge-port.ts'
@@ -21,17 +21,17 @@ export const edgeSettings = {
     readNetworks,
   ),
   ADIT_EDGE_FOLDER: setting(
-    'folder for unreported usage and ports of TCP tunnels, its own for each edge; empty for one in the data folder',
+    'folder for unreported usage and assigned TCP ports, which edges must not share; empty for `edge` in the data folder',
     '',
     (text, environment) => (text === '' ? defaultPath('edge', environment) : resolve(text)),
   ),
   ADIT_EDGE_CERTIFICATES_PER_DAY: setting(
-    'hosts of a workspace for which a proxy may obtain certificates within 24 hours',
+    'new certificates for hosts of a workspace in 24 hours, if a proxy obtains them',
     '500',
     integer(1, 100_000),
   ),
   ADIT_EDGE_CERTIFICATES_TOTAL_PER_DAY: setting(
-    'the same for all workspaces together, of which each may use a quarter of what is left',
+    'new certificates for hosts of all workspaces in 24 hours; one workspace gets at most a quarter of what is left',
     '2500',
     integer(1, 1_000_000),
   ),
@@ -59,7 +59,10 @@ export function parseEdgeConfig(environment: NodeJS.ProcessEnv = process.env) {
     port: read('ADIT_EDGE_PORT'),
     publicEndpoint: read('ADIT_EDGE_PUBLIC'),
     trustedProxies: read('ADIT_EDGE_TRUSTED_PROXIES'),
-    /** Only if the setting is set: the default trusts loopback, where there may be no proxy. */
+    /**
+     * Whether the operator has named proxies. One that sends no X-Forwarded-For then causes a warning; with
+     * the default, loopback, there may be no proxy.
+     */
     expectsProxy: Boolean(environment.ADIT_EDGE_TRUSTED_PROXIES?.trim()),
     folder: read('ADIT_EDGE_FOLDER'),
     certificatesPerDay: read('ADIT_EDGE_CERTIFICATES_PER_DAY'),

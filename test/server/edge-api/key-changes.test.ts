@@ -5,6 +5,7 @@ import { createKey, revoke } from '../../../src/server/domain/keys/lifecycle.ts'
 import { keyChanges } from '../../../src/server/http/api/change-events.ts'
 import { deleteChangesBefore, readHead } from '../../../src/server/store/change-log/entries.ts'
 import { startChangeFollower } from '../../../src/server/verification/change-follower.ts'
+import { publishChange } from '../../../src/server/verification/propagation.ts'
 import { addEdge, openTestServices, operator, serve, type TestServer } from '../../support/api/server.ts'
 import { atEnd } from '../../support/cleanup.ts'
 import { createMigratedDatabase, engines } from '../../support/databases/create.ts'
@@ -57,27 +58,45 @@ for (const engine of engines) {
     const ctx = { ...server.services, actor: operator, workspaceId: server.workspace.id }
     await revoke(ctx, (await createTestKey(server)).id)
     await revoke(ctx, (await createTestKey(server)).id)
-    const seen = (await listen(t, server.url, edge.token)).received.at(-1)?.id
-    assert.equal(parseSequence(seen), 2)
+    const stream = await listen(t, server.url, edge.token)
+    await stream.until((list) => parseSequence(list.at(-1)?.id) === 2)
+    const seen = stream.received.at(-1)?.id
     now += 25 * 3_600_000
     const last = await createTestKey(server)
     await revoke(ctx, last.id)
     await server.services.store.transaction((db) => deleteChangesBefore(db, now - 24 * 3_600_000, 10))
-    // A node that missed changes which are no longer kept ends its streams, instead of skipping the changes.
-    const lagging = await listen(t, server.url, edge.token)
-    await lagging.until((list) => lagging.isOver() || list.some(({ id }) => parseSequence(id) === 3))
-    assert.ok(!lagging.received.some(({ id, event }) => id && event))
     const { checksum } = await readHead(server.services.store.db)
-    for (const cursor of ['0', '1-', '99-', '2', '2-', `3-${'0'.repeat(16)}`]) {
-      const stream = await listen(t, server.url, edge.token, cursor)
-      assert.deepEqual(stream.received[0], { event: 'reset', data: '{}' }, cursor)
-      await stream.until((list) => list.at(-1)?.id === `3-${checksum}`)
+    const cursors = {
+      'before the oldest change': '0',
+      'of a deleted change': '1-',
+      'after the newest change': '99-',
+      'without a checksum': '2',
+      'with an empty checksum': '2-',
+      'with the checksum of another database': `3-${'0'.repeat(16)}`,
+    }
+    for (const [reason, cursor] of Object.entries(cursors)) {
+      const reset = await listen(t, server.url, edge.token, cursor)
+      assert.deepEqual(reset.received[0], { event: 'reset', data: '{}' }, reason)
+      await reset.until((list) => list.at(-1)?.id === `3-${checksum}`)
     }
     const resumed = await listen(t, server.url, edge.token, seen)
     await resumed.until(announces(last))
     assert.ok(!resumed.received.some(({ event }) => event === 'reset'))
   })
 }
+
+test('a node that missed changes which are deleted ends its streams instead of skipping them', async (t) => {
+  const server = await serve(t, { engine: 'sqlite' })
+  const edge = await addEdge(server)
+  const stream = await listen(t, server.url, edge.token)
+  const { services } = server
+  await services.store.transaction(async (db) => {
+    await publishChange(db, services, { kind: 'key', subjectId: 'key_1', hash: 'x' })
+    await deleteChangesBefore(db, services.clock() + 1, 10)
+  })
+  await stream.until(() => stream.isOver())
+  assert.ok(!stream.received.some(({ event }) => event))
+})
 
 test('an edge that is revoked while it connects gets no stream', async (t) => {
   const { services } = await openTestServices(t, 'sqlite')

@@ -31,7 +31,7 @@ export async function readQuotas({
     readMonth(store.db, { workspaceId, from, until }),
   )
   const tunnels = (await countOpenTunnels(store.db, [workspaceId])).get(workspaceId) ?? 0
-  // Counts beyond the quota, because it may have been lowered.
+  // The quota is no upper limit of the count: it may have been lowered.
   const keys = await countActiveKeys(store.db, workspaceId, KEYS_MAX)
   const used: Record<QuotaKind, bigint> = { ...usage, tunnels: BigInt(tunnels), keys: BigInt(keys) }
   return {
@@ -48,21 +48,21 @@ export async function readQuotas({
 export const readQuotasBySlug = async (services: Services, slug: string) =>
   readQuotas({ ...services, workspaceId: (await getBySlug(services, slug)).id })
 
-/** Null is no limit, `default` that of the configuration. */
-export type QuotaSetting = number | 'default' | null
+/** `default` is the quota of the configuration. */
+export type QuotaSetting = number | 'default' | 'none'
 
 export type QuotaSettings = Partial<Record<QuotaKind, QuotaSetting>>
 
 const toColumn = (setting: QuotaSetting): number | null =>
-  setting === 'default' ? null : (setting ?? UNLIMITED)
+  setting === 'default' ? null : setting === 'none' ? UNLIMITED : setting
 
 const toSetting = (column: number | null): QuotaSetting =>
-  column === null ? 'default' : column === UNLIMITED ? null : column
+  column === null ? 'default' : column === UNLIMITED ? 'none' : column
 
 function checkSettings({ tunnels, keys }: QuotaSettings): void {
   const exceeds = (setting: QuotaSetting | undefined, max: number) =>
     typeof setting === 'number' && setting > max
-  if (keys === null) throw invalid('keys', 'must have a limit')
+  if (keys === 'none') throw invalid('keys', 'must have a limit')
   if (exceeds(keys, KEYS_MAX)) throw invalid('keys', `must not be more than ${KEYS_MAX}`)
   if (exceeds(tunnels, TUNNELS_MAX)) throw invalid('tunnels', `must not be more than ${TUNNELS_MAX}`)
 }
@@ -80,7 +80,7 @@ export async function setQuotas(
     const before = await lockWorkspace(db, id)
     const kinds = quotaKinds.filter((kind) => settings[kind] !== undefined)
     const readSettings = (row: typeof before) =>
-      Object.fromEntries(kinds.map((kind) => [kind, toSetting(row[`quota_${kind}`]) ?? 'none']))
+      Object.fromEntries(kinds.map((kind) => [kind, toSetting(row[`quota_${kind}`])]))
     const after = { ...before }
     for (const kind of kinds) after[`quota_${kind}`] = toColumn(settings[kind] as QuotaSetting)
     const changes = changesBetween(readSettings(before), readSettings(after))
@@ -88,7 +88,7 @@ export async function setQuotas(
     await updateQuotas(db, {
       id,
       ...Object.fromEntries(kinds.map((kind) => [`quota_${kind}`, after[`quota_${kind}`]])),
-      // Nodes check it again when they apply the change (domain/quotas/watch.ts).
+      // Nodes compute the level again (domain/quotas/watch.ts): a command may not know their default quotas.
       ...(await computeLevel(db, services, after)).columns,
       quota_revision: before.quota_revision + 1,
     })

@@ -67,7 +67,7 @@ for (const engine of engines) {
     await until('a raised quota', () => levels.length === 3)
     await setQuotas(server.services, operator, 'acme', { bytes: 'default' })
     assert.equal(await levelAt(edge, server), 'reached')
-    await setQuotas(server.services, operator, 'acme', { bytes: null })
+    await setQuotas(server.services, operator, 'acme', { bytes: 'none' })
     assert.equal(await levelAt(edge, server), undefined)
     assert.deepEqual((await edge.verify(server.key.token)).json.workspace.quota, { revision: 5 })
     await until('all changes', () => levels.length === 5)
@@ -140,7 +140,7 @@ for (const engine of engines) {
     await edge.sync({ changed: [tunnel] })
     await edge.sync({ closed: [tunnel.id] })
     assert.equal((await edge.claim(tunnelOf(server, { name: 'next' }))).granted, true)
-    await setQuotas(server.services, operator, 'acme', { tunnels: null })
+    await setQuotas(server.services, operator, 'acme', { tunnels: 'none' })
     assert.equal((await edge.claim(tunnelOf(server, { name: 'more' }))).granted, true)
   })
 
@@ -182,7 +182,7 @@ for (const engine of engines) {
     await setQuotas(server.services, operator, 'acme', { keys: 2 })
     await createKey(ctx)
     await assert.rejects(createKey(ctx), { code: 'invalid_request' })
-    await assert.rejects(setQuotas(server.services, operator, 'acme', { keys: null }), {
+    await assert.rejects(setQuotas(server.services, operator, 'acme', { keys: 'none' }), {
       code: 'invalid_request',
     })
   })
@@ -216,7 +216,7 @@ for (const engine of engines) {
     assert.equal((await frp('Login', login)).reject, true)
     assert.equal((await frp('NewUserConn', { user: login })).reject, true)
     assert.equal((await frp('Ping', { user: login })).reject, false)
-    await setQuotas(server.services, operator, 'acme', { bytes: null })
+    await setQuotas(server.services, operator, 'acme', { bytes: 'none' })
     assert.equal((await frp('Login', login)).reject, false)
   })
 }

@@ -18,15 +18,17 @@ const createReport = (edgeId: string, items = 1): ParsedReport => ({
   tunnels: [],
 })
 
-/** Records the groups; each merge ends when `finish` is called with its result. */
+/**
+ * Records the groups. `next` returns the oldest commit in progress, which ends when its `end` is resolved.
+ */
 function controlledMerge(concurrency = 1) {
   const groups: string[][] = []
-  const pending: { reports: readonly ParsedReport[]; end: PromiseWithResolvers<void> }[] = []
+  const pending: { end: PromiseWithResolvers<void> }[] = []
   const commit = createGroupCommit(
     async (reports) => {
       groups.push(reports.map(({ edgeId }) => edgeId))
       const end = Promise.withResolvers<void>()
-      pending.push({ reports, end })
+      pending.push({ end })
       await end.promise
       return reports.map(({ edgeId }) => [{ workspaceId: edgeId, day: 0, reason: 'too_large' as const }])
     },
@@ -179,7 +181,7 @@ test('reports that fail while PostgreSQL is away are counted once when they are 
   assert.equal(Number(total), 20)
 })
 
-test('a report for a shard that was moved uses the limits of its new worker', async () => {
+test('a report for a shard that was moved runs on its new worker', async () => {
   const workers: string[] = []
   let worker = '1'
   const usageShards: UsageShards = {
