@@ -1,70 +1,15 @@
-// Connections to a tunnel edge that break at every byte: those of its own API, of requests through a
-// tunnel, and of the tunnel itself.
+// Connections to a tunnel edge that break at random bytes: those of its own API, of requests through a
+// tunnel, and of the tunnel itself. The long tests break them at every byte.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import type { Test } from '../support/cleanup.ts'
-import { upgradeRequest } from '../support/edges/standalone-edge.ts'
-import {
-  fetchHost,
-  newKey,
-  openTunnel,
-  startLocal,
-  startPlane,
-  startTunnelEdge,
-} from '../support/edges/tunnels.ts'
-import { openingsFor, randomCuts, type Surface } from '../support/network/broken-connections.ts'
+import { openingsFor, randomCuts } from '../support/network/broken-connections.ts'
 import { createRandom } from '../support/random.ts'
-import { amount, prefixes, seed } from './form.ts'
+import { amount, seed } from './form.ts'
+import { startEdge } from './targets.ts'
 import { tunnelOpenings } from './tunnel-frames.ts'
 import { withstand } from './withstand.ts'
 
-/** As many idle connections as a tunnel client may keep open beyond those before. */
-const IDLE_MAX = 10
-
-/** An edge process with an open tunnel, and its three surfaces. */
-async function start(t: Test) {
-  const plane = await startPlane(t, ['acme'])
-  const key = await newKey(plane, 'acme')
-  const edge = await startTunnelEdge(t, { plane })
-  const local = await startLocal(t)
-  const tunnel = await openTunnel(t, { edge, key, port: local.port, name: 'app' })
-  const own: Surface = {
-    host: 'x',
-    headers: `Authorization: Bearer ${key}\r\n`,
-    get: '/.adit/health',
-    post: '/.adit/connect',
-    body: '{"name":"other"}',
-    more: { 'tunnel client': upgradeRequest(key) },
-  }
-  const tunneled: Surface = {
-    host: tunnel.host,
-    get: '/bytes/100000',
-    post: '/',
-    body: '{"label":"a"}',
-    more: { 'slow response': `GET /drip/20 HTTP/1.1\r\nHost: ${tunnel.host}\r\n\r\n` },
-  }
-  const probe = async () => {
-    assert.equal((await fetchHost(edge, 'x', { path: '/.adit/health' })).status, 200)
-    const { status, body } = await fetchHost(edge, tunnel.host, { path: '/bytes/1000' })
-    const events = tunnel.events().filter(({ event }) => event !== 'request')
-    const context = `${body.subarray(0, 200)}\nevents of the client: ${JSON.stringify(events)}`
-    assert.deepEqual([status, body.length], [200, 1_000], context)
-  }
-  const serverPort = Number(new URL(plane.url).port)
-  return { target: { ...edge, probe, idleMax: IDLE_MAX, serverPort }, own, tunneled, key }
-}
-
-const { target, own, tunneled, key } = await start({ after })
-
-test('edge: connections broken after every byte crash nothing and leak nothing', async (t) => {
-  const made = await withstand(target, prefixes(openingsFor(own)))
-  t.diagnostic(`${made} connections`)
-})
-
-test('tunnel: connections broken after every byte crash nothing and leak nothing', async (t) => {
-  const made = await withstand(target, prefixes(openingsFor(tunneled)))
-  t.diagnostic(`${made} connections`)
-})
+const { target, own, tunneled, key } = await startEdge({ after })
 
 test('edge: concurrent broken connections of every kind crash nothing and leak nothing', async () => {
   const openings = [...openingsFor(own), ...openingsFor(tunneled)]
