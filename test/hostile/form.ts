@@ -1,4 +1,4 @@
-// Two forms of the hostile suites: seconds inside npm test, minutes with npm run test:hostile.
+// Two forms of the hostile suites: seconds, or minutes with npm run test:hostile.
 import { everyCut, everyPrefix } from '../support/network/broken-connections.ts'
 
 const isLong = process.env.HOSTILE_FORM === 'long'
