@@ -8,7 +8,7 @@ import { simulateEdge } from '../support/simulated-edge.ts'
 import { openTunnelsPage, samples } from '../support/tunnels-page.ts'
 
 test('names are reserved and released, and their access rules set and removed', async (t) => {
-  const server = await serve(t, { engine: 'sqlite' })
+  const server = await serve(t, { engine: 'sqlite', env: { ADIT_TUNNEL_DOMAIN: 'example.test' } })
   await simulateEdge(t, server, 'fra-1', samples(server, 3))
   const { page, errors } = await openTunnelsPage(t, server, { search: '?tab=names' })
   const row = (name: string) =>
@@ -26,15 +26,15 @@ test('names are reserved and released, and their access rules set and removed', 
   await dialog.getByRole('button', { name: 'Reserve' }).click()
   await dialog.getByText('Name must be lower-case letters, digits and inner hyphens').waitFor()
   await name.fill('My-App')
-  await dialog.getByText('my-app.acme.localhost').waitFor()
+  await dialog.getByText('my-app.acme.example.test').waitFor()
   await page.keyboard.press('Enter')
   await toast(page, 'Name my-app reserved.').waitFor()
   await row('my-app').getByText('Reserved', { exact: true }).waitFor()
   await row('my-app').getByText('Not used yet').waitFor()
-  await button(page, 'Copy http://my-app.acme.localhost:8081').waitFor()
+  await button(page, 'Copy http://my-app.acme.example.test').waitFor()
   await createEdge(server.services, operator, 'local', 'http://127.0.0.1:9090')
   await page.reload()
-  await button(page, 'Copy http://my-app.acme.localhost:9090').waitFor()
+  await button(page, 'Copy http://my-app.acme.example.test:9090').waitFor()
   await page.getByText('1 of 100 names reserved').waitFor()
 
   await button(page, 'Release my-app').click()

@@ -31,13 +31,12 @@ export function edgeCommands({ slug, tunnelBase }: Workspace): string {
 }
 
 /**
- * Public URL of an HTTP tunnel. Under localhost no proxy is in front of the edge, so it has the edge's port.
+ * Public URL of an HTTP tunnel: an edge serves visitors and clients on one port. If its URL is not known, a
+ * dashboard with https has a proxy, which the edge has too.
  */
 export function tunnelUrl(host: string, { edgeUrl }: Workspace): string {
-  // Without the URL of an edge, a dashboard with https has a proxy, which the edge has too.
-  if (!isLocal(host) || (edgeUrl === null && location.protocol === 'https:'))
-    return `${location.protocol}//${host}`
-  const { protocol, port } = new URL(edgeUrl ?? localEdge)
+  const isDirect = isLocal(host) && location.protocol === 'http:'
+  const { protocol, port } = new URL(edgeUrl ?? (isDirect ? localEdge : `${location.protocol}//${host}`))
   return `${protocol}//${host}${port && `:${port}`}`
 }
 
