@@ -11,12 +11,13 @@ import type { Services } from './domain/context.ts'
 import { createIds } from './domain/ids.ts'
 import { dailyMaximum } from './domain/usage/reports.ts'
 import { operatorActor } from './operator.ts'
+import { readDatabaseClock } from './store/engine/clock.ts'
 import { DatabaseUnreachable } from './store/engine/errors.ts'
 import { findRemedy } from './store/engine/postgres/remedies.ts'
 import { StorageFault } from './store/engine/storage-fault.ts'
 import { openStore, type Store, type Target } from './store/engine/store.ts'
 import type { WorkerBus } from './store/engine/worker-bus.ts'
-import { IncompatibleSchema, migrate } from './store/schema/migrate.ts'
+import { IncompatibleSchema, migrate, readSchemaState } from './store/schema/migrate.ts'
 import { commitReports } from './store/usage/commit.ts'
 import { createShardQueues } from './store/usage/shard-queues.ts'
 import { createPropagation } from './verification/propagation.ts'
@@ -56,6 +57,39 @@ export async function openServices(
     await store?.close()
     const { reason, remedy } = explainDatabaseError(config.database, error)
     throw new StartupError('database', `${reason} ${remedy}`.trimEnd(), error)
+  }
+}
+
+/** Opens a database as it is, without creating tables or migrating its schema. */
+export async function openUnchanged(target: Target): Promise<Store> {
+  const ignore = () => {}
+  const store = openStore(target, {
+    onLostConnection: ignore,
+    onStorageFault: ignore,
+    onStorageRecovered: ignore,
+  })
+  try {
+    await readDatabaseClock(store)
+    return store
+  } catch (error) {
+    await store.close()
+    throw error
+  }
+}
+
+/** Opens a database other than that of the services, to read it. */
+export async function openOther(target: Target): Promise<Store> {
+  let store: Store | undefined
+  try {
+    store = await openUnchanged(target)
+    const { version, incompatibility } = await readSchemaState(store.db)
+    if (version === 0) throw new Error('It has no tables of Adit.')
+    if (incompatibility) throw incompatibility
+    return store
+  } catch (error) {
+    await store?.close()
+    const { reason } = explainDatabaseError(target, error)
+    throw new StartupError('database', `${reason} Nothing was changed.`, error)
   }
 }
 

@@ -1,7 +1,7 @@
 // Admin commands act on the database directly and need no running server.
 import { existsSync } from 'node:fs'
 import { createLog } from '../../lib/log.ts'
-import { readConfig } from '../../server/config/server.ts'
+import { type Config, readConfig } from '../../server/config/server.ts'
 import type { OperatorActor, Services } from '../../server/domain/context.ts'
 import { operatorActor } from '../../server/operator.ts'
 import { openServices } from '../../server/services.ts'
@@ -15,15 +15,17 @@ const DATABASE_TIMEOUT_MS = 5_000
 export async function withServices<T>(
   act: (services: Services, actor: OperatorActor) => Promise<T>,
 ): Promise<T> {
-  const config = readConfig()
-  const { database } = config
-  if (database.engine === 'sqlite' && !existsSync(database.path))
-    throw new CommandError(
-      'database',
-      `No database at ${database.path}. Check ADIT_DATABASE_URL; ` +
-        '`adit serve` or `adit admin migrate` creates one.',
-    )
+  requireFile(
+    readConfig().database,
+    'Check ADIT_DATABASE_URL; `adit serve` or `adit admin migrate` creates one.',
+  )
   return openAndAct(act)
+}
+
+/** SQLite would create the file. */
+export function requireFile(database: Config['database'], remedy: string): void {
+  if (database.engine === 'sqlite' && !existsSync(database.path))
+    throw new CommandError('database', `No database at ${database.path}. ${remedy}`)
 }
 
 /** Like withServices, but creates the database if there is none. */

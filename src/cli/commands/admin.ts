@@ -387,6 +387,21 @@ const database: readonly Command[] = [
   ),
   command(
     {
+      name: 'admin revoke-again',
+      group,
+      summary: 'revoke what is revoked in another database',
+      details:
+        'After a restore: revokes the API keys and edges, and disables the users, that are revoked or ' +
+        'disabled in the database from before. <database> is the path of an SQLite file, or the URL of a ' +
+        'PostgreSQL database, which is only read. Takes effect on every node before the command exits. ' +
+        'You can run it again. See docs/operations/backup.md.\n\n' +
+        '  adit admin revoke-again old/adit.db',
+      arguments: ['database'],
+    },
+    async ({ database }, io) => (await import('../admin/database/revoke-again.ts')).revokeAgain(database, io),
+  ),
+  command(
+    {
       name: 'admin retention',
       group,
       summary: 'delete expired data now, or show it',

@@ -3,9 +3,8 @@
 import { existsSync } from 'node:fs'
 import { lazy } from '../../lib/lazy.ts'
 import type { Config } from '../config/server.ts'
-import { explainDatabaseError } from '../services.ts'
-import { readDatabaseClock } from '../store/engine/clock.ts'
-import { openStore, type Store } from '../store/engine/store.ts'
+import { explainDatabaseError, openUnchanged } from '../services.ts'
+import type { Store } from '../store/engine/store.ts'
 import { readPostgresFacts, readSqliteVersion } from '../store/maintenance/diagnostics.ts'
 import { readSchemaState, type Schema } from '../store/schema/migrate.ts'
 import { type Check, type Finding, ok, problem, skipped, warning } from './check.ts'
@@ -23,13 +22,7 @@ export function databaseChecks(
     if (!target) return { failure: skipped('ADIT_DATABASE_URL is invalid.') }
     if (target.engine === 'sqlite' && !existsSync(target.path)) return { failure: noFile(target.path) }
     try {
-      const ignore = () => {}
-      store = openStore(target, {
-        onLostConnection: ignore,
-        onStorageFault: ignore,
-        onStorageRecovered: ignore,
-      })
-      await readDatabaseClock(store)
+      store = await openUnchanged(target)
       return { store }
     } catch (error) {
       const { reason, remedy } = explainDatabaseError(target, error)
@@ -72,7 +65,7 @@ const noFile = (path: string) =>
       'migrate` creates a database.',
   )
 
-/** `openStore` has already asserted the settings, which belong to the connection. */
+/** `openUnchanged` has already asserted the settings, which belong to the connection. */
 const checkSqlite = async (store: Store) => ok(`SQLite ${await readSqliteVersion(store)}`)
 
 async function checkPostgres(store: Store, workers: number): Promise<Finding[]> {

@@ -24,7 +24,7 @@ import {
   type UserRow,
 } from '../../store/accounts/users.ts'
 import type { Tx } from '../../store/engine/store.ts'
-import { awaitPropagation, publishChanges } from '../../verification/propagation.ts'
+import { awaitPropagation, type KeyChange, publishChanges } from '../../verification/propagation.ts'
 import { requireNotArchived, requireSession, sessionEnd } from '../actors.ts'
 import { type Changes, changesBetween } from '../audit/changes.ts'
 import { writeAudit, writeUserAudit } from '../audit/entries.ts'
@@ -293,16 +293,26 @@ export async function* listAllUsers(services: Services) {
 export async function setDisabled(services: Services, actor: Caller, email: string, disabled: boolean) {
   const user = await getUserByEmail(services, email)
   const position = await services.store.transaction(async (db) => {
-    // Locks the user first: a key that is created meanwhile is rejected, or is revoked here.
-    if (!disabled) await enableUser(db, user.id)
-    else if (!(await disableUser(db, user.id, services.clock()))) return undefined
-    const action = disabled ? 'user.disabled' : 'user.enabled'
-    await writeUserAudit(db, services, { actor, action, user })
-    if (!disabled) return undefined
-    await deleteSessions(db, user.id)
-    await deleteChallenges(db, user.id)
-    return publishChanges(db, services, await revokePersonalKeys(db, services, actor, { userId: user.id }))
+    if (disabled) return publishChanges(db, services, (await disable(db, services, actor, user)) ?? [])
+    await enableUser(db, user.id)
+    await writeUserAudit(db, services, { actor, action: 'user.enabled', user })
+    return undefined
   })
   if (disabled) await awaitPropagation(services, position)
   return { email: user.email, disabled }
+}
+
+/** The changes to publish; undefined if the user is disabled already. */
+export async function disable(
+  db: Tx,
+  services: Services,
+  actor: Caller,
+  user: UserRow,
+): Promise<KeyChange[] | undefined> {
+  // Locks the user first: a key that is created meanwhile is rejected, or is revoked here.
+  if (!(await disableUser(db, user.id, services.clock()))) return undefined
+  await writeUserAudit(db, services, { actor, action: 'user.disabled', user })
+  await deleteSessions(db, user.id)
+  await deleteChallenges(db, user.id)
+  return revokePersonalKeys(db, services, actor, { userId: user.id })
 }

@@ -13,6 +13,7 @@ import {
   insertKey,
   type KeyRow,
   listKeys,
+  type RevokedKey,
   revokeKey,
 } from '../../store/keys/rows.ts'
 import { rowState } from '../../store/keys/state.ts'
@@ -20,10 +21,10 @@ import type { WorkspaceRules } from '../../store/workspaces.ts'
 import { awaitPropagation, type KeyChange, publishChange } from '../../verification/propagation.ts'
 import { type AuthorizedWorkspace, reauthorize } from '../actors.ts'
 import { changesBetween } from '../audit/changes.ts'
-import { writeAudit } from '../audit/entries.ts'
-import type { Caller, Context } from '../context.ts'
+import { type AuditDetail, writeAudit, writeAuditEntries } from '../audit/entries.ts'
+import type { Caller, Context, Services } from '../context.ts'
 import { decrypt, deriveEncryptionKey, encrypt } from '../encryption.ts'
-import { eventActor, recordEvent } from '../events/record.ts'
+import { eventActor, recordEvent, recordEvents } from '../events/record.ts'
 import { Fault } from '../fault.ts'
 import { readSlices, SLICE_ROWS, toPage } from '../pagination.ts'
 import { alertQuotas, type QuotaUse } from '../quotas/alerts.ts'
@@ -309,13 +310,42 @@ export async function revokeActive(
   id: string,
   userId?: string,
 ): Promise<KeyChange | undefined> {
-  const { workspaceId, actor } = ctx
+  const { workspaceId } = ctx
   const revoked = await revokeKey(db, { workspaceId, id, userId }, ctx.clock())
   if (!revoked) return undefined
-  await writeAudit(db, ctx, { workspaceId, actor, action: 'key.revoked', target: { id } })
-  const data = { key: keyInEvent(revoked), actor: eventActor(actor) }
-  await recordEvent(db, ctx, { workspaceId, type: 'key.revoked', data })
-  return { kind: 'key', subjectId: id, hash: revoked.hash }
+  const [change] = await recordRevoked(db, ctx, ctx.actor, [revoked])
+  return change
+}
+
+/** Writes the audit entries and events of revoked keys, and returns the changes to publish. */
+export async function recordRevoked(
+  db: Tx,
+  services: Services,
+  actor: Caller,
+  keys: readonly RevokedKey[],
+  detail?: AuditDetail,
+): Promise<KeyChange[]> {
+  await writeAuditEntries(
+    db,
+    services,
+    keys.map(({ id, workspace_id }) => ({
+      actor,
+      ...(detail && { detail }),
+      workspaceId: workspace_id,
+      action: 'key.revoked' as const,
+      target: { id },
+    })),
+  )
+  await recordEvents(
+    db,
+    services,
+    keys.map((key) => ({
+      workspaceId: key.workspace_id,
+      type: 'key.revoked',
+      data: { key: keyInEvent(key), actor: eventActor(actor) },
+    })),
+  )
+  return keys.map(({ id, hash }) => ({ kind: 'key', subjectId: id, hash }))
 }
 
 export const noSuchKey = (id: string) => new Fault('not_found', { message: `There is no API key ${id}.` })

@@ -1,12 +1,13 @@
 // API keys of all workspaces, for the operator, who gives a key's id without its workspace.
 import type { Overlap } from '../../../lib/credentials/rotation.ts'
-import { findKeyById, listAllKeys } from '../../store/keys/rows.ts'
+import type { Tx } from '../../store/engine/store.ts'
+import { findKeyById, listAllKeys, revokeKeys } from '../../store/keys/rows.ts'
 import type { WorkspaceRow } from '../../store/workspaces.ts'
 import type { Caller, Context, Services } from '../context.ts'
 import { readSlices, SLICE_ROWS } from '../pagination.ts'
 import { isoOrNull } from '../timestamps.ts'
 import { getBySlug } from '../workspaces/manage.ts'
-import { describeLifecycle, keySlices, noSuchKey, revoke } from './lifecycle.ts'
+import { describeLifecycle, keySlices, noSuchKey, recordRevoked, revoke } from './lifecycle.ts'
 import { rotate } from './rotation.ts'
 
 /** Keys of an archived workspace are rejected, whatever their state. */
@@ -32,6 +33,10 @@ export async function* listForOperator(services: Services, slug?: string) {
 
 export const revokeAsOperator = async (services: Services, actor: Caller, id: string) =>
   revoke(await keyContext(services, actor, id), id)
+
+/** Revokes those of the keys that are active. The caller publishes the changes. */
+export const revokeMany = async (db: Tx, services: Services, actor: Caller, ids: readonly string[]) =>
+  recordRevoked(db, services, actor, await revokeKeys(db, ids, services.clock()))
 
 export const rotateAsOperator = async (services: Services, actor: Caller, id: string, overlap: Overlap) =>
   rotate(await keyContext(services, actor, id), id, overlap)

@@ -6,10 +6,9 @@ import type { Tx } from '../../store/engine/store.ts'
 import { endRequests } from '../../store/keys/requests.ts'
 import { revokePersonalKeys as revokeRows } from '../../store/keys/rows.ts'
 import { type KeyChange, type LinkedChange, publishChanges } from '../../verification/propagation.ts'
-import { type AuditDetail, writeAuditEntries } from '../audit/entries.ts'
+import { writeAuditEntries } from '../audit/entries.ts'
 import type { Caller, Services } from '../context.ts'
-import { eventActor, recordEvents } from '../events/record.ts'
-import { keyInEvent } from './lifecycle.ts'
+import { recordRevoked } from './lifecycle.ts'
 
 /**
  * Revokes the personal keys of a user and ends their open requests, in one workspace or in all of them. The
@@ -50,34 +49,4 @@ export async function revokeKeysWithoutTwoFactor(
 ): Promise<LinkedChange | undefined> {
   const keys = await revokeRowsWithoutTwoFactor(db, scope, services.clock())
   return publishChanges(db, services, await recordRevoked(db, services, actor, keys, 'two-factor-missing'))
-}
-
-async function recordRevoked(
-  db: Tx,
-  services: Services,
-  actor: Caller,
-  keys: Awaited<ReturnType<typeof revokeRows>>,
-  detail: AuditDetail,
-): Promise<KeyChange[]> {
-  await writeAuditEntries(
-    db,
-    services,
-    keys.map(({ id, workspace_id }) => ({
-      actor,
-      detail,
-      workspaceId: workspace_id,
-      action: 'key.revoked' as const,
-      target: { id },
-    })),
-  )
-  await recordEvents(
-    db,
-    services,
-    keys.map((key) => ({
-      workspaceId: key.workspace_id,
-      type: 'key.revoked',
-      data: { key: keyInEvent(key), actor: eventActor(actor) },
-    })),
-  )
-  return keys.map(({ id, hash }) => ({ kind: 'key', subjectId: id, hash }))
 }

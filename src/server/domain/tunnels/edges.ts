@@ -2,6 +2,7 @@
 import { EdgeName, EdgeUrl } from '../../../contract/fields.ts'
 import { createSecret, hashSecret } from '../../../lib/credentials/secret.ts'
 import { lockHead } from '../../store/change-log/entries.ts'
+import type { Tx } from '../../store/engine/store.ts'
 import { endSession } from '../../store/tunnels/edge-sessions.ts'
 import {
   findActiveEdge,
@@ -17,7 +18,7 @@ import {
   updateEdgeUrl,
 } from '../../store/tunnels/edges.ts'
 import { countByEdge } from '../../store/tunnels/lists.ts'
-import { awaitPropagation, publishChange } from '../../verification/propagation.ts'
+import { awaitPropagation, type KeyChange, publishChange } from '../../verification/propagation.ts'
 import { writeAudit } from '../audit/entries.ts'
 import type { Actor, Context, Services } from '../context.ts'
 import { Fault } from '../fault.ts'
@@ -128,14 +129,25 @@ export const findActiveEdgeName = async ({ store }: Services): Promise<string | 
 
 export async function revoke(services: Services, actor: Actor, id: string) {
   const position = await services.store.transaction(async (db) => {
-    const revoked = await revokeEdge(db, id, services.clock())
-    if (!revoked) return undefined
-    await endSession(db, id)
-    const target = { id, name: revoked.name }
-    await writeAudit(db, services, { workspaceId: null, actor, action: 'edge.revoked', target })
-    return publishChange(db, services, { kind: 'edge', subjectId: id, hash: revoked.hash })
+    const change = await revokeActive(db, services, actor, id)
+    return change && publishChange(db, services, change)
   })
   await awaitPropagation(services, position)
   if (!position) throw noActiveEdge(id)
   return { id, revoked: true as const }
+}
+
+/** The change to publish; undefined if there is no active edge with this id. */
+export async function revokeActive(
+  db: Tx,
+  services: Services,
+  actor: Actor,
+  id: string,
+): Promise<KeyChange | undefined> {
+  const revoked = await revokeEdge(db, id, services.clock())
+  if (!revoked) return undefined
+  await endSession(db, id)
+  const target = { id, name: revoked.name }
+  await writeAudit(db, services, { workspaceId: null, actor, action: 'edge.revoked', target })
+  return { kind: 'edge', subjectId: id, hash: revoked.hash }
 }

@@ -109,6 +109,10 @@ export async function countActiveKeys(
   return Number(count)
 }
 
+export type RevokedKey = Pick<KeyRow, (typeof revokedColumns)[number]>
+
+const revokedColumns = ['id', 'workspace_id', 'label', 'hash', 'created_at', 'expires_at'] as const
+
 /** Returns the key; undefined if the workspace, or the user in it, has no active key with this id. */
 export const revokeKey = async (db: Tx, name: KeyName & { userId?: string | undefined }, at: number) =>
   (await updateRevoked(db, { ...name, userId: name.userId ?? null, at }))[0]
@@ -127,7 +131,7 @@ const updateRevoked = statement(
       .where('id', '=', id)
       .where(inState(db, 'active'))
       .where(sql<boolean>`(cast(${userId} as text) is null or user_id = ${userId})`)
-      .returning(['id', 'label', 'hash', 'created_at', 'expires_at']),
+      .returning(revokedColumns),
 )
 
 /** Revokes the active personal keys of a user, in one workspace or in all, and returns them. */
@@ -141,10 +145,20 @@ export function revokePersonalKeys(
     .set({ revoked_at: at })
     .where('user_id', '=', userId)
     .where(inState(db, 'active'))
-    .returning(['id', 'workspace_id', 'label', 'hash', 'created_at', 'expires_at'])
+    .returning(revokedColumns)
   if (workspaceId !== undefined) query = query.where('workspace_id', '=', workspaceId)
   return query.execute()
 }
+
+/** Across workspaces, so only for the operator. Revokes those that are active, and returns them. */
+export const revokeKeys = (db: Tx, ids: readonly string[], at: number) =>
+  db
+    .updateTable('api_keys')
+    .set({ revoked_at: at })
+    .where(isOneOf(db, 'id', listParameter(db, ids)))
+    .where(inState(db, 'active'))
+    .returning(revokedColumns)
+    .execute()
 
 type LockMode = 'shared' | 'exclusive'
 

@@ -1,0 +1,108 @@
+// Repeats revocations after a restore: a restored database accepts again what was revoked after its backup.
+import { findUser } from '../../store/accounts/users.ts'
+import type { Store, Tx } from '../../store/engine/store.ts'
+import { countExisting, listRevoked, type RevocableTable } from '../../store/maintenance/revocations.ts'
+import {
+  awaitPropagation,
+  type KeyChange,
+  type LinkedChange,
+  publishChanges,
+} from '../../verification/propagation.ts'
+import { disable } from '../accounts/users.ts'
+import type { Caller, Services } from '../context.ts'
+import { revokeMany } from '../keys/operator.ts'
+import { readSlices, SLICE_ROWS } from '../pagination.ts'
+import { revokeActive } from '../tunnels/edges.ts'
+
+interface Revoked {
+  count: number
+  changes: KeyChange[]
+}
+
+type Revoke = (db: Tx, services: Services, actor: Caller, ids: readonly string[]) => Promise<Revoked>
+
+const revocations: readonly { kind: string; table: RevocableTable; revoke: Revoke }[] = [
+  {
+    kind: 'key',
+    table: 'api_keys',
+    async revoke(db, services, actor, ids) {
+      const changes = await revokeMany(db, services, actor, ids)
+      return { count: changes.length, changes }
+    },
+  },
+  {
+    kind: 'edge',
+    table: 'edges',
+    revoke: (db, services, actor, ids) =>
+      revokeEach(ids, async (id) => {
+        const change = await revokeActive(db, services, actor, id)
+        return change && [change]
+      }),
+  },
+  {
+    kind: 'user',
+    table: 'users',
+    revoke: (db, services, actor, ids) =>
+      revokeEach(ids, async (id) => {
+        const user = await findUser(db, id)
+        return user && disable(db, services, actor, user)
+      }),
+  },
+]
+
+async function revokeEach(
+  ids: readonly string[],
+  revoke: (id: string) => Promise<KeyChange[] | undefined>,
+): Promise<Revoked> {
+  const revoked: KeyChange[][] = []
+  for (const id of ids) {
+    const changes = await revoke(id)
+    if (changes) revoked.push(changes)
+  }
+  return { count: revoked.length, changes: revoked.flat() }
+}
+
+interface Progress {
+  kind: string
+  revoked: number
+  /** Revoked or expired before. */
+  alreadyRevoked: number
+  /** Created after the backup. */
+  missing: number
+}
+
+/**
+ * Revokes the keys, edges and users that are revoked in the other database, a batch in each transaction. It
+ * can be repeated. Waits for the nodes once, at the end.
+ */
+export async function revokeAgain(
+  services: Services,
+  actor: Caller,
+  other: Store,
+  onProgress: (progress: Progress) => void,
+): Promise<Progress[]> {
+  const results: Progress[] = []
+  let last: LinkedChange | undefined
+  for (const { kind, table, revoke } of revocations) {
+    const progress = { kind, revoked: 0, alreadyRevoked: 0, missing: 0 }
+    results.push(progress)
+    const slices = readSlices<{ id: string }>((previous) =>
+      listRevoked(other.db, table, { after: previous?.id, limit: SLICE_ROWS }),
+    )
+    for await (const rows of slices) {
+      const ids = rows.map(({ id }) => id)
+      const { existing, count, change } = await services.store.transaction(async (db) => {
+        const existing = await countExisting(db, table, ids)
+        const { count, changes } = await revoke(db, services, actor, ids)
+        return { existing, count, change: await publishChanges(db, services, changes) }
+      })
+      last = change ?? last
+      progress.revoked += count
+      progress.alreadyRevoked += existing - count
+      progress.missing += ids.length - existing
+      onProgress(progress)
+    }
+  }
+  await awaitPropagation(services, last)
+  return results
+}

@@ -1,0 +1,29 @@
+// What is revoked in a database, to revoke it in another one too.
+import { type RawBuilder, type SqlBool, sql } from 'kysely'
+import { isOneOf, listParameter } from '../engine/bulk.ts'
+import type { Page } from '../engine/page.ts'
+import type { Db } from '../engine/store.ts'
+import { inState } from '../keys/state.ts'
+
+const isRevoked = {
+  // Also an expired key: its rotation may have shortened its lifetime.
+  api_keys: (db: Db) => sql`not (${inState(db, 'active')})`,
+  edges: () => sql`revoked_at is not null`,
+  users: () => sql`disabled_at is not null`,
+} satisfies Record<string, (db: Db) => RawBuilder<SqlBool>>
+
+export type RevocableTable = keyof typeof isRevoked
+
+/** Of all workspaces, sorted by id. */
+export async function listRevoked(db: Db, table: RevocableTable, { after = '', limit }: Page) {
+  const { rows } = await sql<{ id: string }>`select id from ${sql.table(table)}
+    where id > ${after} and ${isRevoked[table](db)} order by id limit ${limit}`.execute(db)
+  return rows
+}
+
+/** How many of the ids the table has. */
+export async function countExisting(db: Db, table: RevocableTable, ids: readonly string[]): Promise<number> {
+  const { rows } = await sql<{ count: number | string }>`select count(*) as count from ${sql.table(table)}
+    where ${isOneOf(db, 'id', listParameter(db, ids))}`.execute(db)
+  return Number(rows[0]?.count)
+}
