@@ -48,6 +48,13 @@ export function postgresFindings(facts: PostgresFacts, workers: number): Finding
       'Run `grant create on schema public to <user>` as the owner of the database.',
     ),
   )
+  add(
+    facts.statementTimeout === 0,
+    warning(
+      'The timeouts of Adit do not apply, because a pooler ignores them: a statement can block others forever.',
+      'Set them for the role, as docs/operations/postgres.md says for PgBouncer.',
+    ),
+  )
   const { maxConnections: max, reservedConnections: reserved } = facts
   const free = max === null ? Number.POSITIVE_INFINITY : max - (reserved ?? 0) - facts.usedConnections
   const needed = CONNECTIONS_PER_NODE * workers

@@ -15,6 +15,8 @@ export interface PostgresFacts {
   fullPageWrites: string | null
   autovacuum: string | null
   canCreateTables: boolean
+  /** In milliseconds; 0 for none. */
+  statementTimeout: number | null
   maxConnections: number | null
   reservedConnections: number | null
   usedConnections: number
@@ -29,6 +31,8 @@ export async function readPostgresFacts({ db }: Store): Promise<PostgresFacts> {
     current_setting('full_page_writes', true) as "fullPageWrites",
     current_setting('autovacuum', true) as "autovacuum",
     coalesce(has_schema_privilege(current_schema(), 'create'), false) as "canCreateTables",
+    (select cast(setting as integer) from pg_settings where name = 'statement_timeout')
+      as "statementTimeout",
     cast(current_setting('max_connections', true) as integer) as "maxConnections",
     cast(current_setting('superuser_reserved_connections', true) as integer) as "reservedConnections",
     (select cast(count(*) as integer) from pg_stat_activity where backend_type = 'client backend')

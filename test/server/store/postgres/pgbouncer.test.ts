@@ -1,0 +1,65 @@
+// Nodes behind a real PgBouncer in transaction mode: each transaction may run on another session, and no
+// notification arrives.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import pg from 'pg'
+import { databaseChecks } from '../../../../src/server/doctor/database.ts'
+import { addNode, caller, serve } from '../../../support/api/server.ts'
+import { pgbouncer, startPgbouncer } from '../../../support/databases/pgbouncer.ts'
+import { failOpen } from './open.ts'
+import { createRole, document, runAs, timeouts } from './roles.ts'
+
+const skip = pgbouncer ? false : 'pgbouncer is not installed'
+const SESSIONS = 4
+const MODE = ['pool_mode = transaction', `default_pool_size = ${SESSIONS}`]
+const [, documented = ''] = /```ini\n([\s\S]*?)```/.exec(document) ?? []
+
+async function checkDatabase(url: string): Promise<string> {
+  const { checks, close } = databaseChecks({ database: { engine: 'postgres', url } }, Date.now)
+  const found = await checks.find(({ name }) => name === 'database')?.run()
+  await close()
+  return JSON.stringify(found)
+}
+
+test('a PgBouncer that rejects the timeouts is explained at the start', { skip }, async (t) => {
+  const url = await startPgbouncer(t, process.env.TEST_POSTGRES_URL as string, MODE)
+  assert.match(
+    await failOpen(url),
+    /unsupported startup parameter.* Set ignore_startup_parameters in PgBouncer, as docs\/operations/,
+  )
+})
+
+test('behind PgBouncer in transaction mode, no node accepts a key after its revocation', {
+  skip,
+}, async (t) => {
+  const { role, url: direct } = await createRole(t)
+  const url = await startPgbouncer(t, direct, [...MODE, documented])
+  const warning = /The timeouts of Adit do not apply/
+  assert.match(await checkDatabase(url), warning)
+  await runAs(role, process.env.TEST_POSTGRES_URL as string, timeouts)
+  const client = new pg.Client(direct)
+  await client.connect()
+  // Sessions that began before the settings of the role.
+  await client.query(`select pg_terminate_backend(pid) from pg_stat_activity
+    where datname = current_database() and pid <> pg_backend_pid()`)
+  assert.doesNotMatch(await checkDatabase(url), warning)
+
+  const server = await serve(t, { engine: 'postgres', env: { ADIT_DATABASE_URL: url } })
+  const { url: other } = await addNode(t, server)
+  const callOther = caller(`${other}/api/v1`, server.key.token)
+  const times: number[] = []
+  async function createAndRevoke() {
+    const { json: key } = await server.post('/tokens', { label: 'second' })
+    assert.equal((await callOther('GET', '/workspace', { key: key.token })).status, 200)
+    const startedAt = performance.now()
+    assert.equal((await server.call('DELETE', `/tokens/${key.id}`)).status, 200)
+    times.push(performance.now() - startedAt)
+    assert.equal((await callOther('GET', '/workspace', { key: key.token })).status, 401)
+  }
+  for (let round = 0; round < 5; round++) await Promise.all(Array.from({ length: 5 }, createAndRevoke))
+  t.diagnostic(`revocations took ${times.map(Math.round).sort((a, b) => a - b)} ms`)
+  const { rows } = await client.query(`select count(*)::integer as sessions from pg_stat_activity
+    where datname = current_database() and pid <> pg_backend_pid()`)
+  await client.end()
+  assert.ok(rows[0].sessions <= SESSIONS, `${rows[0].sessions} sessions`)
+})
