@@ -26,7 +26,15 @@ const readReadiness = operation({
   description:
     'Queries the database. Returns 503 while the database does not respond or cannot be written, for ' +
     'example on a full disk, and during shutdown. The message says which.',
-  response: { status: 200, description: 'The server accepts requests.', ...status('ready') },
+  response: {
+    status: 200,
+    description: 'The server accepts requests.',
+    schema: Type.Object({
+      status: Type.Literal('ready'),
+      degraded: Type.Optional(Type.String({ description: 'What does not work, while reads do.' })),
+    }),
+    example: { status: 'ready' },
+  },
   faults: ['unavailable'],
 })
 

@@ -264,6 +264,7 @@ const nodeMetrics = ({ services, verifier, follower }: Node, openStreams: () => 
     follower,
     openStreams,
     poolUse: services.store.poolUse,
+    areCommitsBlocked: services.store.areCommitsBlocked,
     queueSizes: queueSizeReader(services),
     portUse: portUseReader(services),
   })
@@ -310,7 +311,8 @@ function createApiServer(options: ApiServerOptions) {
   const https = isHttps(config)
   const { requests: durations } = services.instruments
   const server = createServer({ log, isStopping, https, client, trustsProxies, responseCache, durations })
-  registerHealth(server, { isReady, ping: services.store.ping })
+  const { ping, areCommitsBlocked } = services.store
+  registerHealth(server, { isReady, ping, areCommitsBlocked })
   registerPublicApi(server, {
     services,
     counters,

@@ -41,6 +41,10 @@ export async function openServices(
       onStorageFault: (fault: StorageFault) =>
         log.error({ reason: fault.message }, 'database storage fault: not ready'),
       onStorageRecovered: () => log.info('database storage recovered: ready'),
+      onCommitsBlocked: (isBlocked: boolean) =>
+        isBlocked
+          ? log.error('the database does not confirm commits: writes get 503; check its synchronous standby')
+          : log.info('the database confirms commits again'),
     }
     store = openStore(config.database, events, workerBus)
     const services = servicesOn(store, config)

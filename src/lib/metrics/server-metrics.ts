@@ -28,6 +28,8 @@ interface ServerSources {
   openStreams(): number
   /** Undefined if the engine has no pool. */
   poolUse(): { used: number; idle: number; max: number; waiting: number } | undefined
+  /** Undefined if the engine cannot tell. */
+  areCommitsBlocked(): boolean | undefined
   /** Undefined if the database does not respond. */
   queueSizes(): Promise<QueueSizes | undefined>
   /** Undefined also without TCP tunnels. */
@@ -98,7 +100,7 @@ const usageMetrics = ({ instruments }: ServerSources) => [
   ]),
 ]
 
-const poolMetrics = ({ poolUse }: ServerSources) => [
+const poolMetrics = ({ poolUse, areCommitsBlocked }: ServerSources) => [
   gauge('adit_database_connections', 'Connections of the pool for requests.', () => {
     const use = poolUse()
     return use ? byLabel('state', { used: use.used, idle: use.idle }) : []
@@ -108,6 +110,15 @@ const poolMetrics = ({ poolUse }: ServerSources) => [
     'adit_database_waiting',
     'Callers that wait for a connection of that pool.',
     () => poolUse()?.waiting ?? [],
+  ),
+  gauge(
+    'adit_commits_blocked',
+    'Whether commits hang, so that writes get 503: 1 or 0.',
+    () => {
+      const isBlocked = areCommitsBlocked()
+      return isBlocked === undefined ? [] : Number(isBlocked)
+    },
+    'max',
   ),
 ]
 

@@ -1,6 +1,12 @@
 // The one error class of the domain. Message and details are public; the cause is for the log only.
 import type { FaultCode } from '../../contract/faults.ts'
-import { DatabaseUnreachable, isConnectionLost, isUnavailable } from '../store/engine/errors.ts'
+import {
+  CommitsBlocked,
+  CommitUnconfirmed,
+  DatabaseUnreachable,
+  isConnectionLost,
+  isUnavailable,
+} from '../store/engine/errors.ts'
 import { toStorageFault } from '../store/engine/storage-fault.ts'
 
 /** Storage faults need an operator, so clients should not retry immediately. */
@@ -58,6 +64,20 @@ export function toFault(error: unknown): Fault {
       retryAfterS: STORAGE_RETRY_S,
       cause: storage,
       isLogged: true,
+    })
+  if (error instanceof CommitsBlocked)
+    return new Fault('unavailable', {
+      message: 'The database does not confirm commits. Nothing was changed. Try again later.',
+      retryAfterS: STORAGE_RETRY_S,
+      cause: error,
+      isLogged: true,
+    })
+  if (error instanceof CommitUnconfirmed)
+    return new Fault('unavailable', {
+      message:
+        'The database has not confirmed this change, which may still take effect. Check it, or try again.',
+      retryAfterS: STORAGE_RETRY_S,
+      cause: error,
     })
   if (isUnavailable(error))
     return new Fault('unavailable', {

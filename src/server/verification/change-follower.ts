@@ -66,7 +66,7 @@ export async function startChangeFollower(
   events: OutageEvents,
 ): Promise<ChangeFollower> {
   const { db } = store.controlConnection
-  const registration = createRegistration(store.controlConnection, clock, node)
+  const registration = createRegistration(store, clock, node)
   const lease = createLease(clock)
   const { position, apply, reset, subscribe } = createAppliedChanges()
   let readAt = performance.now()
@@ -124,6 +124,7 @@ export async function startChangeFollower(
     const { head, acknowledged, now } = await readPosition(db, node.id)
     databaseTimeOffset = now + CLOCK_RESOLUTION_MS - startedAt.monotonic
     await catchUp(head)
+    noteRead(startedAt.monotonic)
     let registered = acknowledged !== undefined
     const heartbeatDue = performance.now() - acknowledgedAt > HEARTBEAT_MS
     if (acknowledged && (heartbeatDue || !isSamePosition(acknowledged, position())))
@@ -133,7 +134,6 @@ export async function startChangeFollower(
       await registration.register(position())
       isPollDue = true
     }
-    noteRead(startedAt.monotonic)
   }
 
   /**

@@ -2,7 +2,7 @@
 // waits for these rows.
 import { type Position, readHead } from '../store/change-log/entries.ts'
 import { acknowledge, deleteNode, insertNode, listNodes as listRows } from '../store/change-log/nodes.ts'
-import type { DatabaseConnection, Store } from '../store/engine/store.ts'
+import type { Store } from '../store/engine/store.ts'
 import { LEASE_MS } from './lease.ts'
 
 /** How often a node updates its row while there are no changes to acknowledge. */
@@ -15,11 +15,12 @@ export interface NodeIdentity {
   version: string
 }
 
-export function createRegistration(connection: DatabaseConnection, clock: () => number, node: NodeIdentity) {
+export function createRegistration(store: Store, clock: () => number, node: NodeIdentity) {
   const startedAt = clock()
   return {
+    /** Not on the control connection: a commit that waits for a standby would block readiness checks. */
     register: (position: Position) =>
-      connection.transaction((db) =>
+      store.transaction((db) =>
         insertNode(db, {
           ...node,
           position,
@@ -29,9 +30,9 @@ export function createRegistration(connection: DatabaseConnection, clock: () => 
         }),
       ),
     /** Also a heartbeat. Returns the head of the change log; undefined if the row is gone. */
-    acknowledge: (position: Position) => acknowledge(connection, node.id, position, clock()),
+    acknowledge: (position: Position) => acknowledge(store.controlConnection, node.id, position, clock()),
     /** Afterwards, revocations do not wait for this node. */
-    deregister: () => connection.transaction((db) => deleteNode(db, node.id)),
+    deregister: () => store.transaction((db) => deleteNode(db, node.id)),
   }
 }
 

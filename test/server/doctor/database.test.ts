@@ -209,7 +209,7 @@ test('postgres: an old version and few free connections are warnings', async (t)
   assert.deepEqual(messages({}), [])
   assert.deepEqual(messages({ version: '13.4', versionNumber: 130_004 }), ['PostgreSQL 13.4 is not tested.'])
   assert.deepEqual(messages({ maxConnections: 20, reservedConnections: 3, usedConnections: 10 }), [
-    '7 of 20 connections are free, and this configuration uses up to 11.',
+    '7 of 20 connections are free, and this configuration uses up to 12.',
   ])
   assert.deepEqual(messages({ maxConnections: 100, reservedConnections: 3, usedConnections: 10 }, 8), [
     '87 of 100 connections are free, and this configuration uses up to 88.',

@@ -176,15 +176,12 @@ for (const engine of engines) {
     let beforeRegistration: (() => Promise<void>) | undefined
     const transaction: DatabaseConnection['transaction'] = async (work) => {
       await beforeRegistration?.()
-      return controlConnection.transaction(work)
+      return services.store.transaction(work)
     }
     const store = {
       ...services.store,
-      controlConnection: {
-        ...controlConnection,
-        db: withPlugin(controlConnection.db, intercepting),
-        transaction,
-      },
+      transaction,
+      controlConnection: { ...controlConnection, db: withPlugin(controlConnection.db, intercepting) },
     }
     const { follower, verifier } = await startNode(t, services, store, () => {})
     await until('it is up to date', () => follower.isUpToDate())

@@ -9,9 +9,14 @@ interface HealthOptions {
   isReady: () => boolean
   /** Rejects while the database is unreachable or not writable. */
   ping: () => Promise<void>
+  areCommitsBlocked: () => boolean | undefined
 }
 
-export function registerHealth(server: FastifyInstance, { isReady, ping }: HealthOptions): void {
+const COMMITS_BLOCKED =
+  'The database does not confirm commits: writes get 503. Check whether its synchronous standby is connected.'
+
+export function registerHealth(server: FastifyInstance, options: HealthOptions): void {
+  const { isReady, ping, areCommitsBlocked } = options
   registerOperations(
     server,
     apis.health,
@@ -22,7 +27,7 @@ export function registerHealth(server: FastifyInstance, { isReady, ping }: Healt
         await ping().catch((error: unknown) => {
           throw readinessFault(error)
         })
-        return { status: 'ready' as const }
+        return { status: 'ready' as const, ...(areCommitsBlocked() && { degraded: COMMITS_BLOCKED }) }
       },
     },
     { baseUrl: undefined, authenticate: async () => undefined },

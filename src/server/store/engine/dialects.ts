@@ -9,6 +9,8 @@ import type { CounterCache } from './sqlite/counter-cache.ts'
 export interface Dialects {
   reader: Dialect
   writer: Dialect
+  /** Runs each transaction, if the engine limits them. */
+  runTransaction?: <T>(work: () => Promise<T>) => Promise<T>
 }
 
 export interface Engine {
@@ -19,6 +21,8 @@ export interface Engine {
   notification?: (payload: string) => CompiledQuery
   /** See `Store.poolUse`. */
   poolUse?: () => PoolUse
+  /** See `Store.areCommitsBlocked`. */
+  areCommitsBlocked?: () => boolean
   /** See `Store.dataVersion`. */
   dataVersion?: () => number | undefined
   /** See `Store.counterCache`. */

@@ -67,9 +67,22 @@ export class Overloaded extends Error {
   override name = 'Overloaded'
 }
 
+/** The transaction was not started, because commits hang. */
+export class CommitsBlocked extends Error {
+  override name = 'CommitsBlocked'
+
+  constructor() {
+    super('the database does not confirm commits')
+  }
+}
+
+/** The commit was sent and not confirmed: the transaction may be committed, or may be later. */
+export class CommitUnconfirmed extends Error {
+  override name = 'CommitUnconfirmed'
+}
+
 export function isUnavailable(error: unknown): boolean {
-  if (error instanceof DatabaseUnreachable || error instanceof Overloaded || toStorageFault(error))
-    return true
+  if (unavailable.some((type) => error instanceof type) || toStorageFault(error)) return true
   if (!(error instanceof Error)) return false
   const { code, errcode } = error as DatabaseError
   if (errcode !== undefined) return [SQLITE_BUSY, SQLITE_LOCKED].includes(errcode & 0xff)
@@ -80,6 +93,8 @@ export function isUnavailable(error: unknown): boolean {
     POSTGRES_UNAVAILABLE.some((state) => code?.startsWith(state))
   )
 }
+
+const unavailable = [DatabaseUnreachable, Overloaded, CommitsBlocked, CommitUnconfirmed]
 
 /** A worker of Citus cannot be reached, closed the connection without a response, or failed to commit. */
 export function isWorkerLost(error: unknown): boolean {

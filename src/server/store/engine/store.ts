@@ -61,6 +61,8 @@ export interface Store extends DatabaseConnection {
   readonly dataVersion: (() => number | undefined) | undefined
   /** The pool of requests; undefined on SQLite. */
   poolUse(): PoolUse | undefined
+  /** Whether commits hang, so that writes are rejected; undefined on SQLite. */
+  areCommitsBlocked(): boolean | undefined
   /**
    * Rejects if the database does not respond or, after a storage fault, cannot be written. Uses the control
    * connection, so that a busy pool does not count as an outage.
@@ -78,12 +80,14 @@ const CLOSE_TIMEOUT_MS = 2_000
 
 interface StoreEvents extends StorageEvents {
   onLostConnection: (error: Error) => void
+  /** PostgreSQL: commits hang, or no longer do. */
+  onCommitsBlocked?: (isBlocked: boolean) => void
 }
 
 /** `workerBus` is set if this process is one of several workers. */
 export function openStore(
   target: Target,
-  { onLostConnection, ...storage }: StoreEvents,
+  { onLostConnection, onCommitsBlocked = () => {}, ...storage }: StoreEvents,
   workerBus?: WorkerBus,
 ): Store {
   const health = new StorageHealth(storage)
@@ -94,7 +98,7 @@ export function openStore(
   const engine =
     target.engine === 'sqlite'
       ? openSqlite(target.path, health)
-      : openPostgres(target.url, { onLostConnection, onNotify }, health)
+      : openPostgres(target.url, { onLostConnection, onNotify, onCommitsBlocked }, health)
   if (target.engine === 'sqlite') workerBus?.onBroadcast(onNotify)
   const databases = new Map<Dialect, Kysely<Tables>>()
   const databaseOn = (dialect: Dialect): Kysely<Tables> => {
@@ -102,8 +106,8 @@ export function openStore(
     databases.set(dialect, db)
     return db
   }
-  const connectionOn = ({ reader, writer }: Dialects): DatabaseConnection => {
-    const transaction = transactionsOn(databaseOn(writer))
+  const connectionOn = ({ reader, writer, runTransaction }: Dialects): DatabaseConnection => {
+    const transaction = transactionsOn(databaseOn(writer), runTransaction)
     const updateUnflushed = unflushedUpdatesOn(target.engine, databaseOn(writer), transaction)
     return { db: databaseOn(reader), transaction, updateUnflushed }
   }
@@ -125,6 +129,7 @@ export function openStore(
     },
     dataVersion: engine.dataVersion,
     poolUse: () => engine.poolUse?.(),
+    areCommitsBlocked: () => engine.areCommitsBlocked?.(),
     async ping() {
       await sql`select 1`.execute(control.db)
       await health.requireHealthy(() => probeWrites(control.transaction))
@@ -139,11 +144,14 @@ export function openStore(
   }
 }
 
-const transactionsOn = (db: Kysely<Tables>): DatabaseConnection['transaction'] => {
+const transactionsOn = (
+  db: Kysely<Tables>,
+  run: Dialects['runTransaction'] = (work) => work(),
+): DatabaseConnection['transaction'] => {
   return async (work) => {
     for (let attempt = 1; ; attempt++) {
       try {
-        return await db.transaction().execute((tx) => runInTransactionScope(() => work(tx)))
+        return await run(() => db.transaction().execute((tx) => runInTransactionScope(() => work(tx))))
       } catch (error) {
         if (!isConflict(error) || attempt === ATTEMPTS_MAX) throw error
         const backoffMs = Math.min(BACKOFF_MS * 2 ** attempt, BACKOFF_MAX_MS) * Math.random()

@@ -3,8 +3,8 @@ import { sql } from 'kysely'
 import { POOL_OPTIONS } from '../engine/postgres/connection.ts'
 import type { Store } from '../engine/store.ts'
 
-/** Connections of a node: its pool and the control connection. */
-export const CONNECTIONS_PER_NODE = POOL_OPTIONS.max + 1
+/** Connections of a node: its pool, the control connection and the probe of commits. */
+export const CONNECTIONS_PER_NODE = POOL_OPTIONS.max + 2
 
 /** Null if the server has no such setting: some databases only speak the protocol of PostgreSQL. */
 export interface PostgresFacts {

@@ -85,8 +85,14 @@ export async function migrate(
 async function attempt(
   store: Store,
   onUpgrade: MigrateOptions['onUpgrade'],
-  { migrations, minCompatibleVersion }: Schema,
+  schema: Schema,
 ): Promise<NewerSchema | undefined> {
+  const { migrations, minCompatibleVersion } = schema
+  // Without a transaction, so that a node starts also while commits hang. An SQLite file must be writable.
+  if (store.engine === 'postgres') {
+    const { version, known, incompatibility } = await readSchemaState(store.db, schema)
+    if (version === known && !incompatibility) return undefined
+  }
   await prepare(store)
   return store.transaction(async (db) => {
     const row = await lockVersion(db)

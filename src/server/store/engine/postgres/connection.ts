@@ -10,8 +10,15 @@ import {
 } from 'kysely'
 import pg from 'pg'
 import type { Dialects, Engine } from '../dialects.ts'
-import { DatabaseUnreachable, isConnectionLost, isNotPrepared } from '../errors.ts'
+import {
+  CommitsBlocked,
+  CommitUnconfirmed,
+  DatabaseUnreachable,
+  isConnectionLost,
+  isNotPrepared,
+} from '../errors.ts'
 import type { StorageHealth } from '../storage-fault.ts'
+import { type CommitGate, createCommitGate } from './commit-gate.ts'
 import { type ClientPool, createReplaceablePool } from './replaceable-pool.ts'
 
 /** Options of the pool for requests. */
@@ -25,6 +32,9 @@ export const POOL_OPTIONS = {
   /** A client that disappears or stalls in a transaction would block others on its locks. */
   idle_in_transaction_session_timeout: 1_500,
 }
+
+/** The server's statement timeout does not apply to the wait for a synchronous standby. */
+const COMMIT_TIMEOUT_MS = 5_000
 
 /** The control connection has short timeouts, because an outage must be detected within a lease. */
 const CONTROL_OPTIONS = {
@@ -57,6 +67,9 @@ const END_SESSIONS = `
   where application_name = any($1) and (state like 'idle%' or wait_event_type = 'Lock')
     and state_change < now() - interval '500 milliseconds'`
 const CHANNEL = 'adit_feed'
+/** As Kysely sends them. */
+const BEGIN = 'begin'
+const COMMIT = 'commit'
 const INT8_OID = 20
 
 /**
@@ -85,6 +98,8 @@ interface PostgresEvents {
   onLostConnection: (error: Error) => void
   /** This or another process called `notify`. */
   onNotify: (payload: string) => void
+  /** Commits hang, or no longer do. */
+  onCommitsBlocked: (isBlocked: boolean) => void
 }
 
 /**
@@ -101,6 +116,7 @@ export function openPostgres(url: string, events: PostgresEvents, health: Storag
     names.push(name)
     return openPool(url, { ...POOL_OPTIONS, application_name: name }, events)
   })
+  const gate = createCommitGate((options) => openPool(url, options, events), events.onCommitsBlocked)
   const control = openPool(url, CONTROL_OPTIONS, events)
   control.on('connect', (client) => {
     client.on('notification', ({ payload = '' }) => events.onNotify(payload))
@@ -114,6 +130,7 @@ export function openPostgres(url: string, events: PostgresEvents, health: Storag
     if (lost === isLost) return
     isLost = lost
     pool.replace()
+    gate.resetProbe()
     if (lost) return
     // The server does not know that connections of the replaced pool are dead. Their transactions would hold
     // locks until the server's timeout.
@@ -121,20 +138,26 @@ export function openPostgres(url: string, events: PostgresEvents, health: Storag
     names = names.slice(-1)
   }
 
-  const dialectsOn = (pool: PostgresPool): Dialects => {
+  const dialectsOn = (pool: PostgresPool, runTransaction: CommitGate['run']): Dialects => {
     const dialect = new PostgresDialect({ pool })
-    return { reader: dialect, writer: dialect }
+    return { reader: dialect, writer: dialect, runTransaction }
   }
   return {
-    main: dialectsOn(discardBroken(pool, health)),
+    main: dialectsOn(discardBroken(pool, health, gate), gate.run),
     control: dialectsOn(
-      discardBroken(control, health, {
+      discardBroken(control, health, gate, {
         onResult: onControlResult,
         queryTimeoutMs: CONTROL_QUERY_TIMEOUT_MS,
       }),
+      gate.runUnlimited,
     ),
-    poolUse: pool.use,
+    poolUse() {
+      const use = pool.use()
+      return { ...use, waiting: use.waiting + gate.waiting() }
+    },
+    areCommitsBlocked: gate.isBlocked,
     notification: (payload) => CompiledQuery.raw(NOTIFY, [payload]),
+    close: gate.close,
   }
 }
 
@@ -181,14 +204,16 @@ interface DiscardOptions {
 function discardBroken(
   pool: ClientPool,
   health: StorageHealth,
+  gate: CommitGate,
   { onResult, queryTimeoutMs }: DiscardOptions = {},
 ): PostgresPool {
   let isPreparing = true
   async function send(client: pg.PoolClient, text: string, values: unknown[]): Promise<pg.QueryResult> {
     const name = isPreparing ? preparedNames.get(text) : undefined
     const pending = name ? client.query({ name, text, values }) : client.query(text, values)
+    const timeoutMs = queryTimeoutMs ?? (text === COMMIT ? COMMIT_TIMEOUT_MS : undefined)
     try {
-      return await (queryTimeoutMs ? withTimeout(queryTimeoutMs, pending) : pending)
+      return await (timeoutMs ? withTimeout(timeoutMs, pending) : pending)
     } catch (error) {
       if (!isNotPrepared(error)) throw error
       isPreparing = false
@@ -211,19 +236,26 @@ function discardBroken(
       const query = async (text: string, parameters: unknown[]) => {
         if (lost) throw lost
         try {
-          const result = await send(client, text, parameters)
+          if (text === BEGIN) gate.watchTransaction(client)
+          const pending = send(client, text, parameters)
+          const result = await (text === COMMIT ? gate.awaitCommit(client, pending) : pending)
           onResult?.(false)
           return result
-        } catch (error) {
-          if (isConnectionLost(error)) {
+        } catch (caught) {
+          const error = gate.isAborted(client) ? new CommitsBlocked() : caught
+          const isLost = isConnectionLost(error)
+          if (isLost || error instanceof CommitsBlocked || error instanceof CommitUnconfirmed)
             lost = error as Error
-            onResult?.(true)
-          }
+          if (isLost) onResult?.(true)
           throw health.record(error)
         }
       }
+      const release = () => {
+        gate.unwatch(client)
+        client.release(lost)
+      }
       // Kysely's type also includes cursors, which need a package that is not installed.
-      return { query: query as unknown as PostgresPoolClient['query'], release: () => client.release(lost) }
+      return { query: query as unknown as PostgresPoolClient['query'], release }
     },
   }
 }

@@ -1,0 +1,161 @@
+// Limits what writes can occupy while commits hang. With synchronous replication and no standby, PostgreSQL
+// serves reads, but a commit waits for a standby, and its session stays even if the client disconnects.
+import type pg from 'pg'
+import { CommitsBlocked, CommitUnconfirmed, isConnectionLost, isUnavailable, Overloaded } from '../errors.ts'
+
+/** Less than the size of the pool: the other connections are for reads. */
+const CONCURRENT_MAX = 7
+const QUEUE_TIMEOUT_MS = 3_000
+/** A commit that takes longer may hang. A probe tells whether all do. */
+const SLOW_AFTER_MS = 1_500
+const PROBE_TIMEOUT_MS = 1_000
+const PROBE_RETRY_MS = 250
+/** Its query has no timeout, because each attempt would leave a session of the server behind. */
+const PROBE_OPTIONS = {
+  application_name: 'adit commit probe',
+  max: 1,
+  connectionTimeoutMillis: 3_000,
+  keepAliveInitialDelayMillis: 10_000,
+}
+/** A transaction with WAL, whose commit waits like that of any write. It changes no table. */
+const PROBE = `select set_config('synchronous_commit', 'on', true), pg_logical_emit_message(true, 'adit', '')`
+
+/** Where PostgreSQL warns that a commit returns although no standby has confirmed it. */
+const CANCELED_WAIT = 'SyncRepWaitForLSN'
+
+export type CommitGate = ReturnType<typeof createCommitGate>
+
+export function createCommitGate(
+  openPool: (options: pg.PoolConfig) => pg.Pool,
+  onBlocked: (isBlocked: boolean) => void,
+) {
+  const probes = openPool(PROBE_OPTIONS)
+  let probing: pg.Client | undefined
+  probes.on('acquire', (client) => {
+    probing = client as pg.Client
+  })
+  const queue = new Set<PromiseWithResolvers<void>>()
+  let running = 0
+  /** Connections in a transaction whose commit was not sent. */
+  const uncommitted = new Set<pg.Client>()
+  const aborted = new WeakSet<pg.ClientBase>()
+  let isProbing = false
+  let isBlocked = false
+  let isClosed = false
+
+  /** Transactions in progress fail as well: they may wait for locks of one that waits for its commit. */
+  function block(): void {
+    isBlocked = true
+    onBlocked(true)
+    for (const waiter of queue) waiter.reject(new CommitsBlocked())
+    queue.clear()
+    for (const client of uncommitted) {
+      aborted.add(client)
+      void client.end().catch(() => {})
+    }
+  }
+
+  function unblock(): void {
+    isProbing = false
+    if (isBlocked) onBlocked(false)
+    isBlocked = false
+  }
+
+  function startProbe(): void {
+    if (isProbing || isClosed) return
+    isProbing = true
+    const timer = setTimeout(block, PROBE_TIMEOUT_MS)
+    void probe().finally(() => clearTimeout(timer))
+  }
+
+  async function probe(): Promise<void> {
+    for (;;)
+      try {
+        await probes.query(PROBE)
+        return unblock()
+      } catch (error) {
+        if (isClosed) return
+        // Before it is known that commits hang, the server is just unreachable. After that, any other error
+        // shows that it responds and has no such function.
+        if (!isBlocked || !isUnavailable(error)) return unblock()
+        await new Promise((resolve) => setTimeout(resolve, PROBE_RETRY_MS).unref())
+      }
+  }
+
+  function requireOpen(): void {
+    if (isBlocked) throw new CommitsBlocked()
+  }
+
+  async function enter(): Promise<void> {
+    if (running < CONCURRENT_MAX) {
+      running += 1
+      return
+    }
+    const waiter = Promise.withResolvers<void>()
+    queue.add(waiter)
+    const timer = setTimeout(() => {
+      queue.delete(waiter)
+      waiter.reject(new Overloaded('Too many writes wait for the database.'))
+    }, QUEUE_TIMEOUT_MS)
+    await waiter.promise.finally(() => clearTimeout(timer))
+  }
+
+  /** The next one in the queue takes over the slot. */
+  function leave(): void {
+    const [next] = queue
+    if (!next) running -= 1
+    else {
+      queue.delete(next)
+      next.resolve()
+    }
+  }
+
+  return {
+    isBlocked: () => isBlocked,
+    waiting: () => queue.size,
+    /** Runs a transaction of the pool. */
+    async run<T>(work: () => Promise<T>): Promise<T> {
+      requireOpen()
+      await enter()
+      return work().finally(leave)
+    },
+    /** Runs a transaction of another connection. */
+    async runUnlimited<T>(work: () => Promise<T>): Promise<T> {
+      requireOpen()
+      return work()
+    },
+    /** Ends the transaction of this connection if commits hang before its own is sent. */
+    watchTransaction: (client: pg.ClientBase) => void uncommitted.add(client as pg.Client),
+    unwatch: (client: pg.ClientBase) => void uncommitted.delete(client as pg.Client),
+    isAborted: (client: pg.ClientBase) => aborted.has(client),
+    /** Awaits a commit. Rejects if its outcome is unknown, also if an operator canceled its wait. */
+    async awaitCommit<T>(client: pg.ClientBase, pending: Promise<T>): Promise<T> {
+      uncommitted.delete(client as pg.Client)
+      let isCanceled = false
+      const onNotice = ({ routine }: { routine?: string | undefined }) => {
+        if (routine === CANCELED_WAIT) isCanceled = true
+      }
+      client.on('notice', onNotice)
+      const timer = setTimeout(startProbe, SLOW_AFTER_MS)
+      try {
+        const result = await pending
+        if (isCanceled) throw new CommitUnconfirmed('the wait for a standby was canceled')
+        return result
+      } catch (error) {
+        if (!isConnectionLost(error)) throw error
+        startProbe()
+        throw new CommitUnconfirmed((error as Error).message)
+      } finally {
+        clearTimeout(timer)
+        client.off('notice', onNotice)
+      }
+    },
+    /** Call it when connections may be dead: a probe on one would never return. */
+    resetProbe: () => void probing?.end().catch(() => {}),
+    close(): void {
+      isClosed = true
+      void probing?.end().catch(() => {})
+      void probes.end().catch(() => {})
+    },
+  }
+}
