@@ -10,7 +10,6 @@ import { WorkspaceLoad } from './admission/workspace-load.ts'
 import { type TransferCounts, Tunnel, type TunnelAddress } from './tunnel.ts'
 import { type ClientKey, type CloseReason, TunnelClient, type TunnelClientOptions } from './tunnel-client.ts'
 
-/** Clients of all tunnels, and of those of one workspace. */
 const CLIENTS_MAX = 10_000
 const CLIENTS_PER_WORKSPACE_MAX = 500
 /** How many clients that were closed on request are remembered; the oldest is evicted first. */
@@ -18,9 +17,8 @@ const CLOSURES_MAX = 1_000
 
 export interface RegistryOptions {
   readonly meter: Pick<Meter, 'opened' | 'closed' | 'transferred'> | undefined
-  /** Totals of the edge. */
   readonly transferred: TransferCounts['transferred']
-  /** The budget of the edge. */
+  /** The memory of all workspaces. */
   readonly buffers: SharedBufferBudget
   /** The address is undefined if it is not known. */
   onWrongPassword(host: string, address: string | undefined): void
@@ -31,9 +29,9 @@ export interface RegistryOptions {
 /** A client that connects. */
 interface NewClient extends Pick<TunnelClientOptions, 'id' | 'address' | 'key' | 'connection'> {
   readonly request: TunnelRequest
-  /** Access rules that it asks for. */
+  /** Access rules that the client asks for. */
   readonly rules: AccessRules
-  /** Access rules of its name. An open tunnel keeps those that are in force. */
+  /** Access rules of the name. An open tunnel has them already, and ignores these. */
   readonly nameRules: AccessRules
 }
 
@@ -44,7 +42,7 @@ export class Registry {
   readonly #clients = new Map<TunnelClient, Tunnel>()
   readonly #byId = new Map<string, TunnelClient>()
   readonly #byName = new Map<string, Tunnel>()
-  /** By `resumeHash` of the client, so that it cannot come back if it did not receive the reason. */
+  /** By `resumeHash`, to reject a client that reconnects because it did not receive the closure. */
   readonly #closures = new BoundedMap<string, TunnelClosure>(CLOSURES_MAX)
   readonly #loads = new Map<string, WorkspaceLoad>()
   #isStopping = false
@@ -101,9 +99,9 @@ export class Registry {
   /** The rules that a client has to share: those of other clients of the host. */
   rulesAt(host: string, resume: string | undefined): AccessRules | undefined {
     const tunnel = this.#tunnels.get(host)
-    const own = tunnel && clientWith(tunnel, resume)
-    const others = [...(tunnel?.clients ?? [])].filter((client) => client !== own && !client.isDraining)
-    return others.length > 0 ? tunnel?.access.clientRules : undefined
+    const replaced = tunnel && clientWith(tunnel, resume)
+    const hasOthers = tunnel?.clients.values().some((client) => client !== replaced && !client.isDraining)
+    return hasOthers ? tunnel?.access.clientRules : undefined
   }
 
   /** Adds a client. The caller has checked `mayServe` in the same turn of the event loop. */
@@ -117,7 +115,6 @@ export class Registry {
     const existing = this.#tunnels.get(host)
     const access = existing?.access ?? new AccessControl({ workspace, host }, this.#passwordVerifier, rules)
     access.clientRules = rules
-    // An open tunnel already has the current rules of its name.
     if (!existing) access.setNameRules(nameRules)
     const { resume, client: software, target, hostHeader, idleConnections } = request
     const load = this.#loads.get(workspace) ?? this.#addLoad(workspace)
@@ -159,8 +156,8 @@ export class Registry {
   }
 
   /**
-   * Closes a tunnel for good: its client gets the reason, and is rejected if it reconnects. It may have done
-   * so already; then only the hash of its secret is known.
+   * Closes a tunnel for good: its client gets the reason, and is rejected if it reconnects. A client that has
+   * reconnected already has another id, and is found by `resume`, the hash of its secret.
    */
   closeForGood(
     id: string,
@@ -168,24 +165,22 @@ export class Registry {
     closure: TunnelClosure & { reason: CloseReason },
   ): void {
     const client = this.#byId.get(id) ?? this.#clientWithHash(resume)
-    const closed = resume ?? (client?.resume && resumeHash(client.resume))
-    if (closed) this.#closures.set(closed, closure)
+    const secretHash = resume ?? (client?.resume && resumeHash(client.resume))
+    if (secretHash) this.#closures.set(secretHash, closure)
     if (!client) return
     this.#remove(client, closure.reason)
     client.close(closure)
   }
 
-  #clientWithHash(wantedHash: string | undefined): TunnelClient | undefined {
-    if (wantedHash === undefined) return undefined
+  #clientWithHash(secretHash: string | undefined): TunnelClient | undefined {
+    if (secretHash === undefined) return undefined
     return this.#clients
       .keys()
-      .find(({ resume }) => resume !== undefined && resumeHash(resume) === wantedHash)
+      .find(({ resume }) => resume !== undefined && resumeHash(resume) === secretHash)
   }
 
-  /** Replaces the access rules of a name. */
   setNameRules(workspace: string, name: string, rules: AccessRules | null): void {
-    const tunnel = this.#byName.get(nameKey(workspace, name))
-    tunnel?.access.setNameRules(rules)
+    this.#byName.get(nameKey(workspace, name))?.access.setNameRules(rules)
   }
 
   closeByKey(keyId: string, reason: CloseReason): void {
@@ -193,8 +188,7 @@ export class Registry {
   }
 
   closeByWorkspace(workspace: string, reason: CloseReason): void {
-    for (const client of [...this.#clients.keys()])
-      if (client.key.workspace === workspace) this.close(client, reason)
+    for (const client of [...this.clientsInWorkspace(workspace)]) this.close(client, reason)
   }
 
   clientsInWorkspace(workspace: string): Iterable<TunnelClient> {
@@ -223,25 +217,24 @@ export class Registry {
     return load
   }
 
-  #deleteLoad({ workspace, load }: Tunnel): void {
-    this.#loads.delete(workspace)
-    this.#options.buffers.delete(load.buffers)
-  }
-
   #remove(client: TunnelClient, reason: CloseReason): void {
     const tunnel = this.#clients.get(client)
     if (!tunnel) return
-    const { meter, onClosed } = this.#options
+    const { workspace, load } = tunnel
+    const { meter, buffers, onClosed } = this.#options
     this.#clients.delete(client)
     this.#byId.delete(client.id)
     tunnel.clients.delete(client)
-    tunnel.load.clients -= 1
-    if (tunnel.load.clients === 0) this.#deleteLoad(tunnel)
+    load.clients -= 1
+    if (load.clients === 0) {
+      this.#loads.delete(workspace)
+      buffers.delete(load.buffers)
+    }
     if (tunnel.clients.size === 0) {
       this.#tunnels.delete(tunnel.address.host)
-      this.#byName.delete(nameKey(tunnel.workspace, tunnel.address.name))
+      this.#byName.delete(nameKey(workspace, tunnel.address.name))
       tunnel.address.listener?.close()
-      meter?.closed(tunnel.workspace)
+      meter?.closed(workspace)
     }
     onClosed(tunnel, client, reason)
   }

@@ -5,8 +5,8 @@ import type { Registry } from './registry.ts'
 const RETRY_DELAY_MS = 1_000
 
 /**
- * Closes the tunnels of invalid keys. Retries keys that cannot be verified; their tunnels stay open
- * meanwhile. Returns a function that starts it, once if it is running already.
+ * Returns a function that verifies all keys and closes the tunnels of invalid ones. It retries if a key
+ * cannot be verified, whose tunnels stay open meanwhile. Calls during a run cause one more run.
  */
 export function createReverification(registry: Registry, verify: Verifier['verify']): () => void {
   let isRunning = false

@@ -42,7 +42,7 @@ const IDLE_TIMEOUT_MS = 65_000
 const KEEP_ALIVE_MS = 15_000
 const SHUTDOWN_GRACE_MS = 5_000
 const DRAIN_POLL_MS = 20
-/** What is in progress when a quota is reached has so long to complete. */
+/** Requests in progress may take this long after a quota is reached. */
 const ABORT_DELAY_MS = 1_000
 
 export interface EdgeOptions
@@ -53,9 +53,9 @@ export interface EdgeOptions
     Pick<IngressConnectionsOptions, 'onConnectionsLimited'> {
   readonly host: string
   readonly port: number
-  /** Scheme and port of public URLs; undefined means those of the listener. */
+  /** Scheme and port of public URLs; if undefined, those of the listener. */
   readonly publicEndpoint: { scheme: 'http' | 'https'; port: number | undefined } | undefined
-  /** Where TCP tunnels listen; empty means `host`. */
+  /** The address on which TCP tunnels listen; `host` if it is empty. */
   readonly tcpHost: string
   /**
    * The edge closes tunnels on a revocation, and verifies all keys again when revocations may have been
@@ -132,11 +132,10 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
     keepAlive: true,
     keepAliveInitialDelay: KEEP_ALIVE_MS,
     shouldUpgradeCallback: (request) => connections.shouldUpgrade(request),
-    // Rejected by our own handler, in order: Node would respond before the requests ahead of it.
+    // The router rejects such a request in its turn. Node would respond before the requests ahead of it.
     requireHostHeader: false,
   })
-  // headersError limits the count. Beyond a limit set here, Node drops headers, which may frame the body, or
-  // closes.
+  // `headersError` limits the count: beyond a limit of its own, Node drops headers, which may frame the body.
   server.maxHeadersCount = 0
   let listener: Listener
   try {

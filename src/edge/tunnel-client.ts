@@ -41,12 +41,12 @@ export interface TunnelClientOptions
   /** The WebSocket of the client. */
   readonly connection: Connection
   readonly id: string
-  /** Its IP address. */
+  /** The IP address of the client. */
   readonly address: string
   readonly key: ClientKey
   readonly resume: string | undefined
   readonly software: string | undefined
-  /** The memory pressure of its workspace. */
+  /** The memory of the workspace. */
   readonly pressure: MemoryPressure
   /** The client is stopping, and its requests are complete. */
   onDrained(): void
@@ -60,15 +60,14 @@ export class TunnelClient {
   readonly key: ClientKey
   /** A later connection of the same client has the same secret. */
   readonly resume: string | undefined
-  /** Name and version of its program. */
+  /** Name and version of the client program. */
   readonly software: string | undefined
-  /** Origin of its local server. */
+  /** Origin of the local server. */
   readonly target: string | undefined
-  /** It has precedence over that of the name. */
+  /** Takes precedence over the Host header in the rules of the name. */
   readonly hostHeader: string | undefined
   readonly totals = { requests: 0, bytesIn: 0, bytesOut: 0 }
   isDraining = false
-  /** Its connection is closed. */
   isClosed = false
   #active = 0
   readonly #onDrained: () => void
@@ -96,7 +95,7 @@ export class TunnelClient {
       keepAlive: KEEP_ALIVE,
       totalGrowth,
       pressure,
-      // The client opens none.
+      // Only the edge opens streams.
       maxStreams: 0,
       onStream: (stream) => stream.destroy(),
       onGoAway: () => {
@@ -162,7 +161,6 @@ export class TunnelClient {
     return stream
   }
 
-  /** Its connections to the local server. */
   get connections(): ConnectionPool {
     this.#connections ??= new ConnectionPool(() => this.openStream(), this.#idleConnections)
     return this.#connections

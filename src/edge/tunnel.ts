@@ -19,11 +19,9 @@ export interface TunnelAddress extends Omit<Opened, 'access'> {
   readonly listener?: TcpListener | undefined
 }
 
-/** What the traffic of a tunnel adds to. */
+/** The counters of traffic beside those of each client: of the workspace, and of the edge. */
 export interface TransferCounts {
-  /** By workspace. */
   readonly meter: Pick<Meter, 'transferred'> | undefined
-  /** Totals of the edge. */
   readonly transferred: Required<Transfer>
 }
 
@@ -43,7 +41,6 @@ export class Tunnel {
   readonly perAddress = new ClientLimit(REQUESTS_PER_ADDRESS)
   readonly requests = new RequestSet(REQUESTS_MAX, 'tunnelPosition')
   readonly progress = new ProgressCheck(this.requests)
-  /** The load of its workspace. */
   readonly load: WorkspaceLoad
   readonly #counts: TransferCounts
 
@@ -81,7 +78,7 @@ export class Tunnel {
     return picked
   }
 
-  /** What the local server of the client gets as its Host; undefined if the host of the tunnel. */
+  /** The Host header for the local server of the client; undefined for the host of the tunnel. */
   hostHeader(client: TunnelClient): string | undefined {
     return client.hostHeader ?? this.access.nameRules.hostHeader
   }

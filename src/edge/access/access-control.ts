@@ -44,7 +44,7 @@ export class AccessControl {
     this.#nameRules = this.#activate(NO_RULES)
   }
 
-  /** All clients of a pool have the same. */
+  /** All clients of a pool have the same rules. */
   get clientRules(): AccessRules {
     return this.#clientRules
   }
@@ -57,7 +57,7 @@ export class AccessControl {
     return this.#nameRules
   }
 
-  /** Set by the control plane, possibly while the tunnel is open. Null if the name has none. */
+  /** The control plane may change the rules while the tunnel is open. Null if the name has none. */
   setNameRules(rules: AccessRules | null): void {
     const changed = rules ?? NO_RULES
     if (!areSameRules(changed, this.#nameRules)) this.#nameRules = this.#activate(changed, this.#nameRules)

@@ -14,16 +14,16 @@ import type { VisitorError } from '../error-responses/causes.ts'
 import { busy, tooManyAttempts, unauthorized } from './denial.ts'
 import { HashQueue, type TunnelRef } from './hash-queue.ts'
 
-/** The longest user and password fit, in base64. */
+/** Room for the longest user and password in base64. */
 const CREDENTIAL_CHARS_MAX = 1_100
 const BASIC = /^Basic +([A-Za-z0-9+/]+={0,2})$/i
 /** Verifications of one client in the queue, so that there is room for other clients of the tunnel. */
 const VERIFICATIONS_PER_CLIENT = { max: 2, maxPer48: 4 }
-/** Wrong passwords of a client. */
+/** How many wrong passwords a client may send. */
 const ATTEMPTS = { burst: 10, refillMs: 10_000 }
 const CLIENTS_MAX = 10_000
 const BUSY_RETRY_MS = 1_000
-/** Wrong credentials that are rejected without another hash. */
+/** How many wrong credentials are cached, to reject them without another hash. */
 const REJECTED_MAX = 20
 
 export interface BasicAuthRule {
@@ -57,7 +57,7 @@ export function parseCredential({ rawHeaders }: IncomingMessage): Credential | '
   return isBasicAuthUser(credential.user) && isBasicAuthPassword(credential.password) ? credential : 'invalid'
 }
 
-/** What all tunnels of an edge share. */
+/** Verifies passwords for all tunnels of an edge. */
 export class PasswordVerifier {
   readonly #queue = new HashQueue()
   readonly #attempts = new TokenBuckets(CLIENTS_MAX)

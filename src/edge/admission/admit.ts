@@ -8,6 +8,7 @@ import {
   type Verifier,
   type VerifyResult,
 } from '../../edge-sdk/index.ts'
+import { isDnsLabel } from '../../lib/net/hostname.ts'
 import { TokenBuckets } from '../../lib/token-buckets.ts'
 import type { TunnelRequest, TunnelType } from '../../tunnel-protocol/protocol.ts'
 import type { Connection } from '../../yamux/index.ts'
@@ -37,11 +38,11 @@ import {
 import type { TcpListener } from '../tcp/listeners.ts'
 import type { TcpTunnels } from '../tcp/tunnels.ts'
 import type { Grant, NameClaims } from './name-claims.ts'
-import { isTunnelName, randomName } from './names.ts'
+import { randomName } from './names.ts'
 
 /**
- * How often a workspace may open tunnels. Each opening is a transaction of the control plane, and takes a
- * place in `RecentNames`.
+ * How often a workspace may open tunnels. Each opening is a transaction of the control plane, and adds an
+ * entry to `RecentNames`.
  */
 const OPENINGS = { burst: 1_000, refillMs: 100 }
 const WORKSPACES_MAX = 10_000
@@ -54,7 +55,7 @@ interface AdmissionOptions {
   readonly names: NameClaims | undefined
   /** Undefined if this edge has no TCP tunnels. */
   readonly tcpTunnels: Pick<TcpTunnels, 'listen'> | undefined
-  /** The public URL of a tunnel. A TCP tunnel has its port when it is open. */
+  /** The public URL of a tunnel. The port of a TCP tunnel is undefined until its listener is open. */
   publicUrl(host: string, type: TunnelType, tcpPort: number | undefined): string
 }
 
@@ -63,7 +64,7 @@ type Valid = VerifyResult & { valid: true }
 /** A client that wants to open a tunnel. */
 interface ConnectingClient {
   readonly key: string | undefined
-  /** Its IP address. */
+  /** The IP address of the client. */
   readonly address: string
   readonly request: TunnelRequest
   /** The connection of the tunnel; undefined if the client is gone. */
@@ -73,7 +74,7 @@ interface ConnectingClient {
 /** Opens the tunnel, or returns why not. */
 export type OpenTunnel = (client: ConnectingClient) => Promise<Rejection | undefined>
 
-/** A tunnel that is being opened, and what had to be awaited for it so far. */
+/** A tunnel that is being opened, with the results of its asynchronous steps so far. */
 interface Opening {
   readonly id: string
   readonly key: string
@@ -190,8 +191,8 @@ export function createAdmission(options: AdmissionOptions): OpenTunnel {
     const { name, client } = opening
     for (;;) {
       const result = await verify(opening)
-      // Synchronous from here on, so that a later revocation finds the tunnel in the registry. After each
-      // thing that is awaited, the key is verified again.
+      // Synchronous until the tunnel is in the registry, where a later revocation finds it. After each
+      // asynchronous step, the key is verified again.
       if (!result.valid) return invalidKey(result)
       const { slug, tunnelBase } = result.workspace
       if (!opening.isCounted && openings.take([{ name: slug, ...OPENINGS }], performance.now()) > 0)
@@ -215,7 +216,7 @@ export function createAdmission(options: AdmissionOptions): OpenTunnel {
   return async (client) => {
     const { key, request } = client
     const { name = randomName(), access } = request
-    if (!isTunnelName(name)) return INVALID_NAME
+    if (!isDnsLabel(name)) return INVALID_NAME
     if (!key) return MISSING_KEY
     if (key.startsWith('adit_edge_')) return EDGE_CREDENTIAL
     const id = `tun_${randomBytes(12).toString('hex')}`

@@ -12,7 +12,7 @@ export interface Grant {
   readonly rules: AccessRules | null
   /** The port of a TCP tunnel. */
   readonly port?: number | undefined
-  /** The rules have changed since: claim the name again. */
+  /** The rules have changed since the grant, so the name has to be claimed again. */
   readonly isStale?: boolean
 }
 
@@ -24,7 +24,7 @@ interface PendingClaim extends Grant {
   isStale: boolean
 }
 
-/** The client may come back; the name is kept for it. */
+/** After these, the client may come back, and the name is kept for it. */
 const TEMPORARY: ReadonlySet<CloseReason> = new Set(['closed', 'disconnected', 'replaced'])
 
 export class NameClaims {
@@ -41,7 +41,7 @@ export class NameClaims {
     this.#reporter.syncNow()
   }
 
-  /** What is known of a key and its name if the control plane is unreachable, by the error of a call. */
+  /** The recent name of a key if a call failed with `error` because the control plane is unreachable. */
   recentIfUnreachable(error: unknown, key: string, name: string): RecentName | undefined {
     return isUnreachable(error) ? this.#recent.find(key, name) : undefined
   }
@@ -79,7 +79,7 @@ export class NameClaims {
     this.#recent.closed(key.secret, address.name, TEMPORARY.has(reason) ? access.nameRules : undefined)
   }
 
-  /** A claim that is pending may have been answered with the rules before. */
+  /** The response to a pending claim may still have the previous rules. */
   setRules(workspace: string, name: string, rules: AccessRules | null): void {
     for (const claim of this.#pending.values())
       if (claim.workspace === workspace && claim.name === name) claim.isStale = true
@@ -95,15 +95,15 @@ export class NameClaims {
     this.#recent.removeClosed()
   }
 
-  /** Gives all names up at once, so that clients can open them at other edges while this one drains. */
+  /** Releases all names at once, so that clients can open them at other edges while this one drains. */
   stop(): Promise<void> {
     return this.#reporter.stop()
   }
 }
 
 /**
- * Not if it rejects the credential of the edge, which may open nothing then, nor if there are too many calls:
- * names are arbitrated as soon as they can be claimed.
+ * Other errors have no fallback: an edge whose credential is rejected (401) may open nothing, and after too
+ * many calls (429) the name can be claimed later.
  */
 const isUnreachable = (error: unknown) =>
   error instanceof ControlPlaneError && (error.status === undefined || error.status >= 500)

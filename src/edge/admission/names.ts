@@ -1,12 +1,10 @@
 // Tunnel names and the host names derived from them. A name is one label under the tunnel domain of its
 // workspace, so no workspace can take a host of another.
 import { randomInt } from 'node:crypto'
-import { isDnsLabel } from '../../lib/net/hostname.ts'
 
+/** Without characters that look alike: 0 and o, 1 and l. */
 const ALPHABET = 'abcdefghijkmnpqrstuvwxyz23456789'
 const RANDOM_LENGTH = 8
-
-export const isTunnelName = (name: unknown): name is string => typeof name === 'string' && isDnsLabel(name)
 
 export const randomName = () =>
   Array.from({ length: RANDOM_LENGTH }, () => ALPHABET[randomInt(ALPHABET.length)]).join('')

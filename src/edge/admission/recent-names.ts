@@ -24,9 +24,9 @@ export class RecentNames {
   readonly #clock: () => number
   /** All entries by workspace and name, then by id: a sync may change the rules of many names. */
   readonly #byName = new Map<string, Map<string, RecentName>>()
-  /** By `entryId`. */
+  /** Names with open tunnels, by `entryId`. */
   readonly #open = new Map<string, OpenName>()
-  /** The least recently closed first. */
+  /** Names without, by `entryId`; the least recently closed is the first. */
   readonly #closed = new Map<string, RecentName & { readonly until: number }>()
 
   constructor(clock: () => number = () => performance.now()) {
@@ -62,17 +62,16 @@ export class RecentNames {
     return this.#open.get(id)?.recent ?? (closed && closed.until > this.#clock() ? closed : undefined)
   }
 
-  /** The rules of a name have changed. */
   setRules(workspace: string, name: string, rules: AccessRules | null): void {
     for (const recent of this.#byName.get(`${workspace} ${name}`)?.values() ?? []) recent.rules = rules
   }
 
-  /** The keys are not valid any longer. Their open tunnels are closed by the registry. */
+  /** Called when keys become invalid. The registry closes their open tunnels. */
   removeKeys(matches: (key: RecentName['key']) => boolean): void {
     for (const [id, { key }] of this.#closed) if (matches(key)) this.#evict(id)
   }
 
-  /** Revocations may have been missed. */
+  /** Called when revocations may have been missed. */
   removeClosed(): void {
     for (const id of this.#closed.keys()) this.#evict(id)
   }

@@ -1,11 +1,10 @@
-// The hosts that may have certificates, by the limits of an edge within 24 hours. A certificate cannot be
-// taken back, so nothing is displaced: a workspace gets a new host only while it has less than a share of
-// what is left, so that something is left for others.
-
+// Limits for how many hosts the proxy may obtain certificates within 24 hours. A certificate cannot be taken
+// back, so no host displaces another. Instead, a workspace gets a new host only while it has less than a
+// share of what is left, so that something is left for others.
 import { BoundedMap } from '../../lib/bounded-map.ts'
 import { KeyedCounter } from '../../lib/keyed-counter.ts'
+import { DAY_MS } from '../../lib/time.ts'
 
-const DAY_MS = 24 * 60 * 60 * 1_000
 /** A workspace gets at most this share of the hosts that remain in total. */
 const SHARE = 1 / 4
 const LIMITED_MAX = 1_000
@@ -23,7 +22,7 @@ type CertificateSetting = 'ADIT_EDGE_CERTIFICATES_PER_DAY' | 'ADIT_EDGE_CERTIFIC
 
 export class CertificateBudget {
   readonly #limits: CertificateLimits
-  /** By host, the latest one last. */
+  /** Workspace and time of each host, the latest last. */
   readonly #allowed = new Map<string, { workspace: string; at: number }>()
   readonly #byWorkspace = new KeyedCounter()
   /** Workspaces whose last new host was rejected. */

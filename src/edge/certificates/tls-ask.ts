@@ -1,6 +1,6 @@
 // Decides for which hosts the proxy in front may obtain a certificate: those of open tunnels, tunnel domains,
-// and names that workspaces have reserved or used lately. Caddy asks before it does (`on_demand_tls`). CAs
-// limit how many they issue, so a workspace has a limit, and the edge.
+// and names that workspaces have reserved or used lately. Caddy asks first (`on_demand_tls`). CAs limit how
+// many certificates they issue, so each workspace has a limit, and so has the edge.
 import { ControlPlaneError, type HostResult } from '../../edge-sdk/index.ts'
 import { BoundedMap } from '../../lib/bounded-map.ts'
 import { isDnsLabel } from '../../lib/net/hostname.ts'

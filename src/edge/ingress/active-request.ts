@@ -24,7 +24,7 @@ export interface Visitor extends Endpoint {
   reject(error: VisitorError): void
 }
 
-/** For requests whose response has not begun. */
+/** What visitors get whose response has not begun. */
 const EVICTION_CAUSES: Record<EvictionReason, CauseCode> = {
   capacity: 'request_too_slow',
   memory: 'out_of_memory',

@@ -32,7 +32,7 @@ export function createClientAddresses({
   const onIgnoredProxy = once(options.onIgnoredProxy)
   const isTrusted = createNetworkMatcher(trustedProxies)
 
-  /** Kept by connection, because each carries many requests and a lookup is slow. */
+  /** Cached by connection, which carries many requests, because the lookup is slow. */
   const peers = new WeakMap<Socket, Peer>()
   const findPeer = (socket: Socket): Peer => {
     const known = peers.get(socket)

@@ -99,7 +99,7 @@ export class IngressConnection extends HttpConnection<VisitorError> {
   #releaseClientSlot: (() => void) | undefined
   /** Memory that waiting requests of all connections take. */
   readonly #waiting: { memory: number }
-  /** The part of this connection. */
+  /** The share of this connection. */
   #waitingMemory = 0
 
   constructor(

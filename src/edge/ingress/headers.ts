@@ -15,9 +15,9 @@ const HOP_BY_HOP = new Set([
 /** Never removed, even if Connection names them: without them a body would be parsed as another request. */
 const FRAMING = new Set(['content-length', 'transfer-encoding', 'host'])
 /**
- * By these names local servers learn the address of the client, and the host, scheme and path that it asked
- * for, from the proxy in front of them, which is the edge: a client must not choose them. `Proxy` becomes the
- * variable HTTP_PROXY of CGI programs.
+ * Headers by which a proxy tells local servers the client's address, and the host, scheme and path of its
+ * request. The edge is that proxy, so a client must not set them. `Proxy` becomes the variable HTTP_PROXY of
+ * CGI programs.
  */
 const PROXY_HEADERS = new Set([
   ...['forwarded', 'forwarded-for', 'x-forwarded', 'x-real-ip', 'client-ip', 'x-client-ip', 'true-client-ip'],

@@ -3,7 +3,7 @@
 import type { RequestSet } from './request-set.ts'
 
 const INTERVAL_MS = 30_000
-/** For each request of the network. */
+/** The minimum per interval, for each request that the network has. */
 const BYTES_MIN = 1_024
 
 export class ProgressCheck {

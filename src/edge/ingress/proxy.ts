@@ -236,7 +236,7 @@ export function requestHead(request: IncomingMessage, options: ProxyOptions): Re
   const isWhole = headers['transfer-encoding'] === undefined
   const body = !hasBody(request) ? 'none' : isWhole ? 'identity' : 'chunked'
   const forwarded = requestHeaders(request, options)
-  // Written by us, so that the local server cannot understand another spelling differently.
+  // Never copied: the local server could parse an unusual spelling differently.
   if (body === 'chunked') forwarded.push('Transfer-Encoding', 'chunked')
   return { method, target, headers: forwarded, body, isUpgrade: false }
 }

@@ -59,9 +59,9 @@ export class RequestSet {
   makeRoom(client: string | undefined): boolean {
     if (this.#requests.size < this.#max) return true
     // Only counts: a flood of requests that are rejected must not cost a look at each request in progress.
-    const [largest, most] = this.#perNetwork.largest()
+    const [largest, count] = this.#perNetwork.largest()
     // Otherwise two networks would keep displacing each other.
-    if (most <= this.#perNetwork.get(clientNetwork(client)) + 1) return false
+    if (count <= this.#perNetwork.get(clientNetwork(client)) + 1) return false
     findSlowest(this.#requests, largest)?.evict('capacity')
     return true
   }

@@ -101,7 +101,7 @@ export class UpstreamRequest implements ConnectionUser, ResponseHandler {
     if (!this.#isOver) this.#connection.stream.resume()
   }
 
-  /** For the connection, as the other methods below. */
+  /** Called by the connection, like the next three methods. */
   onReceived(received: Buffer): void {
     try {
       this.#parser.push(received)
@@ -126,7 +126,7 @@ export class UpstreamRequest implements ConnectionUser, ResponseHandler {
     this.#fail(new InvalidResponse('the connection was reset', 'closed'))
   }
 
-  /** For the parser, as the other methods below. */
+  /** Called by the parser, like the next three methods. */
   onHead(head: ResponseHead): void {
     const problem = head.status === 502 ? readProblem(head.headers) : undefined
     if (problem) throw new InvalidResponse('no connection to the local server', problem)
@@ -140,7 +140,7 @@ export class UpstreamRequest implements ConnectionUser, ResponseHandler {
   onComplete(trailers: readonly string[], last?: Buffer): void {
     this.#finish()
     this.#handler.onComplete(trailers, last)
-    // A response that does not wait for the request: the rest of it is not sent.
+    // The response came before the end of the request, whose rest is not sent.
     if (!this.#isSent) this.#connection.stream.destroy()
     else if (this.#mayReuse && this.#parser.isReusable) this.#pool.put(this.#connection)
     // A server that leaves its side open is soon reset, and must not exhaust the streams until then.

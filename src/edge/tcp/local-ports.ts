@@ -20,15 +20,15 @@ interface Assignment {
   readonly port: number
   readonly workspace: string
   readonly name: string
-  /** At most two renewals before the last use, which `portRetentionMs` allows for. */
+  /** May lag behind the last use by two renewals, which `portRetentionMs` adds. */
   usedAt: number
 }
 
 export interface LocalPorts {
-  /** The port of a name. `open` are the ports of tunnels that are open. */
+  /** Returns the port of a name. `open` are the ports of open tunnels. */
   assign(workspace: string, name: string, open: Iterable<number>): Promise<number | Rejection>
   renew(open: Iterable<number>): Promise<void>
-  /** Nothing is written afterwards: another process may use the folder. */
+  /** Nothing is written after this, because another process may use the folder. */
   close(): Promise<void>
 }
 
@@ -73,15 +73,15 @@ export async function openLocalPorts(options: LocalPortOptions): Promise<LocalPo
   }
 
   function findOrAdd(workspace: string, name: string): number | Rejection {
-    const own = [...byPort.values()].filter((each) => each.workspace === workspace)
-    const existing = own.find((each) => each.name === name)
+    const assignments = [...byPort.values()].filter((each) => each.workspace === workspace)
+    const existing = assignments.find((each) => each.name === name)
     if (existing) {
       markUsed([existing.port], PORT_RENEWAL_MS)
       return existing.port
     }
-    if (own.length >= perWorkspace)
+    if (assignments.length >= perWorkspace)
       return tooManyPorts(
-        own.map((each) => each.name),
+        assignments.map((each) => each.name),
         options,
       )
     const port = findFreePort()

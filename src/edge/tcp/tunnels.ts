@@ -1,5 +1,5 @@
-// Listeners of TCP tunnels, each on the port of its name. The control plane assigns it or, without one, this
-// edge.
+// Listeners of TCP tunnels, each on the port of its name, which the control plane assigns. Without a control
+// plane, this edge does.
 import type { Socket } from 'node:net'
 import { PORT_RENEWAL_MS } from '../../lib/net/tcp-ports.ts'
 import { NO_PORT_GRANTED, portUnavailable, type Rejection } from '../rejections.ts'
@@ -31,18 +31,15 @@ export class TcpTunnels {
     const { localPorts, address, onConnection } = options
     this.#options = options
     this.#listeners = new TcpListeners(address, onConnection)
-    // Ignored: the next opening writes the same file and reports the error.
+    // Errors are ignored: the next tunnel that is opened writes the same file, and reports its error.
     const renew = () => localPorts?.renew(this.#listeners.ports()).catch(() => {})
     this.#renewal = localPorts && setInterval(renew, PORT_RENEWAL_MS).unref()
   }
 
-  /**
-   * `granted` is the port that the control plane has assigned. Never falls back to another port: clients of
-   * the old one could reach a different service.
-   */
-  async listen({ workspace, name, host }: TcpTunnel, granted?: number): Promise<TcpListener | Rejection> {
+  /** `grantedPort` is the port that the control plane has assigned. */
+  async listen({ workspace, name, host }: TcpTunnel, grantedPort?: number): Promise<TcpListener | Rejection> {
     const { localPorts, onPortUnavailable } = this.#options
-    const port = localPorts ? await localPorts.assign(workspace, name, this.#listeners.ports()) : granted
+    const port = localPorts ? await localPorts.assign(workspace, name, this.#listeners.ports()) : grantedPort
     if (typeof port !== 'number') return port ?? NO_PORT_GRANTED
     const listener = await this.#listeners.listen(host, port)
     if (typeof listener !== 'string') return listener
