@@ -70,7 +70,7 @@ export function createControlApi({ openTunnel, tlsAsk, addresses }: ControlApiOp
       )
       return new WebSocketConnection(socket, { role: 'server', head })
     }
-    // Falls back to the address of the proxy if it does not send the client's.
+    // If a proxy does not send the address of the client, its own is used.
     const address = addresses.ofRequest(request) ?? normalizeAddress(request.socket.remoteAddress ?? '')
     // The client has disconnected already.
     if (address === undefined) return void socket.destroy()
@@ -122,8 +122,6 @@ function parseUpgrade({ headers }: IncomingMessage): { key: string } | undefined
   return isValid ? { key } : undefined
 }
 
-type Fields = Record<string, unknown>
-
 /** Returns the parsed header, or a message that says why it is invalid. */
 function readTunnelRequest({ headers }: IncomingMessage): TunnelRequest | string {
   try {
@@ -154,7 +152,7 @@ function parseTunnelRequest(header: string | string[] | undefined = '{}'): Tunne
     hostHeader,
     idleConnections,
     ...others
-  } = parsed as Fields
+  } = parsed as Record<string, unknown>
   rejectUnknown('Adit-Tunnel', others, FIELDS)
   if (type !== 'http' && type !== 'tcp') return undefined
   if (typeof pool !== 'boolean') return undefined
@@ -165,17 +163,8 @@ function parseTunnelRequest(header: string | string[] | undefined = '{}'): Tunne
   if (hostHeader !== undefined && !isHostHeader(hostHeader, target))
     throw new InvalidAccess(INVALID_HOST_HEADER)
   if (idleConnections !== undefined && !isIdleConnections(idleConnections)) return undefined
-  return {
-    type,
-    name,
-    pool,
-    resume,
-    ...(target !== undefined && { target }),
-    ...(hostHeader !== undefined && { hostHeader }),
-    ...(idleConnections !== undefined && { idleConnections }),
-    ...(client !== undefined && { client }),
-    ...(access !== undefined && { access: parseAccess(type, access) }),
-  }
+  const rules = access === undefined ? undefined : parseAccess(type, access)
+  return { type, name, pool, resume, client, access: rules, target, hostHeader, idleConnections }
 }
 
 const isIdleConnections = (value: unknown): value is number =>

@@ -154,11 +154,11 @@ function notAnEdge(edge: string, { statusCode, headers: { location } }: Incoming
   )
 }
 
-/** For a sentence after a colon; an acronym keeps its case. */
+/** Lets a sentence follow a colon; an acronym keeps its case. */
 const lowerFirst = (sentence: string) =>
   sentence.replace(/^[A-Z](?=[a-z ])/, (letter) => letter.toLowerCase())
 
-/** Limited and made printable, because the URL may belong to any server. */
+/** The body is limited and made printable, because the URL may belong to any server. */
 async function readBody(response: IncomingMessage): Promise<ErrorBody | undefined> {
   const chunks: Buffer[] = []
   let length = 0

@@ -26,7 +26,7 @@ interface DialHandlers {
 
 export class Dialer {
   readonly #target: Target
-  /** The one that worked last is the first. */
+  /** The address that worked last is the first. */
   #addresses: readonly string[] | undefined
   #resolving: Promise<readonly string[]> | undefined
 
@@ -57,7 +57,7 @@ export class Dialer {
   }
 }
 
-/** Which to try first the next time; undefined if they have to be resolved again. */
+/** Called with the addresses, in the order for the next attempt; undefined to resolve them again. */
 type OnAddresses = (addresses: readonly string[] | undefined) => void
 
 /** Tries the addresses one after the other. */
@@ -120,7 +120,7 @@ function open(target: Target, address: string): { socket: Socket; readyEvent: 'c
   if (!tls) return { socket: connect({ ...endpoint, noDelay: true }), readyEvent: 'connect' }
   const socket = connectTls({
     ...endpoint,
-    // A name in TLS is never an address.
+    // SNI takes no IP addresses.
     ...(isIP(host) === 0 && { servername: host }),
     ALPNProtocols: ['http/1.1'],
     rejectUnauthorized: !tls.isInsecure,

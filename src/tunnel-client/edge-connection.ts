@@ -26,12 +26,12 @@ export async function openConnection(options: ConnectionOptions): Promise<EdgeCo
 }
 
 export class EdgeConnection {
-  /** Resolves with the reason. */
+  /** Resolves with the reason for which the connection was closed. */
   readonly closed: Promise<string>
   /**
-   * Resolves with the reason of the close. With undefined if the edge asks for a new connection, or the
-   * tunnel is stopped, while this one completes its streams. Rejects with TunnelRejected if the edge closes
-   * the tunnel.
+   * Resolves with the same reason; or earlier, with undefined, if the edge asks for a new connection or the
+   * tunnel is stopped, while this connection completes its streams. Rejects with TunnelRejected if the edge
+   * closes the tunnel.
    */
   readonly lossReason: Promise<string | undefined>
   readonly #edge: string
@@ -50,7 +50,7 @@ export class EdgeConnection {
     const closed = Promise.withResolvers<string>()
     this.closed = closed.promise
     this.lossReason = this.#lossReason.promise
-    // It is awaited only for the current connection.
+    // Nothing awaits it after the tunnel has another connection.
     this.lossReason.catch(() => undefined)
     const stop = () => {
       this.#lossReason.resolve(undefined)
@@ -145,7 +145,7 @@ export class EdgeConnection {
       return
     }
     this.#opened = opened
-    // At once, because events of requests may follow in the same buffer.
+    // Called at once, because events of requests may follow in the same buffer.
     this.#options.onOpen(opened)
     this.#isOpen.resolve()
   }

@@ -35,7 +35,7 @@ export function readEvents(stream: Readable, handlers: EventHandlers): void {
   })
 }
 
-/** One byte more than the limit is kept, so that the line is known to be too long. */
+/** Keeps one byte more than the limit, which marks a line that is too long. */
 function append(line: Buffer, more: Buffer): Buffer {
   if (line.length === 0) return more.subarray(0, EVENT_BYTES_MAX + 1)
   if (line.length > EVENT_BYTES_MAX) return line
@@ -85,6 +85,6 @@ function parse(line: Buffer): Fields | undefined {
 /** They are shown to the user, so they must not contain line breaks or other control characters. */
 const areStrings = (...values: unknown[]) =>
   values.every((value) => typeof value === 'string' && !/[\p{Cc}\p{Zl}\p{Zp}]/u.test(value))
-/** It is printed for scripts, which may open it. Its scheme is that of a web page or of a TCP tunnel. */
+/** Scripts may open the URL, so only the schemes of web pages and TCP tunnels are accepted. */
 const isAddress = (url: string) => /^(https?|tcp):\/\/[a-z0-9.-]{1,253}(:\d{1,5})?\/?$/i.test(url)
 const areNumbers = (...values: unknown[]) => values.every((value) => typeof value === 'number')

@@ -16,9 +16,9 @@ import { type EdgeConnection, openConnection } from './edge-connection.ts'
 import type { StreamServer } from './local-server.ts'
 
 const BACKOFF_MIN_MS = 250
-/** After a restart of the edge, so that it is not kept busy by clients that it cannot serve yet. */
+/** Long, so that an edge that restarts is not kept busy by clients that it cannot serve yet. */
 const BACKOFF_MAX_MS = 30_000
-/** Opening a connection to the local server costs more than a small request. */
+/** Many, because opening a connection to the local server costs more than a small request. */
 const IDLE_CONNECTIONS = 500
 /** A tunnel that was open for longer resets the backoff. */
 const STABLE_AFTER_MS = 1_000
@@ -51,14 +51,14 @@ export interface TunnelOptions {
   /** Join the clients of the workspace that already serve the name. */
   readonly pool: boolean
   readonly access?: RequestedAccess | undefined
-  /** As in TunnelRequest. */
+  /** See TunnelRequest. */
   readonly target?: string | undefined
   readonly hostHeader?: string | undefined
   /** Name and version of the client, for the log of the edge. */
   readonly client?: string
   /** Stops the tunnel: requests in progress are completed. */
   readonly signal: AbortSignal
-  /** After `signal`: resets the requests in progress, without waiting for them. */
+  /** Resets the requests in progress that still delay the stop after `signal`. */
   readonly abortSignal?: AbortSignal
   /** How long requests in progress may take after `signal`. */
   readonly drainMs?: number
@@ -83,16 +83,13 @@ export async function runTunnel(options: TunnelOptions): Promise<void> {
   }
 }
 
-/** Adds each connection; the last is the current one, and those before are completing their streams. */
+/** Adds its connections: the last is the current one, and earlier ones are completing their streams. */
 async function keepOpen(options: TunnelOptions, connections: Set<EdgeConnection>): Promise<void> {
   const { signal } = options
-  const resumeToken = randomBytes(24).toString('base64url')
+  const resume = randomBytes(24).toString('base64url')
   let opened: Opened | undefined
   let backoffMs = 0
-  /**
-   * Reported only after the next attempt: if the key was revoked, that attempt is rejected with the actual
-   * reason.
-   */
+  /** Reported after the next attempt, which is rejected with the actual reason if the key was revoked. */
   let lossReason: string | undefined
   const onOpen = (current: Opened) => {
     if (lossReason !== undefined) options.onLost(lossReason)
@@ -104,13 +101,9 @@ async function keepOpen(options: TunnelOptions, connections: Set<EdgeConnection>
     await sleep(backoffMs * Math.random(), undefined, { signal }).catch(() => undefined)
     if (signal.aborted) return
     try {
-      const request = toRequest(options, resumeToken, opened)
-      const connection = await openConnection({
-        ...options,
-        request,
-        isReconnect: opened !== undefined,
-        onOpen,
-      })
+      const request = toRequest(options, resume, opened)
+      const isReconnect = opened !== undefined
+      const connection = await openConnection({ ...options, request, isReconnect, onOpen })
       const openedAt = performance.now()
       connections.add(connection)
       const [oldest] = connections
@@ -129,21 +122,16 @@ async function keepOpen(options: TunnelOptions, connections: Set<EdgeConnection>
   }
 }
 
-/** The token lets the edge replace a previous connection whose loss it has not noticed. */
+/** `resume` lets the edge replace a previous connection whose loss it has not noticed. */
 const toRequest = (
   { type, name, pool, client, access, target, hostHeader }: TunnelOptions,
-  resumeToken: string,
+  resume: string,
   previous: Opened | undefined,
 ): TunnelRequest => ({
-  type,
+  ...{ type, resume, client, access, target, hostHeader },
   name: previous?.name ?? name,
-  resume: resumeToken,
-  ...(pool && { pool }),
-  ...(client !== undefined && { client }),
-  ...(access !== undefined && { access }),
-  ...(target !== undefined && { target }),
-  ...(hostHeader !== undefined && { hostHeader }),
-  ...(type === 'http' && { idleConnections: IDLE_CONNECTIONS }),
+  pool: pool || undefined,
+  idleConnections: type === 'http' ? IDLE_CONNECTIONS : undefined,
 })
 
 /**

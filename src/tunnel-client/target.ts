@@ -4,24 +4,24 @@ import { normalizeOrigin } from '../lib/net/host-header.ts'
 import type { TunnelType } from '../tunnel-protocol/protocol.ts'
 import type { Target, TlsOptions } from './dialer.ts'
 
-/** Longer ones do not fit into the address of a socket. */
+/** A longer path does not fit into a socket address. */
 const SOCKET_PATH_BYTES_MAX = 107
 
-/** Its message is for the user. */
+/** The message is for the user. */
 export class InvalidTarget extends TypeError {}
 
 interface ParsedTarget {
   url: string
-  /** Undefined if it has no form that the edge accepts. */
+  /** Undefined if the edge does not accept the origin. */
   origin: string | undefined
   target: Target
 }
 
 const SCHEMES: Record<TunnelType, readonly string[]> = { http: ['http', 'https'], tcp: ['tcp'] }
 
-/** How the user writes other options, for messages. */
+/** The names that users know other options by, for messages. */
 interface OptionNames {
-  /** Those of `TlsOptions`. */
+  /** The options in `TlsOptions`. */
   readonly tls: string
   /** A folder instead of a target; undefined if there is no such option. */
   readonly folder?: string | undefined

@@ -9,8 +9,7 @@ type OnBytes = (bytes: number) => void
 
 /**
  * Each direction may end before the other. A failure of one stream resets the other, so that a receiver does
- * not mistake it for the end of the data. The callbacks get the size of each chunk that was
- * written.
+ * not mistake it for the end of the data. The callbacks get the size of each chunk that was written.
  */
 export function connectStreams(a: Duplex, b: Duplex, onBytesFromA?: OnBytes, onBytesFromB?: OnBytes): void {
   copy(a, b, onBytesFromA)

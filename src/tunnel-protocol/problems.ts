@@ -1,6 +1,6 @@
-// What can be wrong with a local server. The edge finds most of it in the response, or its absence; what only
-// the client knows, it reports in a response of its own. Both tell it to their users: the client to the owner
-// of the tunnel, with advice, and the edge to the visitor, without details.
+// Problems with a local server. The edge finds most of them in the response, or in its absence. What only the
+// client knows, it reports to the edge in a response of its own. The client shows problems to the owner of
+// the tunnel, with advice; the edge shows them to the visitor, without details.
 
 /** Found by the client when it connects. */
 const CONNECT_PROBLEMS = ['unreachable', 'certificate', 'no_tls'] as const
@@ -9,9 +9,9 @@ export type ConnectProblem = (typeof CONNECT_PROBLEMS)[number]
 /** Why the visitor gets no response of the local server. */
 const NO_RESPONSE_CAUSES = [
   ...CONNECT_PROBLEMS,
-  /** It expects TLS. */
+  /** The server expects TLS. */
   'tls',
-  /** It does not speak HTTP/1.1. */
+  /** The server does not speak HTTP/1.1. */
   'http2',
   'not_http',
   'invalid_response',
@@ -23,7 +23,7 @@ const NO_RESPONSE_CAUSES = [
 ] as const
 export type NoResponseCause = (typeof NO_RESPONSE_CAUSES)[number]
 
-/** An alert of TLS, which servers send that expect it: its type, and the major version. */
+/** The type and major version of a TLS alert, which servers send that expect TLS. */
 const TLS_ALERT = String.fromCharCode(0x15, 0x03)
 
 /**
@@ -59,7 +59,7 @@ export type RequestProblem =
   | { readonly problem?: NoResponseCause | undefined }
   | { readonly problem: 'host_rejected'; readonly framework: Framework }
 
-/** Of the fields of an event. What is not known is left out. */
+/** Reads the problem from the fields of an event. Unknown values are left out. */
 export function toRequestProblem(fields: Readonly<Record<string, unknown>>): RequestProblem {
   const framework = FRAMEWORKS.find((name) => name === fields.framework)
   if (fields.problem === 'host_rejected' && framework) return { problem: 'host_rejected', framework }

@@ -2,7 +2,7 @@
 // describes it.
 import type { RequestProblem } from './problems.ts'
 
-/** Paths under it are the edge's own and never reach a local server. */
+/** The edge serves the paths under this prefix itself. They never reach a local server. */
 export const OWN_PATHS = '/.adit/'
 /** A GET with `Upgrade: websocket` opens a tunnel. */
 export const CONNECT_PATH = `${OWN_PATHS}connect`
@@ -10,7 +10,7 @@ export const SUBPROTOCOL = 'adit-tunnel.v1'
 /** The header with the TunnelRequest, as JSON in ASCII. */
 export const TUNNEL_HEADER = 'adit-tunnel'
 
-/** How both sides detect that the other one is gone; well below the idle timeouts of proxies. */
+/** How each side detects that its peer is gone. The interval is well below the idle timeouts of proxies. */
 export const KEEP_ALIVE = { intervalMs: 15_000, timeoutMs: 10_000 }
 
 export type TunnelType = 'http' | 'tcp'
@@ -29,12 +29,12 @@ export interface TunnelRequest {
   /** A random name if undefined. */
   readonly name?: string | undefined
   /** Join the clients of the workspace that already serve the name. */
-  readonly pool?: boolean
-  /** A secret of the client: a connection replaces the one before with the same secret. */
+  readonly pool?: boolean | undefined
+  /** A secret of the client: a new connection replaces an earlier one with the same secret. */
   readonly resume?: string | undefined
   /** Name and version of the client. */
-  readonly client?: string
-  readonly access?: RequestedAccess
+  readonly client?: string | undefined
+  readonly access?: RequestedAccess | undefined
   /** Origin of the local server of an HTTP tunnel, e.g. `http://localhost:3000`. */
   readonly target?: string | undefined
   /** The Host that the local server gets: `rewrite` for that of the target, or a host. Needs a target. */
@@ -49,7 +49,7 @@ export interface Opened {
   readonly url: string
   readonly host: string
   readonly name: string
-  /** What the rules of the client and of the name require. Edges without access rules omit it. */
+  /** What the rules of the client and of the name require. Edges that do not support access rules omit it. */
   readonly access?: { readonly basicAuth: boolean; readonly allowIp: boolean }
 }
 
@@ -61,7 +61,7 @@ export type ProxiedRequest = RequestProblem & {
   readonly status: number
   readonly bytesIn: number
   readonly bytesOut: number
-  /** Until the last byte of the response. */
+  /** Time until the last byte of the response. */
   readonly ms: number
 }
 
@@ -84,7 +84,7 @@ export type TunnelEvent =
   | ({ readonly event: 'open' } & Opened)
   | ({ readonly event: 'request' } & ProxiedRequest)
   | ({ readonly event: 'connection' } & ProxiedConnection)
-  | { readonly event: 'notice' /** For the user of the client. */; readonly message: string }
+  | { readonly event: 'notice'; readonly message: string }
   | ({ readonly event: 'close' } & TunnelClosure)
 
 export const EVENT_BYTES_MAX = 16 * 1024

@@ -9,7 +9,7 @@ import {
 import { parseNetwork } from '../lib/net/ip-network.ts'
 import type { RequestedAccess, TunnelType } from './protocol.ts'
 
-/** Thrown with a message for the user of the client. */
+/** The message is for the user of the client. */
 export class InvalidAccess extends Error {}
 
 /** Networks get their canonical form and order. Throws InvalidAccess. */

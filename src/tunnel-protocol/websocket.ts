@@ -111,7 +111,7 @@ export class WebSocketConnection extends EventEmitter implements Connection {
     })
   }
 
-  /** For the parser, as the other methods below. Joins the payloads of the messages in one chunk. */
+  /** Called by the parser, like the next two methods. Joins the payloads of the messages in one chunk. */
   onPayload(payload: Buffer): void {
     const joined = this.#received && joinInPlace(this.#received, payload)
     if (!joined) this.#deliver()

@@ -39,7 +39,7 @@ export interface TunnelEvents {
   connection: [connection: { bytesIn: number; bytesOut: number; ms: number }]
   /** The connection to the edge is lost, and is opened again. */
   lost: [reason: string]
-  /** It is open again. */
+  /** The connection is open again. */
   reconnected: []
   /** The edge has a message for you, such as a quota that is used up. */
   notice: [message: string]

@@ -41,7 +41,7 @@ const types: Readonly<Record<string, string>> = {
   zip: 'application/zip',
 }
 
-/** Browsers download a file of another type. */
+/** Files of unknown types are downloaded by browsers. */
 export function contentType(path: string): string {
   const extension = extname(path).slice(1).toLowerCase()
   return Object.hasOwn(types, extension) ? (types[extension] as string) : 'application/octet-stream'

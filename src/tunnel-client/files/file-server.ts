@@ -80,7 +80,7 @@ function fail(response: ServerResponse, status: number, message: string): void {
   response.writeHead(status, { 'content-type': 'text/plain; charset=utf-8' }).end(`${message}\n`)
 }
 
-/** Rebuilt from parsed names: a Location that begins with // would lead to another host. */
+/** Builds the location from parsed names: one that begins with // would lead to another host. */
 function redirect(response: ServerResponse, names: readonly string[], query: string): void {
   const location = `/${names.map((name) => `${encodeURIComponent(name)}/`).join('')}${query}`
   response.writeHead(301, { location, 'content-length': 0 }).end()
@@ -92,7 +92,7 @@ async function send(file: OpenFile, request: IncomingMessage, response: ServerRe
   response.setHeader('etag', version.etag)
   response.setHeader('last-modified', modifiedAt.toUTCString())
   response.setHeader('accept-ranges', 'bytes')
-  // Browsers ask each time whether it has changed.
+  // Browsers ask each time whether the file has changed.
   response.setHeader('cache-control', 'no-cache')
   if (isNotModified(request.headers, version)) return void response.writeHead(304).end()
   const range = request.method === 'GET' ? requestedRange(request.headers, version) : undefined

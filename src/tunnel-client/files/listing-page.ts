@@ -34,13 +34,13 @@ function formatSize(bytes: bigint): string {
 
 function row({ name, isFolder, bytes, modifiedAt }: Entry): string {
   const slash = isFolder ? '/' : ''
-  // ".//", because a name with a colon would be read as a scheme.
+  // The link begins with "./", because a name with a colon would be read as a scheme.
   const link = `<a href="./${encodeURIComponent(name)}${slash}">${escapeHtml(name)}${slash}</a>`
   const time = modifiedAt.toISOString().slice(0, 16).replace('T', ' ')
   return `<tr><td>${link}<td>${isFolder ? '' : formatSize(bytes)}<td>${time} UTC`
 }
 
-/** @param names Of the folder, from the one that is shared. */
+/** @param names The path of the folder below the shared folder. */
 export function listingPage(names: readonly string[], { entries, isCut }: Listing): string {
   const title = escapeHtml(`/${names.map((name) => `${name}/`).join('')}`)
   const parent = names.length > 0 ? '<tr><td><a href="../">../</a><td><td>' : ''

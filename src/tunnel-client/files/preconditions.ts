@@ -24,7 +24,7 @@ interface ByteRange {
   readonly end: number
 }
 
-/** One range; undefined for the whole file, also for several ranges, and null if it is outside the file. */
+/** Undefined for the whole file, also for several ranges. Null if the range is outside the file. */
 export function requestedRange(
   { range, 'if-range': validator }: IncomingHttpHeaders,
   { etag, modifiedAt, bytes }: Version,
@@ -36,13 +36,9 @@ export function requestedRange(
     validator === etag ||
     toSeconds(Date.parse(String(validator))) === toSeconds(modifiedAt.getTime())
   if (!isSame) return undefined
-  if (first === '') return Number(last) > 0 && bytes > 0 ? suffix(Number(last), bytes) : null
+  if (first === '')
+    return Number(last) > 0 && bytes > 0 ? { start: Math.max(0, bytes - Number(last)), end: bytes - 1 } : null
   if (last !== '' && Number(last) < Number(first)) return undefined
   const end = last === '' ? bytes - 1 : Math.min(Number(last), bytes - 1)
   return Number(first) < bytes ? { start: Number(first), end } : null
 }
-
-const suffix = (length: number, bytes: number): ByteRange => ({
-  start: Math.max(0, bytes - length),
-  end: bytes - 1,
-})

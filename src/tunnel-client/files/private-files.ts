@@ -11,7 +11,7 @@ const SEARCHED_ENTRIES_MAX = 100_000
 
 export const isPrivateName = (name: string): boolean => name.startsWith('.') || ADIT_DATA.test(name)
 
-/** A path of Adit's data in the folder, or around it; undefined if there is none. */
+/** A path with Adit's data that is in the folder or contains it; undefined if there is none. */
 export async function findAditData(
   folder: string,
   dataPaths: readonly string[],
@@ -27,8 +27,8 @@ export async function findAditData(
 
 /** A folder is inside itself. A path on another Windows drive stays absolute. */
 export function isInside(path: string, folder: string): boolean {
-  const way = relative(folder, path)
-  return way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way)
+  const relativePath = relative(folder, path)
+  return relativePath !== '..' && !relativePath.startsWith(`..${sep}`) && !isAbsolute(relativePath)
 }
 
 /** Breadth first, so that what is near the top is found in any case. Links are not followed. */

@@ -126,7 +126,7 @@ export class ConnectionBuffers implements BufferUser, StreamObserver {
 
   #endpointUnread(): number {
     const readable = this.#endpoint?.readable
-    // One that is paused fills its buffer without a notification.
+    // A paused stream fills its buffer without a notification.
     return readable?.isPaused() ? Math.max(readable.readableLength, readable.readableHighWaterMark) : 0
   }
 

@@ -3,7 +3,7 @@
 // progress, an edge took a sixth more processor time.
 export class DenseSet<K extends string, T extends Record<K, number>> implements Iterable<T> {
   readonly #key: K
-  /** Longer than the set: it never shrinks. */
+  /** May be longer than the set, because it never shrinks. */
   readonly #members: (T | undefined)[] = []
   #size = 0
 
@@ -22,7 +22,7 @@ export class DenseSet<K extends string, T extends Record<K, number>> implements 
     this.#size += 1
   }
 
-  /** The last member takes the place. */
+  /** The last member moves to the free position. */
   delete(member: T): void {
     const position = member[this.#key]
     if (position < 0) return
@@ -32,7 +32,7 @@ export class DenseSet<K extends string, T extends Record<K, number>> implements 
     setPosition(member, this.#key, -1)
   }
 
-  /** Iterates over the members at its beginning. */
+  /** Iterates over the members that the set had when the iteration began. */
   *[Symbol.iterator](): IterableIterator<T> {
     yield* this.#members.slice(0, this.#size) as T[]
   }
