@@ -6,8 +6,10 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { promisify } from 'node:util'
 import { populate, startClients } from '../support/api/clients.ts'
-import { coordinatorUrl, emptyDatabase, migrateTo, query } from '../support/databases/citus.ts'
+import { coordinatorUrl, emptyDatabase } from '../support/databases/citus.ts'
+import { query } from '../support/databases/client.ts'
 import { createFolder } from '../support/databases/create.ts'
+import { migrate } from '../support/databases/migrate.ts'
 import { root, run, startServing } from '../support/processes/process.ts'
 
 /** The shell commands of a section. */
@@ -27,7 +29,7 @@ test('a backup taken while nodes serve is restored with exact usage', async (t) 
   const shell = (commands: string) =>
     sh('sh', ['-ec', commands], { cwd, env: { ...process.env, ADIT_DATABASE_URL: database } })
   await emptyDatabase(database)
-  await migrateTo(database)
+  await migrate(database)
   assert.equal((await run(t, ['admin', 'distribute'], env)).code, 0)
   const secrets = await populate(database)
   const node = await startServing(t, env)
@@ -73,7 +75,7 @@ test('a backup that fails ends with an error and keeps the earlier one', async (
       env: { ...process.env, ADIT_DATABASE_URL: database, PATH: path },
     })
   await assert.rejects(backUp(`${PATH}`), /relation "usage_counters" does not exist/)
-  await migrateTo(database)
+  await migrate(database)
   await assert.rejects(backUp(`${cwd}:${PATH}`), /adit\.new/)
   assert.equal(readFileSync(dump, 'utf8'), 'earlier')
   await backUp(`${PATH}`)

@@ -6,13 +6,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { placements } from '../../src/server/store/engine/postgres/citus.ts'
 import { populate, startClients } from '../support/api/clients.ts'
 import { atEnd } from '../support/cleanup.ts'
-import {
-  coordinatorUrl,
-  createCitusSchema,
-  migrateTo,
-  onCoordinator,
-  query,
-} from '../support/databases/citus.ts'
+import { coordinatorUrl, createCitusSchema, onCoordinator } from '../support/databases/citus.ts'
+import { query } from '../support/databases/client.ts'
+import { migrate } from '../support/databases/migrate.ts'
 import { run, startProcess, startServing } from '../support/processes/process.ts'
 
 /** Enough that copying them takes a while. */
@@ -86,7 +82,7 @@ async function whileServing(t: TestContext, database: string, work: () => Promis
 
 test('a new database is distributed, and a second run changes nothing', async (t) => {
   const database = await createCitusSchema(t)
-  await migrateTo(database)
+  await migrate(database)
   assert.deepEqual(changedTables(await distribute(t, database)), usageTables)
   await assertPlaced(database)
   assert.deepEqual(changedTables(await distribute(t, database)), [])
@@ -98,7 +94,7 @@ test('a new database is distributed, and a second run changes nothing', async (t
 
 test('timeouts of the role do not stop the command', async (t) => {
   const database = await createCitusSchema(t)
-  await migrateTo(database)
+  await migrate(database)
   await fill(database)
   await distribute(t, `${database}%20-c%20statement_timeout=300`)
   await assertPlaced(database)
@@ -106,7 +102,7 @@ test('timeouts of the role do not stop the command', async (t) => {
 
 test('of two commands at the same time, one finds nothing to do', async (t) => {
   const database = await createCitusSchema(t)
-  await migrateTo(database)
+  await migrate(database)
   await fill(database)
   const both = await Promise.all([distribute(t, database), distribute(t, database)])
   const changed = both.flatMap(changedTables)
@@ -116,7 +112,7 @@ test('of two commands at the same time, one finds nothing to do', async (t) => {
 
 test('plain PostgreSQL is distributed while nodes serve', async (t) => {
   const database = await createCitusSchema(t)
-  await migrateTo(database)
+  await migrate(database)
   await fill(database)
   await whileServing(t, database, async () => {
     assert.deepEqual(changedTables(await distribute(t, database)), usageTables)
@@ -128,7 +124,7 @@ test('plain PostgreSQL is distributed while nodes serve', async (t) => {
 
 test('a command that is killed again and again is completed by the next run', async (t) => {
   const database = await createCitusSchema(t)
-  await migrateTo(database)
+  await migrate(database)
   await fill(database)
   await whileServing(t, database, async () => {
     for (const ms of [900, 1_200, 1_800, 3_000, 5_000]) {
@@ -157,7 +153,7 @@ test('errors name the cause and the remedy', async (t) => {
   assert.match(await rejected(without.href), /Run "create extension citus" as a superuser/)
 
   const database = await createCitusSchema(t)
-  await migrateTo(database)
+  await migrate(database)
   await query(database, "select create_reference_table('schema_version')")
   assert.match(await rejected(database), /schema_version must be a plain table on the coordinator\. Run/)
   await query(database, "select undistribute_table('schema_version')")

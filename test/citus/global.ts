@@ -1,7 +1,8 @@
 // Before all tests of `npm run test:citus`: empties the given database. The suites of `npm test` that run
 // here too create their databases on it, see test/support/databases/create.ts.
 import { fileURLToPath } from 'node:url'
-import { emptyDatabase, query } from '../support/databases/citus.ts'
+import { emptyDatabase } from '../support/databases/citus.ts'
+import { query } from '../support/databases/client.ts'
 
 export async function globalSetup(): Promise<void> {
   const { env } = process

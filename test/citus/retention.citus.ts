@@ -2,14 +2,15 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { sql } from 'kysely'
-import pg from 'pg'
+import type pg from 'pg'
 import { DAY_MS, HOUR_MS, startOfDay } from '../../src/lib/time.ts'
 import { runNow } from '../../src/server/domain/maintenance/job.ts'
 import { isMultiShard } from '../../src/server/store/engine/errors.ts'
 import { groupByShard } from '../../src/server/store/engine/postgres/usage-shards.ts'
 import { deleteExpired, deleteUsage } from '../../src/server/store/maintenance/retention.ts'
 import { openTestServices } from '../support/api/server.ts'
-import { atEnd } from '../support/cleanup.ts'
+import { connectPostgres } from '../support/databases/create.ts'
+import { recordQueries } from '../support/databases/recorded-queries.ts'
 
 const WORKSPACES = 500
 const TODAY = startOfDay(Date.now())
@@ -39,7 +40,7 @@ test('old usage is deleted shard by shard, by statements on one shard', async (t
   assert.ok(groups.length > 1)
   assert.deepEqual(groups.flatMap(({ workspaceIds }) => workspaceIds).toSorted(), ids.toSorted())
 
-  const statements = recordStatements(t)
+  const statements = recordQueries(t)
   const deleted: Record<string, number> = {}
   const result = await runNow(services, {
     signal: new AbortController().signal,
@@ -54,9 +55,7 @@ test('old usage is deleted shard by shard, by statements on one shard', async (t
 
   const ofUsage = statements.filter(({ text }) => /delete from "usage_/.test(text))
   assert.ok(ofUsage.length > groups.length)
-  const client = new pg.Client(database)
-  await client.connect()
-  atEnd(t, () => client.end())
+  const client = await connectPostgres(t, database)
   for (const { text, values } of ofUsage) {
     const { rows } = await client.query(`explain ${text}`, values)
     assert.match(rows.map((row) => row['QUERY PLAN']).join('\n'), /Task Count: 1\b/)
@@ -93,9 +92,7 @@ for (const [table, time] of [
     const { services, database } = await openTestServices(t, 'postgres')
     const { store } = services
     const values = { usage_counters: "'p', 1, 1, 1, 1, null", usage_hours: "'1'" }
-    const client = new pg.Client(database)
-    await client.connect()
-    atEnd(t, () => client.end())
+    const client = await connectPostgres(t, database)
     await client.query(`insert into workspaces (id, slug, name, created_at)
       select 'ws_' || i, 'w' || i, 'W', 1 from generate_series(1, ${WORKSPACES}) as i`)
     await client.query(`insert into ${table} select id, ${time}, 'edge_1', ${values[table]} from workspaces`)
@@ -125,16 +122,3 @@ const splitShard = (client: pg.Client, shard: string) =>
      where s.shardid = $1`,
     [shard],
   )
-
-function recordStatements(t: Parameters<typeof atEnd>[0]) {
-  const recorded: { text: string; values: unknown[] }[] = []
-  const { query } = pg.Client.prototype
-  pg.Client.prototype.query = function (this: pg.Client, ...args: [unknown, unknown]) {
-    if (typeof args[0] === 'string') recorded.push({ text: args[0], values: (args[1] as unknown[]) ?? [] })
-    return Reflect.apply(query, this, args)
-  } as never
-  atEnd(t, () => {
-    pg.Client.prototype.query = query
-  })
-  return recorded
-}

@@ -2,13 +2,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setImmediate } from 'node:timers/promises'
-import pg from 'pg'
 import { resetUsage, showCounters } from '../../src/server/domain/usage/reset.ts'
 import { createUsageShards } from '../../src/server/store/engine/postgres/usage-shards.ts'
 import { addEdge, databaseOf, openTestServices, operator, serve } from '../support/api/server.ts'
 import { counter } from '../support/api/usage.ts'
-import { atEnd } from '../support/cleanup.ts'
-import { coordinatorUrl, query } from '../support/databases/citus.ts'
+import { coordinatorUrl } from '../support/databases/citus.ts'
+import { query } from '../support/databases/client.ts'
+import { connectPostgres } from '../support/databases/create.ts'
 import { addWorkspaces } from './workspaces.ts'
 
 const NOW = Date.parse('2026-03-01T10:30:00.000Z')
@@ -67,9 +67,7 @@ test('a report that waits for a lock does not delay reports for other shards', a
   const report = (slugs: string[], bytesIn: number) =>
     edge.report({ epoch: 'e', counters: slugs.map((workspace) => counter({ workspace, bytesIn })) })
   await report(slugs, 1)
-  const client = new pg.Client(databaseOf(server))
-  await client.connect()
-  atEnd(t, () => client.end())
+  const client = await connectPostgres(t, databaseOf(server))
   await client.query('begin')
   await client.query('update usage_days set day = day where workspace_id = $1', [workspaces[0]?.workspace.id])
   const others = slugs.filter((_, index) => shards[index]?.shard !== shards[0]?.shard)

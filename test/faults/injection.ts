@@ -1,6 +1,6 @@
 // Injects faults into the nodes, their links to the database and the database itself while the clients run.
 import { setTimeout as sleep } from 'node:timers/promises'
-import pg from 'pg'
+import { query } from '../support/databases/client.ts'
 import type { Cluster } from '../support/databases/postgres.ts'
 import type { Relay } from '../support/network/relay.ts'
 import type { Random } from '../support/random.ts'
@@ -94,14 +94,11 @@ export function databaseFaults(cluster: Cluster): FaultSchedule {
 
 /** Waits for at least one session, so that a renamed application does not turn this into a no-op. */
 async function terminateSessions(cluster: Cluster, application: string): Promise<void> {
-  const client = new pg.Client(`${cluster.url}/postgres`)
-  await client.connect()
   const terminate = 'select pg_terminate_backend(pid) from pg_stat_activity where application_name like $1'
   await until(
     `sessions of ${application}`,
-    async () => (await client.query(terminate, [application])).rowCount,
+    async () => (await query(`${cluster.url}/postgres`, terminate, [application])).length,
   )
-  await client.end()
 }
 
 interface Link {

@@ -1,11 +1,9 @@
 // Connections to PostgreSQL that are killed, exhausted or dead.
 import assert from 'node:assert/strict'
-import { type TestContext, test } from 'node:test'
-import pg from 'pg'
+import { test } from 'node:test'
 import { populate, startClients } from '../support/api/clients.ts'
 import { caller } from '../support/api/server.ts'
-import { atEnd } from '../support/cleanup.ts'
-import { createDatabase } from '../support/databases/create.ts'
+import { connectPostgres, createDatabase } from '../support/databases/create.ts'
 import { startRelay } from '../support/network/relay.ts'
 import { startServing } from '../support/processes/process.ts'
 import { until } from '../support/until.ts'
@@ -13,21 +11,13 @@ import { until } from '../support/until.ts'
 const KILLS = 4
 const CLIENTS = 6
 
-/** A session of another client in the same database. */
-async function connect(t: TestContext, database: string): Promise<pg.Client> {
-  const client = new pg.Client(database)
-  await client.connect()
-  atEnd(t, () => client.end())
-  return client
-}
-
 test('connections killed under load cause few 503, for at most 2 s, no loss and no duplicates', async (t) => {
   const database = await createDatabase(t, 'postgres')
   const secrets = await populate(database)
   const env = { ADIT_DATABASE_URL: database, ADIT_LOG_LEVEL: 'silent' }
   const node = await startServing(t, env)
   const clients = startClients([node.url], secrets, CLIENTS)
-  const killer = await connect(t, database)
+  const killer = await connectPostgres(t, database)
   for (let kill = 0; kill < KILLS; kill++) {
     const before = clients.ledger.created.size
     await until('the clients make progress', () => clients.ledger.created.size >= before + 2 * CLIENTS)
@@ -56,8 +46,8 @@ test('while all connections wait for a lock requests get 503, and within 2 s of 
       headers: { 'content-type': 'application/json' },
     })
   assert.equal((await verify()).status, 200)
-  const watcher = await connect(t, database)
-  const holder = await connect(t, database)
+  const watcher = await connectPostgres(t, database)
+  const holder = await connectPostgres(t, database)
   await holder.query('begin; lock table usage_days in access exclusive mode')
   const waiting = Promise.all(Array.from({ length: 20 }, () => call('GET', '/usage')))
   const blocked =

@@ -10,8 +10,7 @@ import { createLog } from '../../src/lib/log.ts'
 import { readConfig } from '../../src/server/config/server.ts'
 import { openServices } from '../../src/server/services.ts'
 import { addEdge, addWorkspace, caller, serve, type TestServer } from '../support/api/server.ts'
-import { atEnd } from '../support/cleanup.ts'
-import { createDatabase } from '../support/databases/create.ts'
+import { connectPostgres, createDatabase } from '../support/databases/create.ts'
 import { SECRET } from '../support/databases/migrated-databases.ts'
 import { mountSmallDisk } from '../support/databases/small-disk.ts'
 import { run, startServing } from '../support/processes/process.ts'
@@ -118,19 +117,14 @@ test('postgres: on a full disk the node is not ready, serves reads, and recovers
   const url = await createDatabase(t, 'postgres')
   const name = new URL(url).pathname.slice(1)
   const server = await serve(t, { engine: 'postgres', env: { ADIT_DATABASE_URL: url } })
-  const { default: pg } = await import('pg')
-  const admin = new pg.Client(process.env.TEST_POSTGRES_URL as string)
-  await admin.connect()
-  atEnd(t, () => admin.end())
+  const admin = await connectPostgres(t, process.env.TEST_POSTGRES_URL as string)
   await admin.query(`create tablespace ${name} location '${folder}'`)
-  const client = new pg.Client(url)
-  await client.connect()
+  const client = await connectPostgres(t, url)
   // What reports write, and what the check for readiness writes.
   for (const table of ['usage_counters', 'usage_hours', 'verifications']) {
     await client.query(`alter table ${table} set tablespace ${name}`)
     await client.query(`alter index ${table}_pkey set tablespace ${name}`)
   }
-  await client.end()
   const filler = join(folder, 'filler')
   execFileSync('sh', ['-c', `head -c 22m /dev/zero > ${filler}`])
   await assertSurvivesFullDisk(server, () => rmSync(filler))

@@ -4,13 +4,11 @@ import { existsSync, mkdtempSync, rmSync, statfsSync } from 'node:fs'
 import { freemem, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { createLog } from '../../src/lib/log.ts'
-import { readConfig } from '../../src/server/config/server.ts'
-import { openServices } from '../../src/server/services.ts'
-import { onServer, SECRET, sqliteUrl, TEMPLATES } from './databases/migrated-databases.ts'
+import { query } from './databases/client.ts'
+import { migrate } from './databases/migrate.ts'
+import { sqliteUrl, TEMPLATES } from './databases/migrated-databases.ts'
 import { type Cluster, createCluster } from './databases/postgres.ts'
 
-const MIGRATE_TIMEOUT_MS = 30_000
 /**
  * Nothing here outlives the run, so nothing has to reach the disk; and no table lives long enough to vacuum.
  */
@@ -26,28 +24,28 @@ export async function globalSetup(): Promise<void> {
   // Test files share compiled sources instead of each compiling them again.
   env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL('../../node_modules/.cache/adit/test', import.meta.url))
   env.TMPDIR ??= memoryFolder()
-  const given = env.ADIT_DATABASE_URL
+  const server = env.ADIT_DATABASE_URL
   delete env.ADIT_DATABASE_URL
-  if (given?.startsWith('postgres')) env.TEST_POSTGRES_URL = given
+  if (server?.startsWith('postgres')) env.TEST_POSTGRES_URL = server
   else {
     cluster = await createCluster(SETTINGS)
     await cluster.start()
     env.TEST_POSTGRES_URL = `${cluster.url}/postgres`
   }
-  await onServer(env.TEST_POSTGRES_URL, `create database ${postgresTemplate}`)
+  await query(env.TEST_POSTGRES_URL, `create database ${postgresTemplate}`)
   const url = new URL(env.TEST_POSTGRES_URL)
   url.pathname = `/${postgresTemplate}`
-  await migrated(url.href)
+  await migrate(url.href)
   env[TEMPLATES.postgres] = postgresTemplate
   sqliteTemplate = mkdtempSync(join(tmpdir(), 'adit-template-'))
-  await migrated(sqliteUrl(sqliteTemplate))
+  await migrate(sqliteUrl(sqliteTemplate))
   env[TEMPLATES.sqlite] = sqliteTemplate
 }
 
 export async function globalTeardown(): Promise<void> {
   rmSync(sqliteTemplate, { recursive: true, force: true })
   if (cluster) await cluster.remove()
-  else await onServer(process.env.TEST_POSTGRES_URL as string, `drop database if exists ${postgresTemplate}`)
+  else await query(process.env.TEST_POSTGRES_URL as string, `drop database if exists ${postgresTemplate}`)
 }
 
 /** Databases of tests are in memory where there is enough: a commit to SQLite waits for the disk. */
@@ -55,10 +53,4 @@ function memoryFolder(): string {
   if (!existsSync(MEMORY_FOLDER) || freemem() < MEMORY_MIN_BYTES) return tmpdir()
   const { bavail, bsize } = statfsSync(MEMORY_FOLDER)
   return bavail * bsize < MEMORY_MIN_BYTES ? tmpdir() : MEMORY_FOLDER
-}
-
-async function migrated(database: string): Promise<void> {
-  const config = readConfig({ ADIT_DATABASE_URL: database, ADIT_SECRET: SECRET })
-  const { store } = await openServices(config, createLog('silent'), MIGRATE_TIMEOUT_MS)
-  await store.close()
 }

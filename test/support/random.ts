@@ -34,8 +34,8 @@ export function createRandom(seed: string): Random {
     },
     shuffled: (list) =>
       list
-        .map((item) => ({ item, place: next() }))
-        .sort((a, b) => a.place - b.place)
+        .map((item) => ({ item, order: next() }))
+        .sort((a, b) => a.order - b.order)
         .map(({ item }) => item),
     fork: (name) => createRandom(`${seed}/${name}`),
   }

@@ -3,16 +3,14 @@ import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import pg from 'pg'
 import { placements } from '../../../src/server/store/engine/postgres/citus.ts'
+import { query } from '../../support/databases/client.ts'
 import { createDatabase, createFolder, createMigratedDatabase } from '../../support/databases/create.ts'
 import { run } from '../../support/processes/process.ts'
 
 test('every table of the schema is placed, and no other', async (t) => {
-  const client = new pg.Client(await createMigratedDatabase(t, 'postgres'))
-  await client.connect()
-  const { rows } = await client.query("select tablename from pg_tables where schemaname = 'public'")
-  await client.end()
+  const database = await createMigratedDatabase(t, 'postgres')
+  const rows = await query(database, "select tablename from pg_tables where schemaname = 'public'")
   assert.deepEqual(Object.keys(placements).toSorted(), rows.map(({ tablename }) => tablename).sort())
 })
 

@@ -1,9 +1,8 @@
 // A newer version migrates the database while nodes of this version still use it.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import pg from 'pg'
 import { populate, startClients } from '../../support/api/clients.ts'
-import { createDatabase } from '../../support/databases/create.ts'
+import { connectPostgres, createDatabase } from '../../support/databases/create.ts'
 import { SECRET } from '../../support/databases/migrated-databases.ts'
 import { startProcess, startServing } from '../../support/processes/process.ts'
 import { until } from '../../support/until.ts'
@@ -24,8 +23,7 @@ test('expanding the schema fails no request, and an old node restarts if it is c
   const clients = startClients([node.url], secrets)
   await clients.areRunning()
 
-  const operator = new pg.Client(database)
-  await operator.connect()
+  const operator = await connectPostgres(t, database)
   await operator.query('begin')
   for (const statement of EXPANSION) await operator.query(statement)
   await operator.query('update schema_version set version = version + 1')
@@ -46,7 +44,6 @@ test('expanding the schema fails no request, and an old node restarts if it is c
   assert.equal((await fetch(`${restarted.url}/readyz`)).status, 200)
 
   await operator.query('update schema_version set min_compatible_version = version')
-  await operator.end()
   const rejected = startProcess(t, ['serve'], { ...env, ADIT_PORT: '0', ADIT_SECRET: SECRET })
   const ended = await rejected.ended
   assert.deepEqual([ended.code, ended.stdout], [1, ''])

@@ -292,12 +292,12 @@ test('a provider that describes another issuer, or unusable endpoints, is not us
     { jwks_uri: undefined },
     { authorization_endpoint: 'javascript:alert(1)' },
   ]) {
-    provider.describe(discovery)
+    provider.behave({ discovery })
     const { status, json } = await open().post('/sign-in/sso')
     assert.equal(status, 503, JSON.stringify(discovery))
     assert.match(json.message, /identity provider/)
   }
-  provider.describe({ issuer: `${provider.issuer}/` })
+  provider.behave({ discovery: { issuer: `${provider.issuer}/` } })
   assert.equal((await open().post('/sign-in/sso')).status, 200, 'a trailing slash does not matter')
 })
 
@@ -335,7 +335,7 @@ test('tokens and redirects of another provider do not sign in (mix-up)', async (
 test('a provider that names itself in redirects must do so', async (t) => {
   const { provider, server, open } = await setUp(t)
   await linkFor(server, 'ann@example.com', 'owner')
-  provider.describe({ authorization_response_iss_parameter_supported: true })
+  provider.behave({ discovery: { authorization_response_iss_parameter_supported: true } })
   assert.equal(await provider.signIn(open(), 'ann'), '/sign-in?error=failed')
   assert.equal(provider.tokenRequests.length, 0, 'the code is not sent anywhere')
   assert.equal(await provider.signIn(open(), 'ann', { returned: { iss: provider.issuer } }), '/')

@@ -177,7 +177,7 @@ test('signing out ends the session at the provider, with a URL that is not cache
   const { provider, server, open } = await setUp(t)
   await linkFor(server, 'ann@example.com', 'owner')
   const end_session_endpoint = `${provider.issuer}/end?x=1`
-  provider.describe({ end_session_endpoint })
+  provider.behave({ discovery: { end_session_endpoint } })
   const ann = open()
   assert.equal(await provider.signIn(ann, 'ann'), '/')
   const stored = () => server.services.store.db.selectFrom('sessions').select('id_token').execute()
@@ -209,7 +209,7 @@ test('signing out works without a session at the provider, and while the provide
   assert.equal(await provider.signIn(failing, 'bob'), '/')
   // The discovery document is read again after an hour.
   now += 61 * 60_000
-  provider.describe({ token_endpoint: undefined })
+  provider.behave({ discovery: { token_endpoint: undefined } })
   assert.equal((await failing.post('/sign-out')).json.providerUrl, null)
   assert.equal((await failing.get('/session')).status, 401)
 })
@@ -229,10 +229,10 @@ test('what the provider rejects is logged with its reason, and without secrets',
     { issuer: provider.issuer, clientId: CLIENT_ID, clientSecret: CLIENT_SECRET, linkByEmail: false },
     server.url,
   )
-  provider.describe({ issuer: 'https://other.example.com' })
+  provider.behave({ discovery: { issuer: 'https://other.example.com' } })
   await assert.rejects(sso.begin())
   assert.match(problems.at(-1) ?? '', /names another issuer: https:\/\/other\.example\.com\./)
-  provider.describe({})
+  provider.behave({})
   const { result, cookies } = await sso.begin()
   const state = new URL(result.url).searchParams.get('state') as string
   const [cookie = ''] = cookies.map((text) => text.split(';', 1)[0])

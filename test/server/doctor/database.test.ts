@@ -5,7 +5,6 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { sql } from 'kysely'
-import pg from 'pg'
 import { runChecks } from '../../../src/server/doctor/check.ts'
 import { checkSchema, databaseChecks } from '../../../src/server/doctor/database.ts'
 import { postgresFindings } from '../../../src/server/doctor/postgres-settings.ts'
@@ -14,8 +13,9 @@ import { readPostgresFacts } from '../../../src/server/store/maintenance/diagnos
 import { currentSchema, readSchemaState } from '../../../src/server/store/schema/migrate.ts'
 import { openTestServices, serve } from '../../support/api/server.ts'
 import { atEnd, type Test } from '../../support/cleanup.ts'
+import { query } from '../../support/databases/client.ts'
 import { createDatabase, createFolder, engines } from '../../support/databases/create.ts'
-import { onServer, SECRET } from '../../support/databases/migrated-databases.ts'
+import { SECRET } from '../../support/databases/migrated-databases.ts'
 import { listen } from '../../support/network/listen.ts'
 import { freePort } from '../../support/processes/ports.ts'
 import { run } from '../../support/processes/process.ts'
@@ -171,14 +171,14 @@ async function createRestricted(t: Test): Promise<URL> {
   const url = new URL(await createDatabase(t, 'postgres'))
   const name = `${url.pathname.slice(1)}_ascii`
   const server = process.env.TEST_POSTGRES_URL as string
-  await onServer(server, `create database ${name} encoding 'SQL_ASCII' locale 'C' template template0`)
-  await onServer(server, `create role ${name} login password 'test'`)
+  await query(server, `create database ${name} encoding 'SQL_ASCII' locale 'C' template template0`)
+  await query(server, `create role ${name} login password 'test'`)
   atEnd(t, async () => {
-    await onServer(server, `drop database ${name} with (force)`)
-    await onServer(server, `drop role ${name}`)
+    await query(server, `drop database ${name} with (force)`)
+    await query(server, `drop role ${name}`)
   })
   url.pathname = `/${name}`
-  await onServer(url.href, 'revoke create on schema public from public')
+  await query(url.href, 'revoke create on schema public from public')
   url.username = name
   url.password = 'test'
   return url
@@ -186,12 +186,10 @@ async function createRestricted(t: Test): Promise<URL> {
 
 test('postgres: settings that endanger data, the encoding and missing privileges are found', async (t) => {
   const url = await createRestricted(t)
-  const admin = new pg.Client(process.env.TEST_POSTGRES_URL)
-  await admin.connect()
-  const { rows } = await admin.query(
+  const rows = await query(
+    process.env.TEST_POSTGRES_URL as string,
     "select name, setting from pg_settings where name in ('fsync', 'autovacuum')",
   )
-  await admin.end()
   const settings = Object.fromEntries(rows.map(({ name, setting }) => [name, setting]))
   const found = textOf(await examine(targetOf(url.href)), 'database')
   assert.match(found, /^problem: The encoding of the database is SQL_ASCII/m)

@@ -122,12 +122,12 @@ test('oidc: discovery document and signing keys are read, and each failure is a 
   const sso = (issuer: string) => checkOidc({ issuer, clientId: 'a', clientSecret: 'b', linkByEmail: false })
   assert.equal((await sso(provider.issuer)).status, 'ok')
 
-  provider.describe({ issuer: 'https://other.example.com' })
+  provider.behave({ discovery: { issuer: 'https://other.example.com' } })
   assert.match((await sso(provider.issuer)).message, /names another issuer: https:\/\/other\.example\.com\. /)
-  provider.describe({})
+  provider.behave({ discovery: {} })
   provider.publishKeys()
   assert.match((await sso(provider.issuer)).message, /\/jwks has no signing keys/)
-  provider.describe({ jwks_uri: `${provider.issuer}/missing` })
+  provider.behave({ discovery: { jwks_uri: `${provider.issuer}/missing` } })
   assert.match(
     (await sso(provider.issuer)).message,
     /^Single sign-on with .* fails: \/missing returned status 404/,

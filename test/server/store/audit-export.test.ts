@@ -3,7 +3,6 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
 import { sql } from 'kysely'
-import pg from 'pg'
 import { DAY_MS } from '../../../src/lib/time.ts'
 import { recordFailedSignIn } from '../../../src/server/domain/accounts/sign-ins.ts'
 import { writeAudit } from '../../../src/server/domain/audit/entries.ts'
@@ -12,7 +11,7 @@ import type { Services } from '../../../src/server/domain/context.ts'
 import { createIds, firstIdSince } from '../../../src/server/domain/ids.ts'
 import { openTestServices, operator } from '../../support/api/server.ts'
 import { atEnd, type Test } from '../../support/cleanup.ts'
-import { type Engine, engines } from '../../support/databases/create.ts'
+import { connectPostgres, type Engine, engines } from '../../support/databases/create.ts'
 
 async function open(t: Test, engine: Engine) {
   const { services: opened, database } = await openTestServices(t, engine)
@@ -223,9 +222,7 @@ test('postgres: a first export reads each entry of a large log a few times, howe
     return Number(rows[0]?.read)
   }
   const before = await readEntries()
-  const other = new pg.Client(database)
-  await other.connect()
-  atEnd(t, () => other.end())
+  const other = await connectPostgres(t, database)
   await other.query('begin isolation level repeatable read')
   await other.query('select from audit_log limit 1')
   assert.equal(listTargets(await exportSince()).length, ENTRIES)

@@ -4,16 +4,14 @@ import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { sql } from 'kysely'
-import pg from 'pg'
 import { Fault } from '../../../src/server/domain/fault.ts'
 import { createKey } from '../../../src/server/domain/keys/lifecycle.ts'
 import { createEdge, listAll } from '../../../src/server/domain/tunnels/edges.ts'
 import { createWorkspace } from '../../../src/server/domain/workspaces/manage.ts'
-import type { Store } from '../../../src/server/store/engine/store.ts'
 import { lockKey, revokeKey } from '../../../src/server/store/keys/rows.ts'
-import { openTestServices, operator, serve } from '../../support/api/server.ts'
-import { atEnd, type Test } from '../../support/cleanup.ts'
-import { engines } from '../../support/databases/create.ts'
+import { databaseOf, openTestServices, operator, serve } from '../../support/api/server.ts'
+import { atEnd } from '../../support/cleanup.ts'
+import { connectPostgres, engines } from '../../support/databases/create.ts'
 import { untilBlocked } from '../../support/until.ts'
 
 test('sqlite: while another process holds the write lock, reads succeed and writes time out with 503', async (t) => {
@@ -71,23 +69,12 @@ test('postgres: a transaction that lost a deadlock is retried, and both commit',
   )
 })
 
-/** Another client of the same database. */
-async function connect(t: Test, { db }: Store): Promise<pg.Client> {
-  const { rows } = await sql<{ name: string }>`select current_database() as name`.execute(db)
-  const url = new URL(process.env.TEST_POSTGRES_URL as string)
-  url.pathname = `/${rows[0]?.name}`
-  const client = new pg.Client(url.href)
-  await client.connect()
-  atEnd(t, () => client.end())
-  return client
-}
-
 test('postgres: requests with the same key do not wait for each other, its revocation waits for them', async (t) => {
-  const { services } = await openTestServices(t, 'postgres')
+  const { services, database } = await openTestServices(t, 'postgres')
   const { store } = services
   const { id: workspaceId } = await createWorkspace(services, operator, { slug: 'acme' })
   const { id } = await createKey({ ...services, actor: operator, workspaceId })
-  const request = await connect(t, store)
+  const request = await connectPostgres(t, database)
   await request.query('begin')
   await request.query('select from api_keys where id = $1 for share', [id])
   const lock = () => store.transaction((db) => lockKey(db, { workspaceId, id }, 'shared'))
@@ -105,7 +92,7 @@ test('postgres: requests with the same key do not wait for each other, its revoc
 
 test('postgres: requests blocked by a lock time out with 503, and succeed once it is released', async (t) => {
   const server = await serve(t, { engine: 'postgres' })
-  const holder = await connect(t, server.services.store)
+  const holder = await connectPostgres(t, databaseOf(server))
   await holder.query('begin; lock table api_keys in access exclusive mode')
   const began = performance.now()
   const responses = await Promise.all([server.call('GET', '/workspace'), server.call('POST', '/tokens')])

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
 import { sql } from 'kysely'
-import pg from 'pg'
+import type pg from 'pg'
 import * as challenges from '../../../src/server/store/accounts/challenges.ts'
 import * as links from '../../../src/server/store/accounts/links.ts'
 import * as sessions from '../../../src/server/store/accounts/sessions.ts'
@@ -37,6 +37,7 @@ import * as webhookPositions from '../../../src/server/store/webhooks/positions.
 import * as webhookQueue from '../../../src/server/store/webhooks/queue.ts'
 import { openTestServices } from '../../support/api/server.ts'
 import { mergeReport } from '../../support/api/usage.ts'
+import { withClient } from '../../support/databases/client.ts'
 import { engines } from '../../support/databases/create.ts'
 import { type Recorded, recordQueries } from '../../support/databases/recorded-queries.ts'
 
@@ -276,13 +277,7 @@ async function explain(client: pg.Client, { text, values, isPrepared }: Recorded
   return rows[0]['QUERY PLAN'][0].Plan
 }
 
-async function planOnPostgres(url: string, query: Recorded): Promise<PlanNode> {
-  const client = new pg.Client(url)
-  await client.connect()
-  const plan = await explain(client, query)
-  await client.end()
-  return plan
-}
+const planOnPostgres = (url: string, query: Recorded) => withClient(url, (client) => explain(client, query))
 
 function planOnSqlite(path: string, { text }: Recorded): unknown {
   const database = new DatabaseSync(path)
@@ -291,20 +286,17 @@ function planOnSqlite(path: string, { text }: Recorded): unknown {
   return plan
 }
 
-async function scansOnPostgres(url: string, queries: Recorded[]): Promise<string[]> {
-  const client = new pg.Client(url)
-  await client.connect()
-  const found: string[] = []
-  for (const query of queries) {
-    const { text } = query
-    const scanned = scannedBy(await explain(client, query)).filter(
-      (table) => table in tables && !SMALL.has(table),
-    )
-    if (scanned.length > 0) found.push(`${scanned.join(', ')}: ${text}`)
-  }
-  await client.end()
-  return found
-}
+const scansOnPostgres = (url: string, queries: Recorded[]) =>
+  withClient(url, async (client) => {
+    const found: string[] = []
+    for (const query of queries) {
+      const scanned = scannedBy(await explain(client, query)).filter(
+        (table) => table in tables && !SMALL.has(table),
+      )
+      if (scanned.length > 0) found.push(`${scanned.join(', ')}: ${query.text}`)
+    }
+    return found
+  })
 
 function scansOnSqlite(path: string, queries: Recorded[]): string[] {
   const database = new DatabaseSync(path)

@@ -1,5 +1,5 @@
 // Devices that ask for an API key (RFC 8628), as any OAuth client does.
-import type { TestResponse } from '../api/server.ts'
+import { readResponse, type TestResponse } from '../api/server.ts'
 
 export const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code'
 
@@ -14,8 +14,7 @@ export async function postForm(
     headers: { 'content-type': 'application/x-www-form-urlencoded', ...headers },
     body: typeof form === 'string' ? form : new URLSearchParams(form).toString(),
   })
-  const text = await response.text()
-  return { status: response.status, headers: response.headers, text, json: JSON.parse(text) }
+  return readResponse(response)
 }
 
 export const poll = (url: string, deviceCode: string) =>

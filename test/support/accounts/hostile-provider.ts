@@ -83,13 +83,13 @@ export async function startHostileProvider(t: Test, alg = 'RS256') {
   async function begin(
     browser: TestBrowser,
     login: string,
-    { link, ...given }: Behavior & { link?: string } = {},
+    { link, ...next }: Behavior & { link?: string } = {},
   ): Promise<() => Promise<string>> {
     const begun = await browser.post('/sign-in/sso', { link })
     if (begun.status !== 200) throw new Error(begun.text)
     const { searchParams } = new URL(begun.json.url)
     const now = Math.floor(Date.now() / 1000)
-    behavior = given
+    behavior = next
     const code = `code-${claimsByCode.size}`
     claimsByCode.set(code, {
       iss: issuer,
@@ -101,9 +101,9 @@ export async function startHostileProvider(t: Test, alg = 'RS256') {
       email: `${login}@example.com`,
       email_verified: true,
       name: login,
-      ...given.claims,
+      ...next.claims,
     })
-    const query = { code, state: searchParams.get('state') ?? '', ...given.returned }
+    const query = { code, state: searchParams.get('state') ?? '', ...next.returned }
     return async () => {
       const back = await browser.get(`/sign-in/sso/return?${new URLSearchParams(query)}`)
       if (back.status !== 302) throw new Error(`${back.status} ${back.text}`)
@@ -127,12 +127,9 @@ export async function startHostileProvider(t: Test, alg = 'RS256') {
       ADIT_OIDC_CLIENT_ID: CLIENT_ID,
       ADIT_OIDC_CLIENT_SECRET: CLIENT_SECRET,
     },
-    /** Merged into the discovery document from now on. */
-    describe(given: Claims) {
-      behavior = { discovery: given }
-    },
-    behave(given: Behavior) {
-      behavior = given
+    /** Until the next sign-in begins. */
+    behave(next: Behavior) {
+      behavior = next
     },
     /**
      * Signs in as `login`, with the address <login>@example.com, and accepts an invitation if there is one;

@@ -1,7 +1,7 @@
 // Users of the dashboard API, each with a cookie jar, as a browser sends it.
 import { inviteByOperator } from '../../../src/server/domain/accounts/users.ts'
 import type { Role } from '../../../src/server/store/accounts/members.ts'
-import { operator, type TestResponse, type TestServer } from '../api/server.ts'
+import { operator, readResponse, type TestResponse, type TestServer, toJson } from '../api/server.ts'
 import { codeOf } from './authenticator.ts'
 
 export const PASSWORD = 'correct horse battery staple'
@@ -32,7 +32,7 @@ export function openBrowser(url: string, origin = url): TestBrowser {
           ...(body !== undefined && { 'content-type': 'application/json' }),
           ...headers,
         },
-        ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+        ...(body !== undefined && { body: toJson(body) }),
       })
       browser.setCookies = response.headers.getSetCookie()
       for (const cookie of browser.setCookies) {
@@ -40,14 +40,7 @@ export function openBrowser(url: string, origin = url): TestBrowser {
         if (/max-age=0/i.test(cookie)) cookies.delete(name)
         else cookies.set(name, value)
       }
-      const text = await response.text()
-      const isJson = response.headers.get('content-type')?.startsWith('application/json')
-      return {
-        status: response.status,
-        headers: response.headers,
-        text,
-        json: isJson && text ? JSON.parse(text) : undefined,
-      }
+      return readResponse(response)
     },
     get: (path) => browser.call('GET', path),
     post: (path, body = {}) => browser.call('POST', path, body),

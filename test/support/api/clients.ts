@@ -86,7 +86,7 @@ export function startClients(nodes: readonly string[], secrets: Secrets, count =
   const unavailable: SentRequest[] = []
   let responses = 0
   let slowestMs = 0
-  let over = false
+  let isStopped = false
 
   async function send(
     call: Call,
@@ -115,14 +115,14 @@ export function startClients(nodes: readonly string[], secrets: Secrets, count =
     method: string,
     path: string,
     init: Parameters<Call>[2],
-    wanted: number,
+    expected: number,
   ) {
     for (let attempt = 1; ; attempt++) {
       const response = await send(call, method, path, init)
       // The revocation was committed although its response was lost.
       if (method === 'DELETE' && response.status === 404 && attempt > 1) return response
       if (response.status !== 503) {
-        assert.equal(response.status, wanted, `${method} ${path}: ${response.text}`)
+        assert.equal(response.status, expected, `${method} ${path}: ${response.text}`)
         return response
       }
       await sleep(PAUSE_MS)
@@ -152,21 +152,15 @@ export function startClients(nodes: readonly string[], secrets: Secrets, count =
     const counters = [{ workspace: 'acme', day, requests: 1, bytesIn, bytesOut: 0, events: 0 }]
     const minute = `${day}T00:${String(client).padStart(2, '0')}:00.000Z`
     const tunnels = [{ workspace: 'acme', minute, open }]
-    const body = JSON.stringify({ epoch: `client-${client}`, counters, tunnels })
-    await sendUntilDone(
-      call,
-      'POST',
-      '/usage',
-      { body, headers: { 'content-type': 'application/json' } },
-      200,
-    )
+    const json = { epoch: `client-${client}`, counters, tunnels }
+    await sendUntilDone(call, 'POST', '/usage', { json }, 200)
   }
 
   const work = Promise.all(
     Array.from({ length: count }, async (_, client) => {
       const node = client % nodes.length
       const name = `client-${client}-${Math.random()}`
-      for (let number = 0; !over; number++) {
+      for (let number = 0; !isStopped; number++) {
         await createAndRevoke(apiCalls[node] as Call, name, number)
         await report(edgeCalls[node] as Call, client)
         await sleep(PAUSE_MS)
@@ -213,7 +207,7 @@ export function startClients(nodes: readonly string[], secrets: Secrets, count =
       assert.deepEqual(late, [])
     },
     async finish() {
-      over = true
+      isStopped = true
       await work
     },
     async assertExact(database) {

@@ -19,10 +19,10 @@ export interface Document {
 const ALWAYS = ['X-Request-Id', 'Access-Control-Allow-Origin', 'X-Adit-Workspace', 'X-Adit-Key-Id']
 
 /** Closes every object schema, so that undocumented fields fail as well. */
-function closed(schema: unknown): unknown {
-  if (Array.isArray(schema)) return schema.map(closed)
+function close(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(close)
   if (typeof schema !== 'object' || schema === null) return schema
-  const copy = Object.fromEntries(Object.entries(schema).map(([key, value]) => [key, closed(value)]))
+  const copy = Object.fromEntries(Object.entries(schema).map(([key, value]) => [key, close(value)]))
   return 'properties' in copy && !('additionalProperties' in copy)
     ? { ...copy, additionalProperties: false }
     : copy
@@ -31,7 +31,7 @@ function closed(schema: unknown): unknown {
 export function createResponseValidator(document: Document) {
   const ajv = new Ajv2020({ strict: false, allErrors: true, validateFormats: true })
   addFormats.default(ajv)
-  ajv.addSchema({ $id: 'doc', ...(closed(document) as object) })
+  ajv.addSchema({ $id: 'doc', ...(close(document) as object) })
   const compiled = new Map<string, ValidateFunction>()
 
   /** Fails unless the document describes this response of the operation. */

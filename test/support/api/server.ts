@@ -29,7 +29,8 @@ export interface TestResponse {
 export type Call = (
   method: string,
   path: string,
-  init?: RequestInit & { key?: string | null },
+  /** `json` is the body; a string is sent as it is. */
+  init?: RequestInit & { key?: string | null; json?: unknown },
 ) => Promise<TestResponse>
 
 export interface TestServer extends Running {
@@ -95,11 +96,7 @@ export async function serve(t: Test, options: TestServerOptions): Promise<TestSe
     workspace,
     key,
     call,
-    post: (path, body, headers) =>
-      call('POST', path, {
-        body: JSON.stringify(body),
-        headers: { 'content-type': 'application/json', ...headers },
-      }),
+    post: (path, json, headers = {}) => call('POST', path, { json, headers }),
   }
 }
 
@@ -122,23 +119,29 @@ export async function serveThroughRelay(t: Test) {
 }
 
 export function caller(base: string, defaultKey: string): Call {
-  return async (method, path, { key = defaultKey, headers, ...init } = {}) => {
-    const authorization = key === null ? {} : { authorization: `Bearer ${key}` }
+  return async (method, path, { key = defaultKey, json, headers, ...init } = {}) => {
     const response = await fetch(base + path, {
       method,
       redirect: 'manual',
       ...init,
-      headers: { ...authorization, ...(headers as Record<string, string>) },
+      ...(json !== undefined && { body: toJson(json) }),
+      headers: {
+        ...(key !== null && { authorization: `Bearer ${key}` }),
+        ...(json !== undefined && { 'content-type': 'application/json' }),
+        ...(headers as Record<string, string>),
+      },
     })
-    const text = await response.text()
-    const isJson = response.headers.get('content-type')?.startsWith('application/json')
-    return {
-      status: response.status,
-      headers: response.headers,
-      text,
-      json: isJson && text !== '' ? JSON.parse(text) : undefined,
-    }
+    return readResponse(response)
   }
+}
+
+export const toJson = (body: unknown) => (typeof body === 'string' ? body : JSON.stringify(body))
+
+export async function readResponse(response: Response): Promise<TestResponse> {
+  const { status, headers } = response
+  const text = await response.text()
+  const isJson = headers.get('content-type')?.startsWith('application/json')
+  return { status, headers, text, json: isJson && text !== '' ? JSON.parse(text) : undefined }
 }
 
 /** Adds a workspace with a key. */
@@ -154,10 +157,7 @@ export async function addWorkspace(server: TestServer, slug: string) {
 
 /** An edge presents a valid key: from then on it may report usage of the workspace. */
 export async function presentKey(url: string, edgeToken: string, key: string): Promise<void> {
-  const { json } = await caller(`${url}/edge/v1`, edgeToken)('POST', '/keys/verify', {
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ key }),
-  })
+  const { json } = await caller(`${url}/edge/v1`, edgeToken)('POST', '/keys/verify', { json: { key } })
   if (!json?.valid) throw new Error(`the key is not valid: ${JSON.stringify(json)}`)
 }
 
@@ -169,19 +169,21 @@ export const recordVerified = ({ services: { store } }: Pick<TestServer, 'servic
       on conflict do nothing`.execute(tx),
   )
 
-/** Adds an edge that has verified a key of each workspace, with functions for its requests. */
-export async function addEdge(server: TestServer, name = 'fra-1') {
+/**
+ * Adds an edge that has verified a key of each workspace, with functions for its requests to this server or
+ * to the node at `url`.
+ */
+export async function addEdge(server: TestServer, name = 'fra-1', url = server.url) {
   const edge = await createEdge(server.services, operator, name)
   await recordVerified(server)
-  const call = caller(`${server.url}/edge/v1`, edge.token)
-  const post = (path: string, body: string) =>
-    call('POST', path, { body, headers: { 'content-type': 'application/json' } })
+  const call = caller(`${url}/edge/v1`, edge.token)
+  const post = (path: string, json: unknown) => call('POST', path, { json })
   return {
     ...edge,
     call,
     post,
-    verify: (key: string) => post('/keys/verify', JSON.stringify({ key })),
-    report: (report: unknown) => post('/usage', JSON.stringify(report)),
+    verify: (key: string) => post('/keys/verify', { key }),
+    report: (report: unknown) => post('/usage', report),
   }
 }
 

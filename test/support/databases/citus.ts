@@ -1,15 +1,12 @@
 // Databases on a real Citus cluster, for `npm run test:citus`. Each is a schema of the database
 // ADIT_CITUS_URL: a second database would need an administrator's connection to every worker.
 import { randomBytes } from 'node:crypto'
-import pg from 'pg'
-import { createLog } from '../../../src/lib/log.ts'
-import { readConfig } from '../../../src/server/config/server.ts'
-import { openServices } from '../../../src/server/services.ts'
 import { distribute } from '../../../src/server/store/engine/postgres/citus.ts'
 import { atEnd, type Test } from '../cleanup.ts'
 import { type Relay, startRelay } from '../network/relay.ts'
+import { query } from './client.ts'
+import { migrate } from './migrate.ts'
 
-const MIGRATE_TIMEOUT_MS = 30_000
 /** Fewer than the default, so that creating tables takes less time. */
 const SHARDS = 4
 
@@ -31,15 +28,9 @@ export async function createCitusSchema(t: Test): Promise<string> {
 /** With the schema of this version, distributed. */
 export async function createDistributedSchema(t: Test): Promise<string> {
   const url = await createCitusSchema(t)
-  await migrateTo(url)
+  await migrate(url)
   await distribute(url, () => {})
   return url
-}
-
-export async function migrateTo(url: string): Promise<void> {
-  const config = readConfig({ ADIT_DATABASE_URL: url, ADIT_SECRET: 'x'.repeat(32) })
-  const { store } = await openServices(config, createLog('silent'), MIGRATE_TIMEOUT_MS)
-  await store.close()
 }
 
 /** Sessions that a test left behind must not block it. */
@@ -57,23 +48,12 @@ export async function emptyDatabase(url: string): Promise<void> {
 
 export const onCoordinator = (statement: string) => query(coordinatorUrl(), statement)
 
-// biome-ignore lint/suspicious/noExplicitAny: rows of every shape
-export async function query(url: string, statement: string, values?: unknown[]): Promise<any[]> {
-  const client = new pg.Client(url)
-  await client.connect()
-  try {
-    return (await client.query(statement, values)).rows
-  } finally {
-    await client.end()
-  }
-}
-
 /** Shard and worker of the usage of some workspaces. */
 export const shardsOf = (url: string, workspaceIds: string[]): Promise<{ shard: string; worker: number }[]> =>
   query(
     url,
     `select shard, nodeport as worker
-     from unnest($1::text[]) with ordinality as given (id, position)
+     from unnest($1::text[]) with ordinality as workspaces (id, position)
      cross join get_shard_id_for_distribution_column('usage_counters', id) as shard
      join pg_dist_shard_placement on shardid = shard order by position`,
     [workspaceIds],

@@ -7,7 +7,8 @@ import { after } from 'node:test'
 import pg from 'pg'
 import { atEnd, type Test } from '../cleanup.ts'
 import { createCitusSchema, createDistributedSchema } from './citus.ts'
-import { onServer, SQLITE_FILE, sqliteUrl, TEMPLATES } from './migrated-databases.ts'
+import { query, withClient } from './client.ts'
+import { SQLITE_FILE, sqliteUrl, TEMPLATES } from './migrated-databases.ts'
 
 export type Engine = 'sqlite' | 'postgres'
 /** In `npm run test:citus` a PostgreSQL database is one of the cluster. */
@@ -58,10 +59,10 @@ interface Content {
  */
 async function takeMigratedDatabase(t: Test, template: string): Promise<string> {
   const name = available.pop() ?? (await createOnServer(template))
-  initial ??= withClient(name, readContent)
+  initial ??= withClient(urlOf(name), readContent)
   const content = await initial
   atEnd(t, async () => {
-    if (await withClient(name, (client) => restore(client, content))) available.push(name)
+    if (await withClient(urlOf(name), (client) => restore(client, content))) available.push(name)
     else await drop(name)
   })
   return urlOf(name)
@@ -94,8 +95,8 @@ async function restore(client: pg.Client, { schema, rows }: Content): Promise<bo
      where datname = current_database() and pid <> pg_backend_pid()`,
   )
   await empty(client, [...rows.keys()])
-  for (const [table, ofTable] of rows)
-    for (const row of ofTable)
+  for (const [table, initialRows] of rows)
+    for (const row of initialRows)
       await client.query(`insert into ${table} select * from json_populate_record(null::${table}, $1)`, [row])
   return true
 }
@@ -133,7 +134,7 @@ function postgresServer(): string {
 
 async function createOnServer(template: string): Promise<string> {
   const name = `adit_test_${randomBytes(8).toString('hex')}`
-  await onServer(postgresServer(), `create database ${name} template ${template}`)
+  await query(postgresServer(), `create database ${name} template ${template}`)
   return name
 }
 
@@ -143,16 +144,14 @@ function urlOf(database: string): string {
   return url.href
 }
 
-const drop = (name: string) => onServer(postgresServer(), `drop database if exists ${name} with (force)`)
+const drop = (name: string) => query(postgresServer(), `drop database if exists ${name} with (force)`)
 
-async function withClient<T>(database: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
-  const client = new pg.Client(urlOf(database))
+/** A session of another client, which ends with the test. */
+export async function connectPostgres(t: Test, url: string): Promise<pg.Client> {
+  const client = new pg.Client(url)
   await client.connect()
-  try {
-    return await work(client)
-  } finally {
-    await client.end()
-  }
+  atEnd(t, () => client.end())
+  return client
 }
 
 export function createFolder(t: Test): string {

@@ -1,6 +1,5 @@
-// What the global setup and the tests know of the databases that it migrates for them to copy.
+// The databases that the global setup migrates for the tests to copy.
 import { join } from 'node:path'
-import pg from 'pg'
 
 /** Environment variables that name the migrated databases. */
 export const TEMPLATES = { sqlite: 'TEST_SQLITE_TEMPLATE', postgres: 'TEST_POSTGRES_TEMPLATE' } as const
@@ -10,10 +9,3 @@ export const SQLITE_FILE = 'adit.db'
 export const SECRET = 'only-for-tests-0123456789abcdefghijklmn'
 
 export const sqliteUrl = (folder: string) => `sqlite:${join(folder, SQLITE_FILE)}`
-
-export async function onServer(server: string, statement: string): Promise<void> {
-  const client = new pg.Client(server)
-  await client.connect()
-  await client.query(statement)
-  await client.end()
-}

@@ -18,9 +18,10 @@ import {
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import pg from 'pg'
 import { freePort } from '../processes/ports.ts'
+import { childrenOf } from '../processes/workers.ts'
 import { until } from '../until.ts'
+import { query, withClient } from './client.ts'
 
 interface Server {
   /** Without a database name. */
@@ -35,7 +36,7 @@ interface Server {
 
 interface Standby extends Server {
   /** Promotes it, and returns when it accepts writes. */
-  promote(): Promise<void>
+  promote(): Promise<unknown>
 }
 
 export interface Cluster extends Server {
@@ -82,13 +83,13 @@ export async function createCluster(settings: string[] = []): Promise<Cluster> {
       await copyWhileRunning(primary, data, copy)
       const following = [...settings, `primary_conninfo=${primary.url}`]
       const standby = serverOn(native, copy, await freePort(), following)
-      standbys.push({ ...standby, promote: () => query(standby, 'select pg_promote()').then(() => {}) })
+      standbys.push({ ...standby, promote: () => queryOn(standby, 'select pg_promote()') })
       await standby.start()
       // Only now: without a connected standby no commit would be acknowledged.
-      await query(primary, "alter system set synchronous_standby_names = '*'")
-      await query(primary, 'select pg_reload_conf()')
+      await queryOn(primary, "alter system set synchronous_standby_names = '*'")
+      await queryOn(primary, 'select pg_reload_conf()')
       const isFollowed = "select 1 from pg_stat_replication where sync_state = 'sync'"
-      await until('the standby follows', async () => (await query(primary, isFollowed)).length === 1)
+      await until('the standby follows', async () => (await queryOn(primary, isFollowed)).length === 1)
       return standbys.at(-1) as Standby
     },
     async remove() {
@@ -109,11 +110,7 @@ function serverOn(native: string, data: string, port: number, settings: string[]
   function signalAll(signal: 'STOP' | 'CONT'): void {
     const pid = server?.pid
     if (!pid || !isRunning()) return
-    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8')
-      .trim()
-      .split(' ')
-      .filter(Boolean)
-    for (const each of [pid, ...children.map(Number)])
+    for (const each of [pid, ...childrenOf(pid)])
       try {
         process.kill(each, `SIG${signal}`)
       } catch {
@@ -153,18 +150,17 @@ function serverOn(native: string, data: string, port: number, settings: string[]
 
 /** Does what pg_basebackup does, which the npm package lacks. */
 async function copyWhileRunning(server: Server, data: string, copy: string): Promise<void> {
-  const client = new pg.Client(`${server.url}/postgres`)
-  await client.connect()
-  await client.query("select pg_backup_start('standby', true)")
-  execFileSync('cp', ['-R', `${data}/.`, copy], environment)
-  const { rows } = await client.query('select labelfile from pg_backup_stop(false)')
-  await client.end()
+  const labelFile = await withClient(`${server.url}/postgres`, async (client) => {
+    await client.query("select pg_backup_start('standby', true)")
+    execFileSync('cp', ['-R', `${data}/.`, copy], environment)
+    return (await client.query('select labelfile from pg_backup_stop(false)')).rows[0].labelfile
+  })
   rmSync(join(copy, 'postmaster.pid'))
   // WAL written meanwhile is streamed from the primary.
   for (const name of readdirSync(join(copy, 'pg_wal')))
     if (/^[0-9A-F]{24}$/.test(name)) rmSync(join(copy, 'pg_wal', name))
   for (const [name, content] of [
-    ['backup_label', rows[0].labelfile],
+    ['backup_label', labelFile],
     ['standby.signal', ''],
   ]) {
     writeFileSync(join(copy, name), content)
@@ -172,13 +168,7 @@ async function copyWhileRunning(server: Server, data: string, copy: string): Pro
   }
 }
 
-async function query(server: Server, statement: string): Promise<unknown[]> {
-  const client = new pg.Client(`${server.url}/postgres`)
-  await client.connect()
-  const { rows } = await client.query(statement)
-  await client.end()
-  return rows
-}
+const queryOn = ({ url }: Server, statement: string) => query(`${url}/postgres`, statement)
 
 function makeFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'adit-postgres-'))

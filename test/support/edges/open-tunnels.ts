@@ -1,11 +1,9 @@
-// An edge that claims and reports tunnels, as the tests of the control plane drive it: nothing by itself.
-
+// An edge that claims and reports tunnels for tests of the control plane: it sends only what the test says.
 import { randomBytes } from 'node:crypto'
 import type { ClaimedTunnel, ReportedTunnel } from '../../../src/contract/edge/tunnel-fields.ts'
 import type { ClaimResult, SyncRequest, SyncResult, TunnelClaim } from '../../../src/contract/edge/tunnels.ts'
-import { createEdge } from '../../../src/server/domain/tunnels/edges.ts'
 import { createGrants } from '../../../src/server/verification/grants.ts'
-import { caller, operator, recordVerified, type TestServer } from '../api/server.ts'
+import { addEdge, type TestResponse, type TestServer } from '../api/server.ts'
 import { atEnd, type Test } from '../cleanup.ts'
 import { SECRET } from '../databases/migrated-databases.ts'
 
@@ -45,21 +43,16 @@ export const grantOf = (edge: { id: string }, keyId: string) => grants.issue(edg
 
 export type TunnelEdge = Awaited<ReturnType<typeof addTunnelEdge>>
 
-/** `url`: of a node other than the server. */
+/** `url` is that of another node. */
 export async function addTunnelEdge(server: TestServer, name: string, url = server.url) {
-  const edge = await createEdge(server.services, operator, name)
-  await recordVerified(server)
-  const call = caller(`${url}/edge/v1`, edge.token)
-  const post = (path: string, body: unknown) =>
-    call('POST', path, { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } })
+  const edge = await addEdge(server, name, url)
   const state = { session: newSession(), sequence: 0, previous: 0 }
 
-  const claimBody = (tunnel: ClaimedTunnel, given: Partial<TunnelClaim> = {}): TunnelClaim => ({
+  const claimBody = (...tunnels: ClaimedTunnel[]) => ({
     session: state.session,
     sequence: state.sequence + 1,
-    grants: [grantOf(edge, tunnel.keyId)],
-    tunnels: [tunnel],
-    ...given,
+    grants: grantsOf(tunnels),
+    tunnels,
   })
   const syncBody = (given: Partial<SyncRequest> = {}): SyncRequest => ({
     session: state.session,
@@ -73,37 +66,30 @@ export async function addTunnelEdge(server: TestServer, name: string, url = serv
     grants: grantsOf(given.changed ?? []),
     ...given,
   })
-  const grantsOf = (tunnels: readonly ReportedTunnel[]) =>
+  const grantsOf = (tunnels: readonly ClaimedTunnel[]) =>
     [...new Set(tunnels.map(({ keyId }) => keyId))].map((keyId) => grantOf(edge, keyId))
-  const expectOk = <T>({ status, text, json }: Awaited<ReturnType<typeof post>>): T => {
+  const expectOk = <T>({ status, text, json }: TestResponse): T => {
     if (status !== 200) throw new Error(`${status} ${text}`)
     return json
   }
   return {
     ...edge,
     state,
-    call,
-    post,
     claimBody,
     syncBody,
     claim: async (tunnel: ClaimedTunnel, given: Partial<TunnelClaim> = {}) => {
-      const response = await post('/tunnels/claim', claimBody(tunnel, given))
+      const response = await edge.post('/tunnels/claim', { ...claimBody(tunnel), ...given })
       return expectOk<{ results: [ClaimResult] }>(response).results[0]
     },
     /** One claim of several tunnels. */
     claimAll: async (tunnels: readonly ReportedTunnel[]) => {
-      const claim = {
-        session: state.session,
-        sequence: state.sequence + 1,
-        grants: grantsOf(tunnels),
-        tunnels,
-      }
-      return expectOk<{ results: ClaimResult[] }>(await post('/tunnels/claim', claim)).results
+      const response = await edge.post('/tunnels/claim', claimBody(...tunnels))
+      return expectOk<{ results: ClaimResult[] }>(response).results
     },
     /** The next sync; its response arrives. */
     sync: async (given: Partial<SyncRequest> = {}) => {
       const body = syncBody(given)
-      const result = expectOk<SyncResult>(await post('/tunnels/sync', body))
+      const result = expectOk<SyncResult>(await edge.post('/tunnels/sync', body))
       state.sequence = body.sequence
       state.previous = result.resync ? 0 : body.sequence
       return result
@@ -118,7 +104,7 @@ export const expireLease = ({ services }: TestServer, edgeId: string) =>
     db.updateTable('edge_sessions').set({ lease_until: 0 }).where('edge_id', '=', edgeId).execute(),
   )
 
-/** What the control plane has of an edge. */
+/** The ids of the tunnels that the control plane has of an edge. */
 export async function storedTunnels({ services }: TestServer, edgeId: string): Promise<string[]> {
   const rows = await services.store.db
     .selectFrom('open_tunnels')

@@ -1,6 +1,6 @@
 // Asserts that new connections get in while a listener is under attack.
 import assert from 'node:assert/strict'
-import { type ChildProcess, fork } from 'node:child_process'
+import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import type { TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
@@ -28,7 +28,7 @@ const scripts = {
  * connections to the probed target get their first response in time nevertheless.
  */
 export async function assertAdmitted(t: TestContext, attacked: Target, probed = attacked): Promise<void> {
-  const attack = await start(t, scripts.attack, attacked)
+  const { child: attack } = await start(t, scripts.attack, attacked)
   const rounds: string[] = []
   let inTime = 0
   while (rounds.length < ROUNDS && inTime < ROUNDS_IN_TIME) {
@@ -42,19 +42,17 @@ export async function assertAdmitted(t: TestContext, attacked: Target, probed = 
 }
 
 async function probe(t: TestContext, target: Target) {
-  const child = fork(scripts.probe, [JSON.stringify(target)], { execArgv: [] })
-  atEnd(t, () => void child.kill('SIGKILL'))
-  const [durations] = (await once(child, 'message')) as [number[]]
+  const durations = (await start(t, scripts.probe, target)).message as number[]
   durations.sort((a, b) => a - b)
   const percentile = (share: number) => Math.round(durations[Math.floor(durations.length * share)] as number)
   const [median, p99] = [percentile(0.5), percentile(0.99)]
   return { measured: `${durations.length} connections: median ${median} ms, p99 ${p99} ms`, p99 }
 }
 
-/** The script, once it has begun and the server has compiled what it runs. */
-async function start(t: TestContext, script: string, target: Target): Promise<ChildProcess> {
+/** Runs a script until it sends its first message. */
+async function start(t: TestContext, script: string, target: Target) {
   const child = fork(script, [JSON.stringify(target)], { execArgv: [] })
   atEnd(t, () => void child.kill('SIGKILL'))
-  await once(child, 'message')
-  return child
+  const [message] = await once(child, 'message')
+  return { child, message }
 }

@@ -1,8 +1,8 @@
 // A TCP proxy with fault injection: stalled, delayed, closed or black-holed connections, or another target.
-import { once } from 'node:events'
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { connect, createServer, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { atEnd, type Test } from '../cleanup.ts'
+import { listen } from './listen.ts'
 
 export interface Relay {
   url: string
@@ -22,7 +22,7 @@ export interface Relay {
 }
 
 export async function startRelay(t: Test, target: string): Promise<Relay> {
-  let there = new URL(target)
+  let address = new URL(target)
   const pairs = new Set<[client: Socket, server: Socket]>()
   const blackholed = new Set<Socket>()
   let held = false
@@ -30,7 +30,7 @@ export async function startRelay(t: Test, target: string): Promise<Relay> {
   let howLongMs = () => 0
   const relay = createServer((client) => {
     if (broken) return client.destroy()
-    const server = connect(Number(there.port), there.hostname)
+    const server = connect(Number(address.port), address.hostname)
     const pair: [Socket, Socket] = [client, server]
     pairs.add(pair)
     client.pipe(server)
@@ -47,17 +47,13 @@ export async function startRelay(t: Test, target: string): Promise<Relay> {
         for (const each of pair) each.destroy()
       })
     }
-  }).listen(0, '127.0.0.1')
-  await once(relay, 'listening')
+  })
+  const port = String(await listen(t, relay))
   const cut = () => {
     broken = true
     for (const socket of [...[...pairs].flat(), ...blackholed]) socket.destroy()
   }
-  atEnd(t, () => {
-    cut()
-    relay.close()
-  })
-  const port = String((relay.address() as AddressInfo).port)
+  atEnd(t, cut)
   return {
     url: `http://127.0.0.1:${port}`,
     port,
@@ -69,8 +65,8 @@ export async function startRelay(t: Test, target: string): Promise<Relay> {
       held = false
       for (const [, server] of pairs) server.resume()
     },
-    delay(given) {
-      howLongMs = given
+    delay(newDelay) {
+      howLongMs = newDelay
     },
     cut,
     mend: () => {
@@ -86,7 +82,7 @@ export async function startRelay(t: Test, target: string): Promise<Relay> {
       pairs.clear()
     },
     lead(target) {
-      there = new URL(target)
+      address = new URL(target)
     },
   }
 }

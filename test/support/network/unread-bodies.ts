@@ -1,12 +1,12 @@
 // Local servers that leave the body of a GET unread, as many do. Each responds with the path of the request,
 // stores the body of POST /capture, and shows it at /captured and the paths of all requests at /seen.
-import { spawn, spawnSync } from 'node:child_process'
-import { once } from 'node:events'
+import { spawnSync } from 'node:child_process'
 import { createServer } from 'node:net'
 import { buffer } from 'node:stream/consumers'
-import { atEnd, type Test } from '../cleanup.ts'
+import type { Test } from '../cleanup.ts'
 import { startHttp } from '../edges/tunneled.ts'
 import { freePort } from '../processes/ports.ts'
+import { startProgram } from '../processes/program.ts'
 import { nginx, runNginx } from '../proxies/nginx.ts'
 import { listen } from './listen.ts'
 
@@ -42,14 +42,9 @@ server.serve_forever()
 /** Python's http.server with HTTP/1.1. Undefined if Python is not installed. */
 async function startPython(t: Test): Promise<number | undefined> {
   if (spawnSync('python3', ['--version']).status !== 0) return undefined
-  const child = spawn('python3', ['-c', PYTHON_SERVER], { stdio: ['ignore', 'pipe', 'inherit'] })
-  const ended = once(child, 'exit')
-  atEnd(t, () => {
-    child.kill('SIGKILL')
-    return ended
-  })
-  const [line] = await once(child.stdout, 'data')
-  return Number(line)
+  const { output, waitFor } = startProgram(t, 'python3', ['-c', PYTHON_SERVER])
+  await waitFor(/^\d+\n/)
+  return Number(output())
 }
 
 interface Recorded {

@@ -4,12 +4,15 @@ import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { atEnd, type Test } from '../cleanup.ts'
 import { until } from '../until.ts'
+import { isListening } from './ports.ts'
 
 export interface Program {
   readonly child: ChildProcess
   /** Everything it has printed. */
   output(): string
   waitFor(pattern: RegExp): Promise<void>
+  /** Fails if it ends before. */
+  waitForPort(port: number): Promise<void>
   ended: Promise<unknown>
 }
 
@@ -39,6 +42,12 @@ export function startProgram(t: Test, command: string, args: string[], options: 
     waitFor: async (pattern) => {
       await until(`${command} prints ${pattern}`, () => pattern.test(output)).catch((error) => {
         throw new Error(`${error.message}\n${output}`)
+      })
+    },
+    waitForPort: async (port) => {
+      await until(`${command} listens`, () => {
+        assert.equal(child.exitCode, null, output)
+        return isListening(port)
       })
     },
     ended,

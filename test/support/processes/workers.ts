@@ -1,11 +1,12 @@
-// The worker processes of `adit serve` with ADIT_WORKERS.
+// The child processes of a server (Linux).
 import { readFileSync } from 'node:fs'
 
-/** None if the primary has ended. */
-export function workersOf(primary: number): number[] {
-  const children = readProcess(`${primary}/task/${primary}/children`)
-  return children.split(' ').filter(Boolean).map(Number).filter(isWorker)
-}
+/** None if the process has ended. */
+export const childrenOf = (pid: number): number[] =>
+  readProcess(`${pid}/task/${pid}/children`).split(' ').filter(Boolean).map(Number)
+
+/** The workers of `adit serve` with ADIT_WORKERS. */
+export const workersOf = (primary: number): number[] => childrenOf(primary).filter(isWorker)
 
 /**
  * Not a child that does not run its program yet: the primary waits for that, so a test that stopped the child

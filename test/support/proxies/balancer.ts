@@ -1,12 +1,10 @@
 // A load balancer with health checks and keep-alive connections to the nodes. It never retries a request, so
 // every failure of a node is visible.
-import { once } from 'node:events'
 import http from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { atEnd, type Test } from '../cleanup.ts'
+import { listen } from '../network/listen.ts'
 
 const HEALTH_CHECK_INTERVAL_MS = 150
-/** Hop-by-hop headers. */
 const HOP_BY_HOP = ['connection', 'keep-alive', 'transfer-encoding']
 
 interface Balancer {
@@ -42,25 +40,22 @@ export async function startBalancer(t: Test, nodes: readonly string[]): Promise<
     if (!node) return fail('no node is ready')
     const { method = 'GET', headers } = request
     const forwarded = http.request(`${node}${request.url}`, { agent, method, headers }, (upstream) => {
-      const kept = Object.entries(upstream.headers).filter(([name]) => !HOP_BY_HOP.includes(name))
-      response.writeHead(upstream.statusCode ?? 502, Object.fromEntries(kept))
+      const endToEnd = Object.entries(upstream.headers).filter(([name]) => !HOP_BY_HOP.includes(name))
+      response.writeHead(upstream.statusCode ?? 502, Object.fromEntries(endToEnd))
       upstream.pipe(response)
     })
     forwarded.on('error', (error) => fail(error.message))
     request.pipe(forwarded)
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
+  const port = await listen(t, server)
   await Promise.all(nodes.map(checkHealth))
   const healthChecks = setInterval(() => nodes.forEach(checkHealth), HEALTH_CHECK_INTERVAL_MS)
   atEnd(t, () => {
     clearInterval(healthChecks)
-    server.close()
-    server.closeAllConnections()
     agent.destroy()
   })
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: `http://127.0.0.1:${port}`,
     failures,
     ready: () => ready.size,
   }

@@ -1,17 +1,17 @@
 // A real Caddy with deploy/Caddyfile, and a real ACME server (pebble) that validates its challenges. Both are
 // packages of Debian: `apt-get install caddy pebble`.
 import assert from 'node:assert/strict'
-import { spawn, spawnSync } from 'node:child_process'
+import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { request } from 'node:https'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { atEnd, type Test } from '../cleanup.ts'
+import type { Test } from '../cleanup.ts'
 import { createFolder } from '../databases/create.ts'
-import { freePort, isListening } from '../processes/ports.ts'
+import { freePort } from '../processes/ports.ts'
 import { root } from '../processes/process.ts'
-import { until } from '../until.ts'
+import { startProgram } from '../processes/program.ts'
 import { makeCertificate } from './certificates.ts'
 
 const isInstalled = (program: string) => !spawnSync(program, ['--help']).error
@@ -37,50 +37,30 @@ export interface Acme extends CaddyPorts {
   root: string
 }
 
-function startProgram(t: Test, program: string, args: string[], env: Record<string, string> = {}) {
-  const child = spawn(program, args, {
-    env: { PATH: process.env.PATH ?? '', ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
-  let output = ''
-  for (const stream of [child.stdout, child.stderr])
-    stream.on('data', (chunk) => {
-      output += chunk
-    })
-  const ended = once(child, 'exit')
-  atEnd(t, () => {
-    child.kill('SIGKILL')
-    return ended
-  })
-  const whenListening = (port: number) =>
-    until(`${program} listens`, () => {
-      assert.equal(child.exitCode, null, output)
-      return isListening(port)
-    })
-  return { output: () => output, whenListening }
-}
+const start = (t: Test, program: string, args: string[], env: Record<string, string> = {}) =>
+  startProgram(t, program, args, { env: { PATH: process.env.PATH, ...env } })
 
 /** All names resolve to this machine, where Caddy has the ports of HTTP and HTTPS. */
 export async function startAcme(t: Test): Promise<Acme> {
   const folder = createFolder(t)
   const [port, management, dns, httpPort, httpsPort] = await Promise.all(Array.from({ length: 5 }, freePort))
   const file = (name: string) => join(folder, name)
-  const made = makeCertificate(t, 'IP:127.0.0.1')
-  assert.ok(made)
-  const { certificate, key: privateKey } = made
+  const files = makeCertificate(t, 'IP:127.0.0.1')
+  assert.ok(files)
+  const { certificate, key: privateKey } = files
   const pebble = {
     listenAddress: `127.0.0.1:${port}`,
     managementListenAddress: `127.0.0.1:${management}`,
     ...{ certificate, privateKey, httpPort, tlsPort: httpsPort },
   }
   writeFileSync(file('pebble.json'), JSON.stringify({ pebble }))
-  const only = ['-http01', '', '-https01', '', '-tlsalpn01', '', '-management', '', '-defaultIPv6', '']
-  const resolver = startProgram(t, 'pebble-challtestsrv', ['-dns01', `127.0.0.1:${dns}`, ...only])
-  const acme = startProgram(t, 'pebble', ['-config', file('pebble.json'), '-dnsserver', `127.0.0.1:${dns}`], {
+  const disabled = ['-http01', '', '-https01', '', '-tlsalpn01', '', '-management', '', '-defaultIPv6', '']
+  const resolver = start(t, 'pebble-challtestsrv', ['-dns01', `127.0.0.1:${dns}`, ...disabled])
+  const acme = start(t, 'pebble', ['-config', file('pebble.json'), '-dnsserver', `127.0.0.1:${dns}`], {
     PEBBLE_VA_NOSLEEP: '1',
   })
-  await resolver.whenListening(dns as number)
-  await acme.whenListening(management as number)
+  await resolver.waitForPort(dns as number)
+  await acme.waitForPort(management as number)
   const sent = request({
     host: '127.0.0.1',
     port: management,
@@ -115,13 +95,13 @@ export async function startCaddy(t: Test, ca: Acme | CaddyPorts, env: Record<str
     `storage file_system ${folder}`,
     ...issuer,
   ]
-  const caddy = startProgram(
+  const caddy = start(
     t,
     'caddy',
     ['run', '--config', join(root, 'deploy/Caddyfile'), '--adapter', 'caddyfile'],
     { HOME: folder, CADDY_GLOBAL_OPTIONS: options.join('\n'), ...env },
   )
-  await caddy.whenListening(ca.httpsPort)
+  await caddy.waitForPort(ca.httpsPort)
   return {
     output: caddy.output,
     /** Hosts that have a certificate. */

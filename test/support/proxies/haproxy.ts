@@ -1,14 +1,11 @@
 // A real HAProxy, with the configuration from the documentation.
-import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Test } from '../cleanup.ts'
 import { createFolder } from '../databases/create.ts'
-import { isListening } from '../processes/ports.ts'
 import { root } from '../processes/process.ts'
 import { replaceShown, startProgram } from '../processes/program.ts'
-import { until } from '../until.ts'
 
 /** Undefined if it is not installed. */
 export const haproxy = ['haproxy', '/usr/sbin/haproxy'].find((path) => spawnSync(path, ['-v']).status === 0)
@@ -22,13 +19,5 @@ export async function startHaproxy(
 ): Promise<void> {
   const configuration = join(createFolder(t), 'haproxy.cfg')
   writeFileSync(configuration, replaceShown(readFileSync(join(root, file), 'utf8'), replacements))
-  const program = startProgram(t, haproxy as string, ['-db', '-f', configuration])
-  let hasEnded = false
-  void program.ended.then(() => {
-    hasEnded = true
-  })
-  await until('HAProxy serves', () => {
-    assert.equal(hasEnded, false, program.output())
-    return isListening(port)
-  })
+  await startProgram(t, haproxy as string, ['-db', '-f', configuration]).waitForPort(port)
 }

@@ -1,15 +1,11 @@
 // A real nginx, with a configuration from the documentation or of a test.
-import assert from 'node:assert/strict'
-import { spawn, spawnSync } from 'node:child_process'
-import { once } from 'node:events'
+import { spawnSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { atEnd, type Test } from '../cleanup.ts'
+import type { Test } from '../cleanup.ts'
 import { createFolder } from '../databases/create.ts'
-import { isListening } from '../processes/ports.ts'
 import { root } from '../processes/process.ts'
-import { replaceShown } from '../processes/program.ts'
-import { until } from '../until.ts'
+import { replaceShown, startProgram } from '../processes/program.ts'
 
 /** Undefined if it is not installed. */
 export const nginx = ['nginx', '/usr/sbin/nginx'].find((path) => spawnSync(path, ['-v']).status === 0)
@@ -20,24 +16,15 @@ export const startNginx = (t: Test, port: number, file: string, replacements: Re
 
 export async function runNginx(t: Test, port: number, shown: string): Promise<void> {
   const folder = createFolder(t)
-  // Writable without root.
-  const places = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
+  // The default folders are writable by root only.
+  const folders = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
     (name) => `${name}_temp_path ${folder}/${name};`,
   )
-  const configuration = shown.replace('http {', `http { access_log off; ${places.join(' ')}`)
+  const configuration = shown.replace('http {', `http { access_log off; ${folders.join(' ')}`)
   writeFileSync(join(folder, 'nginx.conf'), configuration)
   const user = process.getuid?.() === 0 ? ' user root;' : ''
   const directives = `daemon off; pid ${folder}/nginx.pid; error_log stderr;${user}`
-  const child = spawn(nginx as string, ['-p', folder, '-c', join(folder, 'nginx.conf'), '-g', directives], {
-    stdio: 'ignore',
-  })
-  const ended = once(child, 'exit')
-  atEnd(t, () => {
-    child.kill('SIGTERM')
-    return ended
-  })
-  await until('nginx serves', () => {
-    assert.equal(child.exitCode, null, 'nginx did not start')
-    return isListening(port)
-  })
+  const args = ['-p', folder, '-c', join(folder, 'nginx.conf'), '-g', directives]
+  // A group, since killing its master alone leaves the workers.
+  await startProgram(t, nginx as string, args, { detached: true }).waitForPort(port)
 }

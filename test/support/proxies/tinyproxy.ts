@@ -1,13 +1,11 @@
 // A real tinyproxy: a forward proxy, whose connections come from an address of its own.
-import assert from 'node:assert/strict'
-import { spawn, spawnSync } from 'node:child_process'
-import { once } from 'node:events'
+import { spawnSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { atEnd, type Test } from '../cleanup.ts'
+import type { Test } from '../cleanup.ts'
 import { createFolder } from '../databases/create.ts'
-import { freePort, isListening } from '../processes/ports.ts'
-import { until } from '../until.ts'
+import { freePort } from '../processes/ports.ts'
+import { startProgram } from '../processes/program.ts'
 
 export const tinyproxy = spawnSync('tinyproxy', ['-v']).status === 0
 
@@ -26,17 +24,12 @@ export async function startTinyproxy(t: Test, ...directives: string[]) {
   const log = [`LogFile "${logFile}"`, 'LogLevel Connect']
   const configure = (more: string[]) => writeFileSync(file, [...listener, ...log, ...more, ''].join('\n'))
   configure(directives)
-  const child = spawn('tinyproxy', ['-d', '-c', file], { stdio: 'ignore' })
-  const ended = once(child, 'exit')
+  const { child, ended, waitForPort } = startProgram(t, 'tinyproxy', ['-d', '-c', file])
+  await waitForPort(port)
   const stop = () => {
     child.kill('SIGKILL')
     return ended
   }
-  atEnd(t, stop)
-  await until('tinyproxy listens', () => {
-    assert.equal(child.exitCode, null, 'tinyproxy did not start')
-    return isListening(port)
-  })
   /** The requests that it got, such as `CONNECT example.com:443`. */
   const requests = () =>
     [...readFileSync(logFile, 'utf8').matchAll(/Request \(file descriptor \d+\): (\S+ \S+)/g)].map(

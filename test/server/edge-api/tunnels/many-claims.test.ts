@@ -59,7 +59,7 @@ for (const engine of engines) {
     const edge = await addTunnelEdge(server, 'a')
     await edge.sync()
     const tunnels = [tunnelOf(server, { name: 'one' }), tunnelOf(server, { name: 'two', keyId: 'tok_other' })]
-    const body = { ...edge.claimBody(tunnelOf(server)), tunnels, grants: [grantOf(edge, server.key.id)] }
+    const body = { ...edge.claimBody(...tunnels), grants: [grantOf(edge, server.key.id)] }
     const { json } = await edge.post('/tunnels/claim', body)
     assert.deepEqual(json.results.map(outcome), [true, 'grant_required'])
     const none = await edge.post('/tunnels/claim', { ...body, grants: [] })
@@ -70,8 +70,8 @@ for (const engine of engines) {
     const server = await serve(t, { engine })
     const edge = await addTunnelEdge(server, 'a')
     const tunnel = tunnelOf(server)
-    const tunnels = [tunnel, { ...tunnel, name: 'other' }]
-    const { status, json } = await edge.post('/tunnels/claim', { ...edge.claimBody(tunnel), tunnels })
+    const body = edge.claimBody(tunnel, { ...tunnel, name: 'other' })
+    const { status, json } = await edge.post('/tunnels/claim', body)
     assert.deepEqual(
       [status, json.details],
       [400, [{ path: '/body/tunnels/1/id', message: 'is that of another tunnel of this claim' }]],

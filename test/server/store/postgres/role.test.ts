@@ -5,7 +5,7 @@ import { sql } from 'kysely'
 import { serve } from '../../../support/api/server.ts'
 import type { Test } from '../../../support/cleanup.ts'
 import { createDatabase } from '../../../support/databases/create.ts'
-import { onServer } from '../../../support/databases/migrated-databases.ts'
+import { query } from '../../../support/databases/client.ts'
 import { failOpen, open } from './open.ts'
 import { createRole, grants, ownSchema, runAs, urlAs } from './roles.ts'
 
@@ -33,7 +33,7 @@ test('without a schema to create tables in, the error names the grant; a schema 
   const url = urlAs(role, shared)
   const remedy = `run "grant usage, create on schema public to <role>".`
   assert.match(await failOpen(url), new RegExp(`permission denied for schema public\\. .*${remedy}`))
-  await onServer(shared, 'revoke usage on schema public from public')
+  await query(shared, 'revoke usage on schema public from public')
   assert.match(await failOpen(url), new RegExp(`no schema has been selected.*${remedy}`))
   await runAs(role, shared, ownSchema)
   await createAndRevoke(t, url)

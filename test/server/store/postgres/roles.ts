@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { atEnd, type Test } from '../../../support/cleanup.ts'
-import { onServer } from '../../../support/databases/migrated-databases.ts'
+import { query } from '../../../support/databases/client.ts'
 import { root } from '../../../support/processes/process.ts'
 
 export const document = readFileSync(join(root, 'docs/operations/postgres.md'), 'utf8')
@@ -19,7 +19,7 @@ export async function runAs(role: string, url: string, statements: string[]): Pr
   assert.ok(statements.length >= 2)
   const database = new URL(url).pathname.slice(1)
   for (const statement of statements)
-    await onServer(
+    await query(
       url,
       statement.replace('database shared', `database ${database}`).replaceAll(/\badit\b/g, role),
     )
@@ -33,8 +33,8 @@ export async function createRole(t: Test) {
   const server = process.env.TEST_POSTGRES_URL as string
   const role = `adit_test_${randomBytes(6).toString('hex')}`
   atEnd(t, async () => {
-    await onServer(server, `drop database if exists ${role} with (force)`)
-    await onServer(server, `drop role ${role}`)
+    await query(server, `drop database if exists ${role} with (force)`)
+    await query(server, `drop role ${role}`)
   })
   await runAs(role, server, creation)
   return { role, url: urlAs(role, Object.assign(new URL(server), { pathname: `/${role}` }).href) }

@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { sql } from 'kysely'
-import pg from 'pg'
 import { createLog } from '../../../../src/lib/log.ts'
 import { readConfig } from '../../../../src/server/config/server.ts'
 import { openServices } from '../../../../src/server/services.ts'
@@ -12,7 +11,7 @@ import { noUsage, type ParsedReport } from '../../../../src/server/store/engine/
 import { commitReports, readDays } from '../../../../src/server/store/usage/commit.ts'
 import { resetDay } from '../../../../src/server/store/usage/reset.ts'
 import { atEnd, type Test } from '../../../support/cleanup.ts'
-import { createMigratedDatabase } from '../../../support/databases/create.ts'
+import { connectPostgres, createMigratedDatabase } from '../../../support/databases/create.ts'
 import { SECRET } from '../../../support/databases/migrated-databases.ts'
 import { createRandom } from '../../../support/random.ts'
 import { until } from '../../../support/until.ts'
@@ -148,9 +147,7 @@ test('postgres: a reset among concurrent reports leaves exactly what was reporte
 test('postgres: a merge that checks the totals of days locks the hours first, as every merge', async (t) => {
   const { database, stores } = await openNodes(t, 1)
   const [store] = stores
-  const other = new pg.Client(database)
-  await other.connect()
-  atEnd(t, () => other.end())
+  const other = await connectPostgres(t, database)
   await commitReports(store, [createReport(0, 1, ['w0'])])
   await other.query('update usage_days set bytes_in = 9223372036854775807')
   let calls = 0

@@ -1,14 +1,13 @@
 // A report is answered in time, even if the database can merge none.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import pg from 'pg'
 import { isUnavailable } from '../../../../src/server/store/engine/errors.ts'
 import { openStore } from '../../../../src/server/store/engine/store.ts'
 import { noUsage, type ParsedReport } from '../../../../src/server/store/engine/usage-report.ts'
 import { commitReports } from '../../../../src/server/store/usage/commit.ts'
 import { createShardQueues } from '../../../../src/server/store/usage/shard-queues.ts'
 import { atEnd } from '../../../support/cleanup.ts'
-import { createMigratedDatabase } from '../../../support/databases/create.ts'
+import { connectPostgres, createMigratedDatabase } from '../../../support/databases/create.ts'
 
 /** The SDK for edges then sends the report again. */
 const ANSWERED_WITHIN_MS = 15_000
@@ -40,9 +39,7 @@ test('every report that waits behind a locked table is rejected in time', async 
     },
   )
   atEnd(t, () => store.close())
-  const locker = new pg.Client(url)
-  await locker.connect()
-  atEnd(t, () => locker.end())
+  const locker = await connectPostgres(t, url)
   await locker.query('begin; lock table usage_counters')
   const commit = createShardQueues(store, (reports) => commitReports(store, reports))
   const began = performance.now()
