@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createControlPlane, startVerifier, type VerifierOptions } from '../../src/edge-sdk/index.ts'
 import { createKey } from '../../src/server/domain/keys/lifecycle.ts'
-import { addEdge, operator, serve } from '../support/api/server.ts'
+import { addEdge, serve } from '../support/api/server.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
 import { until } from '../support/until.ts'
 
@@ -29,10 +29,7 @@ async function setUp(t: Test, options: VerifierOptions = {}) {
   atEnd(t, verifier.close)
   await until('revocations are received', () => isConnected)
   const expiresAt = new Date(Date.now() + LIFETIME_MS).toISOString()
-  const key = await createKey(
-    { ...server.services, actor: operator, workspaceId: server.workspace.id },
-    { expiresAt },
-  )
+  const key = await createKey(server.ctx, { expiresAt })
   return { verifier, requested, key, expiresAt: Date.parse(key.expiresAt as string) }
 }
 

@@ -6,17 +6,15 @@ import {
   type VerifierOptions,
 } from '../../src/edge-sdk/index.ts'
 import { createKey, revoke } from '../../src/server/domain/keys/lifecycle.ts'
-import { addEdge, operator, serve, type TestServer } from '../support/api/server.ts'
+import { addEdge, serve, type TestServer } from '../support/api/server.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
 import type { Engine } from '../support/databases/create.ts'
 import { startRelay } from '../support/network/relay.ts'
 import { until } from '../support/until.ts'
 
-export const newKey = (server: TestServer) =>
-  createKey({ ...server.services, actor: operator, workspaceId: server.workspace.id })
+export const newKey = (server: TestServer) => createKey(server.ctx)
 
-export const revokeKey = (server: TestServer, key: { id: string }) =>
-  revoke({ ...server.services, actor: operator, workspaceId: server.workspace.id }, key.id)
+export const revokeKey = (server: TestServer, key: { id: string }) => revoke(server.ctx, key.id)
 
 /** A verifier connected to a real server through a relay; its verification requests are recorded. */
 export async function setUpVerifier(t: Test, options: VerifierOptions = {}, engine: Engine = 'sqlite') {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { revoke } from '../../src/server/domain/keys/lifecycle.ts'
-import { addEdge, addWorkspace, operator, serve, type TestServer } from '../support/api/server.ts'
+import { addEdge, addWorkspace, serve, type TestServer } from '../support/api/server.ts'
 import { createFolder, engines } from '../support/databases/create.ts'
 import { startServing } from '../support/processes/process.ts'
 import { callMessage, connectAgent, postMessage } from './agent.ts'
@@ -17,7 +17,7 @@ for (const engine of engines)
   test(`${engine}: without a valid API key every request is 401, whatever is sent`, async (t) => {
     const server = await serve(t, { engine })
     const edge = await addEdge(server)
-    const ctx = { ...server.services, actor: operator, workspaceId: server.workspace.id }
+    const { ctx } = server
     const { id, token: revoked } = (await server.post('/tokens', {})).json
     await revoke(ctx, id)
     const challenge = `Bearer resource_metadata="${server.url}/.well-known/oauth-protected-resource/mcp"`

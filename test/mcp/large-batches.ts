@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
 import { createKey } from '../../src/server/domain/keys/lifecycle.ts'
-import { operator, serve } from '../support/api/server.ts'
+import { serve } from '../support/api/server.ts'
 import type { Engine } from '../support/databases/create.ts'
 import { insertRevokedKeys } from '../support/databases/many-keys.ts'
 import { startServing } from '../support/processes/process.ts'
@@ -25,7 +25,7 @@ export async function startNode(t: TestContext, engine: Engine) {
   })
   const access: Access = { url: node.url, apiKey: server.key.token }
   assert.equal((await postMessage(access, listCall(0))).status, 200)
-  const ctx = { ...server.services, actor: operator, workspaceId: server.workspace.id }
+  const { ctx } = server
   const addAccess = async (): Promise<Access> => ({ url: node.url, apiKey: (await createKey(ctx)).token })
   return { node, access, addAccess }
 }

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createKey, revoke } from '../../../src/server/domain/keys/lifecycle.ts'
-import { addEdge, operator } from '../../support/api/server.ts'
+import { addEdge } from '../../support/api/server.ts'
 import { createFolder, engines } from '../../support/databases/create.ts'
 import { expireLease } from '../../support/edges/open-tunnels.ts'
 import { openRawTunnel } from '../../support/edges/standalone-edge.ts'
@@ -141,7 +141,7 @@ test('an edge that stops releases its names at once, while requests are complete
 test('a key that is revoked while its name is claimed leaves no tunnel', async (t) => {
   const { server, edges, listed } = await startTwoEdges(t)
   const [edge] = edges
-  const actor = { ...server.services, actor: operator, workspaceId: server.workspace.id }
+  const actor = server.ctx
   const key = await createKey(actor, {})
   // Verified and in the cache of the edge.
   const { host } = await openRawTunnel(edge, key.token, { name: 'open' })
@@ -159,10 +159,7 @@ test('a key that is revoked while its name is claimed leaves no tunnel', async (
 test('without the control plane: open tunnels go on, recent names can be opened again, others are refused', async (t) => {
   const { server, edges, key, listed } = await startTwoEdges(t)
   const [edge, other] = edges
-  const another = await createKey(
-    { ...server.services, actor: operator, workspaceId: server.workspace.id },
-    {},
-  )
+  const another = await createKey(server.ctx, {})
   const held = await openRawTunnel(edge, key, { name: 'held' })
   const open = await openRawTunnel(edge, key, { name: 'open' })
   open.respond(OK)
@@ -189,7 +186,7 @@ test('without the control plane: open tunnels go on, recent names can be opened 
   again.respond(OK)
   assert.equal((await fetchHost(edge, again.host)).status, 200)
   assert.match((await attempt(edge, another.token, { name: 'held' })) ?? '', refusal)
-  await revoke({ ...server.services, actor: operator, workspaceId: server.workspace.id }, another.id)
+  await revoke(server.ctx, another.id)
   edge.relay.mend()
   await until('reported', async () => `${await listed()}` === 'held at one,open at one', 20_000)
   assert.match((await attempt(other, key, { name: 'held' })) ?? '', /in use/)

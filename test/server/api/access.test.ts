@@ -12,7 +12,7 @@ import { operator, serve, type TestServer } from '../../support/api/server.ts'
 import { engines } from '../../support/databases/create.ts'
 
 async function listActors(server: TestServer) {
-  const ctx = { ...server.services, actor: operator, workspaceId: server.workspace.id }
+  const { ctx } = server
   const revoked = await createKey(ctx, { label: 'revoked' })
   await revoke(ctx, revoked.id)
   const edge = await createEdge(server.services, operator, 'fra-1')

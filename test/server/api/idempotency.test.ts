@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { DAY_MS } from '../../../src/lib/time.ts'
 import { createKey } from '../../../src/server/domain/keys/lifecycle.ts'
 import { addMember } from '../../support/accounts/users.ts'
-import { addWorkspace, operator, rename, serve, type TestServer } from '../../support/api/server.ts'
+import { addWorkspace, rename, serve, type TestServer } from '../../support/api/server.ts'
 import { engines } from '../../support/databases/create.ts'
 
 const create = (server: TestServer, idempotencyKey: string, body: unknown = { label: 'ci' }) =>
@@ -45,7 +45,7 @@ for (const engine of engines) {
 
   test(`${engine}: another expiry under the same key is 422, and the same one returns the first key`, async (t) => {
     const server = await serve(t, { engine })
-    const ctx = { ...server.services, workspaceId: server.workspace.id, actor: operator }
+    const { ctx } = server
     const idempotency = { idempotencyKey: 'abc', apiKey: server.key.token }
     const now = Date.now()
     const createUntil = (days?: number) =>

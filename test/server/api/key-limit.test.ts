@@ -6,7 +6,7 @@ import { startServer } from '../../../src/server/app.ts'
 import { createKey } from '../../../src/server/domain/keys/lifecycle.ts'
 import { openServices } from '../../../src/server/services.ts'
 import { addMember } from '../../support/accounts/users.ts'
-import { addWorkspace, caller, operator, serve } from '../../support/api/server.ts'
+import { addWorkspace, caller, serve } from '../../support/api/server.ts'
 import { atEnd } from '../../support/cleanup.ts'
 import { createDatabase, engines } from '../../support/databases/create.ts'
 import { run } from '../../support/processes/process.ts'
@@ -79,7 +79,7 @@ for (const engine of engines) {
 test('a workspace that is over a lowered limit keeps its keys, and cannot create another', async (t) => {
   const database = await createDatabase(t, 'sqlite')
   const server = await serve(t, { engine: 'sqlite' })
-  const ctx = { ...server.services, actor: operator, workspaceId: server.workspace.id }
+  const { ctx } = server
   for (let index = 0; index < 3; index++) await createKey(ctx, { label: `k${index}` })
   const limits = { ...ctx.limits, quotas: { ...ctx.limits.quotas, keys: 2 } }
   await assert.rejects(createKey({ ...ctx, limits }, { label: 'more' }), {

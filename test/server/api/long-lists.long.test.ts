@@ -4,7 +4,7 @@ import type { IncomingMessage } from 'node:http'
 import { test } from 'node:test'
 import { createKey, revoke } from '../../../src/server/domain/keys/lifecycle.ts'
 import { LongLists, streamFile } from '../../../src/server/http/operations/long-lists.ts'
-import { operator, rename } from '../../support/api/server.ts'
+import { rename } from '../../support/api/server.ts'
 import { engines } from '../../support/databases/create.ts'
 import { until } from '../../support/until.ts'
 import { open, read, serveMany } from './many-keys.ts'
@@ -46,7 +46,7 @@ for (const engine of engines) {
 
   test(`${engine}: lists of 20,000 keys`, async (t) => {
     const { server, ids } = await serveMany(t, engine, MANY)
-    const ctx = { ...server.services, actor: operator, workspaceId: server.workspace.id }
+    const { ctx } = server
 
     await t.test(`${engine}: concurrent changes neither repeat nor hide keys of a list`, async () => {
       const response = await open(`${server.url}/api/v1/tokens`, server.key.token)

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createKey } from '../../../src/server/domain/keys/lifecycle.ts'
-import { addWorkspace, operator, serve, type TestServer } from '../../support/api/server.ts'
+import { addWorkspace, serve, type TestServer } from '../../support/api/server.ts'
 import { engines } from '../../support/databases/create.ts'
 
 async function createKeys(server: TestServer, count: number): Promise<void> {
-  const ctx = { ...server.services, actor: operator, workspaceId: server.workspace.id }
+  const { ctx } = server
   for (let index = 0; index < count; index++) await createKey(ctx, { label: `k${index}` })
 }
 

@@ -4,7 +4,7 @@ import { text } from 'node:stream/consumers'
 import { after, test } from 'node:test'
 import { hashSecret, isSecret } from '../../../src/lib/credentials/secret.ts'
 import { revoke } from '../../../src/server/domain/keys/lifecycle.ts'
-import { addWorkspace, operator, rename, serve, type TestServer } from '../../support/api/server.ts'
+import { addWorkspace, rename, serve, type TestServer } from '../../support/api/server.ts'
 import { engines } from '../../support/databases/create.ts'
 
 const KEY_ID = /^tok_[0-9a-z]{26}$/
@@ -334,7 +334,7 @@ for (const engine of engines) {
 
   test(`${engine}: a revocation by the operator is effective on the next request`, async (t) => {
     const server = await serve(t, { engine })
-    await revoke({ ...server.services, actor: operator, workspaceId: server.workspace.id }, server.key.id)
+    await revoke(server.ctx, server.key.id)
     assert.equal((await server.call('GET', '/tokens')).status, 401)
   })
 }

@@ -91,7 +91,7 @@ for (const engine of engines) {
     const [, link] = invited.json.link.split('#')
     assert.equal((await openBrowser(server.url).post('/links/read', { link })).status, 404)
     assert.equal(await server.services.store.transaction((db) => isInvited(db, server.services, BOB)), false)
-    const ctx = { ...server.services, actor: operator, workspaceId: server.workspace.id }
+    const { ctx } = server
     await assert.rejects(createKey(ctx), /The workspace "acme" is archived\. Restore it with/)
     // As in a request that was authenticated before, and whose body arrived afterwards.
     const late = { ...ctx, actor: { kind: 'key' as const, id: server.key.id, userId: null } }

@@ -59,14 +59,14 @@ for (const engine of engines) {
           now -= 1_500
           return now
         }
-        const ctx = { ...server.services, workspaceId: server.workspace.id, actor: operator }
+        const { ctx } = server
         assert.ok((await createKey({ ...ctx, clock })).expiresAt, 'although the clock is set back')
       },
     )
 
     await t.test('the operator needs force, and the audit log says so', async () => {
       await set({ keyDaysMax: 30 })
-      const ctx = { ...server.services, workspaceId: server.workspace.id, actor: operator }
+      const { ctx } = server
       await assert.rejects(createKey(ctx, { expiresAt: inDays(60) }), /Override the policy with --force/)
       const force = { ...ctx, actor: { ...operator, force: true } }
       assert.equal((await createKey(force)).expiresAt, null)

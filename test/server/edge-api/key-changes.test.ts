@@ -4,16 +4,14 @@ import { test } from 'node:test'
 import { createKey, revoke } from '../../../src/server/domain/keys/lifecycle.ts'
 import { keyChanges } from '../../../src/server/http/api/change-events.ts'
 import { deleteChangesBefore, readHead } from '../../../src/server/store/change-log/entries.ts'
-import { startChangeFollower } from '../../../src/server/verification/change-follower.ts'
 import { publishChange } from '../../../src/server/verification/propagation.ts'
-import { addEdge, openTestServices, operator, serve, type TestServer } from '../../support/api/server.ts'
-import { atEnd } from '../../support/cleanup.ts'
+import { addEdge, openTestServices, serve, type TestServer } from '../../support/api/server.ts'
 import { createMigratedDatabase, engines } from '../../support/databases/create.ts'
 import { run, startServing } from '../../support/processes/process.ts'
+import { startFollower } from '../verification/node.ts'
 import { announces, listen, parseSequence, type ReceivedEvent } from './change-stream.ts'
 
-const createTestKey = (server: TestServer) =>
-  createKey({ ...server.services, actor: operator, workspaceId: server.workspace.id })
+const createTestKey = (server: TestServer) => createKey(server.ctx)
 
 for (const engine of engines) {
   test(`${engine}: Last-Event-ID resumes without a gap`, async (t) => {
@@ -21,7 +19,7 @@ for (const engine of engines) {
     const edge = await addEdge(server)
     const keys = []
     for (let index = 0; index < 4; index++) keys.push(await createTestKey(server))
-    const ctx = { ...server.services, actor: operator, workspaceId: server.workspace.id }
+    const { ctx } = server
     const first = await listen(t, server.url, edge.token)
     await revoke(ctx, keys[0]?.id as string)
     await first.until(announces(keys[0] as never))
@@ -37,7 +35,7 @@ for (const engine of engines) {
   test(`${engine}: a new stream begins with the latest revocations, and marks their end`, async (t) => {
     const server = await serve(t, { engine })
     const edge = await addEdge(server)
-    const ctx = { ...server.services, actor: operator, workspaceId: server.workspace.id }
+    const { ctx } = server
     const [first, second] = [await createTestKey(server), await createTestKey(server)]
     await revoke(ctx, first.id)
     await revoke(ctx, second.id)
@@ -55,7 +53,7 @@ for (const engine of engines) {
     let now = Date.now()
     const server = await serve(t, { engine, clock: () => now })
     const edge = await addEdge(server)
-    const ctx = { ...server.services, actor: operator, workspaceId: server.workspace.id }
+    const { ctx } = server
     await revoke(ctx, (await createTestKey(server)).id)
     await revoke(ctx, (await createTestKey(server)).id)
     const stream = await listen(t, server.url, edge.token)
@@ -100,12 +98,7 @@ test('a node that missed changes which are deleted ends its streams instead of s
 
 test('an edge that is revoked while it connects gets no stream', async (t) => {
   const { services } = await openTestServices(t, 'sqlite')
-  const node = { id: 'node_1', host: 'here', pid: 1, version: '1' }
-  const follower = await startChangeFollower(services.store, services.clock, node, {
-    onFailure: assert.fail,
-    onRecovery() {},
-  })
-  atEnd(t, () => follower.deregister())
+  const follower = await startFollower(t, services)
   const { signal: closing } = new AbortController()
   const events = keyChanges(follower, {
     id: 'edge_1',

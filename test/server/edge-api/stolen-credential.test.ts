@@ -66,7 +66,7 @@ for (const engine of engines) {
     const server = await serve(t, { engine })
     const { id: keyId, token } = server.key
     const [edge, other] = [await addTunnelEdge(server, 'stolen'), await addTunnelEdge(server, 'other')]
-    const another = await createKey({ ...server.services, actor: operator, workspaceId: server.workspace.id })
+    const another = await createKey(server.ctx)
     const expired = createGrants(SECRET).issue(edge.id, keyId, Date.now() - 11 * MINUTE_MS)
     const [, expiry, signature] = grantOf(edge, keyId).split('.')
     const rejected = {
@@ -95,7 +95,7 @@ for (const engine of engines) {
     // What is listed needs no grant any more, and a grant does not outlive its key.
     const { grantRequired } = await edge.sync({ changed: [{ ...tunnel, requests: 1 }], grants: [] })
     assert.deepEqual(grantRequired, [])
-    await revoke({ ...server.services, actor: operator, workspaceId: server.workspace.id }, keyId)
+    await revoke(server.ctx, keyId)
     const late = await edge.claim(tunnelOf(server, { name: 'late' }), { grants: [json.grant] })
     assert.equal(!late.granted && late.reason, 'invalid_key')
   })

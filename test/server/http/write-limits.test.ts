@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { createKey } from '../../../src/server/domain/keys/lifecycle.ts'
 import { createBuckets } from '../../../src/server/http/limits/write-limits.ts'
 import { addMember } from '../../support/accounts/users.ts'
-import { addWorkspace, operator, serve, type TestServer } from '../../support/api/server.ts'
+import { addWorkspace, serve, type TestServer } from '../../support/api/server.ts'
 import { engines } from '../../support/databases/create.ts'
 import { sendUntilLimited } from './write-burst.ts'
 
@@ -67,7 +67,7 @@ test('keys that create keys are limited together', async (t) => {
     if (succeeded === 0) break
   }
   assert.equal(created, 3 * FEW.burst)
-  const ctx = { ...server.services, actor: operator, workspaceId: server.workspace.id }
+  const { ctx } = server
   const fresh = await createKey(ctx)
   assert.equal((await server.call('POST', '/tokens', { key: fresh.token })).status, 429)
   assert.equal(

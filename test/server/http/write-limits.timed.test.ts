@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { HOUR_MS } from '../../../src/lib/time.ts'
 import { createKey } from '../../../src/server/domain/keys/lifecycle.ts'
 import { addMember } from '../../support/accounts/users.ts'
-import { addWorkspace, operator, serve, type TestResponse } from '../../support/api/server.ts'
+import { addWorkspace, serve, type TestResponse } from '../../support/api/server.ts'
 import { engines } from '../../support/databases/create.ts'
 import { assertUndelayed } from '../../support/network/latency.ts'
 import { sendUntilLimited } from './write-burst.ts'
@@ -15,7 +15,7 @@ for (const engine of engines) {
     const server = await serve(t, { engine, clock: () => clock.now })
     const { key } = await addWorkspace(server, 'other')
     const ann = await addMember(server, 'Ann', 'owner')
-    const ctx = { ...server.services, actor: operator, workspaceId: server.workspace.id }
+    const { ctx } = server
     const targets = ['/workspace', '/tokens'].map((path) => ({
       url: `${server.url}/api/v1${path}`,
       key: key.token,

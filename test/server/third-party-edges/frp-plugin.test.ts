@@ -64,7 +64,7 @@ for (const engine of engines) {
     assert.match(reasons.unready, /"other" is not provisioned/)
     await provision(server.services, operator, 'other')
     assert.deepEqual(await call('Login', login(other.key.token, 'other')), ALLOWED)
-    await revoke({ ...server.services, actor: operator, workspaceId: server.workspace.id }, key.id)
+    await revoke(server.ctx, key.id)
     for (const [op, content] of Object.entries({ Login: login(key.token), ...later })) {
       const { reject, reject_reason } = await call(op, content)
       assert.ok(reject, op)

@@ -3,36 +3,20 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { DAY_MS } from '../../../src/lib/time.ts'
-import type { Services } from '../../../src/server/domain/context.ts'
 import { readExpiry } from '../../../src/server/domain/keys/expiry.ts'
 import { createKey } from '../../../src/server/domain/keys/lifecycle.ts'
 import { createWorkspace } from '../../../src/server/domain/workspaces/manage.ts'
-import { startChangeFollower } from '../../../src/server/verification/change-follower.ts'
-import { startLastUsedTracker } from '../../../src/server/verification/last-used.ts'
-import { createCredentialVerifier } from '../../../src/server/verification/verify.ts'
 import { addEdge, openTestServices, operator, serve, type TestServer } from '../../support/api/server.ts'
-import { atEnd, type Test } from '../../support/cleanup.ts'
 import { engines } from '../../support/databases/create.ts'
 import { until } from '../../support/until.ts'
+import { startNode } from './node.ts'
 
 /** Long enough to be cached, also on a busy machine. */
 const LIFETIME_MS = 3_000
 
 const inFuture = (ms = LIFETIME_MS) => new Date(Date.now() + ms).toISOString()
 
-const addExpiringKey = (server: TestServer, expiresAt = inFuture()) =>
-  createKey({ ...server.services, actor: operator, workspaceId: server.workspace.id }, { expiresAt })
-
-async function startNode(t: Test, services: Services, clock: () => number) {
-  const node = { id: services.ids('node'), host: 'here', pid: process.pid, version: '0' }
-  const onFailure = (error: unknown) => assert.fail(String(error))
-  const { store } = services
-  const follower = await startChangeFollower(store, clock, node, { onFailure, onRecovery() {} })
-  atEnd(t, () => follower.deregister())
-  const lastUsed = startLastUsedTracker(store, clock, () => {})
-  atEnd(t, () => lastUsed.stop())
-  return createCredentialVerifier({ store, follower, lastUsed, keysMax: 100 })
-}
+const addExpiringKey = (server: TestServer, expiresAt = inFuture()) => createKey(server.ctx, { expiresAt })
 
 for (const engine of engines) {
   test(`${engine}: an expired key is rejected on every surface, and is listed as revoked at its expiry`, async (t) => {
@@ -68,7 +52,7 @@ for (const engine of engines) {
     const { id: workspaceId } = await createWorkspace(services, operator, { slug: 'acme' })
     const expiring = await createKey({ ...services, actor: operator, workspaceId }, { expiresAt: inFuture() })
     let offset = 0
-    const verifier = await startNode(t, services, () => Date.now() + offset)
+    const { verifier } = await startNode(t, { ...services, clock: () => Date.now() + offset })
     const valid = async () => (await verifier.verifyKey(expiring.token)).valid
     for (const days of [0, 2, -2, 0]) {
       offset = days * DAY_MS
@@ -87,12 +71,12 @@ test('an expiry is in the future, at most ten years away, and rounded up to a se
   const now = Date.now()
   const { expiresAt } = await addExpiringKey(server, new Date(now + DAY_MS + 1).toISOString())
   assert.equal(Date.parse(expiresAt as string), Math.ceil((now + DAY_MS + 1) / 1_000) * 1_000)
-  for (const [given, message] of [
+  for (const [invalid, message] of [
     [new Date(now - 1).toISOString(), /must be in the future/],
     [new Date(now + 3_651 * DAY_MS).toISOString(), /must not be more than 3650 days from now/],
     [`${new Date(now).getUTCFullYear() + 1}-02-30T00:00:00Z`, /must be an existing date and time/],
   ] as const)
-    await assert.rejects(addExpiringKey(server, given), { code: 'invalid_request', message })
+    await assert.rejects(addExpiringKey(server, invalid), { code: 'invalid_request', message })
 })
 
 test('the expiry of a command is a lifetime, the end of a day or a time, and exists', () => {

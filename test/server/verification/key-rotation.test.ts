@@ -10,16 +10,10 @@ import { type CreatedKey, createKey, revoke } from '../../../src/server/domain/k
 import { rotate } from '../../../src/server/domain/keys/rotation.ts'
 import { lockKeyRow, updateKey } from '../../../src/server/store/keys/rows.ts'
 import { awaitPropagation, publishChange } from '../../../src/server/verification/propagation.ts'
-import { addEdge, addNode, caller, operator, serve, type TestServer } from '../../support/api/server.ts'
+import { addEdge, addNode, caller, serve } from '../../support/api/server.ts'
 import { atEnd } from '../../support/cleanup.ts'
 import { engines } from '../../support/databases/create.ts'
 import { until } from '../../support/until.ts'
-
-const createContext = ({ services, workspace }: TestServer): Context => ({
-  ...services,
-  actor: operator,
-  workspaceId: workspace.id,
-})
 
 /** What a rotation does to the old key, with an overlap that a test can wait for. Returns the new expiry. */
 async function endOverlapIn(ctx: Context, { id }: CreatedKey, ms: number): Promise<number> {
@@ -46,7 +40,7 @@ const setExpiry = (ctx: Context, { id }: CreatedKey, expiresAt: string) =>
 for (const engine of engines) {
   test(`${engine}: a rotation creates a successor with the same label, and keeps the old key for the overlap`, async (t) => {
     const server = await serve(t, { engine })
-    const ctx = createContext(server)
+    const { ctx } = server
     const edge = await addEdge(server)
     const old = await createKey(ctx, { label: 'ci' })
     const readStatus = async (key: string) => (await server.call('GET', '/workspace', { key })).status
@@ -68,7 +62,7 @@ for (const engine of engines) {
 
   test(`${engine}: a rotation without an overlap revokes the old key`, async (t) => {
     const server = await serve(t, { engine, env: { ADIT_KEYS_PER_WORKSPACE: '2' } })
-    const ctx = createContext(server)
+    const { ctx } = server
     const old = await createKey(ctx)
     await assert.rejects(rotate(ctx, old.id, '1h'), { code: 'invalid_request', message: /limit/ })
     assert.equal((await server.call('GET', '/workspace', { key: old.token })).status, 200)
@@ -93,7 +87,7 @@ for (const engine of engines) {
 
   test(`${engine}: a key has one active successor, also if it is rotated twice at the same time`, async (t) => {
     const server = await serve(t, { engine })
-    const ctx = createContext(server)
+    const { ctx } = server
     const old = await createKey(ctx)
     const rotations = await Promise.allSettled([rotate(ctx, old.id, '7d'), rotate(ctx, old.id, '7d')])
     const [first] = rotations.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []))
@@ -110,7 +104,7 @@ for (const engine of engines) {
   })
 
   test(`${engine}: a lineage has at most 5 active keys`, async (t) => {
-    const ctx = createContext(await serve(t, { engine }))
+    const { ctx } = await serve(t, { engine })
     const lineage = [await createKey(ctx)]
     const rotateNewest = async (overlap: Overlap) =>
       lineage.push(await rotate(ctx, lineage.at(-1)?.id as string, overlap))
@@ -126,7 +120,7 @@ for (const engine of engines) {
   })
 
   test(`${engine}: a key without an expiry has successors without one, however often it is rotated`, async (t) => {
-    const ctx = createContext(await serve(t, { engine }))
+    const { ctx } = await serve(t, { engine })
     const old = await createKey(ctx)
     for (let times = 0; times < 3; times++) {
       const successor = await rotate(ctx, old.id, '1h')
@@ -137,7 +131,7 @@ for (const engine of engines) {
 
   test(`${engine}: a successor lives as long as the old key was created for`, async (t) => {
     const server = await serve(t, { engine })
-    const ctx = createContext(server)
+    const { ctx } = server
     const lifetimeOf = ({ createdAt, expiresAt }: CreatedKey) =>
       Date.parse(expiresAt as string) - Date.parse(createdAt)
     const old = await createKey(ctx, { expiresAt: new Date(Date.now() + 30 * DAY_MS).toISOString() })
@@ -159,7 +153,7 @@ for (const engine of engines) {
 test('a rotation under load on two nodes loses no request', async (t) => {
   const server = await serve(t, { engine: 'postgres' })
   const nodes = [server.url, (await addNode(t, server)).url].map((url) => caller(`${url}/api/v1`, ''))
-  const ctx = createContext(server)
+  const { ctx } = server
   const old = await createKey(ctx, { label: 'ci' })
   const keys = [old.token]
   let stopped = false
@@ -187,7 +181,6 @@ test('a rotation under load on two nodes loses no request', async (t) => {
   const expiresAt = await endOverlapIn(ctx, old, 1_500)
   const statuses = async (key: string) =>
     Promise.all(nodes.map(async (node) => (await node('GET', '/tokens', { key })).status))
-  if (Date.now() < expiresAt - 500) assert.deepEqual(await statuses(old.token), [200, 200])
   await until('the overlap has ended', () => Date.now() >= expiresAt)
   assert.deepEqual(await statuses(old.token), [401, 401])
   assert.deepEqual(await statuses(successor.token), [200, 200])
@@ -195,7 +188,7 @@ test('a rotation under load on two nodes loses no request', async (t) => {
 
 test('an edge that has a key in its cache learns that it expires earlier', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
-  const ctx = createContext(server)
+  const { ctx } = server
   const edge = await addEdge(server)
   const old = await createKey(ctx)
   const gone: string[] = []

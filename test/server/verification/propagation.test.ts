@@ -10,13 +10,13 @@ import { insertNode } from '../../../src/server/store/change-log/nodes.ts'
 import { type Db, openStore, type Store } from '../../../src/server/store/engine/store.ts'
 import { lockWorkspace } from '../../../src/server/store/workspaces.ts'
 import { encodeAnnouncement, parseAnnouncement } from '../../../src/server/verification/announcement.ts'
-import { startChangeFollower } from '../../../src/server/verification/change-follower.ts'
 import { LEASE_MS } from '../../../src/server/verification/lease.ts'
 import { createPropagationWait, hasReached } from '../../../src/server/verification/propagation-wait.ts'
 import { openTestServices, operator } from '../../support/api/server.ts'
 import { atEnd, type Test } from '../../support/cleanup.ts'
 import { createMigratedDatabase } from '../../support/databases/create.ts'
 import { until } from '../../support/until.ts'
+import { startFollower } from './node.ts'
 
 const change: fc.Arbitrary<LinkedChange> = fc.record<LinkedChange>(
   {
@@ -66,12 +66,7 @@ test('a node has reached a change at its position, or at a later one that the lo
 async function open(t: Test) {
   const { services } = await openTestServices(t, 'postgres')
   const { id: workspaceId } = await createWorkspace(services, operator, { slug: 'acme' })
-  const node = { id: services.ids('node'), host: 'here', pid: process.pid, version: '0' }
-  const follower = await startChangeFollower(services.store, services.clock, node, {
-    onFailure: (error) => assert.fail(String(error)),
-    onRecovery() {},
-  })
-  atEnd(t, () => follower.deregister())
+  const follower = await startFollower(t, services)
   return { services, follower, ctx: { ...services, actor: operator, workspaceId } }
 }
 
@@ -163,13 +158,10 @@ test('announcements that arrive out of order or twice are applied in order, with
 
 test('the acknowledgment of an announced change renews the lease, that of a forged one does not', async (t) => {
   const { services, ctx } = await open(t)
-  const { store, clock } = services
+  const { store } = services
   let isFailing = false
   const controlConnection = { ...store.controlConnection, db: failingWhile(store, () => isFailing) }
-  const node = { id: services.ids('node'), host: 'here', pid: process.pid, version: '0' }
-  const events = { onFailure() {}, onRecovery() {} }
-  const follower = await startChangeFollower({ ...store, controlConnection }, clock, node, events)
-  atEnd(t, () => follower.deregister())
+  const follower = await startFollower(t, { ...services, store: { ...store, controlConnection } }, () => {})
   await until('it is up to date', () => follower.isUpToDate())
   // It cannot poll from now on.
   isFailing = true

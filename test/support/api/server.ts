@@ -4,7 +4,7 @@ import { sql } from 'kysely'
 import { createLog } from '../../../src/lib/log.ts'
 import { type Running, startServer } from '../../../src/server/app.ts'
 import { type Config, readConfig } from '../../../src/server/config/server.ts'
-import type { OperatorActor, PasswordHasher, Services } from '../../../src/server/domain/context.ts'
+import type { Context, OperatorActor, PasswordHasher, Services } from '../../../src/server/domain/context.ts'
 import { createIds } from '../../../src/server/domain/ids.ts'
 import { type CreatedKey, createKey } from '../../../src/server/domain/keys/lifecycle.ts'
 import { createEdge } from '../../../src/server/domain/tunnels/edges.ts'
@@ -37,6 +37,8 @@ export interface TestServer extends Running {
   config: Config
   services: Services
   workspace: WorkspaceRow
+  /** The operator acts in the workspace. */
+  ctx: Context
   key: CreatedKey
   /** Sends a request with the server's key, or with `key`; null sends none. */
   call: Call
@@ -87,13 +89,15 @@ export async function serve(t: Test, options: TestServerOptions): Promise<TestSe
     name: 'Acme',
     provisioned: true,
   })
-  const key = await createKey({ ...services, actor: operator, workspaceId: workspace.id }, { label: 'first' })
+  const ctx = { ...services, actor: operator, workspaceId: workspace.id }
+  const key = await createKey(ctx, { label: 'first' })
   const call = caller(`${running.url}/api/v1`, key.token)
   return {
     ...running,
     config,
     services,
     workspace,
+    ctx,
     key,
     call,
     post: (path, json, headers = {}) => call('POST', path, { json, headers }),
@@ -147,12 +151,10 @@ export async function readResponse(response: Response): Promise<TestResponse> {
 /** Adds a workspace with a key. */
 export async function addWorkspace(server: TestServer, slug: string) {
   const workspace = await createWorkspace(server.services, operator, { slug })
-  const key = await createKey(
-    { ...server.services, actor: operator, workspaceId: workspace.id },
-    { label: `of ${slug}` },
-  )
+  const ctx = { ...server.ctx, workspaceId: workspace.id }
+  const key = await createKey(ctx, { label: `of ${slug}` })
   await recordVerified(server)
-  return { workspace, key }
+  return { workspace, ctx, key }
 }
 
 /** An edge presents a valid key: from then on it may report usage of the workspace. */

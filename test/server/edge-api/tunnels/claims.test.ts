@@ -66,7 +66,7 @@ for (const engine of engines) {
   test(`${engine}: a claim needs a provisioned workspace and one of its active keys`, async (t) => {
     const server = await serve(t, { engine })
     const other = await addWorkspace(server, 'other')
-    const ctx = { ...server.services, actor: operator, workspaceId: server.workspace.id }
+    const { ctx } = server
     const revoked = await createKey(ctx, { label: 'gone' })
     await revoke(ctx, revoked.id)
     const edge = await addTunnelEdge(server, 'a')

@@ -177,7 +177,7 @@ for (const engine of engines) {
 
   test(`${engine}: a quota of keys replaces the default`, async (t) => {
     const server = await serve(t, { engine, env: { ADIT_KEYS_PER_WORKSPACE: '1' } })
-    const ctx = { ...server.services, actor: operator, workspaceId: server.workspace.id }
+    const { ctx } = server
     await assert.rejects(createKey(ctx), { code: 'invalid_request' })
     await setQuotas(server.services, operator, 'acme', { keys: 2 })
     await createKey(ctx)
