@@ -10,9 +10,10 @@ import { globalSetup, globalTeardown } from './support/global.ts'
 
 /** More processes than cores, because tests also wait. Long ones keep the cores busy. */
 const PROCESSES = { usual: 5, timed: 1, long: 3 }
-// The timeout ends what hangs. Threads of the garbage collector would compete with the other processes.
-const FLAGS = ['--test', '--test-isolation=none', '--test-timeout=300000', '--test-reporter=spec']
-FLAGS.push('--single-threaded-gc', `--import=${import.meta.dirname}/support/processes/without-async-hooks.ts`)
+const PROCESSES_FOLDER = join(import.meta.dirname, 'support/processes')
+// Threads of the garbage collector would compete with the other processes.
+const ARGS = ['--single-threaded-gc', `--import=${PROCESSES_FOLDER}/without-async-hooks.ts`]
+ARGS.push(join(PROCESSES_FOLDER, 'test-files.ts'))
 
 const flag = { type: 'boolean' } as const
 const options = { usual: flag, timed: flag, long: flag }
@@ -30,7 +31,7 @@ for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, ()
 const failures: string[] = []
 
 async function runGroup(group: string[]): Promise<void> {
-  const args = [...FLAGS, ...group]
+  const args = [...ARGS, ...group]
   const child = spawn(process.execPath, args, {
     stdio: ['ignore', 'pipe', 'inherit'],
     signal: interrupted.signal,
