@@ -3,7 +3,7 @@
 // the RFC, so that standard OAuth clients work.
 import Type from 'typebox'
 import { readDescription } from './description.ts'
-import { Label, Slug, TokenId, UserName } from './fields.ts'
+import { Label, OneOf, Slug, TokenId, UserName } from './fields.ts'
 import { operation } from './operation.ts'
 
 export const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code'
@@ -60,16 +60,7 @@ const authorize = operation({
 })
 
 /** Errors of RFC 8628, section 3.5, and RFC 6749, section 5.2. */
-export type GrantError =
-  | 'authorization_pending'
-  | 'slow_down'
-  | 'access_denied'
-  | 'expired_token'
-  | 'invalid_request'
-  | 'invalid_grant'
-  | 'unsupported_grant_type'
-
-const grantErrors: GrantError[] = [
+const grantErrors = [
   'authorization_pending',
   'slow_down',
   'access_denied',
@@ -77,7 +68,8 @@ const grantErrors: GrantError[] = [
   'invalid_request',
   'invalid_grant',
   'unsupported_grant_type',
-]
+] as const
+export type GrantError = (typeof grantErrors)[number]
 
 const exchange = operation({
   id: 'device.token',
@@ -87,8 +79,9 @@ const exchange = operation({
   audit: ['key.created', 'device.failed'],
   summary: 'Poll for the API key',
   description:
-    'Returns the API key once the user has approved. The key is created by this request, for the user who has ' +
-    'approved, if they may still create keys. The same response is repeated for a minute, in case it was lost.',
+    'Returns the API key once the user has approved. The key is created by this request, for the user who ' +
+    'has approved, if they may still create keys. The same response is repeated for a minute, in case it ' +
+    'was lost.',
   form: true,
   body: Type.Object(
     {
@@ -137,16 +130,14 @@ const exchange = operation({
     rejection: {
       schema: Type.Object(
         {
-          error: Type.Unsafe<GrantError>({ type: 'string', enum: grantErrors }),
+          error: OneOf(grantErrors),
           error_description: Type.String({ description: 'Human-readable explanation.' }),
           request: Type.Optional(
-            Type.Unsafe<'pending'>({
-              type: 'string',
-              enum: ['pending'],
-              description:
-                'The user may not create keys and has requested one, which an admin or owner has not approved ' +
+            OneOf(
+              ['pending'],
+              'The user may not create keys and has requested one, which an admin or owner has not approved ' +
                 'yet. If the code has expired, start again when it is approved.',
-            }),
+            ),
           ),
         },
         { title: 'GrantError' },

@@ -15,8 +15,8 @@ const portablePattern = (pattern: string): string =>
   displayPatterns.includes(pattern) ? `^[^${CONTROLS}]*$` : pattern.replaceAll('\\p{Cc}\\p{Cs}', CONTROLS)
 
 /**
- * The members of one schema; those of the schemas in it are left as they are. Names of rejected fields are
- * in its description.
+ * Converts one schema, but not the schemas nested in it. `patternProperties` is omitted, because the
+ * description names the fields that it rejects.
  */
 export function documentedSchema({ 'x-rule': _rule, patternProperties: _names, ...schema }: Json): Json {
   const { pattern, maximum } = schema

@@ -3,6 +3,7 @@
 import Type, { type Static, type TObject } from 'typebox'
 import type { Changes as ChangedFields } from './dashboard/audit.ts'
 import { Role } from './dashboard/members.ts'
+import { QuotaKind } from './dashboard/notices.ts'
 import { Email, Instant, InstantOrNull, Label, Slug, TokenId, UserName } from './fields.ts'
 
 const Actor = Type.Object(
@@ -51,10 +52,7 @@ const Tunnel = Type.Object(
 
 const Quota = Type.Object(
   {
-    quota: Type.Unsafe<'bytes' | 'requests' | 'tunnels' | 'keys'>({
-      type: 'string',
-      enum: ['bytes', 'requests', 'tunnels', 'keys'],
-    }),
+    quota: QuotaKind,
     limit: Type.Integer(),
     renewsAt: InstantOrNull('When the quota is renewed; null if it is not by month.'),
   },

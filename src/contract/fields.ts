@@ -1,6 +1,6 @@
 // Fields that are shared by several operations.
 
-import Type, { type TSchemaOptions } from 'typebox'
+import Type, { type Static, type TObject, type TSchemaOptions } from 'typebox'
 import { DNS_LABEL_CHARS_MAX, EDGE_URL_CHARS_MAX, TEXT_CHARS_MAX, USAGE_DAYS } from './limits.ts'
 import { DISPLAY_NAME, DISPLAY_TEXT } from './text.ts'
 
@@ -31,6 +31,11 @@ export const InstantOrNull = (description?: string) =>
   Type.Unsafe<string | null>({ type: ['string', 'null'], format: 'date-time', description })
 export const TextOrNull = Type.Unsafe<string | null>({ type: ['string', 'null'] })
 export const IntegerOrNull = Type.Unsafe<number | null>({ type: ['integer', 'null'] })
+export const ObjectOrNull = <T extends TObject>(schema: T) =>
+  Type.Unsafe<Static<T> | null>({ ...schema, type: ['object', 'null'] })
+
+export const OneOf = <const V extends string>(values: readonly V[], description?: string) =>
+  Type.Unsafe<V>({ type: 'string', enum: [...values], ...(description && { description }) })
 
 /** A count that may exceed 2^53: a bigint in code, an integer in JSON. */
 export const Count = (description?: string) =>
@@ -105,7 +110,6 @@ const emailPattern = new RegExp(EMAIL)
 
 export const isEmail = (text: string): boolean => text.length <= EMAIL_CHARS_MAX && emailPattern.test(text)
 
-/** How many days of usage are read. */
 export const UsageDays = Type.Optional(
   Type.Integer({
     minimum: 1,

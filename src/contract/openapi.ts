@@ -120,13 +120,14 @@ export function describe({ prefix, operations, document: api }: DescribedApi, ba
     }
   }
 
-  const parameters = (place: 'path' | 'query' | 'header', part: Operation['params']) =>
+  const parameters = (location: 'path' | 'query' | 'header', part: Operation['params']) =>
     Object.entries(part?.properties ?? {}).map(([name, schema]) => {
       const { description, ...rest } = schema as Json
-      const required = place === 'path' || (part?.required as string[] | undefined)?.includes(name) === true
+      const required =
+        location === 'path' || (part?.required as string[] | undefined)?.includes(name) === true
       return {
-        name: place === 'header' ? headerName(name) : name,
-        in: place,
+        name: location === 'header' ? headerName(name) : name,
+        in: location,
         required,
         description,
         schema: named(rest, 'request'),
@@ -243,9 +244,14 @@ export function describe({ prefix, operations, document: api }: DescribedApi, ba
   }
 }
 
-const text = { type: 'string' }
-
 const cookieName = (name: string, baseUrl: string) => (baseUrl.startsWith('https:') ? `__Host-${name}` : name)
+
+const webhookHeaders = {
+  'webhook-id': 'Id of the event.',
+  'webhook-timestamp': 'When it was sent, in seconds since 1970.',
+  'webhook-signature':
+    'Signatures `v1,<base64>`, separated by spaces: two during the rotation of the secret.',
+}
 
 const webhookRequest = (type: EventType, summary: string, content: Json): Json => ({
   operationId: `event.${type}`,
@@ -253,23 +259,13 @@ const webhookRequest = (type: EventType, summary: string, content: Json): Json =
   description: 'Sent to the webhook endpoints of the workspace, by Standard Webhooks.',
   tags: ['webhooks'],
   security: [],
-  parameters: [
-    { name: 'webhook-id', in: 'header', required: true, description: 'Id of the event.', schema: text },
-    {
-      name: 'webhook-timestamp',
-      in: 'header',
-      required: true,
-      description: 'When it was sent, in seconds since 1970.',
-      schema: text,
-    },
-    {
-      name: 'webhook-signature',
-      in: 'header',
-      required: true,
-      description: 'Signatures `v1,<base64>`, separated by spaces: two during the rotation of the secret.',
-      schema: text,
-    },
-  ],
+  parameters: Object.entries(webhookHeaders).map(([name, description]) => ({
+    name,
+    in: 'header',
+    required: true,
+    description,
+    schema: { type: 'string' },
+  })),
   requestBody: { required: true, content },
   responses: {
     '2XX': { description: 'The event has arrived.' },

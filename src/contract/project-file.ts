@@ -2,6 +2,7 @@
 // /adit.schema.json, and docs/adit.schema.json is a copy.
 import Type, { type Static } from 'typebox'
 import { HOST_HEADER_CHARS_MAX, HOST_HEADER_PATTERN } from '../lib/net/host-header.ts'
+import { OneOf } from './fields.ts'
 import { DNS_LABEL_CHARS_MAX } from './limits.ts'
 import { STRICT } from './operation.ts'
 
@@ -27,7 +28,7 @@ export const ProjectTunnel = Type.Object(
     serve: Type.Optional(
       Type.String({ minLength: 1, maxLength: TEXT_MAX, description: 'A folder whose files are served.' }),
     ),
-    type: Type.Optional(Type.Unsafe<'http' | 'tcp'>({ type: 'string', enum: ['http', 'tcp'] })),
+    type: Type.Optional(OneOf(['http', 'tcp'])),
     basicAuth: Type.Optional(
       Type.String({
         maxLength: TEXT_MAX,

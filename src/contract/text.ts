@@ -45,8 +45,8 @@ export function forbiddenCharacter(text: string): string | undefined {
   const found = text.codePointAt(allowed.length)
   if (found === undefined) return undefined
   const codePoint = `U+${found.toString(16).toUpperCase().padStart(4, '0')}`
-  const place = [...allowed].length + 1
-  return `must not contain ${codePoint}, a control or invisible character (character ${place})`
+  const position = [...allowed].length + 1
+  return `must not contain ${codePoint}, a control or invisible character (character ${position})`
 }
 
 /** Sanitizes external text that cannot be rejected: one line, without forbidden characters, truncated. */
@@ -58,8 +58,8 @@ export function cleanText(text: string, charsMax: number): string {
 
 /** Repeats until nothing changes: removing a character can make its neighbor forbidden. */
 function keepAllowed(text: string): string {
-  const kept = (text.match(allowedCharacters) ?? []).join('')
-  return kept === text ? text : keepAllowed(kept)
+  const allowed = (text.match(allowedCharacters) ?? []).join('')
+  return allowed === text ? text : keepAllowed(allowed)
 }
 
 /** A name on one line that no mail client turns into a link: `evil.example` becomes `evil example`. */

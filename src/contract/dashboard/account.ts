@@ -1,6 +1,6 @@
 // The account of the signed-in user: sessions, name, password and two-factor authentication.
 import Type from 'typebox'
-import { Email, Id, Instant, Slug, UserName, WorkspaceName } from '../fields.ts'
+import { Email, Id, Instant, ObjectOrNull, Slug, UserName, WorkspaceName } from '../fields.ts'
 import { operation } from '../operation.ts'
 import { Role } from './members.ts'
 import { Archive } from './settings.ts'
@@ -33,11 +33,7 @@ const readSession = operation({
           name: WorkspaceName,
           role: Role,
           needsTwoFactor: Type.Boolean(),
-          archive: Type.Unsafe<{ archivedAt: string; restorableUntil: string } | null>({
-            type: ['object', 'null'],
-            properties: Archive,
-            required: ['archivedAt', 'restorableUntil'],
-          }),
+          archive: ObjectOrNull(Archive),
         }),
       ),
     }),

@@ -1,6 +1,6 @@
 // The audit log of a workspace in the dashboard.
 import Type from 'typebox'
-import { Id, Instant, SearchText, TextOrNull, UtcTimestamp } from '../fields.ts'
+import { Id, Instant, OneOf, SearchText, TextOrNull, UtcTimestamp } from '../fields.ts'
 import { operation } from '../operation.ts'
 import { InWorkspace } from './members.ts'
 import { Cursor, Limit, NextPage } from './pages.ts'
@@ -62,10 +62,7 @@ const exportAudit = operation({
   audit: ['audit.exported'],
   summary: 'Export audit log entries',
   params: Type.Object(InWorkspace),
-  body: Type.Object({
-    format: Type.Unsafe<'csv' | 'ndjson'>({ type: 'string', enum: ['csv', 'ndjson'] }),
-    ...filter,
-  }),
+  body: Type.Object({ format: OneOf(['csv', 'ndjson']), ...filter }),
   response: { status: 200, schema: Type.String(), file: true },
   faults: ['rate_limited'],
 })

@@ -1,7 +1,7 @@
 // Approval of sign-ins from a terminal, on the page /device.
 
 import Type from 'typebox'
-import { Instant, IntegerOrNull, Slug, TextOrNull, UtcTimestamp, WorkspaceName } from '../fields.ts'
+import { Instant, IntegerOrNull, OneOf, Slug, TextOrNull, UtcTimestamp, WorkspaceName } from '../fields.ts'
 import { USER_CODE_CHARS_MAX } from '../limits.ts'
 import { operation, READS_ONLY, STRICT } from '../operation.ts'
 import { InWorkspace } from './members.ts'
@@ -12,8 +12,6 @@ const UserCode = Type.String({
   'x-rule': 'must be the eight letters that the terminal shows',
 })
 
-const states = ['pending', 'approved', 'denied', 'consumed', 'failed'] as const
-
 const device = {
   code: Type.String(),
   /** The host name that the device has sent, which may be false. */
@@ -22,7 +20,7 @@ const device = {
   requestedAt: Instant,
   expiresAt: Instant,
   /** `consumed`: the device has its key. `failed`: the user could no longer create keys when it polled. */
-  state: Type.Unsafe<(typeof states)[number]>({ type: 'string', enum: [...states] }),
+  state: OneOf(['pending', 'approved', 'denied', 'consumed', 'failed']),
   reason: TextOrNull,
   /** Whether the device waits until an admin or owner has approved the request for its key. */
   isRequested: Type.Boolean(),

@@ -1,16 +1,14 @@
 // Requests for an API key in the dashboard (variant B): members ask, and admins and owners decide.
 import Type from 'typebox'
-import { Email, Id, Instant, InstantOrNull, Label, TextOrNull, UserName } from '../fields.ts'
+import { Email, Id, Instant, InstantOrNull, Label, OneOf, TextOrNull, UserName } from '../fields.ts'
 import { operation, STRICT } from '../operation.ts'
 import { newKey } from './keys.ts'
 import { InWorkspace } from './members.ts'
 
 /** `used`: the key was created. */
-const states = ['pending', 'approved', 'declined', 'withdrawn', 'used', 'expired'] as const
+const State = OneOf(['pending', 'approved', 'declined', 'withdrawn', 'used', 'expired'])
 
-const State = Type.Unsafe<(typeof states)[number]>({ type: 'string', enum: [...states] })
-
-const OneRequest = Type.Object({ ...InWorkspace, id: Id })
+const OnRequest = Type.Object({ ...InWorkspace, id: Id })
 
 const list = operation({
   id: 'key-requests.list',
@@ -60,7 +58,7 @@ const approve = operation({
   access: 'admin',
   audit: ['key.request-approved'],
   summary: 'Approve a request for an API key',
-  params: OneRequest,
+  params: OnRequest,
   response: decided,
   faults: ['conflict'],
 })
@@ -72,7 +70,7 @@ const decline = operation({
   access: 'admin',
   audit: ['key.request-declined'],
   summary: 'Decline a request for an API key',
-  params: OneRequest,
+  params: OnRequest,
   response: decided,
   faults: ['conflict'],
 })
@@ -84,7 +82,7 @@ const withdraw = operation({
   access: 'member',
   audit: ['key.request-withdrawn'],
   summary: 'Withdraw a request for an API key',
-  params: OneRequest,
+  params: OnRequest,
   response: { status: 200, schema: Type.Object({ id: Id, withdrawn: Type.Literal(true) }) },
   faults: ['conflict'],
 })
@@ -96,7 +94,7 @@ const pickUp = operation({
   access: 'member',
   audit: ['key.created'],
   summary: 'Create the API key of an approved request',
-  params: OneRequest,
+  params: OnRequest,
   response: { status: 201, schema: Type.Object(newKey), secret: true },
   faults: ['conflict'],
 })

@@ -1,40 +1,38 @@
 // API keys of a workspace in the dashboard.
 import Type from 'typebox'
-import { type KeyState, keyStates } from '../../lib/credentials/key-state.ts'
-import { type Overlap, overlaps } from '../../lib/credentials/rotation.ts'
-import { Instant, InstantOrNull, Label, SearchText, TokenId, UtcTimestamp } from '../fields.ts'
+import { keyStates } from '../../lib/credentials/key-state.ts'
+import { overlaps } from '../../lib/credentials/rotation.ts'
+import {
+  Instant,
+  InstantOrNull,
+  Label,
+  ObjectOrNull,
+  OneOf,
+  SearchText,
+  TokenId,
+  UtcTimestamp,
+} from '../fields.ts'
 import { operation, STRICT } from '../operation.ts'
 import { InWorkspace } from './members.ts'
 import { Cursor, Limit, NextPage } from './pages.ts'
 
 const Expiry = InstantOrNull()
 
-const State = Type.Unsafe<KeyState>({ type: 'string', enum: [...keyStates] })
+const State = OneOf(keyStates)
 
 const keyFields = {
   id: TokenId,
   label: Label,
   createdAt: Instant,
-  createdBy: Type.Object({
-    kind: Type.Unsafe<'user' | 'key' | 'operator'>({ type: 'string', enum: ['user', 'key', 'operator'] }),
-    name: Type.String(),
-  }),
+  createdBy: Type.Object({ kind: OneOf(['user', 'key', 'operator']), name: Type.String() }),
   /** The user whose personal key it is; null for a key of the workspace. */
-  user: Type.Unsafe<{ name: string; isYou: boolean } | null>({
-    type: ['object', 'null'],
-    properties: { name: { type: 'string' }, isYou: { type: 'boolean' } },
-    required: ['name', 'isYou'],
-  }),
+  user: ObjectOrNull(Type.Object({ name: Type.String(), isYou: Type.Boolean() })),
   lastUsedAt: InstantOrNull(),
   revokedAt: InstantOrNull(),
   state: State,
   expiresAt: Expiry,
   lastFour: Type.String(),
-  successor: Type.Unsafe<{ id: string; lastFour: string } | null>({
-    type: ['object', 'null'],
-    properties: { id: TokenId, lastFour: { type: 'string' } },
-    required: ['id', 'lastFour'],
-  }),
+  successor: ObjectOrNull(Type.Object({ id: TokenId, lastFour: Type.String() })),
 }
 
 const listKeys = operation({
@@ -47,7 +45,7 @@ const listKeys = operation({
   query: Type.Object({
     state: Type.Optional(State),
     search: Type.Optional(SearchText()),
-    owner: Type.Optional(Type.Unsafe<'me'>({ type: 'string', enum: ['me'] })),
+    owner: Type.Optional(OneOf(['me'])),
     limit: Limit,
     cursor: Cursor,
   }),
@@ -109,21 +107,12 @@ const rotateKey = operation({
   audit: ['key.created', 'key.rotated'],
   summary: 'Rotate an API key',
   params: Type.Object({ ...InWorkspace, id: TokenId }),
-  body: Type.Object(
-    {
-      overlap: Type.Unsafe<Overlap>({ type: 'string', enum: [...overlaps] }),
-    },
-    STRICT,
-  ),
+  body: Type.Object({ overlap: OneOf(overlaps) }, STRICT),
   response: {
     status: 201,
     schema: Type.Object({
       ...newKey,
-      predecessor: Type.Object({
-        id: TokenId,
-        state: Type.Unsafe<'active' | 'revoked'>({ type: 'string', enum: ['active', 'revoked'] }),
-        expiresAt: Expiry,
-      }),
+      predecessor: Type.Object({ id: TokenId, state: OneOf(['active', 'revoked']), expiresAt: Expiry }),
     }),
     secret: true,
   },

@@ -1,11 +1,11 @@
 // Members of a workspace, their roles, and invitations.
 import Type from 'typebox'
-import { Email, Id, Instant, Slug, TextOrNull, UserName } from '../fields.ts'
-import { operation, type Role as RoleName, roles, STRICT } from '../operation.ts'
+import { Email, Id, Instant, OneOf, Slug, TextOrNull, UserName } from '../fields.ts'
+import { operation, roles, STRICT } from '../operation.ts'
 
 export const InWorkspace = { workspace: Slug }
 
-export const Role = Type.Unsafe<RoleName>({ type: 'string', enum: roles })
+export const Role = OneOf(roles)
 
 const Member = Type.Object({
   id: Id,
@@ -22,10 +22,7 @@ const Invitation = Type.Object({
   id: Id,
   email: Email,
   role: Role,
-  invitedBy: Type.Object({
-    kind: Type.Unsafe<'user' | 'operator'>({ type: 'string', enum: ['user', 'operator'] }),
-    name: Type.String(),
-  }),
+  invitedBy: Type.Object({ kind: OneOf(['user', 'operator']), name: Type.String() }),
   createdAt: Instant,
   expiresAt: Instant,
 })

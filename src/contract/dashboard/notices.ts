@@ -1,23 +1,23 @@
 // Notices to the owners and admins of a workspace, and its quotas, in the dashboard.
 import Type from 'typebox'
-import { Count, Id, Instant, InstantOrNull, IntegerOrNull, Label, TokenId, UserName } from '../fields.ts'
+import {
+  Count,
+  Id,
+  Instant,
+  InstantOrNull,
+  IntegerOrNull,
+  Label,
+  OneOf,
+  TokenId,
+  UserName,
+} from '../fields.ts'
 import { operation } from '../operation.ts'
 import { InWorkspace } from './members.ts'
 
-const kinds = [
-  'quota',
-  'edge-silent',
-  'key-rejected',
-  'key-expiry',
-  'webhook-disabled',
-  'key-request',
-] as const
+const Kind = OneOf(['quota', 'edge-silent', 'key-rejected', 'key-expiry', 'webhook-disabled', 'key-request'])
 
 /** Bytes and requests are per UTC calendar month, tunnels and keys at a time. */
-const QuotaKind = Type.Unsafe<'bytes' | 'requests' | 'tunnels' | 'keys'>({
-  type: 'string',
-  enum: ['bytes', 'requests', 'tunnels', 'keys'],
-})
+export const QuotaKind = OneOf(['bytes', 'requests', 'tunnels', 'keys'])
 
 const listNotices = operation({
   id: 'notices.list',
@@ -31,14 +31,9 @@ const listNotices = operation({
     schema: Type.Object({
       notices: Type.Array(
         Type.Object({
-          kind: Type.Unsafe<(typeof kinds)[number]>({ type: 'string', enum: [...kinds] }),
+          kind: Kind,
           key: Type.Optional(
-            Type.Object({
-              id: TokenId,
-              label: Label,
-              lastFour: Type.String(),
-              expiresAt: InstantOrNull(),
-            }),
+            Type.Object({ id: TokenId, label: Label, lastFour: Type.String(), expiresAt: InstantOrNull() }),
           ),
           quota: Type.Optional(
             Type.Object({

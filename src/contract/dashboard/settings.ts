@@ -59,7 +59,7 @@ const setPolicy = operation({
   faults: ['conflict'],
 })
 
-export const Archive = { archivedAt: Instant, restorableUntil: Instant }
+export const Archive = Type.Object({ archivedAt: Instant, restorableUntil: Instant })
 
 const archive = operation({
   id: 'settings.archive',
@@ -70,7 +70,7 @@ const archive = operation({
   summary: 'Archive the workspace',
   params: Type.Object(InWorkspace),
   body: Type.Object({ confirm: Slug }),
-  response: { status: 200, schema: Type.Object(Archive) },
+  response: { status: 200, schema: Archive },
 })
 
 export const settingsOperations = [create, rename, setPolicy, archive] as const

@@ -2,9 +2,9 @@
 // reset link.
 
 import Type from 'typebox'
-import { Email, Slug, TextOrNull, UserName, WorkspaceName } from '../fields.ts'
+import { Email, ObjectOrNull, OneOf, Slug, TextOrNull, UserName, WorkspaceName } from '../fields.ts'
 import { CODE_CHARS, PASSWORD_CHARS } from '../limits.ts'
-import { operation, READS_ONLY } from '../operation.ts'
+import { operation, READS_ONLY, type Role } from '../operation.ts'
 
 /** An existing password; the rules of `NewPassword` do not apply to it. */
 export const Password = Type.String({ maxLength: 1_000 })
@@ -23,9 +23,7 @@ const Link = Type.String({
 })
 
 /** Result of a sign-in step. */
-const Next = Type.Object({
-  next: Type.Unsafe<'signed_in' | 'code'>({ type: 'string', enum: ['signed_in', 'code'] }),
-})
+const Next = Type.Object({ next: OneOf(['signed_in', 'code']) })
 
 const signInActions = ['user.signed-in', 'user.sign-in-failed'] as const
 
@@ -78,7 +76,7 @@ const beginSso = operation({
   faults: ['not_found', 'rate_limited'],
 })
 
-const Returned = Type.Optional(Type.String({ maxLength: 4_000 }))
+const RedirectParameter = Type.Optional(Type.String({ maxLength: 4_000 }))
 
 const returnFromSso = operation({
   id: 'sign-in.return',
@@ -88,11 +86,11 @@ const returnFromSso = operation({
   audit: [...signInActions, 'user.identity-linked', 'user.joined'],
   summary: 'Complete single sign-on',
   query: Type.Object({
-    code: Returned,
-    state: Returned,
-    error: Returned,
-    error_description: Returned,
-    iss: Returned,
+    code: RedirectParameter,
+    state: RedirectParameter,
+    error: RedirectParameter,
+    error_description: RedirectParameter,
+    iss: RedirectParameter,
   }),
   response: { status: 302, schema: Type.Object({ location: Type.String() }), asHeaders: true },
   faults: ['not_found', 'rate_limited'],
@@ -121,19 +119,12 @@ const readLink = operation({
   response: {
     status: 200,
     schema: Type.Object({
-      purpose: Type.Unsafe<'join' | 'reset'>({ type: 'string', enum: ['join', 'reset'] }),
+      purpose: OneOf(['join', 'reset']),
       email: TextOrNull,
-      workspace: Type.Unsafe<{ slug: string; name: string } | null>({
-        type: ['object', 'null'],
-        properties: { slug: Slug, name: WorkspaceName },
-        required: ['slug', 'name'],
-      }),
-      role: Type.Unsafe<'member' | 'admin' | 'owner' | null>({ type: ['string', 'null'] }),
+      workspace: ObjectOrNull(Type.Object({ slug: Slug, name: WorkspaceName })),
+      role: Type.Unsafe<Role | null>({ type: ['string', 'null'] }),
       /** Choose a password, sign in to the existing account first, or accept as the signed-in user. */
-      step: Type.Unsafe<'choose' | 'sign_in' | 'accept'>({
-        type: 'string',
-        enum: ['choose', 'sign_in', 'accept'],
-      }),
+      step: OneOf(['choose', 'sign_in', 'accept']),
       isNew: Type.Boolean(),
     }),
   },

@@ -75,7 +75,7 @@ const listEdges = operation({
   },
 })
 
-const NameOfWorkspace = Type.Object({
+const ListedName = Type.Object({
   name: TunnelName,
   host: HostName(),
   lastUsedAt: InstantOrNull(),
@@ -94,7 +94,7 @@ const listNames = operation({
   params: Type.Object(InWorkspace),
   response: {
     status: 200,
-    schema: Type.Object({ names: Type.Array(NameOfWorkspace), reservedMax: Integer }),
+    schema: Type.Object({ names: Type.Array(ListedName), reservedMax: Integer }),
   },
 })
 
@@ -107,7 +107,7 @@ const reserveName = operation({
   summary: 'Reserve a tunnel name',
   params: Type.Object(InWorkspace),
   body: Type.Object({ name: TunnelName }),
-  response: { status: 200, schema: NameOfWorkspace },
+  response: { status: 200, schema: ListedName },
   faults: ['conflict'],
 })
 
@@ -141,7 +141,7 @@ const setAccess = operation({
     },
     STRICT,
   ),
-  response: { status: 200, schema: NameOfWorkspace },
+  response: { status: 200, schema: ListedName },
   faults: ['conflict', 'rate_limited'],
 })
 

@@ -1,9 +1,9 @@
 // Webhook endpoints of a workspace, and the log of deliveries to them.
 
 import Type from 'typebox'
-import { type Overlap, overlaps } from '../../lib/credentials/rotation.ts'
+import { overlaps } from '../../lib/credentials/rotation.ts'
 import { type EventType, eventTypes } from '../events.ts'
-import { Id, Instant, InstantOrNull, IntegerOrNull, Label, TextOrNull } from '../fields.ts'
+import { Id, Instant, InstantOrNull, IntegerOrNull, Label, OneOf, TextOrNull } from '../fields.ts'
 import { WEBHOOK_URL_CHARS_MAX } from '../limits.ts'
 import { operation, STRICT } from '../operation.ts'
 import { InWorkspace } from './members.ts'
@@ -17,12 +17,11 @@ const Url = Type.String({
   'x-rule': `must be an https URL of at most ${WEBHOOK_URL_CHARS_MAX} characters`,
 })
 
-const wanted = eventTypes.filter((type) => type !== 'webhook.test')
+/** Test events are sent whatever an endpoint selects. */
+const selectableTypes = eventTypes.filter((type) => type !== 'webhook.test')
 
-/** Empty for all, also those of later versions. */
-const Events = Type.Array(Type.Unsafe<EventType>({ type: 'string', enum: wanted }), {
-  maxItems: wanted.length,
-})
+/** An empty list selects all types, also those of later versions. */
+const Events = Type.Array(OneOf<EventType>(selectableTypes), { maxItems: selectableTypes.length })
 
 const Endpoint = Type.Object({
   id: Id,
@@ -107,12 +106,7 @@ const rotate = operation({
   audit: ['webhook.secret-rotated'],
   summary: 'Rotate the secret of a webhook endpoint',
   params: Type.Object(OnEndpoint),
-  body: Type.Object(
-    {
-      overlap: Type.Unsafe<Overlap>({ type: 'string', enum: overlaps }),
-    },
-    STRICT,
-  ),
+  body: Type.Object({ overlap: OneOf(overlaps) }, STRICT),
   response: {
     status: 200,
     schema: Type.Object({ secret: Secret, previousSecretUntil: InstantOrNull() }),
@@ -139,10 +133,7 @@ const Delivery = {
   eventId: Type.String(),
   type: Type.String(),
   createdAt: Instant,
-  state: Type.Unsafe<'delivered' | 'failing' | 'pending'>({
-    type: 'string',
-    enum: ['delivered', 'failing', 'pending'],
-  }),
+  state: OneOf(['delivered', 'failing', 'pending']),
   attempts: Type.Integer(),
   attemptedAt: InstantOrNull(),
   status: IntegerOrNull,

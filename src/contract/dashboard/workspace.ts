@@ -39,7 +39,7 @@ const readWorkspace = operation({
   },
 })
 
-const figures = {
+const counterFields = {
   requests: Count(),
   bytesIn: Count(),
   bytesOut: Count(),
@@ -54,15 +54,13 @@ const readUsage = operation({
   access: 'member',
   summary: 'Get usage',
   params: Type.Object(InWorkspace),
-  query: Type.Object({
-    days: UsageDays,
-  }),
+  query: Type.Object({ days: UsageDays }),
   response: {
     status: 200,
     schema: Type.Object({
-      ...figures,
+      ...counterFields,
       lastSeen: InstantOrNull(),
-      series: Type.Array(Type.Object({ day: Instant, ...figures })),
+      series: Type.Array(Type.Object({ day: Instant, ...counterFields })),
     }),
   },
 })

@@ -61,8 +61,8 @@ export const AccessRulesOrNull = Type.Unsafe<AccessRules | null>({
   type: ['object', 'null'],
   title: 'AccessRules',
   description:
-    'Access rules of the name; null if it has none. A request must satisfy each of them, and the rules that ' +
-    'the client of the tunnel asked for.',
+    'Access rules of the name; null if it has none. A request must satisfy each of them, and the rules ' +
+    'that the client of the tunnel asked for.',
   properties: {
     basicAuth: { ...BasicAuth, type: ['object', 'null'], description: 'Null: no password is required.' },
     allowIp: AllowedNetworks,

@@ -1,8 +1,8 @@
 // The edge API: verify API keys, follow revocations, claim and report tunnels, report usage.
 import Type from 'typebox'
-import { type InactiveState, inactiveStates } from '../../lib/credentials/key-state.ts'
+import { inactiveStates } from '../../lib/credentials/key-state.ts'
 import { readDescription } from '../description.ts'
-import { HostName, Instant, Slug, TokenId, WorkspaceName } from '../fields.ts'
+import { HostName, Instant, OneOf, Slug, TokenId, WorkspaceName } from '../fields.ts'
 import { operation } from '../operation.ts'
 import { findHost } from './hosts.ts'
 import { UsageQuota } from './quotas.ts'
@@ -55,13 +55,11 @@ const ValidKey = Type.Object(
 const InvalidKey = Type.Object(
   {
     valid: Type.Literal(false),
-    reason: Type.Unsafe<'unknown' | 'archived' | InactiveState>({
-      type: 'string',
-      enum: ['unknown', 'archived', ...inactiveStates],
-      description:
-        '`unknown`: there is no such key. `revoked`: it was revoked. `expired`: it has expired. ' +
+    reason: OneOf(
+      ['unknown', 'archived', ...inactiveStates],
+      '`unknown`: there is no such key. `revoked`: it was revoked. `expired`: it has expired. ' +
         '`archived`: its workspace is archived.',
-    }),
+    ),
   },
   { title: 'InvalidKey' },
 )
@@ -116,8 +114,8 @@ const authorizeRequest = operation({
   description:
     'For reverse proxies with external authorization (nginx `auth_request`, Caddy `forward_auth`, Traefik ' +
     '`ForwardAuth`). Forward the `Authorization: Bearer <API key>` header of the proxied request, and send ' +
-    'the credential of the edge in `X-Adit-Edge`. Returns 204 for a valid key, 401 for any other, and 403 if the ' +
-    'workspace has used up its quota for this month.',
+    'the credential of the edge in `X-Adit-Edge`. Returns 204 for a valid key, 401 for any other, and 403 ' +
+    'if the workspace has used up its quota for this month.',
   response: {
     status: 204,
     description: 'The key is valid; headers name its workspace and id.',
@@ -135,24 +133,24 @@ const followKeyChanges = operation({
   access: 'edge',
   summary: 'Follow revocations',
   description:
-    'A stream of server-sent events. It has the changes of all keys and workspaces, and names none of them: ' +
-    'match `hash` with the SHA-256 of the raw keys that you know, in hex, and `topic` with the topics of ' +
-    'verification responses. Most events match nothing.\n\n' +
+    'A stream of server-sent events. It has the changes of all keys and workspaces, and names none of ' +
+    'them: match `hash` with the SHA-256 of the raw keys that you know, in hex, and `topic` with the ' +
+    'topics of verification responses. Most events match nothing.\n\n' +
     '- `revoked`: a key was revoked. Its data has `hash`.\n' +
     '- `expiry-changed`: a key expires earlier than it did. Its data has `hash` and `expiresInMs`, the ' +
     'time that is left. Verify the key again before you use a cached result.\n' +
-    '- `workspace-archived`: no key of the workspace is valid from now on, until `workspace-restored`. Their data ' +
-    'has `topic`. Close its tunnels.\n' +
-    '- `quota-changed`: the quota of a workspace, or what is used of it, has changed. Its data has `topic`, ' +
-    'and `quota` as in a verification response.\n' +
+    '- `workspace-archived`: no key of the workspace is valid from now on, until `workspace-restored`. ' +
+    'Their data has `topic`. Close its tunnels.\n' +
+    '- `quota-changed`: the quota of a workspace, or what is used of it, has changed. Its data has ' +
+    '`topic`, and `quota` as in a verification response.\n' +
     '- `reset`: changes were missed and cannot be replayed. Drop all cached keys.\n' +
-    '- `tunnels-changed`: a user closed a tunnel of this edge, or changed access rules of one. Sync tunnels ' +
-    'now. Its data is empty.\n' +
+    '- `tunnels-changed`: a user closed a tunnel of this edge, or changed access rules of one. Sync ' +
+    'tunnels now. Its data is empty.\n' +
     '- `closed`: the node closes this stream. Its data has the reason as `message`.\n\n' +
     'To resume without a gap, send the last `id` in `Last-Event-ID`; missed changes are sent first. ' +
-    'Without that header, and after `reset`, up to 1,000 of the latest of these changes are sent first, without ' +
-    'ids. Keep revocations, and let them take precedence over verification responses. An event with only an `id` ' +
-    'follows once the edge is up to date.\n\n' +
+    'Without that header, and after `reset`, up to 1,000 of the latest of these changes are sent first, ' +
+    'without ids. Keep revocations, and let them take precedence over verification responses. An event ' +
+    'with only an `id` follows once the edge is up to date.\n\n' +
     'A comment is sent at least every 5 seconds, so a longer silence means that the connection is lost. ' +
     'The stream ends when the edge is revoked. A node serves 8 streams per edge, and closes the oldest ' +
     'when another one is opened. Beyond 1,000 streams of all edges it returns 503.',

@@ -1,6 +1,6 @@
 // Quotas of bytes and requests per month, as edges enforce them.
 import Type, { type Static } from 'typebox'
-import { Instant } from '../fields.ts'
+import { Instant, OneOf } from '../fields.ts'
 
 const amount = (description: string) =>
   Type.Optional(Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, description }))
@@ -12,13 +12,11 @@ export const UsageQuota = Type.Object(
       description: 'Ignore a quota with a lower revision than one that was received before.',
     }),
     level: Type.Optional(
-      Type.Unsafe<'near' | 'reached'>({
-        type: 'string',
-        enum: ['near', 'reached'],
-        description:
-          '`near`: at least 80 % are used. Report the usage of this workspace every 2 seconds. `reached`: all ' +
+      OneOf(
+        ['near', 'reached'],
+        '`near`: at least 80 % are used. Report the usage of this workspace every 2 seconds. `reached`: all ' +
           'of it is used. Reject new tunnels and traffic with 429 until `until`. Absent: less is used.',
-      }),
+      ),
     ),
     until: Type.Optional({
       ...Instant,

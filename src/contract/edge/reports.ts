@@ -1,15 +1,11 @@
 // Usage reports of edges: running totals per day, and peaks of open tunnels per minute.
 import Type from 'typebox'
-import { Slug, UtcTimestamp } from '../fields.ts'
+import { OneOf, Slug, UtcTimestamp } from '../fields.ts'
 import { operation } from '../operation.ts'
-import { REPORTED_BY_EDGES } from './tunnel-fields.ts'
+import { REPORTED_BY_EDGES, Total } from './tunnel-fields.ts'
 
 /** Maximum number of items of a report, in both lists together. */
 export const REPORT_ITEMS_MAX = 5_000
-
-/** Larger integers are rejected, because many JSON parsers round them. */
-const Total = (description: string) =>
-  Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description })
 
 const CounterItem = Type.Object(
   {
@@ -44,8 +40,6 @@ const TunnelsItem = Type.Object(
   { title: 'TunnelMinute' },
 )
 
-const reasons = ['unknown_workspace', 'too_old', 'in_future', 'too_large', 'too_many_epochs'] as const
-
 export const reportUsage = operation({
   id: 'usage.report',
   method: 'POST',
@@ -60,9 +54,9 @@ export const reportUsage = operation({
     'the edge starts. The response is sent after the commit.\n\n' +
     'A report has at most 5,000 items. Items that cannot be accepted are listed in `rejected` with a ' +
     'reason, and the others are stored. A malformed report is rejected as a whole.\n\n' +
-    'Report every 5 seconds, and vary that by 10 % at random, so that edges do not report simultaneously. If ' +
-    'more reports arrive than the database can merge, some get 503: keep counting, and send the totals of ' +
-    'that moment after `Retry-After` or with the next report, whichever is later.',
+    'Report every 5 seconds, and vary that by 10 % at random, so that edges do not report simultaneously. ' +
+    'If more reports arrive than the database can merge, some get 503: keep counting, and send the totals ' +
+    'of that moment after `Retry-After` or with the next report, whichever is later.',
   body: Type.Object(
     {
       epoch: Type.String({
@@ -105,17 +99,15 @@ export const reportUsage = operation({
         rejected: Type.Array(
           Type.Object(
             {
-              list: Type.Unsafe<'counters' | 'tunnels'>({ type: 'string', enum: ['counters', 'tunnels'] }),
+              list: OneOf(['counters', 'tunnels']),
               index: Type.Integer({ minimum: 0, description: 'Index of the item in its list.' }),
-              reason: Type.Unsafe<(typeof reasons)[number]>({
-                type: 'string',
-                enum: [...reasons],
-                description:
-                  '`unknown_workspace`: no such workspace. `too_old`: more than 35 days ago. `in_future`: ' +
+              reason: OneOf(
+                ['unknown_workspace', 'too_old', 'in_future', 'too_large', 'too_many_epochs'],
+                '`unknown_workspace`: no such workspace. `too_old`: more than 35 days ago. `in_future`: ' +
                   'more than 5 minutes ahead. `too_large`: more than an edge can carry for a workspace in ' +
                   'a day, or than the total of the day can hold. `too_many_epochs`: more than 100 epochs ' +
                   'of an edge in a day of a workspace. Later versions may add reasons.',
-              }),
+              ),
             },
             { title: 'RejectedItem' },
           ),

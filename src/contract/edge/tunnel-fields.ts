@@ -1,15 +1,15 @@
 // Fields of open tunnels, as edges claim and report them.
 
 import Type, { type Static } from 'typebox'
-import { Slug, TokenId, UtcTimestamp } from '../fields.ts'
+import { OneOf, Slug, TokenId, UtcTimestamp } from '../fields.ts'
 import { DNS_LABEL_CHARS_MAX } from '../limits.ts'
 import { AllowedNetworks } from './access-rules.ts'
 
 /** Reports of edges are not in the audit log: they are facts, not actions, and arrive many times a second. */
 export const REPORTED_BY_EDGES = { none: 'Edges report facts; the operator and members act.' } as const
 
-/** The largest integer that every JSON parser reads exactly. */
-const Total = (description: string) =>
+/** Larger integers are rejected, because many JSON parsers round them. */
+export const Total = (description: string) =>
   Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description })
 
 export const Gauge = (description: string) => Type.Integer({ minimum: 0, maximum: 1_000_000, description })
@@ -31,7 +31,7 @@ export const TunnelName = Type.String({
   'x-rule': 'must be lower-case letters, digits and inner hyphens',
 })
 
-export const TunnelType = Type.Unsafe<'http' | 'tcp'>({ type: 'string', enum: ['http', 'tcp'] })
+export const TunnelType = OneOf(['http', 'tcp'])
 
 const TunnelUrl = Type.String({
   maxLength: 300,

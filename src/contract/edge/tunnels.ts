@@ -1,6 +1,6 @@
 // Open tunnels: edges claim a name before they open a tunnel, and report what is open.
 import Type, { type Static } from 'typebox'
-import { Slug, UtcTimestamp } from '../fields.ts'
+import { OneOf, Slug, UtcTimestamp } from '../fields.ts'
 import { operation } from '../operation.ts'
 import { AccessRulesOrNull } from './access-rules.ts'
 import {
@@ -28,8 +28,8 @@ export const TUNNEL_LEASE_S = 30
 const Session = Type.String({
   pattern: '^[0-9a-z]{9}-[0-9a-z]{8,32}$',
   description:
-    'Identifies this run of the edge: milliseconds since 1970 at its start in base 36 with 9 digits, a hyphen ' +
-    'and random characters. A session replaces those that sort before it.',
+    'Identifies this run of the edge: milliseconds since 1970 at its start in base 36 with 9 digits, a ' +
+    'hyphen and random characters. A session replaces those that sort before it.',
   examples: ['mhz0k3a1b-4f7c2a9d'],
   'x-rule': 'must be a time in base 36 with 9 digits, a hyphen and 8 to 32 lower-case letters and digits',
 })
@@ -58,17 +58,17 @@ const claimRejectionReasons = [
 export type ClaimRejectionReason = (typeof claimRejectionReasons)[number]
 
 const rejectionTexts =
-  '`name_taken`: another edge has the name. `not_provisioned`: the ' +
-  'workspace may not open tunnels. `invalid_key`: the workspace has no such active key. `limit_reached`: the ' +
-  'edge has too many tunnels of the workspace, or the workspace has too many ports. `tcp_disabled`: there are ' +
-  'no TCP tunnels. `no_port`: no port of TCP tunnels is free, or the name cannot have the one that is open. '
+  '`name_taken`: another edge has the name. `not_provisioned`: the workspace may not open tunnels. ' +
+  '`invalid_key`: the workspace has no such active key. `limit_reached`: the edge has too many tunnels of ' +
+  'the workspace, or the workspace has too many ports. `tcp_disabled`: there are no TCP tunnels. ' +
+  '`no_port`: no port of TCP tunnels is free, or the name cannot have the one that is open. '
 
 const TcpPort = Type.Integer({
   minimum: 1,
   maximum: 65_535,
   description:
-    'The port at which the edge listens for connections of a TCP tunnel. It belongs to the name: if the edge ' +
-    'cannot listen there, it must not open the tunnel at another one.',
+    'The port at which the edge listens for connections of a TCP tunnel. It belongs to the name: if the ' +
+    'edge cannot listen there, it must not open the tunnel at another one.',
 })
 
 const message = Type.String({ description: 'Explanation for the user of the tunnel client.' })
@@ -97,16 +97,14 @@ const ClaimResult = Type.Union(
     Type.Object(
       {
         granted: Type.Literal(false),
-        reason: Type.Unsafe<ClaimRejectionReason>({
-          type: 'string',
-          enum: [...claimRejectionReasons],
-          description:
-            rejectionTexts +
+        reason: OneOf(
+          claimRejectionReasons,
+          rejectionTexts +
             '`closed`: a user closed the tunnel of the client with this `resume`. `replaced`: a newer ' +
             'session of this edge exists. `outdated`: a later sync did not have the tunnel. ' +
             '`grant_required`: no grant of its key was sent, or it has expired; verify the key ' +
             'again. Later versions may add reasons.',
-        }),
+        ),
         message,
       },
       { title: 'RejectedClaim' },
@@ -125,15 +123,16 @@ export const claimTunnels = operation({
   summary: 'Claim the names of tunnels',
   description:
     'Call it before tunnels are opened, with a grant of a verification of each key. A name belongs to one ' +
-    'edge, unless a later tunnel of the same type joins as `pool`, or has the same `resume`: then its client has moved, and the other edge closes its ' +
-    'tunnel. The edge itself decides about several clients of one name. Each tunnel is granted or rejected by itself. ' +
-    'The name of a TCP tunnel has a port, which the response assigns; `url` need not have ' +
-    'one yet. 503 if the edge has not synced for 30 seconds: sync first.\n\n' +
-    'Send one claim at a time, with all tunnels that wait, up to 250: it is one transaction, so many tunnels ' +
-    'cost little more than one.\n\n' +
-    'The claim holds while the edge syncs, until it reports the tunnel as closed. `sequence` is that of the ' +
-    'next sync. After that, the tunnel is part of syncs: as changed, or as closed if the claim was rejected ' +
-    'or had no response. A claim that arrives after such a sync cannot bring the tunnel back.',
+    'edge, unless a later tunnel of the same type joins as `pool`, or has the same `resume`: then its ' +
+    'client has moved, and the other edge closes its tunnel. The edge itself decides about several clients ' +
+    'of one name. Each tunnel is granted or rejected by itself. The name of a TCP tunnel has a port, which ' +
+    'the response assigns; `url` need not have one yet. 503 if the edge has not synced for 30 seconds: ' +
+    'sync first.\n\n' +
+    'Send one claim at a time, with all tunnels that wait, up to 250: it is one transaction, so many ' +
+    'tunnels cost little more than one.\n\n' +
+    'The claim holds while the edge syncs, until it reports the tunnel as closed. `sequence` is that of ' +
+    'the next sync. After that, the tunnel is part of syncs: as changed, or as closed if the claim was ' +
+    'rejected or had no response. A claim that arrives after such a sync cannot bring the tunnel back.',
   body: Type.Object(
     {
       session: Session,
@@ -165,9 +164,6 @@ export const claimTunnels = operation({
   },
 })
 
-const closeReasons = ['requested', 'moved', ...rejectionReasons] as const
-type TunnelCloseReason = (typeof closeReasons)[number]
-
 export const syncTunnels = operation({
   id: 'tunnels.sync',
   method: 'POST',
@@ -176,17 +172,18 @@ export const syncTunnels = operation({
   audit: REPORTED_BY_EDGES,
   summary: 'Report open tunnels',
   description:
-    'Reports what has changed since the last sync that had a response, and renews the lease of the edge: 30 ' +
-    'seconds after its last sync, its tunnels count as closed and their names are free. Send one sync at a ' +
-    'time, every 5 seconds and at once after the event `tunnels-changed`, each with the next `sequence`. ' +
-    '`previous` is the sequence of the last sync that had a response; `changed` and `closed` have everything ' +
-    'since that one. So a sync may be lost, repeated or delayed.\n\n' +
-    'A sync with `previous` 0 replaces everything that the edge has reported. If more than 1,000 tunnels are ' +
-    'open, the others follow in the next syncs, see `snapshot`. Start with it, and send it again when the response has ' +
-    '`resync`: then the server does not know what `previous` refers to, or the lease has expired.\n\n' +
-    'A tunnel that the server does not list yet needs a grant of its key in `grants`. Without one it is not ' +
-    'listed, and its id is in `grantRequired`: verify the key again, and report the tunnel with the grant in ' +
-    'the next sync. Tunnels that were claimed, or reported before, need none.\n\n' +
+    'Reports what has changed since the last sync that had a response, and renews the lease of the edge: ' +
+    '30 seconds after its last sync, its tunnels count as closed and their names are free. Send one sync ' +
+    'at a time, every 5 seconds and at once after the event `tunnels-changed`, each with the next ' +
+    '`sequence`. `previous` is the sequence of the last sync that had a response; `changed` and `closed` ' +
+    'have everything since that one. So a sync may be lost, repeated or delayed.\n\n' +
+    'A sync with `previous` 0 replaces everything that the edge has reported. If more than 1,000 tunnels ' +
+    'are open, the others follow in the next syncs, see `snapshot`. Start with it, and send it again when ' +
+    'the response has `resync`: then the server does not know what `previous` refers to, or the lease has ' +
+    'expired.\n\n' +
+    'A tunnel that the server does not list yet needs a grant of its key in `grants`. Without one it is ' +
+    'not listed, and its id is in `grantRequired`: verify the key again, and report the tunnel with the ' +
+    'grant in the next sync. Tunnels that were claimed, or reported before, need none.\n\n' +
     'Close the tunnels in `close`, and report them as closed. Apply the access rules in `names` to open ' +
     'tunnels too. Both are repeated until a later sync has confirmed the response by its `previous`.',
   body: Type.Object(
@@ -226,8 +223,8 @@ export const syncTunnels = operation({
           },
           {
             description:
-              'For a snapshot of more than 1,000 tunnels, in each of its syncs: with the last one, tunnels that ' +
-              'none of them reported are closed.',
+              'For a snapshot of more than 1,000 tunnels, in each of its syncs: with the last one, tunnels ' +
+              'that none of them reported are closed.',
           },
         ),
       ),
@@ -264,13 +261,11 @@ export const syncTunnels = operation({
           Type.Object(
             {
               id: TunnelId,
-              reason: Type.Unsafe<TunnelCloseReason>({
-                type: 'string',
-                enum: [...closeReasons],
-                description:
-                  '`requested`: a user closed it. `moved`: its client is at another edge now. The others are as for claims: the name was taken while the ' +
+              reason: OneOf(
+                ['requested', 'moved', ...rejectionReasons],
+                '`requested`: a user closed it. `moved`: its client is at another edge now. The others are as for claims: the name was taken while the ' +
                   'edge was away, for example. Later versions may add reasons.',
-              }),
+              ),
               message,
               resume: Type.Optional(
                 ResumeHash(

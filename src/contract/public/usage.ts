@@ -1,53 +1,39 @@
 // Usage over a range of UTC days, in both variants.
-import Type, { type TSchema } from 'typebox'
+import Type, { type TProperties, type TSchema } from 'typebox'
 import { Count, Instant, InstantOrNull, UsageDays } from '../fields.ts'
 import { operation } from '../operation.ts'
 
 const day = { ...Instant, description: 'Start of the UTC day.', examples: ['2026-11-15T00:00:00.000Z'] }
 const lastSeen = InstantOrNull('Time of the last traffic, also if before the range; null if there was none.')
 const totalBytes = Count('Bytes in both directions.')
-const series = <T extends TSchema>(entry: T) =>
-  Type.Array(entry, { description: 'One entry per day, oldest first. Today is partial.' })
+const peakTunnels = Count('Peak of concurrently open tunnels.')
+const countersB = {
+  requests: Count('Number of requests.'),
+  bytesIn: Count('Bytes received.'),
+  bytesOut: Count('Bytes sent.'),
+  totalBytes,
+}
+const series = <T extends TProperties>(fields: T) =>
+  Type.Array(Type.Object(fields, { title: 'UsageDay' }), {
+    description: 'One entry per day, oldest first. Today is partial.',
+  })
 
 const UsageA = Type.Object(
   {
     totalBytes,
-    peakTunnels: Count('Peak of concurrently open tunnels.'),
+    peakTunnels,
     eventCount: Count('Number of tunnels opened, closed and rejected.'),
     lastSeen,
-    series: series(
-      Type.Object(
-        {
-          day,
-          bytes: Count('Bytes in both directions.'),
-          peakTunnels: Count('Peak of concurrently open tunnels.'),
-        },
-        { title: 'UsageDay' },
-      ),
-    ),
+    series: series({ day, bytes: totalBytes, peakTunnels }),
   },
   { title: 'Usage' },
 )
 
 const UsageB = Type.Object(
   {
-    requests: Count('Number of requests.'),
-    bytesIn: Count('Bytes received.'),
-    bytesOut: Count('Bytes sent.'),
-    totalBytes,
+    ...countersB,
     lastSeen,
-    series: series(
-      Type.Object(
-        {
-          day,
-          requests: Count('Number of requests.'),
-          bytesIn: Count('Bytes received.'),
-          bytesOut: Count('Bytes sent.'),
-          totalBytes: Count('Bytes in both directions.'),
-        },
-        { title: 'UsageDay' },
-      ),
-    ),
+    series: series({ day, ...countersB }),
   },
   { title: 'Usage' },
 )
@@ -62,9 +48,7 @@ const read = <T extends TSchema>(schema: T, example: unknown) =>
     description:
       'Returns the totals and a series per UTC day of the last `days` days, including today. Integers are ' +
       'exact and may exceed 2^53, so parse them as 64-bit integers.',
-    query: Type.Object({
-      days: UsageDays,
-    }),
+    query: Type.Object({ days: UsageDays }),
     response: { status: 200, description: 'Totals and daily series.', schema, example },
     tool: { name: 'get_usage', title: 'Get usage', hints: { readOnly: true } },
   })
