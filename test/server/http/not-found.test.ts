@@ -49,6 +49,8 @@ test('an unknown path is a JSON error under the APIs, and for clients that do no
     '/api/v1/nope',
     '/edge',
     '/edge/v1/nope',
+    '/workspace/v1/nope',
+    '/device/nope',
     '/dashboard/api/nope',
     '/mcp/nope',
     '/%61pi/v1/nope',

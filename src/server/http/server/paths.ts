@@ -1,7 +1,8 @@
 // Paths of requests and of the public URL.
 import type { FastifyRequest } from 'fastify'
 
-const API_PATHS = /^\/(?:api|edge|dashboard\/api|mcp)(?:[/?]|$)/
+/** `/device` itself is a page. */
+const API_PATHS = /^\/(?:(?:api|edge|workspace\/v1|dashboard\/api|mcp)(?:[/?]|$)|device\/)/
 
 /** The path of the public base URL, which a proxy in front may remove from requests: `/adit`, or nothing. */
 export const basePath = (baseUrl: string | undefined): string =>
