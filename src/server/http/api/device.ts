@@ -65,7 +65,7 @@ export function registerDeviceApi(
   registerOperations<Callers, typeof apis.device>(server, apis.device, handlers, {
     baseUrl,
     authenticate: (request) => {
-      // Otherwise a page of another site could use up the limits of its visitor's network.
+      // Otherwise a page of another site could use up the limits of the network that opens it.
       rejectCrossSite(request, baseUrl)
       return {
         address: request.clientAddress ?? '',
@@ -74,8 +74,6 @@ export function registerDeviceApi(
     },
   })
 }
-
-const request = 'pending' as const
 
 const rejected = (error: GrantError, description: string) => ({ error, error_description: description })
 
@@ -88,7 +86,7 @@ function describeResult(result: PollResult, now: number) {
     case 'requested':
       return {
         ...rejected(result.isExpired ? 'expired_token' : 'authorization_pending', result.reason),
-        request,
+        request: 'pending' as const,
       }
     case 'denied':
     case 'failed':

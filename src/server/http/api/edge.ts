@@ -68,8 +68,8 @@ export function registerEdgeApi(
   server: FastifyInstance,
   options: EdgeOptions,
 ): { openStreams: () => number } {
-  const { services, verifier, edgeWorkspaces, grants, follower, closing, baseUrl } = options
-  const { describeWorkspace } = options
+  const { services, verifier, edgeWorkspaces, grants, follower, closing, baseUrl, describeWorkspace } =
+    options
   const authenticateEdge = createAuthenticator(verifier.verifyEdge, edgeMessages)
   const authenticateKey = createAuthenticator(verifier.verifyKey, keyMessages)
   const streams = new ChangeStreams({

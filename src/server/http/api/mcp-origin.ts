@@ -21,13 +21,13 @@ export function checkOrigin(
   reply: FastifyReply,
   { baseUrl, origins }: McpOriginOptions,
 ): void {
-  const own = ownOrigin(request, baseUrl)
-  if (own === undefined) throw foreignHost()
+  const serverOrigin = findServerOrigin(request, baseUrl)
+  if (serverOrigin === undefined) throw foreignHost()
   const { origin } = request.headers
   reply.header('vary', 'Origin')
-  // Agents that are not browsers send none.
+  // Only browsers send it.
   if (origin === undefined) return
-  if (origin !== own && !origins.includes(origin)) throw foreignOrigin()
+  if (origin !== serverOrigin && !origins.includes(origin)) throw foreignOrigin()
   reply.header('access-control-allow-origin', origin).header('access-control-expose-headers', EXPOSED_HEADERS)
 }
 
@@ -35,7 +35,7 @@ export function checkOrigin(
  * Undefined unless the Host header has the host of the base URL, or the address that the client has connected
  * to. Other names cannot be told from those that an attacker has pointed to this server.
  */
-function ownOrigin(request: FastifyRequest, baseUrl: string | undefined): string | undefined {
+function findServerOrigin(request: FastifyRequest, baseUrl: string | undefined): string | undefined {
   const { host = '' } = request.headers
   const base = baseUrl === undefined ? undefined : new URL(baseUrl)
   const url = /[/?#@\\]/.test(host) ? null : URL.parse(`${base?.protocol ?? 'http:'}//${host}`)

@@ -35,7 +35,7 @@ export function registerMcp(server: FastifyInstance, options: McpOptions): void 
   const handle = createHandler(server, options)
   const slots = new McpSlots()
   const config = { surface: 'mcp', challenge: () => challengeFor(options.publicUrl(), PATH) }
-  registerOAuthMetadata(server, { publicUrl: options.publicUrl, paths: [PATH] })
+  registerOAuthMetadata(server, { publicUrl: options.publicUrl, path: PATH })
 
   server.options(PATH, { config }, (request, reply) => {
     checkOrigin(request, reply, options)
@@ -137,8 +137,8 @@ function toMcpRequest({ headers, body }: FastifyRequest): Request {
 const acceptsJson = (accept = '*/*') =>
   accept.split(',').some((part) => {
     const [type = '', ...parameters] = part.toLowerCase().split(';')
-    const isRefused = parameters.some((parameter) => /^\s*q\s*=\s*0(\.0*)?\s*$/.test(parameter))
-    return !isRefused && ['*/*', 'application/*', 'application/json'].includes(type.trim())
+    const isExcluded = parameters.some((parameter) => /^\s*q\s*=\s*0(\.0*)?\s*$/.test(parameter))
+    return !isExcluded && ['*/*', 'application/*', 'application/json'].includes(type.trim())
   })
 
 /**

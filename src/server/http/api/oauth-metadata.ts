@@ -8,17 +8,17 @@ const RESOURCE_PATH = '/.well-known/oauth-protected-resource'
 const SERVER_PATH = '/.well-known/oauth-authorization-server'
 const CACHE_S = 300
 
-/** WWW-Authenticate of a 401 for this path, which names its metadata. */
-export const challengeFor = (address: string, path: string): string =>
-  `Bearer resource_metadata="${address}${RESOURCE_PATH}${path}"`
+/** The WWW-Authenticate header of a 401 for this path: the URL of its metadata. */
+export const challengeFor = (publicUrl: string, path: string): string =>
+  `Bearer resource_metadata="${publicUrl}${RESOURCE_PATH}${path}"`
 
 /**
- * `paths` are the protected resources. The metadata of the whole server is at the URL without a path, which
- * clients try if they do not know the URL with the path.
+ * `path` is the protected resource. Clients that do not know the URL with the path try the one without it,
+ * which describes the whole server.
  */
 export function registerOAuthMetadata(
   server: FastifyInstance,
-  { publicUrl, paths }: { publicUrl: () => string; paths: readonly string[] },
+  { publicUrl, path }: { publicUrl: () => string; path: string },
 ): void {
   const serve = (url: string, describe: () => object) =>
     server.get(url, (_request, reply) =>
@@ -27,9 +27,9 @@ export function registerOAuthMetadata(
         .header('cache-control', `public, max-age=${CACHE_S}`)
         .send(describe()),
     )
-  for (const path of ['', ...paths])
-    serve(RESOURCE_PATH + path, () => ({
-      resource: publicUrl() + path,
+  for (const resource of ['', path])
+    serve(RESOURCE_PATH + resource, () => ({
+      resource: publicUrl() + resource,
       resource_name: 'Adit',
       authorization_servers: [publicUrl()],
       bearer_methods_supported: ['header'],

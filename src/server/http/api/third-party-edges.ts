@@ -11,7 +11,7 @@ import { type Checker, checker } from '../../domain/validation.ts'
 import type { WorkspaceRow, WorkspaceView } from '../../domain/workspaces/manage.ts'
 import type { ChangeFollower } from '../../verification/change-follower.ts'
 import type { EdgeWorkspaces } from '../../verification/edge-workspaces.ts'
-import { type CredentialVerifier, type MaybePromise, thenMaybe } from '../../verification/verify.ts'
+import type { CredentialVerifier, MaybePromise } from '../../verification/verify.ts'
 import { createAuthenticator, edgeMessages, keyMessages } from '../auth/authenticator.ts'
 import { errorBody, faultFor } from '../server/errors.ts'
 import { createDatabaseWait } from './database-wait.ts'
@@ -54,9 +54,8 @@ export function registerThirdPartyEdges(
   /** Runs before the body is read, and again afterwards: the edge may have been revoked meanwhile. */
   const authenticate = async (request: FastifyRequest) => {
     const { credential } = request.params as { credential: string }
-    request.caller = await thenMaybe(authenticateEdge(request, credential), ({ edgeId }) => ({
-      actor: { kind: 'edge', id: edgeId },
-    }))
+    const { edgeId } = await authenticateEdge(request, credential)
+    request.caller = { actor: { kind: 'edge', id: edgeId } }
   }
 
   /** The query names the operation before the body is read. */

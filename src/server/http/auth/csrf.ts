@@ -17,16 +17,16 @@ export function requireSameOrigin(request: FastifyRequest, baseUrl: string | und
 
 /** For requests without cookies. Clients that are not browsers send neither header, and are accepted. */
 export function rejectCrossSite(request: FastifyRequest, baseUrl: string | undefined): void {
-  const own = requestOrigin(request, baseUrl)
+  const serverOrigin = requestOrigin(request, baseUrl)
   const { origin, 'sec-fetch-site': site } = request.headers
-  const isSame = (origin === undefined || origin === own) && (site === undefined || site === 'same-origin')
-  if (!isSame) throw crossSite(own)
+  const isSameOrigin = origin === undefined || origin === serverOrigin
+  if (!isSameOrigin || (site !== undefined && site !== 'same-origin')) throw crossSite(serverOrigin)
 }
 
-const crossSite = (own: string | undefined) =>
+const crossSite = (serverOrigin: string | undefined) =>
   new Fault('forbidden', {
     message:
-      `Cross-site request rejected. Open the dashboard at ${own ?? 'the address of this server'}. ` +
+      `Cross-site request rejected. Open the dashboard at ${serverOrigin ?? 'the address of this server'}. ` +
       'If its address is different, the operator must set ADIT_BASE_URL.',
   })
 

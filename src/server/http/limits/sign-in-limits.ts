@@ -67,9 +67,10 @@ export function perNetwork(
   const kind = `${action}-network` as const
   const limit = (name: string, factor: number) =>
     ({ kind, name, max: max * factor, onExceed: 'reject' }) as const
-  const own = limit(ipPrefix(address, 64), 1)
-  if (own.name === address) return [own]
-  return [own, limit(ipPrefix(address, 48), 4), limit(ipPrefix(address, 32), 64)]
+  const narrowest = limit(ipPrefix(address, 64), 1)
+  // An IPv4 address has no prefix.
+  if (narrowest.name === address) return [narrowest]
+  return [narrowest, limit(ipPrefix(address, 48), 4), limit(ipPrefix(address, 32), 64)]
 }
 
 /** Each successful sign-in is an audit entry in every workspace of the user. */

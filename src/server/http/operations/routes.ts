@@ -14,7 +14,7 @@ import type {
 } from '../../../contract/operation.ts'
 import { Fault } from '../../domain/fault.ts'
 import { checker } from '../../domain/validation.ts'
-import type { MaybePromise } from '../../verification/verify.ts'
+import { type MaybePromise, thenMaybe } from '../../verification/verify.ts'
 import { basePath } from '../server/paths.ts'
 import { acceptsEncoding, compressOnce, isCompressible, isLongEnough } from './compression.ts'
 import { createEtag, etagMatches } from './etag.ts'
@@ -149,13 +149,12 @@ export function registerOperations<C extends Callers, A extends ServedApi>(
           }
           return sendTagged(reply, etag, body)
         }
-        const result = handleInTurn(request.caller, input)
         // The reply is returned only if it is streamed, because Fastify awaits the end of a returned reply.
-        const settle = (known: Result): unknown => {
-          const sent = finish(known)
-          return known.more || response.file || sent instanceof Promise ? sent : undefined
+        const settle = (result: Result): unknown => {
+          const sent = finish(result)
+          return result.more || response.file || sent instanceof Promise ? sent : undefined
         }
-        return result instanceof Promise ? result.then(settle) : settle(result)
+        return thenMaybe(handleInTurn(request.caller, input), settle)
       },
     })
   }
@@ -163,9 +162,9 @@ export function registerOperations<C extends Callers, A extends ServedApi>(
 
 /** Validates each part against its schema, and merges the declared properties into one object. */
 function inputReader({ params, query, headers, body }: Operation) {
-  const check = <T extends TObject>(schema: T | undefined, place: string) => {
+  const check = <T extends TObject>(schema: T | undefined, pointer: string) => {
     if (!schema) return undefined
-    const assert: (value: unknown) => void = checker(schema, place)
+    const assert: (value: unknown) => void = checker(schema, pointer)
     const names = Object.keys(schema.properties)
     return (part: Record<string, unknown>, input: Record<string, unknown>) => {
       assert(part)

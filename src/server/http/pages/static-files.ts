@@ -11,37 +11,39 @@ const TYPES: Record<string, string> = {
   '.css': 'text/css; charset=utf-8',
   '.svg': 'image/svg+xml',
 }
-const VARIANTS = { br: '.br', gzip: '.gz' }
 /** The smallest first. */
-const ENCODINGS = ['br', 'gzip'] as const
+const VARIANTS = [
+  { encoding: 'br', suffix: '.br' },
+  { encoding: 'gzip', suffix: '.gz' },
+] as const
 
 interface StaticFiles {
   files: ProgramFiles
-  /** Of the files to serve, which is also the first part of their paths. */
+  /** The folder of the files to serve, in `files` and in their URLs. */
   folder: string
   cacheControl: string
 }
 
-/** Only files that were there at the start and have a known type: others do not exist. */
+/** Serves only files that existed at the start and have a known type. */
 export function serveFiles(server: FastifyInstance, { files, folder, cacheControl }: StaticFiles): void {
   const etags = new Map<string, string>()
   server.get<{ Params: { '*': string } }>(`/${folder}/*`, async (request, reply) => {
     const name = `${folder}/${request.params['*']}`
     const type = TYPES[extname(name)]
     if (!type || !files.names.has(name)) return reply.callNotFound()
-    const { 'accept-encoding': accepted, 'if-none-match': known } = request.headers
-    const encoding = ENCODINGS.find(
-      (one) => acceptsEncoding(accepted, one) && files.names.has(name + VARIANTS[one]),
+    const { 'accept-encoding': accepted, 'if-none-match': ifNoneMatch } = request.headers
+    const variant = VARIANTS.find(
+      ({ encoding, suffix }) => acceptsEncoding(accepted, encoding) && files.names.has(name + suffix),
     )
-    const variant = encoding ? name + VARIANTS[encoding] : name
-    const content = await files.read(variant).catch(() => undefined)
-    // Deleted by a later build.
+    const file = name + (variant?.suffix ?? '')
+    const content = await files.read(file).catch(() => undefined)
+    // A later build may have deleted the file.
     if (!content) return reply.callNotFound()
-    const etag = etags.get(variant) ?? createEtag(content)
-    etags.set(variant, etag)
+    const etag = etags.get(file) ?? createEtag(content)
+    etags.set(file, etag)
     reply.headers({ etag, vary: 'accept-encoding', 'cache-control': cacheControl })
-    if (etagMatches(known, etag)) return reply.code(304).send()
-    if (encoding) reply.header('content-encoding', encoding)
+    if (etagMatches(ifNoneMatch, etag)) return reply.code(304).send()
+    if (variant) reply.header('content-encoding', variant.encoding)
     return reply.header('content-type', type).send(content)
   })
 }

@@ -43,7 +43,7 @@ interface CacheableOperationsOptions {
   readonly verifier: CredentialVerifier
   readonly edgeWorkspaces: Pick<EdgeWorkspaces, 'isKnown'>
   readonly describeWorkspace: (row: WorkspaceRow) => WorkspaceView
-  /** Not on PostgreSQL, where every response to these would be a miss. */
+  /** False on PostgreSQL, where responses that depend on the data version are not stored. */
   readonly hasDataVersion: boolean
   /** Requests with a key count against a rate limit, and its headers differ from response to response. */
   readonly isRateLimited: boolean

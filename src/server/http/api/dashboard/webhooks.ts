@@ -8,7 +8,7 @@ export const webhookHandlers = ({ webhooks: rules }: Dependencies): HandlerGroup
     endpoints: await webhooks.listWebhooks(ctx),
     allowsHttp: rules.allowsHttp,
   }),
-  'webhooks.create': (ctx, given) => webhooks.createWebhook(ctx, rules, given),
+  'webhooks.create': (ctx, input) => webhooks.createWebhook(ctx, rules, input),
   'webhooks.update': (ctx, { id, workspace: _, ...change }) => webhooks.updateWebhook(ctx, rules, id, change),
   'webhooks.delete': (ctx, { id }) => webhooks.deleteWebhook(ctx, id),
   'webhooks.rotate': (ctx, { id, overlap }) => webhooks.rotateSecret(ctx, rules, id, overlap),

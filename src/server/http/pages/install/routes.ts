@@ -13,7 +13,7 @@ import { Fault } from '../../../domain/fault.ts'
 import { installScript } from './script.ts'
 
 interface InstallOptions {
-  /** With the package of the client. */
+  /** The folder dist, with the package of the client. */
   files: ProgramFiles
   /** Folder of the executables. It need not exist. */
   executables: string
@@ -72,7 +72,7 @@ async function sendFile(reply: FastifyReply, path: string) {
     .send(createReadStream(path, { end: Math.max(size - 1, 0) }))
 }
 
-/** SHA-256 of files, computed again only when a file has changed. Undefined if there is none. */
+/** SHA-256 of files, cached until a file changes. Undefined if there is no file. */
 function createChecksums() {
   const known = new Map<string, { version: string; sum: Promise<string> }>()
   return async (path: string): Promise<string | undefined> => {
@@ -89,7 +89,7 @@ function createChecksums() {
 }
 
 async function hashFile(path: string): Promise<string> {
-  const hashing = createHash('sha256')
-  await pipeline(createReadStream(path), hashing)
-  return hashing.digest('hex')
+  const sha256 = createHash('sha256')
+  await pipeline(createReadStream(path), sha256)
+  return sha256.digest('hex')
 }

@@ -11,8 +11,8 @@ export const installScript = (url: string, downloads: ReadonlyMap<string, string
 set -eu
 
 server=${shellQuote(url)}
-# With their SHA-256, to notice damaged downloads. It says nothing about who made them: that is what HTTPS and
-# the server are trusted for.
+# Each file with its SHA-256, which detects damaged downloads. It does not prove their origin: for that, the
+# server and HTTPS are trusted.
 downloads='${lines.join('\n')}'
 
 fail() {
