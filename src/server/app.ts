@@ -80,7 +80,7 @@ export async function startServer(
 ): Promise<Running> {
   const { store } = opened
   const secret = await secretOrClose(config, store)
-  // Stored because a server that is closing no longer has an address.
+  // Stored, because a server that is closing has no address.
   let url = ''
   const publicUrl = () => config.baseUrl ?? url
   const sendMail = config.mail && countMails(createMail(config.mail), opened.instruments.mails)
@@ -292,7 +292,6 @@ function createApiServer(options: ApiServerOptions) {
   const client = createClientReader(trustedProxies)
   const trustsProxies = trustedProxies.length > 0
   const describeWorkspace = workspaceDescriber(services, createTopics(secret))
-  const grants = createGrants(secret)
   const operations = cacheableOperations({
     verifier,
     edgeWorkspaces,
@@ -313,43 +312,13 @@ function createApiServer(options: ApiServerOptions) {
   const server = createServer({ log, isStopping, https, client, trustsProxies, responseCache, durations })
   const { ping, areCommitsBlocked } = services.store
   registerHealth(server, { isReady, ping, areCommitsBlocked })
-  registerPublicApi(server, {
-    services,
-    counters,
-    verifier,
-    variant,
-    baseUrl,
-    rateLimit,
-    describeWorkspace,
-  })
-  registerWorkspaceApi(server, { services, verifier, rateLimit, baseUrl, describeWorkspace })
-  const { openStreams } = registerEdgeApi(server, {
-    services,
-    verifier,
-    edgeWorkspaces,
-    grants,
-    follower,
-    closing,
-    baseUrl,
-    describeWorkspace,
-  })
-  registerThirdPartyEdges(server, {
-    clock: services.clock,
-    verifier,
-    edgeWorkspaces,
-    follower,
-    closing,
-    describeWorkspace,
-  })
-  registerMcp(server, {
-    verifier,
-    rateLimit,
-    variant,
-    version,
-    publicUrl,
-    baseUrl,
-    origins: config.mcpOrigins,
-  })
+  const forKeys = { services, verifier, counters, rateLimit, variant, baseUrl, describeWorkspace }
+  registerPublicApi(server, forKeys)
+  registerWorkspaceApi(server, forKeys)
+  registerMcp(server, { ...forKeys, version, publicUrl, origins: config.mcpOrigins })
+  const forEdges = { services, verifier, edgeWorkspaces, follower, closing, describeWorkspace }
+  const { openStreams } = registerEdgeApi(server, { ...forEdges, grants: createGrants(secret), baseUrl })
+  registerThirdPartyEdges(server, { ...forEdges, clock: services.clock })
   return { server, openStreams }
 }
 

@@ -2,8 +2,8 @@
 
 export interface Email {
   /**
-   * The Message-ID without its host. The same if an email is sent again, so that a repetition can be
-   * recognized.
+   * The Message-ID without its host. An email that is sent again has the same, so that its receiver can
+   * recognize the duplicate.
    */
   id?: string
   to: string

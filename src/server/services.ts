@@ -137,7 +137,7 @@ function warnWhileWaiting(log: Logger, timeoutMs: number) {
   }
 }
 
-/** For the operator. */
+/** The message is for the operator. */
 export function explainDatabaseError(target: Target, error: unknown): { reason: string; remedy: string } {
   if (error instanceof IncompatibleSchema) return error
   if (error instanceof StorageFault && error.isDamage && target.engine === 'sqlite')

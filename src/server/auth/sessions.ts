@@ -1,5 +1,5 @@
 // Sessions of browsers. The cookie holds a random token, and the database an HMAC of it. The HMAC's key is
-// not in the database, so that a row which somebody inserts there is no session.
+// not in the database, so write access to the database is not enough to create a session.
 import { DAY_MS, MINUTE_MS } from '../../lib/time.ts'
 import { SESSION_MS_MAX, sessionEnd } from '../domain/actors.ts'
 import type { Services } from '../domain/context.ts'

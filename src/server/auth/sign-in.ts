@@ -142,8 +142,8 @@ export function createAuth({ services, secret, https, onProblem }: AuthSettings)
     decryptIdToken: sessions.decryptIdToken,
     hashPassword: passwords.hash,
 
-    async signIn(browser: Browser, given: string, password: string): Promise<SignedIn> {
-      const email = given.toLowerCase()
+    async signIn(browser: Browser, address: string, password: string): Promise<SignedIn> {
+      const email = address.toLowerCase()
       const account = await findCredentials(services, email)
       const signedIn =
         (await isPassword(account?.passwordHash, password)) &&
@@ -155,9 +155,9 @@ export function createAuth({ services, secret, https, onProblem }: AuthSettings)
     },
 
     /** Second step of a sign-in. TOTP codes have six digits, recovery codes do not. */
-    async signInWithCode(browser: Browser, given: string): Promise<SignedIn> {
+    async signInWithCode(browser: Browser, typedCode: string): Promise<SignedIn> {
       const token = challengeCookie.readToken(browser.cookie)
-      const code = given.replaceAll(' ', '')
+      const code = typedCode.replaceAll(' ', '')
       const signedIn =
         token && (await store.transaction((db) => finishSignIn(db, browser, hashSecret(token), code)))
       if (signedIn) return signedIn

@@ -1,5 +1,5 @@
-// Node registration: a row in the nodes table for each node that may use its cache. A revocation
-// waits for these rows.
+// Node registration: each node that may use its cache has a row in the nodes table. A revocation waits for
+// these nodes.
 import { type Position, readHead } from '../store/change-log/entries.ts'
 import { acknowledge, deleteNode, insertNode, listNodes as listRows } from '../store/change-log/nodes.ts'
 import type { Store } from '../store/engine/store.ts'
@@ -36,7 +36,7 @@ export function createRegistration(store: Store, clock: () => number, node: Node
   }
 }
 
-/** For the operator. */
+/** For `adit admin nodes`. */
 export async function listNodes({ store, clock }: { store: Store; clock: () => number }) {
   const rows = await listRows(store.db)
   // Read after the nodes, so that none appears to be ahead of it.

@@ -9,7 +9,7 @@ const FAILING_SHARE = 0.5
 
 export class DeliverySlots {
   readonly #max: number
-  /** By workspace. */
+  /** The owners of the slots are workspaces. */
   readonly #turns = new SharedSlots<AbortController>()
   readonly #turnByEndpoint = new Map<string, AbortController>()
   #failing = 0

@@ -101,7 +101,7 @@ function post(
       resolve({ status: statusCode, body: Buffer.alloc(0) })
     })
     request.on('response', (response) => {
-      // From here on an error is no failure: see `collect`.
+      // A later error is not a failure, because the status is known: see `collect`.
       request.off('close', close).off('error', reject)
       request.on('error', () => {})
       collect(response, resolve)
