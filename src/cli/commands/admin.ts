@@ -447,11 +447,11 @@ const database: readonly Command[] = [
       group,
       summary: 'check configuration, database and machine',
       details:
-        'Checks the configuration; the version, settings and schema of the database; the clock, nodes, disk ' +
-        'space, files with secrets, DNS of the tunnel domain, the mail server and the identity provider. ' +
-        'Prints what to do about each finding. Changes nothing, sends no email, and works while the server ' +
-        'is down. Run it as the user of the server, with its environment and in its directory. The exit code ' +
-        'is 1 if there are problems, and 0 if there are none or only warnings. See ' +
+        'Checks the configuration; the version, settings and schema of the database; the clock, nodes, ' +
+        'disk space, files with secrets, DNS of the tunnel domain, the mail server and the identity ' +
+        'provider. Prints what to do about each finding. Changes nothing, sends no email, and works while ' +
+        'the server is down. Run it as the user of the server, with its environment and in its directory. ' +
+        'The exit code is 1 if there are problems, and 0 if there are none or only warnings. See ' +
         'docs/operations/doctor.md.',
     },
     async (_input, io) => (await import('../admin/database/doctor.ts')).doctor(io),
