@@ -21,8 +21,8 @@ export interface Schema {
 export const currentSchema: Schema = { migrations: [initial], minCompatibleVersion: 1 }
 
 const engineSql: Record<Store['engine'], EngineSql> = {
-  sqlite: { int64: 'integer', strict: ' strict', clustered: ' strict, without rowid' },
-  postgres: { int64: 'bigint', strict: '', clustered: '' },
+  sqlite: { int64: 'integer', strict: ' strict', clustered: ' strict, without rowid', halfFull: '' },
+  postgres: { int64: 'bigint', strict: '', clustered: '', halfFull: ' with (fillfactor = 50)' },
 }
 
 const RETRY_MS = 250

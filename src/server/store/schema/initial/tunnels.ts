@@ -4,7 +4,7 @@ import type { Migration } from '../migration.ts'
  * Edges, and the tunnels that they carry. Every edge writes the tables without foreign keys every few
  * seconds. No index contains a column that such a write changes.
  */
-export const tunnels: Migration = ({ int64, strict, clustered }) => [
+export const tunnels: Migration = ({ int64, strict, clustered, halfFull }) => [
   `create table edges (
      id text primary key,
      name text not null,
@@ -59,7 +59,7 @@ export const tunnels: Migration = ({ int64, strict, clustered }) => [
      close_reason text,
      instruction_sequence ${int64},
      primary key (edge_id, id)
-   )${clustered}`,
+   )${clustered}${halfFull}`,
   'create index open_tunnels_by_name on open_tunnels (workspace_id, name)',
   'create index open_tunnels_by_edge on open_tunnels (edge_id, workspace_id)',
   `create index open_tunnels_with_instruction on open_tunnels (edge_id)

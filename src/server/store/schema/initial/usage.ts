@@ -7,7 +7,7 @@ import type { Migration } from '../migration.ts'
  * On SQLite, counters and days are stored in insertion order. A report covers one day of many workspaces: in
  * the order of the primary key each row would be on a different page, in insertion order they share a few.
  */
-export const usage: Migration = ({ int64, strict, clustered }) => [
+export const usage: Migration = ({ int64, strict, clustered, halfFull }) => [
   `create table usage_counters (
      workspace_id text not null,
      day ${int64} not null,
@@ -19,7 +19,7 @@ export const usage: Migration = ({ int64, strict, clustered }) => [
      events ${int64} not null,
      last_seen ${int64},
      primary key (workspace_id, day, edge_id, epoch)
-   )${strict}`,
+   )${strict}${halfFull}`,
 
   // The key starts with the hour: the rows that are written are adjacent, and so are those to delete.
   `create table usage_hours (
@@ -28,7 +28,7 @@ export const usage: Migration = ({ int64, strict, clustered }) => [
      edge_id text not null,
      open text not null,
      primary key (hour, workspace_id, edge_id)
-   )${clustered}`,
+   )${clustered}${halfFull}`,
 
   `create table usage_days (
      workspace_id text not null,
@@ -40,5 +40,5 @@ export const usage: Migration = ({ int64, strict, clustered }) => [
      peak_tunnels ${int64} not null default 0,
      last_seen ${int64},
      primary key (workspace_id, day)
-   )${strict}`,
+   )${strict}${halfFull}`,
 ]
