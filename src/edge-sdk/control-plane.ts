@@ -1,7 +1,9 @@
 // HTTP client for the /edge/v1 operations that an edge calls, each with a timeout.
 import type { apis } from '../contract/apis.ts'
+import { hashSecret } from '../lib/credentials/secret.ts'
 import { readText } from '../lib/net/response-text.ts'
 import { messageLine } from '../lib/net/untrusted-text.ts'
+import { errorMessage } from '../lib/startup-error.ts'
 import type {
   ClaimResult,
   HostResult,
@@ -12,7 +14,6 @@ import type {
   TunnelSync,
   VerifyResult,
 } from './api.ts'
-import { hashKey } from './keys/hash.ts'
 import { type ServerEvent, serverEvents } from './sse-parser.ts'
 
 const PREFIX: typeof apis.edge.prefix = '/edge/v1'
@@ -92,7 +93,7 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
       )
     }
     if (response.ok) return response
-    const message = await errorMessage(response)
+    const message = await responseMessage(response)
     throw new ControlPlaneError(message, response.status, undefined, parseRetryAfter(response))
   }
 
@@ -121,7 +122,7 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
   }
 
   return {
-    credentialFingerprint: hashKey(credential).slice(0, 16),
+    credentialFingerprint: hashSecret(credential).slice(0, 16),
     verify: (key) => post('/keys/verify', { key, grant: true }, VERIFY_TIMEOUT_MS, isVerifyResult),
     findHost: (host) => post('/hosts/find', { host }, FIND_HOST_TIMEOUT_MS, isHostResult),
     report: (report) => post('/usage', report, REPORT_TIMEOUT_MS, isReceipt),
@@ -145,7 +146,7 @@ function parseRetryAfter({ headers }: Response): number | undefined {
   return value !== null && /^\d{1,9}$/.test(value) ? Number(value) : undefined
 }
 
-async function errorMessage(response: Response): Promise<string> {
+async function responseMessage(response: Response): Promise<string> {
   const body = (await readText(response, ERROR_BYTES_MAX)
     .then((text) => JSON.parse(text))
     .catch(() => undefined)) as { message?: unknown; details?: unknown } | null | undefined
@@ -193,9 +194,8 @@ function isSyncResult(value: unknown): value is SyncResult {
   return [close, grantRequired, names].every(Array.isArray)
 }
 
-/** fetch wraps the actual error in `cause`, which may be an AggregateError with a code and no message. */
+/** fetch wraps the actual error in `cause`. */
 function describeError(error: unknown): string {
   const { cause = error } = error as { cause?: unknown }
-  const { message, code } = cause as { message?: string; code?: string }
-  return messageLine(message || code || String(cause)).replace(/\.$/, '')
+  return messageLine(errorMessage(cause)).replace(/\.$/, '')
 }

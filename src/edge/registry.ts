@@ -1,7 +1,7 @@
 // The registry of open tunnels by host name, and of their clients by id and key.
-import { hash } from 'node:crypto'
 import type { Meter } from '../edge-sdk/index.ts'
 import { BoundedMap } from '../lib/bounded-map.ts'
+import { hashSecret } from '../lib/credentials/secret.ts'
 import type { SharedBufferBudget } from '../tunnel-protocol/buffers/buffer-budget.ts'
 import type { TunnelClosure, TunnelRequest, TunnelType } from '../tunnel-protocol/protocol.ts'
 import { AccessControl, type AccessRules } from './access/access-control.ts'
@@ -241,7 +241,7 @@ export class Registry {
 }
 
 /** Only hashes of the clients' secrets leave the edge. */
-export const resumeHash = (resume: string) => hash('sha256', resume, 'hex')
+export const resumeHash = hashSecret
 
 const nameKey = (workspace: string, name: string) => `${name}.${workspace}`
 

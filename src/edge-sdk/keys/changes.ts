@@ -22,7 +22,7 @@ interface FollowerOptions {
   /** Silence for longer than this means that the stream is lost. */
   staleAfterMs: number
   onRevoked: (key: KeyRef) => void
-  /** A key expires earlier than it did. */
+  /** The expiry of a key was brought forward. */
   onExpiryChanged: (change: ExpiryChange) => void
   /** A workspace was archived, so none of its keys is valid, or restored. `topic` identifies it in events. */
   onArchivedChanged: (topic: string, isArchived: boolean) => void

@@ -52,7 +52,7 @@ export class RemoteVerifier {
         throw new ControlPlaneError('Too many keys are being revoked. Retry shortly.', 429)
       cache.delete(hash)
       const isCacheable = wasFresh && isFresh() && generation === cache.generation
-      // From the start of the request, so that a delayed response does not extend the lifetime.
+      // Counted from the start of the request, so that a delayed response does not extend the lifetime.
       const expiresAt =
         result.valid && result.expiresInMs !== undefined
           ? verifiedAt + result.expiresInMs

@@ -1,9 +1,9 @@
 // Verifies keys against a tokens file, for an edge without a control plane. The file is polled for changes;
 // an invalid file is rejected, and the last valid one stays in effect.
 import { statSync } from 'node:fs'
+import { hashSecret } from '../../lib/credentials/secret.ts'
 import { createNoticeOnce } from '../notice-once.ts'
 import { safeCallback } from '../safe-callback.ts'
-import { hashKey } from './hash.ts'
 import { readTokensFile, type Token } from './tokens-file.ts'
 import type { Verifier } from './verifier.ts'
 
@@ -53,7 +53,7 @@ export function openTokensFile(path: string, { tunnelDomain, ...callbacks }: Tok
 
   return {
     async verify(key) {
-      const hash = hashKey(key)
+      const hash = hashSecret(key)
       const token = tokens.get(hash)
       if (!token) return { valid: false, reason: removed.has(hash) ? 'revoked' : 'unknown' }
       const slug = token.workspace

@@ -1,7 +1,7 @@
 // Verifies API keys, from an LRU cache while the stream of revocations is up to date and by the control plane
 // otherwise.
 import { BoundedMap } from '../../lib/bounded-map.ts'
-import { isSecret } from '../../lib/credentials/secret.ts'
+import { hashSecret, isSecret } from '../../lib/credentials/secret.ts'
 import type { HostResult, UsageQuota, VerifyResult } from '../api.ts'
 import type { ControlPlane, ControlPlaneError } from '../control-plane.ts'
 import { safeCallback } from '../safe-callback.ts'
@@ -9,7 +9,6 @@ import { UsageQuotas } from '../usage/quotas.ts'
 import { type CacheEntry, KeyCache } from './cache.ts'
 import { followKeyChanges } from './changes.ts'
 import { Expiries } from './expiries.ts'
-import { hashKey } from './hash.ts'
 import { ARCHIVED, EXPIRED, REVOKED, RemoteVerifier, type RemoteVerifierOptions } from './remote-verifier.ts'
 
 export interface Verifier {
@@ -181,7 +180,7 @@ export function startVerifier(
   async function verify(key: string): Promise<VerifyResult> {
     // Anyone can send a malformed key, which must not cause a request.
     if (!isSecret('key', key)) return UNKNOWN
-    const hash = hashKey(key)
+    const hash = hashSecret(key)
     if (revoked.has(hash)) return REVOKED
     if (!isFresh()) {
       clearCache()
@@ -209,7 +208,7 @@ export function startVerifier(
       return archived.has(topic) ? ARCHIVED : result
     },
     async grant(key, rejected) {
-      const hash = hashKey(key)
+      const hash = hashSecret(key)
       const current = keys.get(hash)
       if (current && current.grant !== rejected && performance.now() - current.verifiedAt <= GRANT_USE_MS)
         return current.grant

@@ -4,7 +4,7 @@ import type { ClaimedTunnel, TunnelSync } from '../api.ts'
 
 /** Limit of a sync for changed tunnels, and for closed ones. */
 export const SYNC_ITEMS_MAX = 1_000
-/** With more closed tunnels, a snapshot is sent instead of their list. */
+/** Beyond this number of closed tunnels, a snapshot is sent instead of their list. */
 const CLOSED_MAX = 10_000
 
 /** Traffic of a tunnel since it was opened, and its open streams. */
@@ -20,7 +20,7 @@ export interface UngrantedTunnel {
   readonly tunnel: ClaimedTunnel
   /** The raw API key. */
   readonly key: string
-  /** Sent with the tunnel until it is listed; undefined if none was required. */
+  /** Sent until the control plane lists the tunnel; undefined if none was required. */
   grant: string | undefined
   /** Whether the tunnel needs another grant before it is reported. */
   isGrantRequired: boolean
@@ -136,10 +136,10 @@ export class TunnelChanges {
         sequence,
         previous: this.#previous,
         load: { tunnels: this.#tunnels.size, streams },
-        changed: batch.map(([{ tunnel, usage: isOpen }, usage]) => ({
-          ...tunnel,
+        changed: batch.map(([entry, usage]) => ({
+          ...entry.tunnel,
           ...usage,
-          ...(!isOpen && { isClaiming: true }),
+          ...(!entry.usage && { isClaiming: true }),
         })),
         closed,
         ...(grants.length > 0 && { grants }),
@@ -179,8 +179,7 @@ const newEntry = (tunnel: ClaimedTunnel, key: string, usage: Entry['usage']): En
   isGrantRequired: false,
 })
 
-const isEqual = (usage: TunnelUsage, other: TunnelUsage | undefined) =>
-  other !== undefined &&
+const isEqual = (usage: TunnelUsage, other: TunnelUsage) =>
   usage.requests === other.requests &&
   usage.bytesIn === other.bytesIn &&
   usage.bytesOut === other.bytesOut &&

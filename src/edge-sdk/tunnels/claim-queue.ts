@@ -1,18 +1,18 @@
-// Tunnels that wait until their names are claimed. One claim is sent at a time, with those that wait: when
-// thousands of clients connect at once, the control plane gets a few large claims instead of thousands, and
-// syncs are not delayed by them.
+// Tunnels that wait until their names are claimed. One claim is sent at a time, for many waiting tunnels:
+// when thousands of clients connect at once, the control plane gets a few large claims, which do not delay
+// syncs.
 import type { ClaimedTunnel, ClaimResult } from '../api.ts'
 import { ControlPlaneError } from '../control-plane.ts'
 
 /** Maximum number of tunnels in a claim. */
 const CLAIM_ITEMS_MAX = 250
-/** Tunnels that may wait, in total and of each workspace. */
+/** How many tunnels may wait. */
 const WAITING_MAX = 20_000
 const WAITING_PER_WORKSPACE_MAX = 1_000
 
 interface WaitingClaim {
   readonly tunnel: ClaimedTunnel
-  /** Of its key. */
+  /** The grant of the tunnel's key. */
   readonly grant: string
 }
 
@@ -22,7 +22,7 @@ interface Waiting extends WaitingClaim {
 
 export class ClaimQueue {
   readonly #send: (claims: readonly WaitingClaim[]) => Promise<ClaimResult[]>
-  /** By workspace; those whose turn is next are first. */
+  /** By workspace, in the order of their turns. */
   readonly #waiting = new Map<string, Waiting[]>()
   #size = 0
   #isSending = false
@@ -53,7 +53,7 @@ export class ClaimQueue {
 
   async #sendAll(): Promise<void> {
     this.#isSending = true
-    // Those that connect in the same turn of the event loop share the first claim.
+    // Tunnels that are opened in the same turn of the event loop share the first claim.
     await new Promise((resolve) => setImmediate(resolve))
     while (this.#size > 0) await this.#decide(this.#take(CLAIM_ITEMS_MAX))
     this.#isSending = false
@@ -68,9 +68,9 @@ export class ClaimQueue {
       // A tunnel that the control plane considers invalid must not affect the others.
       if (status === 400 && claims.length > 1) for (const claim of claims) await this.#decide([claim])
       else {
-        // Without a response, those that wait would fail too, one timeout after the other.
-        const others = status === undefined ? this.#take(this.#size) : []
-        for (const { decided } of [...claims, ...others]) decided.reject(error)
+        // Without a response, the waiting claims would fail too, one timeout after the other.
+        const waiting = status === undefined ? this.#take(this.#size) : []
+        for (const { decided } of [...claims, ...waiting]) decided.reject(error)
       }
     }
   }

@@ -31,7 +31,7 @@ export interface TunnelReporter {
   /** `usage` is read for each sync. A tunnel that was not claimed is claimed by the next sync. */
   opened(tunnel: ClaimedTunnel, key: string, usage: () => TunnelUsage): void
   closed(id: string): void
-  /** Call it when the verifier calls `onTunnelsChanged`. */
+  /** Call this when the verifier calls `onTunnelsChanged`. */
   syncNow(): void
   /** Reports all tunnels as closed, so that other edges can open them. */
   stop(): Promise<void>
@@ -43,8 +43,8 @@ export interface TunnelReporterOptions {
   /** Name and version of the edge. */
   version: string
   /**
-   * Close this tunnel if it is open, and call `closed`. With `resume`, also one that its client has opened
-   * since, and reject the client if it comes back.
+   * Close this tunnel if it is open, and call `closed`. If it has `resume`, also close a tunnel that its
+   * client has opened since, and reject the client if it comes back.
    */
   onClose: (tunnel: SyncResult['close'][number]) => void
   /** The access rules of a name have changed. They apply to its open tunnels too. */

@@ -58,7 +58,7 @@ function* unreported(list: Pending['list'], entries: Iterable<UsageEntry<object>
 
 function createBatch(epoch: string, pending: Pending[], onAcknowledged: () => void): ReportBatch {
   const lists = { counters: [] as Pending[], tunnels: [] as Pending[] }
-  for (const one of pending) lists[one.list].push(one)
+  for (const each of pending) lists[each.list].push(each)
   return {
     report: {
       epoch,
@@ -67,11 +67,11 @@ function createBatch(epoch: string, pending: Pending[], onAcknowledged: () => vo
     },
     acknowledge({ rejected }) {
       const retried = new Set(rejected.filter(isTemporary).map(({ list, index }) => lists[list][index]))
-      for (const one of pending) {
-        if (retried.has(one)) continue
-        one.entry.acknowledgedRevision = one.revision
-        one.entry.reported = one.item
-        one.entry.reportedAt = performance.now()
+      for (const each of pending) {
+        if (retried.has(each)) continue
+        each.entry.acknowledgedRevision = each.revision
+        each.entry.reported = each.item
+        each.entry.reportedAt = performance.now()
       }
       onAcknowledged()
     },

@@ -42,11 +42,14 @@ export function createUsageCounters(run: string, clock: () => number, itemsMax: 
   /** The minute in which eviction made no room; undefined if something was acknowledged since. */
   let fullAt: number | undefined
 
+  const onAcknowledged = () => {
+    fullAt = undefined
+  }
   const epoch = () => (evictions === 0 ? run : `${run}.${evictions}`)
   const isFull = () => counters.size + minutes.size >= itemsMax
 
-  /** Finds or adds an item; undefined if there is no room. */
-  function at<T>(entries: Map<string, UsageEntry<T>>, workspace: string, from: number, item: () => T) {
+  /** Undefined if there is no room. */
+  function findOrAdd<T>(entries: Map<string, UsageEntry<T>>, workspace: string, from: number, item: () => T) {
     const name = `${from} ${workspace}`
     const existing = entries.get(name)
     if (existing) return existing
@@ -92,20 +95,20 @@ export function createUsageCounters(run: string, clock: () => number, itemsMax: 
 
   /** Evicts acknowledged totals before a time, and all acknowledged minutes: a maximum may restart at 0. */
   function evictAcknowledged(before: number): void {
-    const drop = (entries: Map<string, UsageEntry<unknown>>, before: number) => {
-      const present = entries.size
-      for (const [name, one] of entries)
-        if (one.revision === one.acknowledgedRevision && one.from < before) entries.delete(name)
-      return entries.size < present
+    const evict = (entries: Map<string, UsageEntry<unknown>>, end: number) => {
+      const { size } = entries
+      for (const [name, { revision, acknowledgedRevision, from }] of entries)
+        if (revision === acknowledgedRevision && from < end) entries.delete(name)
+      return entries.size < size
     }
-    drop(minutes, Number.POSITIVE_INFINITY)
-    if (drop(counters, before)) evictions += 1
+    evict(minutes, Number.POSITIVE_INFINITY)
+    if (evict(counters, before)) evictions += 1
   }
 
   function count(workspace: string, add: (totals: CounterItem, now: number) => void): void {
     const now = clock()
     const day = floorTime(now, DAY_MS)
-    const counter = at(counters, workspace, day, () => ({
+    const counter = findOrAdd(counters, workspace, day, () => ({
       workspace,
       day: new Date(day).toISOString().slice(0, 10),
       requests: 0,
@@ -121,7 +124,7 @@ export function createUsageCounters(run: string, clock: () => number, itemsMax: 
   function recordOpen(workspace: string): void {
     const tunnels = Math.min(open.get(workspace) ?? 0, OPEN_MAX)
     const from = floorTime(clock(), MINUTE_MS)
-    const minute = at(minutes, workspace, from, () => ({
+    const minute = findOrAdd(minutes, workspace, from, () => ({
       workspace,
       minute: new Date(from).toISOString(),
       open: 0,
@@ -131,25 +134,25 @@ export function createUsageCounters(run: string, clock: () => number, itemsMax: 
     minute.revision += 1
   }
 
-  const event = (workspace: string) =>
+  const countEvent = (workspace: string) =>
     count(workspace, (totals) => {
       totals.events = sum(totals.events, 1)
     })
 
   return {
     opened(workspace) {
-      event(workspace)
+      countEvent(workspace)
       open.set(workspace, (open.get(workspace) ?? 0) + 1)
       recordOpen(workspace)
     },
     closed(workspace) {
-      event(workspace)
+      countEvent(workspace)
       const tunnels = open.get(workspace) ?? 0
       if (tunnels > 0) recordOpen(workspace)
       if (tunnels > 1) open.set(workspace, tunnels - 1)
       else open.delete(workspace)
     },
-    rejected: event,
+    rejected: countEvent,
     transferred(workspace, { requests = 0, bytesIn = 0, bytesOut = 0 }) {
       for (const value of [requests, bytesIn, bytesOut])
         if (!Number.isSafeInteger(value) || value < 0)
@@ -166,9 +169,7 @@ export function createUsageCounters(run: string, clock: () => number, itemsMax: 
     },
     unreported() {
       evictAcknowledged(floorTime(clock(), DAY_MS))
-      return toBatches(counters.values(), minutes.values(), () => {
-        fullAt = undefined
-      })
+      return toBatches(counters.values(), minutes.values(), onAcknowledged)
     },
     unreportedIf(isUrgent) {
       const now = performance.now()
@@ -181,9 +182,7 @@ export function createUsageCounters(run: string, clock: () => number, itemsMax: 
           sinceMs: now - counter.reportedAt,
         })
       })
-      return toBatches(urgent, [], () => {
-        fullAt = undefined
-      })
+      return toBatches(urgent, [], onAcknowledged)
     },
     lost: () => lost,
   }

@@ -29,7 +29,7 @@ export async function lockFolder(folder: string): Promise<() => Promise<void>> {
     if (isHeld) await rm(path, { force: true })
     isHeld = false
   }
-  // Checked after the own lock exists: of two processes that start together, at least one fails.
+  // This check follows the creation of our lock, so at least one of two processes that start together fails.
   for (const name of await readdir(folder)) {
     const [, pid, start] = NAME.exec(name) ?? []
     if (pid === undefined || name === ownName) continue

@@ -82,10 +82,10 @@ export async function startMeter(
     const failures: unknown[] = []
     let sent = 0
     retryAfterS = 0
-    const send = async (one: Report) => {
+    const send = async (usage: Report) => {
       sent += 1
       try {
-        const receipt = await controlPlane.report(one)
+        const receipt = await controlPlane.report(usage)
         rejected.push(...receipt.rejected)
         return receipt
       } catch (error) {
@@ -119,7 +119,7 @@ export async function startMeter(
   let reporting: Promise<void> | undefined
   let urgent: Promise<void> | undefined
   let urgentAfter = 0
-  /** One report at a time: while one is in flight, others join it. */
+  /** Joins a report that is in flight. */
   function reportOnce(): Promise<void> {
     reporting ??= (async () => {
       await urgent

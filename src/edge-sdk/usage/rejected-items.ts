@@ -17,7 +17,7 @@ export function retryableItems({ epoch, ...lists }: Report, { rejected }: Receip
   const retried = rejected.filter(isTemporary)
   if (retried.length === 0) return undefined
   const pick = <L extends RejectedItem['list']>(list: L) => {
-    const indexes = new Set(retried.flatMap((one) => (one.list === list ? [one.index] : [])))
+    const indexes = new Set(retried.flatMap((item) => (item.list === list ? [item.index] : [])))
     return (lists[list] ?? []).filter((_, index) => indexes.has(index)) as NonNullable<Report[L]>
   }
   return { epoch, counters: pick('counters'), tunnels: pick('tunnels') }

@@ -28,7 +28,7 @@ interface Spool {
   write(reports: Report[]): Promise<void>
   /** Files of earlier runs with this credential, oldest first. */
   earlierFiles(): AsyncGenerator<SpoolFile>
-  /** Total size of the files; for those of earlier runs, when they were last listed. */
+  /** Total size of the files. That of earlier runs is from the time when they were last listed. */
   bytes(): number
   /** Releases the folder for other processes. */
   close(): Promise<void>
@@ -42,7 +42,7 @@ interface SpoolOptions {
 }
 
 export async function openSpool(folder: string, { epoch, owner, onNotice }: SpoolOptions): Promise<Spool> {
-  const own = join(folder, `usage-${owner}-${epoch}.json`)
+  const ownPath = join(folder, `usage-${owner}-${epoch}.json`)
   let onDisk = '[]'
   let earlierBytes = 0
   await createFolder(folder)
@@ -53,7 +53,7 @@ export async function openSpool(folder: string, { epoch, owner, onNotice }: Spoo
     // If the folder is not writable, the edge must not start.
     await write([{ epoch }])
     await write([])
-    await noteOthers()
+    await logOtherOwners()
     await deleteBeyondLimit()
   } catch (error) {
     await close()
@@ -61,11 +61,11 @@ export async function openSpool(folder: string, { epoch, owner, onNotice }: Spoo
   }
 
   /** Logs which files belong to other credentials. */
-  async function noteOthers(): Promise<void> {
+  async function logOtherOwners(): Promise<void> {
     const others = new Set<string>()
     for (const name of await readdir(folder)) {
-      const found = NAME.exec(name)?.[1] ?? owner
-      if (found !== owner) others.add(join(folder, `usage-${found}-*.json`))
+      const fileOwner = NAME.exec(name)?.[1] ?? owner
+      if (fileOwner !== owner) others.add(join(folder, `usage-${fileOwner}-*.json`))
     }
     if (others.size > 0)
       onNotice(
@@ -77,8 +77,8 @@ export async function openSpool(folder: string, { epoch, owner, onNotice }: Spoo
   async function write(reports: Report[]): Promise<void> {
     const text = JSON.stringify(reports)
     if (text === onDisk) return
-    if (reports.length === 0) await rm(own, { force: true })
-    else await replaceFile(own, text)
+    if (reports.length === 0) await rm(ownPath, { force: true })
+    else await replaceFile(ownPath, text)
     onDisk = text
   }
 
@@ -87,7 +87,7 @@ export async function openSpool(folder: string, { epoch, owner, onNotice }: Spoo
     const files = []
     for (const name of await readdir(folder)) {
       const path = join(folder, name)
-      if (path === own || NAME.exec(name)?.[1] !== owner) continue
+      if (path === ownPath || NAME.exec(name)?.[1] !== owner) continue
       const { mtimeMs, size } = await stat(path)
       files.push({ path, mtimeMs, size })
     }
