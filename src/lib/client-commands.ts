@@ -3,15 +3,15 @@
 /** The port of the application in examples. */
 export const LOCAL_PORT = 3000
 
-/** For a POSIX shell: the URL of a server may contain a quote. */
+/** Quotes an argument for a POSIX shell: the URL of a server may contain a quote. */
 export const shellQuote = (text: string): string =>
   /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
 
 /** `url`: the public URL of the server. */
 export const clientCommands = (url: string) => ({
   install: `curl -fsSL ${shellQuote(`${url}/install.sh`)} | sh`,
-  /** It has no key: `adit login` creates one in the browser or prompts for it. */
+  /** Without a key: `adit login` creates one in the browser or prompts for it. */
   login: `adit login ${shellQuote(url)}`,
-  /** It has no name: every user gets the same commands, and a name is that of one tunnel. */
+  /** Without a name: every user gets the same commands, and a name can have one tunnel. */
   tunnel: `adit tunnel ${LOCAL_PORT}`,
 })

@@ -30,7 +30,7 @@ export function createLog(level: string): Logger {
   )
 }
 
-/** For the access log, with thousands of lines a second: pino takes four times as long for each. */
+/** Writes the access log, which has thousands of lines a second: pino takes four times as long for each. */
 export function writeRecord(message: string, fields: object): void {
   stderr.write(formatRecord('info', message, fields))
 }
@@ -137,7 +137,7 @@ class LogStream {
 const stderr = new LogStream()
 process.once('exit', () => stderr.writeAtExit())
 
-/** Leaves out other members than these: the error of a driver can quote the row that caused it. */
+/** Leaves out all other members: the error of a database driver can quote the row that caused it. */
 function describeError(error: unknown, depth = 0): object {
   if (!(error instanceof Error)) return { message: String(error) }
   const { name: type, message, stack, cause } = error

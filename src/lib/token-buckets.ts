@@ -34,7 +34,7 @@ export class TokenBuckets {
     if (fullAt !== undefined) this.#fullAt.set(name, fullAt - refillMs)
   }
 
-  /** Limited to that of an empty bucket, because the clock may have been set back. */
+  /** The time until the bucket is full. It is limited, because the clock may have been set back. */
   #refillTime({ name, burst, refillMs }: Bucket, now: number): number {
     const fullAt = this.#fullAt.get(name) ?? now
     if (fullAt - now > burst * refillMs) this.#fullAt.set(name, now + burst * refillMs)

@@ -56,7 +56,7 @@ export class ReceiveWindow {
     this.#consumed += bytes
     if (this.#consumed < this.#size / 2) return 0
     const now = performance.now()
-    // Not negative: a window shrinks by at most half of its size, and that much was consumed.
+    // Never negative: a window shrinks by at most half of its size, and that much was consumed.
     const credit = this.#consumed + this.#resize(now, rttMs())
     this.#updatedAt = now
     this.#credit += credit

@@ -1,6 +1,6 @@
-// The one definition of an active key; edge credentials have the same states, but never expire. A new reason
-// why a key is not active is added here and to the SQL conditions in store/key-state.ts; the compiler then
-// demands it of every user.
+// The only definition of an active key. Edge credentials have the same states, but never expire. Add a new
+// reason why a key is not active here and to the SQL conditions in store/key-state.ts; the compiler then
+// finds every place that has to handle it.
 
 export const inactiveStates = ['revoked', 'expired'] as const
 export const keyStates = ['active', ...inactiveStates] as const
@@ -13,7 +13,7 @@ interface KeyTimes {
   revokedAt: number | null
   /** The first instant at which the key is not active. */
   expiresAt: number | null
-  /** By the clock of the database: those of nodes and edges may differ. */
+  /** The time of the database: the clocks of nodes and edges may differ. */
   now: number
 }
 

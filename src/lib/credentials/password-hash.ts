@@ -10,9 +10,7 @@ interface Cost {
   readonly p: number
 }
 
-/**
- * As OWASP's Password Storage Cheat Sheet recommends for a hash that is stored; a fifth of that in memory.
- */
+/** A stored hash has the cost that OWASP's Password Storage Cheat Sheet recommends; one in memory a fifth. */
 const COSTS = { stored: { ln: 14, r: 8, p: 5 }, memory: { ln: 14, r: 8, p: 1 } }
 /** Limit of N · p for hashes from elsewhere: as much as OWASP's strongest setting. */
 const COST_MAX = 2 ** 17

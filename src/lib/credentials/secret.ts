@@ -29,7 +29,7 @@ export function isSecret(kind: SecretKind, text: string): boolean {
   return patterns[kind].test(text) && checksum(text.slice(0, -CHECKSUM_CHARS)) === text.slice(-CHECKSUM_CHARS)
 }
 
-/** Shown in lists, to tell keys apart. They are of the checksum, so they reveal little of the random part. */
+/** Identifies a key in lists. It is the end of the checksum, so it reveals little of the random part. */
 export const lastFour = (secret: string): string => secret.slice(-4)
 
 export const hashSecret = (secret: string): string => hash('sha256', secret, 'hex')

@@ -5,7 +5,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import { GracefulClose, type GracefulCloseOptions } from '../net/graceful-close.ts'
 
-/** Including the request in progress. Bounds the memory of a client that pipelines and never reads. */
+/** Includes the request in progress. Bounds the memory of a client that pipelines and never reads. */
 const PIPELINED_REQUESTS_MAX = 32
 
 /** A request without a complete response, or something else that has to wait for its turn. */
@@ -61,7 +61,7 @@ export abstract class HttpConnection<Rejection> {
 
   protected onTooManyRequests(): void {}
 
-  /** To be called before the request is queued. */
+  /** Call this before the request is queued. */
   closeAfter(request: IncomingMessage): void {
     this.#last ??= request
   }
@@ -108,7 +108,7 @@ export abstract class HttpConnection<Rejection> {
       first.response.shouldKeepAlive = false
       if (!this.respondWith(first.response, rejection)) run()
     }
-    // Already responded: the client would match a second response to its next request.
+    // The request has a response: the client would match a second one to its next request.
     else this.closeGracefully()
   }
 

@@ -7,7 +7,7 @@ const BUCKETS_S = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5
 export class DurationHistogram {
   static readonly bucketsS: readonly number[] = BUCKETS_S
   static readonly #bucketsMs = BUCKETS_S.map((seconds) => seconds * 1_000)
-  /** One for each bucket; the last one has no upper bound. */
+  /** The count of each bucket; the last bucket has no upper bound. */
   readonly counts = new Float64Array(BUCKETS_S.length + 1)
   sumMs = 0
 

@@ -29,7 +29,7 @@ export class RequestDurations {
   /** The durations of requests that match no route. */
   readonly unmatched = this.of('none', 'none')
 
-  /** The same for several routes of one operation. */
+  /** Several routes of one operation share its durations. */
   of(surface: string, operation: string): OperationDurations {
     const name = `${surface} ${operation}`
     const { durations } = this.#operations.get(name) ?? { durations: new OperationDurations() }

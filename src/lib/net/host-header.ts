@@ -1,7 +1,7 @@
 // The Host header that a local server gets instead of the tunnel's: `rewrite` stands for the host of the
 // target, anything else is the host itself.
 
-/** Also for JSON schemas. No character of it can end a header. */
+/** JSON schemas use it too. No character that matches can end a header. */
 export const HOST_HEADER_PATTERN = '^(?:[A-Za-z0-9_.-]+|\\[[0-9A-Fa-f:.]+\\])(?::[0-9]{1,5})?$'
 export const HOST_HEADER_CHARS_MAX = 255
 export const HOST_HEADER_RULE = '"rewrite", or a host with an optional port, e.g. app.test or localhost:3000'

@@ -54,7 +54,7 @@ export async function startListener(server: Server, options: ListenerOptions): P
   const address = server.address() as AddressInfo
   const others = otherAddresses.map(() => createOther(server, options.keepAliveInitialDelay))
   reportErrors([server, ...others], options.onError)
-  // Not awaited here, so that the caller can prepare the server before its first connection.
+  // The caller awaits it after it has prepared the server for the first connection.
   const allListening = Promise.allSettled(
     otherAddresses.map((other, index) => listen(others[index] as Server, other)),
   )
@@ -119,9 +119,9 @@ export const isReusePortUnsupported = (error: unknown): boolean =>
 export async function probe(address: ListenOptions): Promise<AddressInfo> {
   const server = createServer()
   await listen(server, { ...address, exclusive: true })
-  const found = server.address() as AddressInfo
+  const listeningAddress = server.address() as AddressInfo
   await new Promise((resolve) => server.close(resolve))
-  return found
+  return listeningAddress
 }
 
 /** A further listener, which passes its connections to `server`. */

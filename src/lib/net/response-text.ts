@@ -8,8 +8,8 @@ export class ResponseTooLarge extends Error {
 }
 
 /**
- * The body of a response of `fetch` as text. `fetch` decompresses, so a few bytes of a hostile server can
- * become gigabytes: beyond the limit the connection is closed, and the rest is not decompressed.
+ * Reads the body of a response of `fetch` as text. `fetch` decompresses, so a few bytes of a hostile server
+ * can become gigabytes: beyond the limit, the connection is closed and the rest is not decompressed.
  */
 export async function readText({ body }: Response, bytesMax: number): Promise<string> {
   if (!body) return ''

@@ -27,7 +27,7 @@ export const PORT_RENEWAL_MS = HOUR_MS
 export const portRetentionMs = ({ retentionDays }: Pick<PortRules, 'retentionDays'>) =>
   retentionDays * DAY_MS + 2 * PORT_RENEWAL_MS
 
-/** For the user of the tunnel client; `remedy` is what the operator can do. */
+/** The message for the user of the tunnel client. `remedy` is what the operator can do. */
 export function portLimitMessage(names: readonly string[], { retentionDays }: PortRules, remedy: string) {
   const shown = names.slice(0, NAMES_SHOWN).join(', ') + (names.length > NAMES_SHOWN ? ', …' : '')
   return (

@@ -10,7 +10,7 @@ export interface ForwardProxy {
   readonly isTls: boolean
   /** The value of Proxy-Authorization. */
   readonly authorization: string | undefined
-  /** For messages: host, port and where they are from, without user and password. */
+  /** Host, port and the setting that has them, without user and password, for messages. */
   readonly name: string
 }
 

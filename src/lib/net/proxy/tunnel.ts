@@ -62,7 +62,7 @@ async function openTunnel(proxy: ForwardProxy, url: URL, signal: AbortSignal): P
   return settle(request, signal, (resolve, reject) => {
     request.on('connect', (response, socket: Socket, head) => {
       const { statusCode = 0 } = response
-      // It may fail before TLS or a request listens. They find it closed.
+      // The socket may fail before TLS or a request listens; they then find it closed.
       socket.on('error', () => undefined)
       if (statusCode >= 200 && statusCode < 300) {
         if (head.length > 0) socket.unshift(head)
