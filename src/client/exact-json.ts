@@ -22,7 +22,7 @@ export function parseExact(text: string): object | undefined {
   }
 }
 
-/** Undefined in some browsers, where nothing with bigints is serialized. The compiler's library lacks it. */
+/** Some browsers lack it; there, nothing with bigints is serialized. TypeScript does not declare it yet. */
 const { rawJSON } = JSON as unknown as { rawJSON(text: string): object }
 
 /** A copy that `JSON.stringify` writes with exact integers. */

@@ -1,5 +1,6 @@
 // Sends one call of the client: timeout for each attempt, and retries with backoff.
 import { ResponseTooLarge, readText } from '../lib/net/response-text.ts'
+import { errorMessage } from '../lib/startup-error.ts'
 import { parseExact } from './exact-json.ts'
 import { AditError, type Fault, responseFault } from './faults.ts'
 import { buildRequest } from './request.ts'
@@ -69,7 +70,7 @@ export function createTransport(options: ClientOptions) {
     const { method, path, body } = buildRequest(route, requireValidId(input))
     const headers: Record<string, string> = { authorization: `Bearer ${apiKey}` }
     if (body !== undefined) headers['content-type'] = 'application/json'
-    // The same for all attempts of the call.
+    // All attempts of the call have the same key.
     if (isIdempotencyKeyed) headers['idempotency-key'] = crypto.randomUUID()
     const request = { path, method, headers, ...(body !== undefined && { body }) }
     for (let retry = 0; ; retry++) {
@@ -145,15 +146,14 @@ function connectionFault(
   if (cause instanceof ResponseTooLarge) return TOO_LARGE
   if (lacksTls(cause))
     return { error: 'unreachable', message: `${origin} does not speak TLS. Use http:// instead.` }
-  const root = rootCause(cause)
-  const reason = (root.message || root.code || String(root)).replace(/\.$/, '')
+  const reason = errorMessage(rootCause(cause)).replace(/\.$/, '')
   return { error: 'unreachable', message: `${origin} cannot be reached: ${reason}.` }
 }
 
 /** `fetch` wraps the actual error. */
-function rootCause(error: unknown): { message?: string; code?: string } {
+function rootCause(error: unknown): { code?: string } {
   const { cause = error } = (error ?? {}) as { cause?: unknown }
-  return (cause ?? {}) as { message?: string; code?: string }
+  return cause ?? {}
 }
 
 /** The server responds to a TLS handshake with plain HTTP. */
