@@ -48,7 +48,12 @@ test('an owner adds a webhook, sees its secret once, sends a test event, and the
   await page.getByText('Delivered', { exact: true }).nth(1).waitFor()
   assert.deepEqual(new Set(receiver.received.map(({ id }) => id)).size, 1)
 
+  const overlap = dialog.getByLabel('Sign with both secrets for')
   await button(page, 'Rotate secret').click()
+  await overlap.selectOption('1 hour')
+  await dialog.getByRole('button', { name: 'Cancel' }).click()
+  await button(page, 'Rotate secret').click()
+  assert.equal(await overlap.inputValue(), '24h', 'a canceled choice does not stay')
   await dialog.getByRole('button', { name: 'Rotate secret' }).click()
   const rotated = await dialog.getByTestId('webhook-secret').textContent()
   assert.notEqual(rotated, receiver.secret)

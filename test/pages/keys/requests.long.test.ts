@@ -33,6 +33,7 @@ test('a member requests a key, an admin approves it, and the member creates it',
   await button(mia.page, 'Create key').click()
   await mia.page.getByTestId('raw-key').waitFor()
   await button(mia.page, 'Done').click()
+  await mia.page.locator('main h1:focus').waitFor()
   await mia.page.getByText('Your personal key').waitFor()
   await mia.page.getByText('Key created', { exact: true }).waitFor()
   assert.equal(await button(mia.page, /^Revoke/).count(), 0, 'members do not revoke')

@@ -4,6 +4,7 @@ import { Badge, Button, Group, Paper, Stack, Text } from '@mantine/core'
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { call, type Output } from '../api.ts'
+import { restoreFocus } from '../components/focus.ts'
 import { ErrorAlert } from '../components/lists/query-states.tsx'
 import { RelativeTime } from '../components/relative-time.tsx'
 import { Section } from '../components/section.tsx'
@@ -38,7 +39,7 @@ export function KeyRequests() {
           <Request key={request.id} request={request} onCreated={setCreated} />
         ))}
       </Stack>
-      <CreatedKeyDialog created={created} onClose={() => setCreated(null)} onClosed={() => {}} />
+      <CreatedKeyDialog created={created} onClose={() => setCreated(null)} onClosed={() => restoreFocus()} />
     </Section>
   )
 }

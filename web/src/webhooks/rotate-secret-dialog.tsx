@@ -24,13 +24,18 @@ export function RotateSecretDialog({ id, opened, onClose }: RotateSecretDialogPr
     mutationFn: async () =>
       setSecret((await call('webhooks.rotate', { workspace: slug, id, overlap })).secret),
     onSuccess: () => {
-      onClose()
+      close()
       invalidateWorkspace(slug, 'webhooks')
     },
   })
+  const close = () => {
+    setOverlap(DEFAULT_OVERLAP)
+    rotate.reset()
+    onClose()
+  }
   return (
     <>
-      <Modal opened={opened && secret === null} onClose={onClose} title="Rotate secret">
+      <Modal opened={opened && secret === null} onClose={close} title="Rotate secret">
         <Form onSubmit={() => rotate.mutate()}>
           <Text size="sm">A new secret replaces the current one.</Text>
           <OverlapSelect
@@ -40,7 +45,7 @@ export function RotateSecretDialog({ id, opened, onClose }: RotateSecretDialogPr
             value={overlap}
             onChange={setOverlap}
           />
-          <DialogActions mutation={rotate} onCancel={onClose}>
+          <DialogActions mutation={rotate} onCancel={close}>
             Rotate secret
           </DialogActions>
         </Form>
