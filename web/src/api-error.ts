@@ -48,7 +48,7 @@ export class ApiError extends Error {
     return new ApiError('unauthorized', MESSAGES.unauthorized as string, 401)
   }
 
-  static of(response: Response, { error, message, details }: ErrorBody): ApiError {
+  static fromResponse(response: Response, { error, message, details }: ErrorBody): ApiError {
     const code = (error ?? codeForStatus(response.status)) as Code
     const requestId = response.headers.get('x-request-id')
     const text =
@@ -69,7 +69,7 @@ const internalError = (requestId: string | null): string =>
 export const isTransient = (error: unknown): error is ApiError =>
   error instanceof ApiError && ['unreachable', 'unavailable', 'rate_limited'].includes(error.code)
 
-/** For responses of a proxy whose upstream is down, which have no error code of ours. */
+/** The code for a response without one: that of a proxy whose upstream is down. */
 const codeForStatus = (status: number): Code =>
   status === 429 ? 'rate_limited' : status >= 502 && status <= 504 ? 'unreachable' : 'internal'
 

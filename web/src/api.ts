@@ -26,14 +26,14 @@ export async function call<Id extends OperationId>(
   const { response, content } = await send(id, input, TIMEOUT_MS, (received) => received.text())
   const json = parseExact(content)
   // A proxy whose upstream is down responds without JSON.
-  if (json === undefined) throw response.ok ? ApiError.unreachable() : ApiError.of(response, {})
-  if (!response.ok) throw ApiError.of(response, json)
+  if (json === undefined) throw response.ok ? ApiError.unreachable() : ApiError.fromResponse(response, {})
+  if (!response.ok) throw ApiError.fromResponse(response, json)
   return json as Output<Id>
 }
 
 export async function callForFile<Id extends OperationId>(id: Id, input: Input<Id>): Promise<Blob> {
   const { response, content } = await send(id, input, FILE_TIMEOUT_MS, (received) => received.blob())
-  if (!response.ok) throw ApiError.of(response, parseExact(await content.text()) ?? {})
+  if (!response.ok) throw ApiError.fromResponse(response, parseExact(await content.text()) ?? {})
   return content
 }
 

@@ -1,6 +1,6 @@
 // Routes of the dashboard.
 import { useQuery } from '@tanstack/react-query'
-import { lazy, Suspense, useEffect } from 'react'
+import { type ComponentType, lazy, Suspense, useEffect } from 'react'
 import { matchRoute, Redirect, Route, Switch, useLocation, useRouter } from 'wouter'
 import { SkeletonRows } from './components/lists/query-states.tsx'
 import { NotFoundPage, NoWorkspacePage } from './components/not-found.tsx'
@@ -20,19 +20,14 @@ import { SignInPage } from './sign-in/sign-in-page.tsx'
 import { TunnelsPage } from './tunnels/tunnels-page.tsx'
 import { UsagePage } from './usage/usage-page.tsx'
 
-// Opened rarely, so they have chunks of their own.
-const AccountPage = lazy(async () => ({ default: (await import('./account/account-page.tsx')).AccountPage }))
-const AuditPage = lazy(async () => ({ default: (await import('./audit/audit-page.tsx')).AuditPage }))
-const SettingsPage = lazy(async () => ({
-  default: (await import('./settings/settings-page.tsx')).SettingsPage,
-}))
+const lazyPage = (load: () => Promise<ComponentType>) => lazy(async () => ({ default: await load() }))
 
-const WebhooksPage = lazy(async () => ({
-  default: (await import('./webhooks/webhooks-page.tsx')).WebhooksPage,
-}))
-const EndpointPage = lazy(async () => ({
-  default: (await import('./webhooks/endpoint-page.tsx')).EndpointPage,
-}))
+// Users open these pages rarely, so each has its own chunk.
+const AccountPage = lazyPage(async () => (await import('./account/account-page.tsx')).AccountPage)
+const AuditPage = lazyPage(async () => (await import('./audit/audit-page.tsx')).AuditPage)
+const SettingsPage = lazyPage(async () => (await import('./settings/settings-page.tsx')).SettingsPage)
+const WebhooksPage = lazyPage(async () => (await import('./webhooks/webhooks-page.tsx')).WebhooksPage)
+const EndpointPage = lazyPage(async () => (await import('./webhooks/endpoint-page.tsx')).EndpointPage)
 
 const privatePages = [
   { path: '/', page: Home },

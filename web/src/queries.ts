@@ -134,7 +134,7 @@ export const workspaceQuery = (workspace: string) =>
 
 export type KeyFilter = NonNullable<Input<'keys.list'>['state']> | 'all'
 
-/** With the keys that it has replaced. */
+/** A key, with the keys that it has replaced. */
 export type ListedKey = Output<'keys.list'>['keys'][number]
 
 export type Key = ListedKey['predecessors'][number]
@@ -158,7 +158,7 @@ export const keysQuery = (workspace: string, state: KeyFilter, search = '', only
 
 export type KeyRequest = Output<'key-requests.list'>['requests'][number]
 
-/** Below the keys, so that a change of those reloads it. Polled: others decide. */
+/** The cache key is below that of the keys, so that a change of keys reloads it. Polled: others decide. */
 export const keyRequestsQuery = (workspace: string) =>
   queryOptions({
     queryKey: ['workspace', workspace, 'keys', 'requests'],
@@ -166,18 +166,22 @@ export const keyRequestsQuery = (workspace: string) =>
     ...live,
   })
 
-/** Below the keys, so that a change of those reloads it. */
+/** The cache key is below that of the keys, so that a change of keys reloads it. */
 export const noticesQuery = (workspace: string) =>
   queryOptions({
     queryKey: ['workspace', workspace, 'keys', 'notices'],
     queryFn: () => call('notices.list', { workspace }),
   })
 
+/** Edges report every few seconds, so an open page shows current usage. */
+const refreshUsage = ({ state }: { state: { error: Error | null } }) =>
+  isTransient(state.error) ? RETRY_INTERVAL_MS : USAGE_REFRESH_MS
+
 export const quotasQuery = (workspace: string) =>
   queryOptions({
     queryKey: ['workspace', workspace, 'keys', 'quotas'],
     queryFn: () => call('quotas.read', { workspace }),
-    refetchInterval: ({ state }) => (isTransient(state.error) ? RETRY_INTERVAL_MS : USAGE_REFRESH_MS),
+    refetchInterval: refreshUsage,
   })
 
 export type Series = Output<'usage.read'>['series']
@@ -186,8 +190,7 @@ export const usageQuery = (workspace: string, days: number) =>
   queryOptions({
     queryKey: ['workspace', workspace, 'usage', days],
     queryFn: () => call('usage.read', { workspace, days }),
-    // Edges report every few seconds, so an open page shows current usage.
-    refetchInterval: ({ state }) => (isTransient(state.error) ? RETRY_INTERVAL_MS : USAGE_REFRESH_MS),
+    refetchInterval: refreshUsage,
   })
 
 export type Tunnel = Output<'tunnels.list'>['tunnels'][number]
@@ -243,7 +246,7 @@ export const deliveriesQuery = (workspace: string, id: string) =>
         : LIVE_REFRESH_MS,
   })
 
-/** Loaded again after another attempt. */
+/** The cache key has the number of attempts, so that another attempt reloads it. */
 export const deliveryQuery = (workspace: string, id: string, position: number, attempts: number) =>
   queryOptions({
     queryKey: ['workspace', workspace, 'webhooks', id, 'delivery', position, attempts],
@@ -255,6 +258,8 @@ export const membersQuery = (workspace: string) =>
     queryKey: ['workspace', workspace, 'members'],
     queryFn: () => call('members.list', { workspace }),
   })
+
+export type Member = Output<'members.list'>['members'][number]
 
 export const auditQuery = (workspace: string, filter: Omit<Input<'audit.list'>, 'workspace'>) =>
   infiniteQueryOptions({

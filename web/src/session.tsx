@@ -6,7 +6,7 @@ export type Session = Output<'session.read'>
 export type Membership = Session['workspaces'][number]
 export type Role = Membership['role']
 
-/** Archived ones come last. */
+/** The first workspace that is not archived, or else the first. */
 export const firstUsable = (workspaces: readonly Membership[]): Membership | undefined =>
   workspaces.find(({ archive }) => archive === null) ?? workspaces[0]
 

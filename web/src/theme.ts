@@ -14,78 +14,15 @@ import {
   Table,
 } from '@mantine/core'
 
-const slate: MantineColorsTuple = [
-  '#f6f7f9',
-  '#edf0f3',
-  '#e1e6eb',
-  '#cdd5dd',
-  '#a9b4c0',
-  '#7e8b9a',
-  '#566272',
-  '#424d5b',
-  '#2c3643',
-  '#1b2430',
-]
-const slateDark: MantineColorsTuple = [
-  '#dbe1e8',
-  '#c0c9d3',
-  '#b0bac6',
-  '#8a97a6',
-  '#3c4856',
-  '#2f3945',
-  '#242d38',
-  '#1b232d',
-  '#141b23',
-  '#0e1319',
-]
-const teal: MantineColorsTuple = [
-  '#eaf5f6',
-  '#d5e9ec',
-  '#aad2d8',
-  '#7dbbc4',
-  '#58a8b3',
-  '#3d98a5',
-  '#22808e',
-  '#17697a',
-  '#125766',
-  '#0d4451',
-]
-const amber: MantineColorsTuple = [
-  '#fdf6e7',
-  '#f9ebcb',
-  '#f3d798',
-  '#edc362',
-  '#e8b04a',
-  '#d99a2b',
-  '#b9791a',
-  '#946013',
-  '#744b10',
-  '#56380c',
-]
-const red: MantineColorsTuple = [
-  '#fdf0ef',
-  '#fadcda',
-  '#f4b9b5',
-  '#f0948e',
-  '#f0837c',
-  '#de5048',
-  '#cb3830',
-  '#b92d26',
-  '#9c231d',
-  '#7d1a15',
-]
-const green: MantineColorsTuple = [
-  '#eef8f1',
-  '#d9f0e0',
-  '#b3e0c1',
-  '#89cf9f',
-  '#66c083',
-  '#4fb771',
-  '#3aa35e',
-  '#2c8a4c',
-  '#1f7039',
-  '#17572c',
-]
+/** Ten shades, the lightest first. */
+const shades = (list: string) => list.split(' ') as unknown as MantineColorsTuple
+
+const slate = shades('#f6f7f9 #edf0f3 #e1e6eb #cdd5dd #a9b4c0 #7e8b9a #566272 #424d5b #2c3643 #1b2430')
+const slateDark = shades('#dbe1e8 #c0c9d3 #b0bac6 #8a97a6 #3c4856 #2f3945 #242d38 #1b232d #141b23 #0e1319')
+const teal = shades('#eaf5f6 #d5e9ec #aad2d8 #7dbbc4 #58a8b3 #3d98a5 #22808e #17697a #125766 #0d4451')
+const amber = shades('#fdf6e7 #f9ebcb #f3d798 #edc362 #e8b04a #d99a2b #b9791a #946013 #744b10 #56380c')
+const red = shades('#fdf0ef #fadcda #f4b9b5 #f0948e #f0837c #de5048 #cb3830 #b92d26 #9c231d #7d1a15')
+const green = shades('#eef8f1 #d9f0e0 #b3e0c1 #89cf9f #66c083 #4fb771 #3aa35e #2c8a4c #1f7039 #17572c')
 
 const FONTS = 'ui-sans-serif, system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif'
 

@@ -60,7 +60,7 @@ export function AuditPage() {
                   </ol>
                 </Paper>
               ) : (
-                <NoMatchYet of="entries" />
+                <NoMatchYet items="entries" />
               )}
               <LoadMoreButton query={log} />
             </>

@@ -4,12 +4,12 @@ import type { Entry } from './actions.ts'
 
 type Value = Entry['changes'][string][0]
 
-/** The text of these entries has the change already. */
-const toldByText = /^user\.(made-|invited)|^workspace\.renamed$/
+/** Actions whose text contains the change. */
+const CHANGE_IN_TEXT = /^user\.(made-|invited)|^workspace\.renamed$/
 
 /** Empty if there is nothing to add to the text of the entry. */
 export function describeChanges({ action, target, changes }: Entry): string {
-  if (toldByText.test(action)) return ''
+  if (CHANGE_IN_TEXT.test(action)) return ''
   return Object.entries(changes)
     .filter(([, [, after]]) => after === null || after !== target.name)
     .map(([field, [before = null, after = null]]) => describeField(field, before, after))
@@ -18,7 +18,7 @@ export function describeChanges({ action, target, changes }: Entry): string {
 
 interface Field {
   label: string
-  /** What it means that there is no value; then the value before the change is always shown. */
+  /** The text for no value. A field that has it always shows the value before the change. */
   none?: string
   format?: (value: NonNullable<Value>) => string
 }
@@ -34,7 +34,7 @@ const quota = (label: string, format = formatCount): Field => ({
   format: (value) => (typeof value === 'number' ? format(value) : String(value)),
 })
 
-/** Fields of the log that are not words of their own. */
+/** Fields whose names need a label, or whose values need a format. */
 const fields: Record<string, Field> = {
   expiresAt: { label: 'expires' },
   keyExpiresAt: { label: 'key expires' },

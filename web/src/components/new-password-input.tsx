@@ -13,10 +13,10 @@ interface NewPasswordInputProps {
   label: string
   value: string
   onChange: (password: string) => void
-  /** Why the server rejected it. */
+  /** Why the server rejected the password. */
   error?: string | undefined
   autoFocus?: boolean
-  /** Empty: the current password stays. */
+  /** Whether an empty input keeps the current password. */
   keepsCurrent?: boolean
   /** The length as the server counts it. */
   countLength?: (password: string) => number

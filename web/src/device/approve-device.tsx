@@ -1,4 +1,4 @@
-// What asks for an API key, and the choice to approve or deny it.
+// Shows which terminal asks for an API key, and lets the user approve or deny it.
 import { Alert, Button, Group, NativeSelect, Text } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
@@ -25,7 +25,7 @@ interface ApproveDeviceProps {
 export function ApproveDevice({ code, device, user }: ApproveDeviceProps) {
   const { workspaces } = device
   const [slug, setSlug] = useState(() => initialWorkspace(device))
-  const workspace = workspaces.find((one) => one.slug === slug)
+  const workspace = workspaces.find((each) => each.slug === slug)
   const daysMax = workspace?.keyDaysMax ?? null
   const [chosen, setChosen] = useState<Expiry>()
   const expiry = chosen ?? defaultExpiry(daysMax)
@@ -117,7 +117,7 @@ function initialWorkspace({ workspaces }: Device): string {
   return (choices.find(({ slug }) => slug === lastWorkspace()) ?? choices[0])?.slug ?? ''
 }
 
-/** `NEVER` is the longest life that the policy allows. */
+/** `NEVER` means the maximum lifetime if the policy has one. */
 const defaultExpiry = (daysMax: number | null): Expiry =>
   daysMax !== null && daysMax <= DEFAULT_DAYS ? NEVER : { ...NEVER, choice: String(DEFAULT_DAYS) }
 

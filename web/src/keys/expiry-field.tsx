@@ -1,10 +1,9 @@
 // The field of the create dialog for when the key expires: a number of days, a date, or never.
 import { NativeSelect, Stack, TextInput } from '@mantine/core'
-
-const DAY_MS = 24 * 60 * 60 * 1000
+import { DAY_MS } from '../../../src/lib/time.ts'
 
 export interface Expiry {
-  /** A number of days. */
+  /** A number of days, `date` or `never`. */
   choice: string
   /** The last day of the key in UTC, if the choice is a date. */
   date: string
@@ -21,7 +20,7 @@ const choices = [
   { value: 'date', label: 'On a date' },
 ]
 
-/** The choices that the policy of the workspace allows; without a limit, keys can live forever. */
+/** The choices that the policy of the workspace allows. With a limit, `never` means the maximum. */
 const allowedChoices = (daysMax: number | null) =>
   daysMax === null
     ? choices
@@ -30,7 +29,7 @@ const allowedChoices = (daysMax: number | null) =>
         ...choices.filter(({ value }) => value === 'date' || Number(value) < daysMax),
       ]
 
-/** The timestamp of the API; undefined for a key that lives as long as the policy allows. */
+/** The timestamp for the API; undefined for the maximum lifetime of the policy. */
 export function toExpiresAt({ choice, date }: Expiry): string | undefined {
   if (choice === 'never') return undefined
   if (choice === 'date') return new Date(Date.parse(date) + DAY_MS).toISOString()
@@ -40,7 +39,7 @@ export function toExpiresAt({ choice, date }: Expiry): string | undefined {
 const dayAfter = (days: number) => new Date(Date.now() + days * DAY_MS).toISOString().slice(0, 10)
 
 interface ExpiryFieldProps {
-  /** The longest life that the policy of the workspace allows. */
+  /** The maximum lifetime by the policy of the workspace. */
   daysMax: number | null
   value: Expiry
   onChange: (value: Expiry) => void

@@ -67,7 +67,7 @@ export function Created({ apiKey: { createdAt, createdBy } }: { apiKey: Key }) {
   )
 }
 
-/** For a key that is listed without its successor. */
+/** Nothing unless the key is listed without its successor. */
 export function ReplacedBy({ apiKey: { successor } }: { apiKey: Key }) {
   if (!successor) return null
   return (

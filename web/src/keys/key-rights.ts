@@ -9,13 +9,13 @@ export function useKeyRights() {
   const { slug, role, canManage } = useWorkspace()
   const { data } = useQuery(workspaceQuery(slug))
   const isVariantA = data?.keysCanManageKeys ?? false
-  /** The roles that create keys; undefined until it is known. */
+  /** The roles that create keys; undefined until they are known. */
   const creators = data && roles.slice(roles.indexOf(data.policy.keyCreators))
   const canCreate = creators?.includes(role) ?? false
   return {
     creators,
     canCreate,
-    /** Also keys of the workspace. Others create personal keys only. */
+    /** Whether the user may also create keys of the workspace, not only personal ones. */
     canCreateForWorkspace: canCreate && canManage,
     canRequest: data !== undefined && !canCreate && !isVariantA,
     canRevokeAll: canManage,

@@ -114,7 +114,7 @@ export function KeysPage() {
             )
           return (
             <>
-              {list.length > 0 ? <KeyList keys={list} canCreate={canCreate} /> : <NoMatchYet of="keys" />}
+              {list.length > 0 ? <KeyList keys={list} canCreate={canCreate} /> : <NoMatchYet items="keys" />}
               <LoadMoreButton query={keys} />
             </>
           )

@@ -2,8 +2,8 @@
 import { Text } from '@mantine/core'
 import { ConfirmDialog } from '../components/dialogs/confirm.tsx'
 import { roleNames } from '../components/role-badge.tsx'
+import type { Member } from '../queries.ts'
 import type { Role } from '../session.tsx'
-import type { Member } from './member.ts'
 
 export interface RoleChange {
   member: Member

@@ -11,7 +11,7 @@ import rows from '../components/lists/rows.module.css'
 import { RoleBadge, roleNames } from '../components/role-badge.tsx'
 import { showToast } from '../components/toast.tsx'
 import { formatDay } from '../format.ts'
-import { invalidateWorkspace, queryClient } from '../queries.ts'
+import { invalidateWorkspace, type Member, queryClient } from '../queries.ts'
 import { type Role, useWorkspace } from '../session.tsx'
 import {
   ChangeRoleDialog,
@@ -19,7 +19,6 @@ import {
   type RoleChange,
   roleChangedMessage,
 } from './change-role-dialog.tsx'
-import type { Member } from './member.ts'
 import classes from './members.module.css'
 
 /** Admins can neither make nor change owners. */

@@ -63,7 +63,7 @@ function LeaveWorkspace({ isLastOwner }: { isLastOwner: boolean }) {
     queryClient.setQueryData(
       sessionQuery.queryKey,
       (session) =>
-        session && { ...session, workspaces: session.workspaces.filter((one) => one.slug !== slug) },
+        session && { ...session, workspaces: session.workspaces.filter((each) => each.slug !== slug) },
     )
     navigate('/')
     queryClient.removeQueries({ queryKey: ['workspace', slug] })

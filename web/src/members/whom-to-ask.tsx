@@ -1,4 +1,4 @@
-// Names of those whom users can ask for what they may not do themselves.
+// Names of members who can do what the user may not.
 import { useQuery } from '@tanstack/react-query'
 import { membersQuery } from '../queries.ts'
 import { type Role, useWorkspace } from '../session.tsx'

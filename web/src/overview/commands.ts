@@ -20,7 +20,7 @@ const localEdge = `http://127.0.0.1:${EDGE_PORT}`
 
 type Workspace = Pick<Output<'workspace.read'>, 'slug' | 'tunnelBase' | 'edgeUrl'>
 
-/** For the operator. `adit admin` needs the database, and prints nothing but the credential to stdout. */
+/** Commands of the operator: `adit admin` needs the database, and prints only the credential to stdout. */
 export function edgeCommands({ slug, tunnelBase }: Workspace): string {
   const tunnelDomain = tunnelBase.slice(slug.length + 1)
   const url = isLocal(tunnelDomain) ? localEdge : `${location.protocol}//${tunnelDomain}`
@@ -31,8 +31,8 @@ export function edgeCommands({ slug, tunnelBase }: Workspace): string {
 }
 
 /**
- * Public URL of an HTTP tunnel: an edge serves visitors and clients on one port. If its URL is not known, a
- * dashboard with https has a proxy, which the edge has too.
+ * The public URL of an HTTP tunnel. It has the scheme and port of the edge, which serves visitors and clients
+ * on one port. If the URL of the edge is not known, the proxy of a dashboard with https is that of the edge.
  */
 export function tunnelUrl(host: string, { edgeUrl }: Workspace): string {
   const isDirect = isLocal(host) && location.protocol === 'http:'

@@ -96,21 +96,12 @@ const DoneBullet = () => (
 function KeyStep({ isDone }: { isDone: boolean }) {
   const { slug } = useWorkspace()
   const { canCreate, canRequest } = useKeyRights()
-  if (!canCreate)
+  const ask = canRequest ? 'Request one on the page' : 'See whom to ask for one on the page'
+  if (!canCreate || isDone)
     return (
       <Text size="sm">
         Keys let tunnel clients and scripts use this workspace.{' '}
-        {canRequest ? 'Request one on the page ' : 'See whom to ask for one on the page '}
-        <Anchor component={Link} href={`/w/${slug}/keys`} underline="always">
-          API keys
-        </Anchor>
-        .
-      </Text>
-    )
-  if (isDone)
-    return (
-      <Text size="sm">
-        Keys let tunnel clients and scripts use this workspace. To create another one, see{' '}
+        {canCreate ? 'To create another one, see' : ask}{' '}
         <Anchor component={Link} href={`/w/${slug}/keys`} underline="always">
           API keys
         </Anchor>

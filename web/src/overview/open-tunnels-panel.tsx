@@ -3,7 +3,6 @@ import { Anchor, Badge, Code, Group, Paper, Skeleton, Stack, Text, Title } from 
 import { useQuery } from '@tanstack/react-query'
 import { Link } from 'wouter'
 import { LOCAL_PORT } from '../../../src/lib/client-commands.ts'
-import type { Output } from '../api.ts'
 import { CopyBlock } from '../components/copy.tsx'
 import { QueryResult } from '../components/lists/query-states.tsx'
 import rows from '../components/lists/rows.module.css'
@@ -13,6 +12,7 @@ import { formatCount, formatCountShort } from '../format.ts'
 import { type Tunnel, tunnelsQuery } from '../queries.ts'
 import { useWorkspace } from '../session.tsx'
 import { TunnelAddress, TunnelBadges } from '../tunnels/tunnel-address.tsx'
+import { formatTunnelCount } from '../tunnels/tunnel-cells.tsx'
 import { client } from './commands.ts'
 
 const SHOWN_MAX = 5
@@ -35,7 +35,7 @@ export function OpenTunnelsPanel({ showsSteps }: OpenTunnelsPanelProps) {
                 Open tunnels
               </Title>
               <Badge color={data.tunnels.length > 0 ? 'green' : 'gray'} size="lg" className="tabular">
-                {formatTotal(data)}
+                {formatTunnelCount(data)}
               </Badge>
             </Group>
             <LiveStatus query={tunnels} />
@@ -50,9 +50,6 @@ export function OpenTunnelsPanel({ showsSteps }: OpenTunnelsPanelProps) {
     </QueryResult>
   )
 }
-
-const formatTotal = ({ tunnels, isComplete }: Output<'tunnels.list'>): string =>
-  `${formatCount(tunnels.length)}${isComplete ? '' : '+'}`
 
 function LatestTunnels({ tunnels }: { tunnels: readonly Tunnel[] }) {
   const { slug } = useWorkspace()

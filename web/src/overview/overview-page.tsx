@@ -1,11 +1,12 @@
 // Overview of a workspace: the steps to the first tunnel or open tunnels, details, and recent usage.
 import { Badge, Code, Group, Paper, Skeleton, Stack, Text, Title } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
-import { type ReactNode, useEffect, useState } from 'react'
+import { useEffect, useState } from 'react'
 import { useSearch } from 'wouter'
 import type { Output } from '../api.ts'
 import { ConnectMachine } from '../components/client-setup.tsx'
 import { CopyIconButton } from '../components/copy.tsx'
+import { Detail } from '../components/detail.tsx'
 import { QueryResult, SkeletonRows } from '../components/lists/query-states.tsx'
 import { Page } from '../components/page.tsx'
 import { RelativeTime } from '../components/relative-time.tsx'
@@ -142,19 +143,6 @@ function Readiness({ workspace: { provisioned, slug } }: { workspace: Workspace 
         )}
       </Text>
     </Group>
-  )
-}
-
-function Detail({ name, children }: { name: string; children: ReactNode }) {
-  return (
-    <div>
-      <Text component="dt" size="xs" c="dimmed" fw={600}>
-        {name}
-      </Text>
-      <Text component="dd" m={0} size="sm">
-        {children}
-      </Text>
-    </div>
   )
 }
 

@@ -3,7 +3,7 @@
 
 let token: string | undefined
 
-/** React may call it twice, after the fragment is gone. Empty after a reload. */
+/** Empty after a reload. React may call this a second time, when the fragment is gone. */
 export function readLinkToken(): string {
   if (location.hash.length > 1) {
     token = location.hash.slice(1)

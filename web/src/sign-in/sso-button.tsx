@@ -6,7 +6,7 @@ import { call } from '../api.ts'
 import { ErrorAlert } from '../components/lists/query-states.tsx'
 import { allowSignedOut } from '../queries.ts'
 
-/** With the token of an invitation, the sign-in accepts it. */
+/** `link` is the token of an invitation, which the sign-in accepts. */
 export function SsoButton({ link, children }: { link?: string; children: ReactNode }) {
   const start = useMutation({
     mutationFn: () => call('sign-in.sso', link === undefined ? {} : { link }),

@@ -55,7 +55,7 @@ export function CloseTunnelDialog({ tunnel, opened, onClose, nextFocus }: CloseT
   )
 }
 
-/** Waits until the edge has confirmed it. Returns what has happened. */
+/** Waits until the edge has closed the tunnel, or a timeout. Returns a message for the user. */
 async function closeTunnel(workspace: string, tunnel: Tunnel): Promise<string> {
   const address = publicAddress(tunnel)
   try {

@@ -8,7 +8,7 @@ import classes from './tunnels.module.css'
 export const publicAddress = ({ url }: Pick<Tunnel, 'url'>): string =>
   url.startsWith('tcp:') ? new URL(url).host : url.replace(/\/$/, '')
 
-/** Otherwise the name has to be shown next to the address. */
+/** If not, the name has to be shown next to the address. */
 export const isNameInHost = ({ name, url }: Tunnel): boolean => new URL(url).host.startsWith(`${name}.`)
 
 export function TunnelAddress({ tunnel }: { tunnel: Tunnel }) {

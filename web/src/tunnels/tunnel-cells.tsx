@@ -1,5 +1,6 @@
 // What the table and the cards show of a tunnel.
 import { Badge, Button, Group, Text } from '@mantine/core'
+import type { Output } from '../api.ts'
 import { dangerOutline } from '../components/dialogs/danger-outline.ts'
 import { removeButtonProps } from '../components/focus.ts'
 import { formatBytes, formatBytesExact, formatCount, formatCountShort } from '../format.ts'
@@ -8,6 +9,9 @@ import { AccessSummary } from './access-summary.tsx'
 import { isNameInHost, publicAddress, TunnelAddress, TunnelBadges } from './tunnel-address.tsx'
 
 export type OnClose = (tunnel: Tunnel, button: HTMLElement) => void
+
+export const formatTunnelCount = ({ tunnels, isComplete }: Output<'tunnels.list'>): string =>
+  `${formatCount(tunnels.length)}${isComplete ? '' : '+'}`
 
 export const TunnelTitle = ({ tunnel }: { tunnel: Tunnel }) => (
   <>
@@ -40,7 +44,7 @@ export const Requests = ({ tunnel: { requests } }: { tunnel: Tunnel }) => (
   <span title={formatCount(requests)}>{formatCountShort(requests)}</span>
 )
 
-/** At the time of the last report: short requests between two reports are not seen. */
+/** The number is from the last report: short requests between two reports are not seen. */
 export const inProgress = ({ streams }: Tunnel): string => `${formatCountShort(streams)} in progress`
 
 export const Traffic = ({ tunnel: { bytesIn, bytesOut } }: { tunnel: Tunnel }) => (

@@ -1,6 +1,7 @@
 // Open tunnels as a table, or as cards on a phone. Rows are memoized: a poll renders only those that changed.
 import { Group, Paper, Stack, Table, Text, VisuallyHidden } from '@mantine/core'
-import { memo, type ReactNode } from 'react'
+import { memo } from 'react'
+import { Detail } from '../components/detail.tsx'
 import { useRemovalDialog } from '../components/dialogs/use-dialog.ts'
 import { RelativeTime } from '../components/relative-time.tsx'
 import { useIsPhone } from '../components/use-is-phone.ts'
@@ -139,28 +140,28 @@ const TunnelCard = memo(function TunnelCard({ tunnel, onClose }: TunnelProps) {
       <Stack gap="sm">
         <TunnelTitle tunnel={tunnel} />
         <dl className={classes.facts}>
-          <Fact name="Key">
+          <Detail name="Key">
             <KeyLabel tunnel={tunnel} />
-          </Fact>
-          <Fact name="Edge">{tunnel.edge.name}</Fact>
-          <Fact name="Client">
+          </Detail>
+          <Detail name="Edge">{tunnel.edge.name}</Detail>
+          <Detail name="Client">
             {tunnel.client.address}
             <Text size="xs" c="dimmed">
               {tunnel.client.version}
             </Text>
-          </Fact>
-          <Fact name="Opened">
+          </Detail>
+          <Detail name="Opened">
             <RelativeTime at={tunnel.openedAt} />
-          </Fact>
-          <Fact name="Requests">
+          </Detail>
+          <Detail name="Requests">
             <Requests tunnel={tunnel} />
             <Text size="xs" c="dimmed">
               {inProgress(tunnel)}
             </Text>
-          </Fact>
-          <Fact name="Traffic">
+          </Detail>
+          <Detail name="Traffic">
             <Traffic tunnel={tunnel} />
-          </Fact>
+          </Detail>
         </dl>
         {canManage && (
           <Group justify="flex-end">
@@ -171,16 +172,3 @@ const TunnelCard = memo(function TunnelCard({ tunnel, onClose }: TunnelProps) {
     </Paper>
   )
 }, isSameTunnel)
-
-function Fact({ name, children }: { name: string; children: ReactNode }) {
-  return (
-    <div>
-      <Text component="dt" size="xs" c="dimmed" fw={600}>
-        {name}
-      </Text>
-      <Text component="dd" m={0} size="sm" className="tabular">
-        {children}
-      </Text>
-    </div>
-  )
-}

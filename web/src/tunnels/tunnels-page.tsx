@@ -2,7 +2,6 @@
 import { Alert, Tabs, Text } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { useSearchParams } from 'wouter'
-import type { Output } from '../api.ts'
 import { QueryResult, SkeletonRows } from '../components/lists/query-states.tsx'
 import { LiveStatus } from '../components/live-status.tsx'
 import { Page } from '../components/page.tsx'
@@ -14,6 +13,7 @@ import { useWorkspace } from '../session.tsx'
 import { EdgeList } from './edge-list.tsx'
 import { NameList } from './name-list.tsx'
 import { OpenTunnels } from './open-tunnels.tsx'
+import { formatTunnelCount } from './tunnel-cells.tsx'
 
 const tabs = ['open', 'names', 'edges'] as const
 type Tab = (typeof tabs)[number]
@@ -21,7 +21,7 @@ type Tab = (typeof tabs)[number]
 export function TunnelsPage() {
   const { slug, name } = useWorkspace()
   const [search, setSearch] = useSearchParams()
-  const tab = tabs.find((one) => one === search.get('tab')) ?? 'open'
+  const tab = tabs.find((each) => each === search.get('tab')) ?? 'open'
   const tunnels = useQuery(tunnelsQuery(slug))
   const edges = useQuery(edgesQuery(slug))
   const names = useQuery({ ...namesQuery(slug), enabled: tab === 'names' })
@@ -62,9 +62,6 @@ export function TunnelsPage() {
     </Page>
   )
 }
-
-const formatTunnelCount = ({ tunnels, isComplete }: Output<'tunnels.list'>): string =>
-  `${formatCount(tunnels.length)}${isComplete ? '' : '+'}`
 
 function TabLabel({ tab, name, count }: { tab: Tab; name: string; count?: string | undefined }) {
   return (

@@ -1,4 +1,4 @@
-// A form that a script submits, and the buttons at the end of one in a dialog.
+// A form that a script submits, and the buttons at the end of a form in a dialog.
 import { Button, type ButtonProps, Group, Stack } from '@mantine/core'
 import type { ReactNode } from 'react'
 import { ErrorAlert } from '../lists/query-states.tsx'
@@ -19,7 +19,7 @@ interface DialogActionsProps extends ButtonProps {
   onCancel: () => void
 }
 
-/** Why the mutation failed, a button that cancels, and the one that submits, whose label is the child. */
+/** The error of the mutation, a button that cancels, and one that submits, whose label is the child. */
 export const DialogActions = ({ mutation, onCancel, ...props }: DialogActionsProps) => (
   <>
     <ErrorAlert error={mutation.error} />

@@ -27,7 +27,7 @@ interface PagerProps {
   name: string
 }
 
-/** Below the list, in the same parent, to whose top it scrolls. */
+/** Belongs below the list, in the same parent: another page scrolls to the top of that parent. */
 export function Pager({ pager: { items, first, total, page, pages, setPage }, name }: PagerProps) {
   const isPhone = useIsPhone()
   const nav = useRef<HTMLDivElement>(null)

@@ -96,9 +96,9 @@ export function EmptyState({ icon, title, children, action }: EmptyStateProps) {
   )
 }
 
-/** For a list with a next page: a request examines a limited number of items. */
-export const NoMatchYet = ({ of }: { of: string }) => (
-  <EmptyState icon={<SearchIcon size={36} />} title={`No match among the newest ${of}`}>
-    Load more to search older {of}.
+/** Shown if there is a next page: a request examines a limited number of items. */
+export const NoMatchYet = ({ items }: { items: string }) => (
+  <EmptyState icon={<SearchIcon size={36} />} title={`No match among the newest ${items}`}>
+    Load more to search older {items}.
   </EmptyState>
 )

@@ -26,7 +26,7 @@ export function SearchInput({ label, placeholder, value, onChange }: SearchInput
   )
 }
 
-/** Whether one of the texts contains each word of the search. */
+/** Whether each word of the search is in one of the texts. */
 export function matchesSearch(search: string, ...texts: (string | null)[]): boolean {
   const text = texts.join('\n').toLowerCase()
   return search
