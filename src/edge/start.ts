@@ -220,15 +220,15 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
   }
 }
 
-const countVerdicts = ({ verdicts }: EdgeInstruments, verifier: Verifier): Verifier => ({
+const countVerdicts = (instruments: EdgeInstruments, verifier: Verifier): Verifier => ({
   ...verifier,
   async verify(key) {
     try {
       const result = await verifier.verify(key)
-      verdicts[result.valid ? 'valid' : result.reason] += 1
+      instruments.countVerdict(result.valid ? 'valid' : result.reason)
       return result
     } catch (error) {
-      verdicts.unavailable += 1
+      instruments.countVerdict('unavailable')
       throw error
     }
   },

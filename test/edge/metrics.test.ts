@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, test } from 'node:test'
+import { EdgeInstruments } from '../../src/lib/metrics/edge-instruments.ts'
 import { assertDocumented, promtool, scrape, withoutPromtool } from '../support/api/metrics.ts'
 import { openRawTunnel, startStandaloneEdge } from '../support/edges/standalone-edge.ts'
 import { fetchHost } from '../support/edges/tunnels.ts'
@@ -36,6 +37,15 @@ test('tunnels, requests, bytes, rejections and verdicts are counted', async () =
   tunnel.close()
   await until('the tunnel is closed', async () => (await metrics()).get('adit_edge_tunnel_clients') === 0)
   assert.equal((await metrics()).get('adit_edge_requests_total'), 1)
+})
+
+test('a verdict of a later control plane leaves the counted ones as they are', () => {
+  const instruments = new EdgeInstruments()
+  const before = { ...instruments.verdicts }
+  instruments.countVerdict('suspended')
+  assert.deepEqual(instruments.verdicts, before)
+  instruments.countVerdict('expired')
+  assert.equal(instruments.verdicts.expired, 1)
 })
 
 test('metrics bounded under hostile traffic to the edge', async () => {

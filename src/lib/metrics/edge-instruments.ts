@@ -7,6 +7,8 @@ import { RequestDurations } from './request-durations.ts'
  */
 export type EvictionReason = 'capacity' | 'memory' | 'slow'
 
+const VERDICTS = ['valid', 'unknown', 'revoked', 'expired', 'archived', 'unavailable']
+
 export class EdgeInstruments {
   readonly requests = new RequestDurations()
   /** Requests through tunnels, until the head of the response. */
@@ -15,10 +17,16 @@ export class EdgeInstruments {
   /** Requests that reached no tunnel client, by status. */
   readonly rejected: Record<number, number> = { 401: 0, 403: 0, 404: 0, 429: 0, 503: 0 }
   readonly evicted: Record<EvictionReason, number> = { capacity: 0, memory: 0, slow: 0 }
-  readonly verdicts = { valid: 0, unknown: 0, revoked: 0, expired: 0, archived: 0, unavailable: 0 }
+  readonly verdicts: Record<string, number> = Object.fromEntries(VERDICTS.map((verdict) => [verdict, 0]))
 
   countRejected(status: number): void {
     const count = this.rejected[status]
     if (count !== undefined) this.rejected[status] = count + 1
+  }
+
+  /** Verdicts that only a later control plane has are not counted. */
+  countVerdict(verdict: string): void {
+    const count = this.verdicts[verdict]
+    if (count !== undefined) this.verdicts[verdict] = count + 1
   }
 }
