@@ -32,7 +32,7 @@ export const findWorkspaces = (db: Db, ids: readonly string[]): Promise<Workspac
 export const findWorkspaceBySlug = (db: Db, slug: string): Promise<WorkspaceRow | undefined> =>
   db.selectFrom('workspaces').selectAll().where('slug', '=', slug).executeTakeFirst()
 
-const policyColumns = [
+export const policyColumns = [
   'key_days_max',
   'keys_read_only_at',
   'key_creator_role',

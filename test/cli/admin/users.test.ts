@@ -62,7 +62,7 @@ for (const engine of engines)
     const late = await adit('user', 'reset', 'ann@example.com')
     assert.equal(late.code, 1)
     assert.match(late.stderr, /Enable the account with `adit admin user restore` first/)
-    await json('user', 'restore', 'ann@example.com')
+    for (let time = 0; time < 2; time++) await json('user', 'restore', 'ann@example.com')
     assert.equal((await signIn(ann, 'ann@example.com')).status, 200)
     const { entries } = (await ann.get('/workspaces/acme/audit')).json
     const acts = entries.map(({ action }: { action: string }) => action)
@@ -72,7 +72,7 @@ for (const engine of engines)
       'user.two-factor-reset',
       'user.reset-link-created',
     ])
-      assert.ok(acts.includes(action), action)
+      assert.equal(acts.filter((act: string) => act === action).length, 1, action)
 
     const cases: [args: string[], code: number, message: RegExp][] = [
       [

@@ -579,16 +579,16 @@ const calls: [module: object, calls: Calls][] = [
       listOpenInvitationsTo: (db) => links.listOpenInvitationsTo(db, '1@x', 0),
       revokeInvitation: (db) => links.revokeInvitation(db, ws, 'l1', 0),
       endInvitationsBy: (db) => links.endInvitationsBy(db, ws, 'u1', 0),
-      endSetUpLinks: (db) => links.endSetUpLinks(db, ws, 0),
+      endSetupLinks: (db) => links.endSetupLinks(db, ws, 0),
       endLinksFor: async (db) => {
         await links.endLinksFor(db, '1@x', 'join', ws, 0)
         await links.endLinksFor(db, '1@x', 'reset', null, 0)
       },
       recentLinkTimes: async (db) => {
-        const most = { since: 100, most: 10 }
-        for (const whose of [{ workspace_id: ws }, { creator_id: 'u1' }, { workspace_id: ws, email: '1@x' }])
-          await links.recentLinkTimes(db, { purpose: 'join', of: whose, ...most })
-        await links.recentLinkTimes(db, { purpose: 'reset', of: { email: '1@x' }, ...most })
+        const limits = { since: 100, max: 10 }
+        for (const matching of [{ workspace_id: ws }, { creator_id: 'u1' }, { workspace_id: ws, email: '1@x' }])
+          await links.recentLinkTimes(db, { purpose: 'join', matching, ...limits })
+        await links.recentLinkTimes(db, { purpose: 'reset', matching: { email: '1@x' }, ...limits })
       },
       lockRecentLinksTo: (db) => links.lockRecentLinksTo(db, '1@x', 0),
     },

@@ -6,6 +6,7 @@ import { countActiveKeys, findKeyById } from '../../store/keys/rows.ts'
 import { rowState } from '../../store/keys/state.ts'
 import { findWorkspaceBySlug, getWorkspace } from '../../store/workspaces.ts'
 import type { Services } from '../context.ts'
+import { isActiveOwner } from './members.ts'
 
 /** The slug of the workspace whose only active API key this is, if it is. */
 export async function findWorkspaceOfLastKey(
@@ -30,10 +31,7 @@ export async function findWorkspacesOfLastOwner(
     const workspace = role === 'owner' ? await findWorkspaceBySlug(db, slug) : undefined
     if (!workspace) continue
     const members = await listMembers(db, workspace.id)
-    const hasOther = members.some(
-      (member) => member.role === 'owner' && member.disabledAt === null && member.id !== user.id,
-    )
-    if (!hasOther) slugs.push(slug)
+    if (!members.some((member) => isActiveOwner(member) && member.id !== user.id)) slugs.push(slug)
   }
   return slugs
 }

@@ -10,10 +10,10 @@ import { formatDuration } from '../duration.ts'
 import { Fault } from '../fault.ts'
 
 /**
- * The lifetime of a link: at the limit the latest link is still valid, and no workspace has more of them
- * open.
+ * Lifetime of a link, and window of the limits. They are equal, so that at a limit the latest link is still
+ * valid, and a workspace never has more open links than the limit.
  */
-export const LINK_WINDOW_MS = DAY_MS
+export const LINK_MS = DAY_MS
 
 const PER_WORKSPACE = 100
 const PER_INVITER = 50
@@ -32,23 +32,23 @@ export async function requireInvitationAllowed(
   { clock }: Services,
   { workspaceId, inviterId, email }: { workspaceId: string; inviterId: string; email: string },
 ): Promise<void> {
-  const since = clock() - LINK_WINDOW_MS
+  const since = clock() - LINK_MS
   await lockUser(db, inviterId)
   await lockRecentLinksTo(db, email, since)
-  const ofWorkspace = { workspace_id: workspaceId }
-  for (const [of, most, reason] of [
-    [ofWorkspace, PER_WORKSPACE, `This workspace has sent ${PER_WORKSPACE} invitations`],
+  const workspace = { workspace_id: workspaceId }
+  for (const [matching, max, reason] of [
+    [workspace, PER_WORKSPACE, `This workspace has sent ${PER_WORKSPACE} invitations`],
     [{ creator_id: inviterId }, PER_INVITER, `You have sent ${PER_INVITER} invitations`],
     [
-      { ...ofWorkspace, email },
+      { ...workspace, email },
       PER_WORKSPACE_AND_ADDRESS,
       `This workspace has sent ${email} ${PER_WORKSPACE_AND_ADDRESS} invitations`,
     ],
     // Without the number, because other workspaces may have invited the address.
     [{ email }, PER_ADDRESS, `${email} has been sent too many invitations`],
   ] as const) {
-    const times = await recentLinkTimes(db, { purpose: 'join', of, since, most })
-    if (times.length < most) continue
+    const times = await recentLinkTimes(db, { purpose: 'join', matching, since, max })
+    if (times.length < max) continue
     const retryAfterS = Math.max(1, Math.ceil((Math.min(...times) - since) / 1000))
     throw new Fault('rate_limited', {
       message: `${reason} in 24 hours. Try again in ${formatDuration(retryAfterS)}.`,
@@ -64,12 +64,8 @@ export async function isResetAllowed(
   user: { id: string; email: string },
 ): Promise<boolean> {
   await lockUser(db, user.id)
-  const since = clock() - LINK_WINDOW_MS
-  const limit = {
-    purpose: 'reset',
-    of: { email: user.email },
-    since,
-    most: RESETS_PER_ADDRESS,
-  } as const
-  return (await recentLinkTimes(db, limit)).length < RESETS_PER_ADDRESS
+  const since = clock() - LINK_MS
+  const matching = { email: user.email }
+  const times = await recentLinkTimes(db, { purpose: 'reset', matching, since, max: RESETS_PER_ADDRESS })
+  return times.length < RESETS_PER_ADDRESS
 }

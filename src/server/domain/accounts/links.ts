@@ -1,11 +1,10 @@
 // Invitation and password reset links. A link works once, for 24 hours; only its hash is stored.
 import { hashSecret } from '../../../lib/credentials/secret.ts'
-import { DAY_MS } from '../../../lib/time.ts'
 import { deleteChallenges } from '../../store/accounts/challenges.ts'
 import {
   endLink,
   endLinksFor,
-  endSetUpLinks,
+  endSetupLinks,
   findLink,
   insertLink,
   type LinkRow,
@@ -30,9 +29,9 @@ import { memberInEvent, recordEvent } from '../events/record.ts'
 import { Fault, invalid } from '../fault.ts'
 import { revokeKeysWithoutTwoFactor } from '../keys/personal.ts'
 import { toIso } from '../timestamps.ts'
+import { LINK_MS } from './link-limits.ts'
 import { requireGoodPassword } from './passwords.ts'
 
-const LINK_MS = DAY_MS
 const SECRET_BYTES = 32
 
 /** A user, with their name at that time, or the operator. */
@@ -156,16 +155,16 @@ export async function redeemLink(
   currentUser: CurrentUser | undefined,
   hashPassword: (password: string) => Promise<string>,
 ): Promise<{ email: string; password: string } | undefined> {
-  const { step, email: named, isNew } = await readLink(services, input.link, currentUser)
+  const { step, email: linkEmail, isNew } = await readLink(services, input.link, currentUser)
   if (step === 'sign_in')
-    throw new Fault('unauthorized', { message: `Sign in as ${named} to accept this invitation.` })
+    throw new Fault('unauthorized', { message: `Sign in as ${linkEmail} to accept this invitation.` })
   if (step === 'accept') {
     await services.store.transaction((db) =>
       acceptInvitation(db, services, input, currentUser as CurrentUser),
     )
     return undefined
   }
-  const email = (named ?? requireField(input.email, 'email')).toLowerCase()
+  const email = (linkEmail ?? requireField(input.email, 'email')).toLowerCase()
   const password = requireField(input.password, 'password')
   const name = isNew ? requireField(input.name, 'name') : ''
   await requireGoodPassword(password, email)
@@ -251,7 +250,7 @@ export async function readInvitation(services: Services, secret: string) {
   return { email, invitation: { hash: hashSecret(secret), slug: workspace.slug } }
 }
 
-/** Undefined if it is not open. Locks its workspace, so that no other request uses it meanwhile. */
+/** Undefined if the invitation is not open. Locks its workspace, so that no other request uses it meanwhile. */
 export async function lockInvitation(db: Tx, services: Services, hash: string): Promise<LinkRow | undefined> {
   const find = () => findLink(db, hash, services.clock())
   const found = await find()
@@ -290,7 +289,7 @@ async function addInvitedMember(
     created_at: services.clock(),
   })
   if (!isNew) throw new Fault('conflict', { message: 'You are already a member of this workspace.' })
-  if (row.role === 'owner') await endSetUpLinks(db, workspaceId, services.clock())
+  if (row.role === 'owner') await endSetupLinks(db, workspaceId, services.clock())
   await writeAudit(db, services, {
     workspaceId,
     actor: linkActor(user, ipAddress),
@@ -328,8 +327,8 @@ async function consumeLink(db: Tx, services: Services, secret: string): Promise<
 }
 
 /**
- * Undefined if it was used meanwhile, or its workspace archived. Locks the workspace before the link, like
- * other transactions, to prevent deadlocks.
+ * Undefined if the link was used or its workspace archived meanwhile. Locks the workspace before the link,
+ * like other transactions, to prevent deadlocks.
  */
 async function useLink(db: Tx, services: Services, { workspace_id, hash }: LinkRow) {
   if (workspace_id !== null && (await lockWorkspace(db, workspace_id)).archived_at !== null) return undefined

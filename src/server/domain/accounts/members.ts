@@ -5,16 +5,15 @@ import {
   clearEmailProof,
   endInvitationsBy,
   listInvitations,
-  revokeInvitation as revokeInvitationOf,
+  revokeInvitation as revokeRow,
 } from '../../store/accounts/links.ts'
 import {
   deleteMember,
   findMembership,
   listMembers,
-  listMemberships,
   lockMembers,
   type Role,
-  setRole as setRoleOf,
+  setRole as updateRole,
 } from '../../store/accounts/members.ts'
 import { findUserByEmail } from '../../store/accounts/users.ts'
 import type { Tx } from '../../store/engine/store.ts'
@@ -43,9 +42,6 @@ export async function requireMembership(services: Services, slug: string, userId
   await requireTwoFactor(db, found, userId)
   return found
 }
-
-export const listUserMemberships = (services: Services, userId: string) =>
-  listMemberships(services.store.db, userId)
 
 const order: Role[] = ['owner', 'admin', 'member']
 
@@ -85,48 +81,47 @@ const describeMember = (ctx: MemberContext, member: MemberRow, members: MemberRo
   role: member.role,
   joinedAt: toIso(member.joinedAt),
   isYou: member.id === ctx.actor.id,
-  isLastOwner: member.role === 'owner' && !members.some((one) => one.id !== member.id && isActiveOwner(one)),
+  isLastOwner: member.role === 'owner' && !members.some((other) => other.id !== member.id && isActiveOwner(other)),
 })
 
 /** `mails`: the link is sent to the address only, so using it proves control of the address. */
 export async function invite(
   ctx: MemberContext,
-  given: { email: string; role: Role },
+  input: { email: string; role: Role },
   { mails }: { mails: boolean },
 ): Promise<CreatedLink> {
-  const email = given.email.toLowerCase()
+  const email = input.email.toLowerCase()
   return ctx.store.transaction(async (db) => {
     const role = await requireRoleForUpdate(db, ctx)
-    requireMayGrant(role, given.role)
+    requireMayGrant(role, input.role)
     const user = await findUserByEmail(db, email)
     const members = await listMembers(db, ctx.workspaceId)
     if (user && members.some(({ id }) => id === user.id))
       throw new Fault('conflict', { message: `${email} is already a member of this workspace.` })
     const open = await listInvitations(db, ctx.workspaceId, ctx.clock())
-    requireCapacity(members.length + open.filter((one) => one.email !== email).length)
+    requireCapacity(members.length + open.filter((invitation) => invitation.email !== email).length)
     await requireInvitationAllowed(db, ctx, {
       workspaceId: ctx.workspaceId,
       inviterId: ctx.actor.id,
       email,
     })
     // The new invitation replaces earlier ones to the address.
-    for (const before of open)
-      if (before.email === email) {
-        requireMayGrant(role, before.role as Role)
-        const { id, role: invitedAs } = before
-        await record(db, ctx, 'invitation.revoked', { id, name: email }, { role: [invitedAs, null] })
+    for (const { id, role: oldRole, ...replaced } of open)
+      if (replaced.email === email) {
+        requireMayGrant(role, oldRole as Role)
+        await record(db, ctx, 'invitation.revoked', { id, name: email }, { role: [oldRole, null] })
       }
-    const made = await createLink(db, ctx, {
+    const link = await createLink(db, ctx, {
       purpose: 'join',
       email,
       workspaceId: ctx.workspaceId,
-      role: given.role,
+      role: input.role,
       createdBy: { id: ctx.actor.id, name: ctx.actor.name },
       provesEmail: mails,
     })
-    await record(db, ctx, 'user.invited', { id: made.id, name: email }, { role: [null, given.role] })
-    await recordInvitation(db, ctx, { ...ctx, invitation: { ...made, email, role: given.role } })
-    return made
+    await record(db, ctx, 'user.invited', { id: link.id, name: email }, { role: [null, input.role] })
+    await recordInvitation(db, ctx, { ...ctx, invitation: { ...link, email, role: input.role } })
+    return link
   })
 }
 
@@ -146,7 +141,7 @@ function requireCapacity(count: number): void {
 export async function revokeInvitation(ctx: MemberContext, id: string) {
   await ctx.store.transaction(async (db) => {
     const role = await requireRoleForUpdate(db, ctx)
-    const row = await revokeInvitationOf(db, ctx.workspaceId, id, ctx.clock())
+    const row = await revokeRow(db, ctx.workspaceId, id, ctx.clock())
     if (!row || row.email === null) throw new Fault('not_found')
     requireMayGrant(role, row.role as Role)
     await record(db, ctx, 'invitation.revoked', { id, name: row.email }, { role: [row.role, null] })
@@ -154,33 +149,33 @@ export async function revokeInvitation(ctx: MemberContext, id: string) {
   return { id, revoked: true as const }
 }
 
-export async function setRole(ctx: MemberContext, id: string, wanted: Role) {
+export async function setRole(ctx: MemberContext, id: string, newRole: Role) {
   await ctx.store.transaction(async (db) => {
     const role = await requireRoleForUpdate(db, ctx)
     const member = await requireMayChange(db, ctx, role, id)
-    requireMayGrant(role, wanted)
-    if (member.role === wanted) return
+    requireMayGrant(role, newRole)
+    if (member.role === newRole) return
     if (member.role === 'owner') requireAnotherOwner(member.others)
-    await setRoleOf(db, ctx.workspaceId, id, wanted)
-    if (!isAtLeast(wanted, member.role)) await endInvitationsBy(db, ctx.workspaceId, id, ctx.clock())
-    await record(db, ctx, `user.made-${wanted}`, member, { role: [member.role, wanted] })
+    await updateRole(db, ctx.workspaceId, id, newRole)
+    if (!isAtLeast(newRole, member.role)) await endInvitationsBy(db, ctx.workspaceId, id, ctx.clock())
+    await record(db, ctx, `user.made-${newRole}`, member, { role: [member.role, newRole] })
     await recordEvent(db, ctx, {
       workspaceId: ctx.workspaceId,
       type: 'member.updated',
       data: {
-        member: memberInEvent(member, wanted),
+        member: memberInEvent(member, newRole),
         previousRole: member.role,
         actor: eventActor(ctx.actor),
       },
     })
   })
   const members = await listMembers(ctx.store.db, ctx.workspaceId)
-  const member = members.find((one) => one.id === id)
+  const member = members.find((each) => each.id === id)
   if (!member) throw new Fault('not_found')
   return describeMember(ctx, member, members)
 }
 
-/** The personal keys of the member are revoked, and when it returns no node accepts them. */
+/** Revokes the personal keys of the member. When this returns, no node accepts them. */
 export async function removeMember(ctx: MemberContext, id: string) {
   const position = await ctx.store.transaction(async (db) => {
     const role = await requireRoleForUpdate(db, ctx)
@@ -207,22 +202,22 @@ export async function removeMember(ctx: MemberContext, id: string) {
 async function requireMayChange(db: Tx, ctx: MemberContext, role: Role, id: string) {
   await lockMembers(db, ctx.workspaceId)
   const members = await listMembers(db, ctx.workspaceId)
-  const found = members.find((one) => one.id === id)
+  const found = members.find((each) => each.id === id)
   if (!found) throw new Fault('not_found')
   const isSelf = id === ctx.actor.id
   if (!isSelf && found.role === 'owner' && role !== 'owner')
     throw new Fault('forbidden', { message: 'Only owners of this workspace may change or remove an owner.' })
-  return { ...found, others: members.filter((one) => one.id !== id) }
+  return { ...found, others: members.filter((each) => each.id !== id) }
 }
 
 /** Users may grant or revoke roles up to their own. */
-function requireMayGrant(own: Role, role: Role): void {
-  if (isAtLeast(own, role)) return
+function requireMayGrant(ownRole: Role, role: Role): void {
+  if (isAtLeast(ownRole, role)) return
   throw new Fault('forbidden', { message: 'Only owners of this workspace may grant the owner role.' })
 }
 
 /** A disabled owner cannot sign in, so does not count as the owner that a workspace needs. */
-const isActiveOwner = ({ role, disabledAt }: Pick<MemberRow, 'role' | 'disabledAt'>): boolean =>
+export const isActiveOwner = ({ role, disabledAt }: Pick<MemberRow, 'role' | 'disabledAt'>): boolean =>
   role === 'owner' && disabledAt === null
 
 function requireAnotherOwner(others: Pick<MemberRow, 'role' | 'disabledAt'>[]): void {

@@ -10,9 +10,9 @@ export const loadCommonPasswords = lazy(async () => {
 
 /** The contract checks the length. */
 export async function requireGoodPassword(password: string, email: string): Promise<void> {
-  const given = password.toLowerCase()
-  if ((await loadCommonPasswords()).has(given))
+  const lowerCase = password.toLowerCase()
+  if ((await loadCommonPasswords()).has(lowerCase))
     throw invalid('/body/password', 'must not be a common password')
-  if (given === email || given === email.split('@')[0])
+  if (lowerCase === email || lowerCase === email.split('@')[0])
     throw invalid('/body/password', 'must not be your email address')
 }

@@ -4,23 +4,21 @@ import type { AuditAction } from '../../../contract/audit-actions.ts'
 import { Email } from '../../../contract/fields.ts'
 import { deleteChallenges } from '../../store/accounts/challenges.ts'
 import { endLinksFor } from '../../store/accounts/links.ts'
-import { listMemberships, listMembershipsAmong, type Role } from '../../store/accounts/members.ts'
+import { findMembership, listMemberships, listMembershipsAmong, type Role } from '../../store/accounts/members.ts'
 import {
   findPassword,
   findPasswordByEmail,
-  hasPassword,
   setPassword,
 } from '../../store/accounts/passwords.ts'
 import { deleteSession, deleteSessions, listSessions } from '../../store/accounts/sessions.ts'
 import { deleteTwoFactor, lacksTwoFactor } from '../../store/accounts/two-factors.ts'
 import {
-  disableUser,
-  enableUser,
   findUser,
   findUserByEmail,
   hasUsers,
   listUsers,
   renameUser,
+  setDisabledAt,
   type UserRow,
 } from '../../store/accounts/users.ts'
 import type { Tx } from '../../store/engine/store.ts'
@@ -39,7 +37,6 @@ import { describeArchive, isRestorable } from '../workspaces/archive.ts'
 import { getBySlug } from '../workspaces/manage.ts'
 import { isResetAllowed } from './link-limits.ts'
 import { type CreatedLink, createLink } from './links.ts'
-import { listUserMemberships } from './members.ts'
 import { requireSamePassword } from './sign-ins.ts'
 
 const checkEmail: Checker<string> = checker(Email, 'email')
@@ -51,17 +48,18 @@ export async function findEnabledUser(services: Services, id: string): Promise<U
 }
 
 export async function describeSelf(services: Services, user: UserRow) {
-  const [memberships, withPassword, withoutTwoFactor] = await Promise.all([
-    listUserMemberships(services, user.id),
-    hasPassword(services.store.db, user.id),
-    lacksTwoFactor(services.store.db, user.id),
+  const { db } = services.store
+  const [memberships, password, withoutTwoFactor] = await Promise.all([
+    listMemberships(db, user.id),
+    findPassword(db, user.id),
+    lacksTwoFactor(db, user.id),
   ])
   return {
     user: {
       id: user.id,
       name: user.name,
       email: user.email,
-      hasPassword: withPassword,
+      hasPassword: password !== undefined,
       hasTwoFactor: user.two_factor_enabled === 1,
     },
     canCreateWorkspaces: services.usersCreateWorkspaces,
@@ -83,12 +81,12 @@ export const updateOwnAccount = <T>(
   actor: UserActor,
   action: AuditAction,
   act: (db: Tx) => Promise<T>,
-  changesOf: (result: T) => Changes = () => ({}),
+  describeChanges: (result: T) => Changes = () => ({}),
 ): Promise<T> =>
   services.store.transaction(async (db) => {
     await requireSession(db, services, actor)
     const result = await act(db)
-    await writeUserAudit(db, services, { actor, action, user: actor, changes: changesOf(result) })
+    await writeUserAudit(db, services, { actor, action, user: actor, changes: describeChanges(result) })
     return result
   })
 
@@ -168,26 +166,26 @@ export const signOutEverywhere = (services: Services, actor: UserActor) =>
 export async function inviteByOperator(
   services: Services,
   actor: Caller,
-  given: { email: string; workspace: string; role: Role },
+  input: { email: string; workspace: string; role: Role },
 ): Promise<CreatedLink> {
-  checkEmail(given.email)
-  const email = given.email.toLowerCase()
-  const workspace = await getBySlug(services, given.workspace)
+  checkEmail(input.email)
+  const email = input.email.toLowerCase()
+  const workspace = await getBySlug(services, input.workspace)
   requireNotArchived(workspace, actor)
   const { id: workspaceId } = workspace
   return services.store.transaction(async (db) => {
     const user = await findUserByEmail(db, email)
-    if (user && (await listMemberships(db, user.id)).some(({ slug }) => slug === given.workspace))
+    if (user && (await findMembership(db, input.workspace, user.id)))
       throw new Fault('conflict', {
         message:
-          `${email} is already a member of workspace "${given.workspace}". ` +
+          `${email} is already a member of workspace "${input.workspace}". ` +
           'To create a password reset link, run `adit admin user reset`.',
       })
-    const made = await createLink(db, services, {
+    const link = await createLink(db, services, {
       purpose: 'join',
       email,
       workspaceId,
-      role: given.role,
+      role: input.role,
       createdBy: { id: null, name: `operator ${actor.id}` },
       provesEmail: true,
     })
@@ -195,12 +193,12 @@ export async function inviteByOperator(
       workspaceId,
       actor,
       action: 'user.invited',
-      target: { id: made.id, name: email },
-      changes: { role: [null, given.role] },
+      target: { id: link.id, name: email },
+      changes: { role: [null, input.role] },
     })
-    const invitation = { ...made, email, role: given.role }
+    const invitation = { ...link, email, role: input.role }
     await recordInvitation(db, services, { workspaceId, actor, invitation })
-    return made
+    return link
   })
 }
 
@@ -239,7 +237,7 @@ export const createMailedResetLink = (
   })
 
 async function resetLink(db: Tx, services: Services, actor: Actor, user: UserRow): Promise<CreatedLink> {
-  const made = await createLink(db, services, {
+  const link = await createLink(db, services, {
     purpose: 'reset',
     email: user.email,
     workspaceId: null,
@@ -248,7 +246,7 @@ async function resetLink(db: Tx, services: Services, actor: Actor, user: UserRow
     provesEmail: true,
   })
   await writeUserAudit(db, services, { actor, action: 'user.reset-link-created', user })
-  return made
+  return link
 }
 
 export const findByEmail = (services: Services, email: string): Promise<UserRow | undefined> =>
@@ -294,8 +292,8 @@ export async function setDisabled(services: Services, actor: Caller, email: stri
   const user = await getUserByEmail(services, email)
   const position = await services.store.transaction(async (db) => {
     if (disabled) return publishChanges(db, services, (await disable(db, services, actor, user)) ?? [])
-    await enableUser(db, user.id)
-    await writeUserAudit(db, services, { actor, action: 'user.enabled', user })
+    if (await setDisabledAt(db, user.id, null))
+      await writeUserAudit(db, services, { actor, action: 'user.enabled', user })
     return undefined
   })
   if (disabled) await awaitPropagation(services, position)
@@ -310,7 +308,7 @@ export async function disable(
   user: UserRow,
 ): Promise<KeyChange[] | undefined> {
   // Locks the user first: a key that is created meanwhile is rejected, or is revoked here.
-  if (!(await disableUser(db, user.id, services.clock()))) return undefined
+  if (!(await setDisabledAt(db, user.id, services.clock()))) return undefined
   await writeUserAudit(db, services, { actor, action: 'user.disabled', user })
   await deleteSessions(db, user.id)
   await deleteChallenges(db, user.id)

@@ -16,7 +16,7 @@ import { renewNamesInUse } from '../../store/tunnels/names.ts'
 import { renewPorts } from '../../store/tunnels/tcp-ports.ts'
 import { deletePreviousSecrets } from '../../store/webhooks/endpoints.ts'
 import { CHANGE_RETENTION_MS } from '../../verification/propagation.ts'
-import { LINK_WINDOW_MS } from '../accounts/link-limits.ts'
+import { LINK_MS } from '../accounts/link-limits.ts'
 import { USED_CODES_MS } from '../accounts/sign-ins.ts'
 import { deleteAuditBefore } from '../audit/export-all.ts'
 import type { Services } from '../context.ts'
@@ -54,7 +54,7 @@ function expiryLimits(now: number, { auditRetentionDays }: Limits) {
   const limits: [ExpiringTable, before: number | string][] = [
     ['sessions', now],
     ['verifications', now],
-    ['links', now - LINK_WINDOW_MS],
+    ['links', now - LINK_MS],
     ['used_codes', now - USED_CODES_MS],
     ['idempotent_responses', now - IDEMPOTENCY_MS],
     ['device_authorizations', now - DEVICE_RETENTION_MS],

@@ -28,17 +28,17 @@ export async function hasIdentity(db: Db, issuer: string, userId: string): Promi
 /** Returns false if the subject is linked already. */
 export async function insertIdentity(
   db: Tx,
-  given: { id: string; userId: string; issuer: string; subject: string; at: number },
+  { id, userId, issuer, subject, at }: Record<'id' | 'userId' | 'issuer' | 'subject', string> & { at: number },
 ): Promise<boolean> {
   const { numInsertedOrUpdatedRows } = await db
     .insertInto('identities')
     .values({
-      id: given.id,
-      user_id: given.userId,
-      provider_id: providerId(given.issuer),
-      account_id: given.subject,
-      created_at: given.at,
-      updated_at: given.at,
+      id,
+      user_id: userId,
+      provider_id: providerId(issuer),
+      account_id: subject,
+      created_at: at,
+      updated_at: at,
     })
     .onConflict((conflict) => conflict.columns(['provider_id', 'account_id']).doNothing())
     .executeTakeFirstOrThrow()

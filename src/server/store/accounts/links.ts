@@ -93,7 +93,7 @@ export async function endInvitationsBy(
 }
 
 /** Ends the setup links of a workspace, which have no address and create its first owner. */
-export async function endSetUpLinks(db: Tx, workspaceId: string, now: number): Promise<void> {
+export async function endSetupLinks(db: Tx, workspaceId: string, now: number): Promise<void> {
   await db
     .updateTable('links')
     .set({ ended_at: now })
@@ -121,24 +121,27 @@ export async function endLinksFor(
     .execute()
 }
 
-interface LinkCount {
+interface RecentLinks {
   purpose: LinkRow['purpose']
-  of: Partial<Record<'workspace_id' | 'creator_id' | 'email', string>>
+  matching: Partial<Record<'workspace_id' | 'creator_id' | 'email', string>>
   since: number
-  most: number
+  max: number
 }
 
-/** Creation times of the latest links, open or ended, at most `most`. Excludes those of operators. */
-export async function recentLinkTimes(db: Db, { purpose, of, since, most }: LinkCount): Promise<number[]> {
+/** Creation times of the latest links, open or ended, at most `max`. Excludes invitations by the operator. */
+export async function recentLinkTimes(
+  db: Db,
+  { purpose, matching, since, max }: RecentLinks,
+): Promise<number[]> {
   const rows = await db
     .selectFrom('links')
     .select('created_at')
-    .where((row) => row.and(of))
+    .where((row) => row.and(matching))
     .where('purpose', '=', purpose)
     .where('created_at', '>', since)
     .$if(purpose === 'join', (query) => query.where('creator_id', 'is not', null))
     .orderBy('created_at', 'desc')
-    .limit(most)
+    .limit(max)
     .execute()
   return rows.map((row) => row.created_at)
 }

@@ -4,6 +4,7 @@ import { isPostgres } from '../engine/bulk.ts'
 import { type Placeholders, statement } from '../engine/statement.ts'
 import type { Db, Tx } from '../engine/store.ts'
 import type { Tables } from '../engine/tables.ts'
+import { policyColumns } from '../workspaces.ts'
 
 export type Role = Tables['members']['role']
 
@@ -70,13 +71,6 @@ export const findMembership = (db: Db, slug: string, userId: string) =>
     .where('workspaces.slug', '=', slug)
     .where('members.user_id', '=', userId)
     .executeTakeFirst()
-
-const policyColumns = [
-  'workspaces.key_days_max',
-  'workspaces.keys_read_only_at',
-  'workspaces.key_creator_role',
-  'workspaces.two_factor_required_at',
-] as const
 
 export const listMemberships = (db: Db, userId: string) =>
   db

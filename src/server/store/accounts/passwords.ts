@@ -56,13 +56,3 @@ export async function lockPassword(db: Tx, userId: string): Promise<string | und
     .executeTakeFirst()
   return row?.password ?? undefined
 }
-
-export async function hasPassword(db: Db, userId: string): Promise<boolean> {
-  const row = await db
-    .selectFrom('identities')
-    .select('id')
-    .where('provider_id', '=', PASSWORD)
-    .where('account_id', '=', userId)
-    .executeTakeFirst()
-  return row !== undefined
-}

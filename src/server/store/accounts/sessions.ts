@@ -67,24 +67,19 @@ export async function deleteSessions(db: Tx, userId: string, except?: string): P
   await query.execute()
 }
 
-/** Deletes the sessions of a user beyond the newest `most`. */
-export async function dropSessionsBeyond(db: Tx, userId: string, most: number): Promise<void> {
-  const beyond = await db
-    .selectFrom('sessions')
-    .select('id')
-    .where('user_id', '=', userId)
-    .orderBy('created_at', 'desc')
-    // SQLite allows no offset without a limit. There are few: each sign-in adds one session.
-    .limit(1_000)
-    .offset(most)
+/** Deletes the sessions of a user beyond the newest `max`. */
+export async function dropSessionsBeyond(db: Tx, userId: string, max: number): Promise<void> {
+  await db
+    .deleteFrom('sessions')
+    .where('id', 'in', (sessions) =>
+      sessions
+        .selectFrom('sessions')
+        .select('id')
+        .where('user_id', '=', userId)
+        .orderBy('created_at', 'desc')
+        // SQLite allows no offset without a limit. There are few: each sign-in adds one session.
+        .limit(1_000)
+        .offset(max),
+    )
     .execute()
-  if (beyond.length > 0)
-    await db
-      .deleteFrom('sessions')
-      .where(
-        'id',
-        'in',
-        beyond.map(({ id }) => id),
-      )
-      .execute()
 }

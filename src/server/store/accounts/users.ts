@@ -58,17 +58,13 @@ export async function verifyEmail(db: Tx, id: string): Promise<void> {
   await db.updateTable('users').set({ email_verified: 1 }).where('id', '=', id).execute()
 }
 
-/** Returns false if the user is disabled already. */
-export async function disableUser(db: Tx, id: string, at: number): Promise<boolean> {
+/** Disables the user, or enables them if `at` is null. Returns false if that changes nothing. */
+export async function setDisabledAt(db: Tx, id: string, at: number | null): Promise<boolean> {
   const { numUpdatedRows } = await db
     .updateTable('users')
     .set({ disabled_at: at })
     .where('id', '=', id)
-    .where('disabled_at', 'is', null)
+    .where('disabled_at', at === null ? 'is not' : 'is', null)
     .executeTakeFirst()
   return numUpdatedRows === 1n
-}
-
-export async function enableUser(db: Tx, id: string): Promise<void> {
-  await db.updateTable('users').set({ disabled_at: null }).where('id', '=', id).execute()
 }
