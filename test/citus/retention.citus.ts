@@ -75,7 +75,7 @@ test('a deletion that would involve several shards is rejected: row addresses re
   const workspaceIds = Array.from({ length: 20 }, (_, index) => `ws_${index}`)
   const batch = { table: 'usage_hours', workspaceIds, before: HOUR_MS } as const
   await assert.rejects(
-    store.transaction((db) => deleteUsage(db, store.engine, batch, 30)),
+    store.transaction((db) => deleteUsage(db, batch, 30)),
     isMultiShard,
   )
   await assert.rejects(

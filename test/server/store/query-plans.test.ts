@@ -573,6 +573,7 @@ const calls: [module: object, calls: Calls][] = [
     links,
     {
       insertLink: async (db) => links.insertLink(db, { ...(await link(db)), id: 'l', hash: 'h' }),
+      clearEmailProof: (db) => links.clearEmailProof(db, 'l1'),
       findLink: (db) => links.findLink(db, 'h1', 0),
       endLink: (db) => links.endLink(db, 'h1', 0),
       listInvitations: (db) => links.listInvitations(db, ws, 0),
@@ -586,7 +587,11 @@ const calls: [module: object, calls: Calls][] = [
       },
       recentLinkTimes: async (db) => {
         const limits = { since: 100, max: 10 }
-        for (const matching of [{ workspace_id: ws }, { creator_id: 'u1' }, { workspace_id: ws, email: '1@x' }])
+        for (const matching of [
+          { workspace_id: ws },
+          { creator_id: 'u1' },
+          { workspace_id: ws, email: '1@x' },
+        ])
           await links.recentLinkTimes(db, { purpose: 'join', matching, ...limits })
         await links.recentLinkTimes(db, { purpose: 'reset', matching: { email: '1@x' }, ...limits })
       },
@@ -732,7 +737,7 @@ const calls: [module: object, calls: Calls][] = [
         notices.listExpiredKeys(db, { kind: 'key-expired', after: 4_000, until: 4_500, limit: 10 }),
       insertNotices: (db) => notices.insertNotices(db, [notice]),
       listNoticed: (db) => notices.listNoticed(db, [notice, { ...notice, subject_id: 'k2' }]),
-      insertMails: (db) => notices.insertMails(db, [{ ...noticeMail, digest_id: 'd' }]),
+      insertMails: (db) => notices.insertMails(db, { ...noticeMail, digest_id: 'd' }, [noticeMail.user_id]),
       countDigests: async (db) => {
         for (const areRequests of [true, false])
           await notices.countDigests(db, ws, { since: 100, areRequests })
@@ -825,8 +830,7 @@ const calls: [module: object, calls: Calls][] = [
       },
       // Counts what will be deleted, so it may read all of it.
       countExpired: (db) => retention.countExpired(db, 'sessions', 100),
-      deleteUsage: (db, { engine }) =>
-        retention.deleteUsage(db, engine, { table: 'usage_counters', ...usageBatch }, 20),
+      deleteUsage: (db) => retention.deleteUsage(db, { table: 'usage_counters', ...usageBatch }, 20),
       countUsage: (db) => retention.countUsage(db, { table: 'usage_counters', ...usageBatch }),
       listOldHours: (db) => retention.listOldHours(db, 100, 10),
       listWorkspaceIds: (db) => retention.listWorkspaceIds(db, 'w1', 10),

@@ -63,10 +63,6 @@ async function insertAlert(db: Tx, services: Services, alert: Alert): Promise<vo
   const inserted = await insertNotices(db, [{ ...common, ...toNoticeId(alert), digest_id, detail }])
   // Another node has created it meanwhile.
   if (inserted.size === 0) return
-  if (digest_id !== null)
-    await insertMails(
-      db,
-      recipients.map((user_id) => ({ ...common, digest_id, user_id, attempts: 0, due_at: 0 })),
-    )
+  if (digest_id !== null) await insertMails(db, { ...common, digest_id }, recipients)
   if (event) await recordEvent(db, services, event)
 }

@@ -68,26 +68,21 @@ async function noticeKeys(services: Services, { threshold, keys, withMail }: Due
     keys.filter(({ id }) => !noticed.has(id)),
     ({ workspaceId }) => workspaceId,
   )
-  for (const [workspaceId, ofWorkspace] of byWorkspace)
+  for (const [workspaceId, expiring] of byWorkspace)
     await services.store.transaction(async (db) => {
       const recipients = withMail ? await listRecipients(db, services, { workspaceId, kind: KIND }) : []
       const common = { workspace_id: workspaceId, created_at: services.clock() }
-      const digestId = recipients.length > 0 ? services.ids('dig') : null
-      const notice = { ...common, kind: KIND, dedup_key: threshold, digest_id: digestId }
-      const rows = ofWorkspace.map(({ id }) => ({ ...notice, subject_id: id }))
+      const digest_id = recipients.length > 0 ? services.ids('dig') : null
+      const notice = { ...common, kind: KIND, dedup_key: threshold, digest_id }
+      const rows = expiring.map(({ id }) => ({ ...notice, subject_id: id }))
       const inserted = await insertNotices(db, rows)
       if (inserted.size === 0) return
-      const mail = { ...common, attempts: 0, due_at: 0 }
-      if (digestId !== null)
-        await insertMails(
-          db,
-          recipients.map((user_id) => ({ ...mail, digest_id: digestId, user_id })),
-        )
+      if (digest_id !== null) await insertMails(db, { ...common, digest_id }, recipients)
       await recordEvents(
         db,
         services,
         // Another node may have created the others meanwhile.
-        ofWorkspace
+        expiring
           .filter(({ id }) => inserted.has(id))
           .map((key) => ({ workspaceId, type: 'key.expiring', data: { key: keyInEvent(key) } })),
       )

@@ -12,7 +12,7 @@ import type { Services } from '../context.ts'
 const DIGESTS_PER_DAY = 10
 const RECIPIENTS_MAX = 100
 
-interface Addressed {
+interface NoticeTarget {
   workspaceId: string
   kind: string
   /** A member who gets it instead of the owners and admins. */
@@ -20,13 +20,13 @@ interface Addressed {
 }
 
 /**
- * Owners and admins; none beyond the daily limit, for which the workspace is locked. Requests of members have
- * a limit of their own, so that they cannot use up that of other notices.
+ * Returns the ids of owners and admins, or none beyond the daily limit, for which the workspace is locked.
+ * Requests of members have their own limit, so that they cannot use up that of other notices.
  */
 export async function listRecipients(
   db: Tx,
   { clock }: Services,
-  { workspaceId, kind, recipientId }: Addressed,
+  { workspaceId, kind, recipientId }: NoticeTarget,
 ): Promise<string[]> {
   if (recipientId !== undefined) return [recipientId]
   await lockWorkspace(db, workspaceId)

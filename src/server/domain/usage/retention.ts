@@ -65,11 +65,11 @@ async function deleteOldCounters(run: Run, oldest: number): Promise<boolean> {
 }
 
 function deleteByShard(run: Run, { table, workspaceIds, before }: UsageBatch): Promise<boolean> {
-  const { usageShards, engine } = run.services.store
+  const { usageShards } = run.services.store
   return withCurrentShards(usageShards, async () => {
     for (const group of await groupByShard(usageShards, workspaceIds)) {
       const batch = { table, workspaceIds: group.workspaceIds, before }
-      const isDone = await deleteInBatches(run, table, (db, size) => deleteUsage(db, engine, batch, size))
+      const isDone = await deleteInBatches(run, table, (db, size) => deleteUsage(db, batch, size))
       if (!isDone) return false
     }
     return true

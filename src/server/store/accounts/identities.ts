@@ -28,17 +28,17 @@ export async function hasIdentity(db: Db, issuer: string, userId: string): Promi
 /** Returns false if the subject is linked already. */
 export async function insertIdentity(
   db: Tx,
-  { id, userId, issuer, subject, at }: Record<'id' | 'userId' | 'issuer' | 'subject', string> & { at: number },
+  identity: { id: string; userId: string; issuer: string; subject: string; at: number },
 ): Promise<boolean> {
   const { numInsertedOrUpdatedRows } = await db
     .insertInto('identities')
     .values({
-      id,
-      user_id: userId,
-      provider_id: providerId(issuer),
-      account_id: subject,
-      created_at: at,
-      updated_at: at,
+      id: identity.id,
+      user_id: identity.userId,
+      provider_id: providerId(identity.issuer),
+      account_id: identity.subject,
+      created_at: identity.at,
+      updated_at: identity.at,
     })
     .onConflict((conflict) => conflict.columns(['provider_id', 'account_id']).doNothing())
     .executeTakeFirstOrThrow()

@@ -50,17 +50,14 @@ const changeColumns = [
 
 type NewChange = Omit<Change, 'sequence'> & { at: number }
 
-interface Appended {
-  sequence: number
-  previousChecksum: string
-}
+type Appended = Pick<LinkedChange, 'sequence' | 'previousChecksum'>
 
 /** Call it last in the transaction, because every change locks the same row until its commit. */
-export async function appendChange(db: Tx, { at, ...change }: NewChange): Promise<LinkedChange> {
-  const { sequence, previousChecksum } = await (isPostgres(db) ? appendAtOnce : appendOnSqlite)(db, {
-    at,
-    ...change,
-  })
+export async function appendChange(db: Tx, entry: NewChange): Promise<LinkedChange> {
+  // SQLite does not support `appendEntry`.
+  const appended = isPostgres(db) ? (await appendEntry(db, entry))[0] : await appendChanges(db, [entry])
+  const { sequence, previousChecksum } = appended as Appended
+  const { at: _, ...change } = entry
   return { ...change, sequence, previousChecksum }
 }
 
@@ -78,11 +75,6 @@ const appendEntry = statement(
       cast(${expiresAt} as bigint), cast(${at} as bigint) from head
     returning sequence, previous_checksum as "previousChecksum"`,
 )
-
-const appendAtOnce = async (db: Tx, change: NewChange) => (await appendEntry(db, change))[0] as Appended
-
-/** SQLite does not support such a statement. */
-const appendOnSqlite = (db: Tx, change: NewChange): Promise<Appended> => appendChanges(db, [change])
 
 /** SQLite limits the parameters of a statement. */
 const ROWS_PER_STATEMENT = 500

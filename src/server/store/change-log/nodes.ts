@@ -7,14 +7,13 @@ import type { Position } from './entries.ts'
 
 type Columns = Selectable<Tables['nodes']>
 
-type NodeRow = Omit<Columns, 'acknowledged_sequence' | 'acknowledged_checksum'> & {
-  position: Position
-}
+type NodeRow = Omit<Columns, 'acknowledged_sequence' | 'acknowledged_checksum'> & { position: Position }
 
 export async function insertNode(db: Tx, { position, ...row }: NodeRow): Promise<void> {
+  const { sequence, checksum } = position
   await db
     .insertInto('nodes')
-    .values({ ...row, ...toColumns(position) })
+    .values({ ...row, acknowledged_sequence: sequence, acknowledged_checksum: checksum })
     .execute()
 }
 
@@ -48,11 +47,6 @@ const acknowledgment = unflushedUpdate((db, { id, sequence, checksum, at }: Plac
       ]
     }),
 )
-
-const toColumns = ({ sequence, checksum }: Position) => ({
-  acknowledged_sequence: sequence,
-  acknowledged_checksum: checksum,
-})
 
 export async function deleteNode(db: Tx, id: string): Promise<void> {
   await db.deleteFrom('nodes').where('id', '=', id).execute()

@@ -1,41 +1,36 @@
 // SQL that finds and deletes rows past their retention, in batches.
 import { type RawBuilder, sql } from 'kysely'
 import { isPostgres } from '../engine/bulk.ts'
-import type { Db, Store, Tx } from '../engine/store.ts'
+import type { Db, Tx } from '../engine/store.ts'
 
 interface Expiry {
   /** The indexed column that is compared with the limit. */
   by: string
   /** The columns that make the order unique, so that a batch has an exact end. */
   ties: readonly string[]
-  /** The column with the row's time. */
-  time: string
+  /** The column with the row's time, if it is not `by`. */
+  time?: string
   /** Rows with a value in this column are kept. */
   unless?: string
 }
 
 const expiring = {
-  sessions: { by: 'expires_at', ties: ['id'], time: 'expires_at' },
-  verifications: { by: 'expires_at', ties: ['id'], time: 'expires_at' },
-  links: { by: 'expires_at', ties: ['id'], time: 'expires_at' },
-  used_codes: { by: 'at', ties: ['user_id', 'hash'], time: 'at' },
-  idempotent_responses: { by: 'created_at', ties: ['workspace_id', 'id'], time: 'created_at' },
-  notices: { by: 'created_at', ties: ['kind', 'subject_id', 'dedup_key'], time: 'created_at' },
-  notice_mails: { by: 'created_at', ties: ['digest_id', 'user_id'], time: 'created_at' },
-  operator_alerts: { by: 'created_at', ties: ['kind', 'subject_id', 'dedup_key'], time: 'created_at' },
-  key_rejections: { by: 'hour', ties: ['key_id'], time: 'hour' },
-  webhook_deliveries: { by: 'created_at', ties: ['endpoint_id', 'id'], time: 'created_at' },
-  key_requests: { by: 'expires_at', ties: ['id'], time: 'expires_at' },
-  device_authorizations: { by: 'expires_at', ties: ['hash'], time: 'expires_at' },
-  tunnel_names: {
-    by: 'expires_at',
-    ties: ['workspace_id', 'name'],
-    time: 'expires_at',
-    unless: 'access_rules',
-  },
-  tcp_ports: { by: 'last_used_at', ties: ['port'], time: 'last_used_at' },
+  sessions: { by: 'expires_at', ties: ['id'] },
+  verifications: { by: 'expires_at', ties: ['id'] },
+  links: { by: 'expires_at', ties: ['id'] },
+  used_codes: { by: 'at', ties: ['user_id', 'hash'] },
+  idempotent_responses: { by: 'created_at', ties: ['workspace_id', 'id'] },
+  notices: { by: 'created_at', ties: ['kind', 'subject_id', 'dedup_key'] },
+  notice_mails: { by: 'created_at', ties: ['digest_id', 'user_id'] },
+  operator_alerts: { by: 'created_at', ties: ['kind', 'subject_id', 'dedup_key'] },
+  key_rejections: { by: 'hour', ties: ['key_id'] },
+  webhook_deliveries: { by: 'created_at', ties: ['endpoint_id', 'id'] },
+  key_requests: { by: 'expires_at', ties: ['id'] },
+  device_authorizations: { by: 'expires_at', ties: ['hash'] },
+  tunnel_names: { by: 'expires_at', ties: ['workspace_id', 'name'], unless: 'access_rules' },
+  tcp_ports: { by: 'last_used_at', ties: ['port'] },
   // The primary key begins with the hour.
-  usage_hours: { by: 'hour', ties: ['workspace_id', 'edge_id'], time: 'hour' },
+  usage_hours: { by: 'hour', ties: ['workspace_id', 'edge_id'] },
   // Ids sort by time, so the primary key is enough.
   audit_log: { by: 'id', ties: [], time: 'at' },
 } as const satisfies Record<string, Expiry>
@@ -44,12 +39,6 @@ export type ExpiringTable = keyof typeof expiring
 
 /** Usage tables with their time column. */
 const usage = { usage_counters: 'day', usage_hours: 'hour' } as const
-
-/**
- * The column that identifies a row within a statement. A `ctid` is unique only within a shard, and Citus
- * rejects a deletion by it that would involve several.
- */
-const rowId: Record<Store['engine'], string> = { sqlite: 'rowid', postgres: 'ctid' }
 
 export interface Expired {
   rows: number
@@ -97,9 +86,9 @@ const count = async (db: Tx, statement: RawBuilder<unknown>) =>
   Number((await statement.execute(db)).numAffectedRows ?? 0)
 
 export async function countExpired(db: Db, table: ExpiringTable, before: number | string): Promise<Expired> {
-  const expiry = expiring[table]
+  const expiry: Expiry = expiring[table]
   const { rows } = await sql<Expired>`
-    select count(*) as rows, min(${sql.ref(expiry.time)}) as oldest from ${sql.table(table)}
+    select count(*) as rows, min(${sql.ref(expiry.time ?? expiry.by)}) as oldest from ${sql.table(table)}
     where ${expiredBefore(expiry, before)}`.execute(db)
   return rows[0] as Expired
 }
@@ -112,22 +101,20 @@ export interface UsageBatch {
 
 /**
  * Deletes at most `size` rows of some workspaces, along the primary key. If the table is distributed, the
- * workspaces must belong to one shard. Not for hours on SQLite.
+ * workspaces must belong to one shard: a `ctid` is unique only within a shard, and Citus rejects a deletion
+ * by it that would involve several. Not for hours on SQLite.
  */
-export async function deleteUsage(
+export function deleteUsage(
   db: Tx,
-  engine: Store['engine'],
   { table, workspaceIds, before }: UsageBatch,
   size: number,
 ): Promise<number> {
-  const id = sql.ref(rowId[engine])
+  const id = sql.ref(isPostgres(db) ? 'ctid' : 'rowid')
   const among = sql`workspace_id in (${sql.join(workspaceIds)})`
   const oldest = sql`select ${id} from ${sql.table(table)}
     where ${among} and ${sql.ref(usage[table])} < ${before} limit ${size}`
-  const isOldest = engine === 'postgres' ? sql`${id} = any(array(${oldest}))` : sql`${id} in (${oldest})`
-  const { numAffectedRows } = await sql`
-    delete from ${sql.table(table)} where ${among} and ${isOldest}`.execute(db)
-  return Number(numAffectedRows ?? 0)
+  const isOldest = isPostgres(db) ? sql`${id} = any(array(${oldest}))` : sql`${id} in (${oldest})`
+  return count(db, sql`delete from ${sql.table(table)} where ${among} and ${isOldest}`)
 }
 
 export async function countUsage(db: Db, { table, workspaceIds, before }: UsageBatch): Promise<Expired> {

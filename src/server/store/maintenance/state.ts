@@ -2,7 +2,7 @@
 // have been deleted. Its times are from the database's clock, so that the lease does not depend on the clocks
 // of nodes. Two owners at the same time would do no harm: every deletion can be repeated.
 import { sql } from 'kysely'
-import { databaseNow } from '../engine/clock.ts'
+import { nowIn } from '../engine/clock.ts'
 import type { Store, Tx } from '../engine/store.ts'
 
 /** PostgreSQL cancels statements of `inMaintenanceTransaction` that run longer. */
@@ -47,7 +47,7 @@ export async function acquireLease(
   store: Store,
   { owner, leaseMs, force = false }: { owner: string; leaseMs: number; force?: boolean },
 ): Promise<MaintenanceState | undefined> {
-  const now = databaseNow[store.engine]
+  const now = nowIn(store.db)
   // A time far in the future was written while the database's clock was wrong.
   const isPast = sql<boolean>`(due_at <= ${now} or due_at > ${now} + ${sql.lit(DUE_MAX_MS)})`
   const isDue = force ? sql<boolean>`(${isPast} or owner = '')` : isPast
@@ -89,7 +89,7 @@ export async function updateLease(
     db
       .updateTable('maintenance')
       .set({
-        due_at: sql`${databaseNow[store.engine]} + ${sql.lit(dueInMs)}`,
+        due_at: sql`${nowIn(db)} + ${sql.lit(dueInMs)}`,
         ...(release && { owner: '' }),
         ...(usageCursor !== undefined && { usage_cursor: usageCursor }),
       })
@@ -103,6 +103,6 @@ export async function updateLease(
 export const readMaintenance = (store: Store) =>
   store.db
     .selectFrom('maintenance')
-    .select([...stateColumns, 'owner', databaseNow[store.engine].as('now')])
+    .select([...stateColumns, 'owner', nowIn(store.db).as('now')])
     .where('id', '=', 1)
     .executeTakeFirstOrThrow()

@@ -106,8 +106,17 @@ export const listNoticed = (db: Db, ids: readonly NoticeId[]): Promise<NoticeId[
        and notices.dedup_key = input.dedup_key`,
   )
 
-export async function insertMails(db: Tx, rows: readonly NoticeMailRow[]): Promise<void> {
-  await db.insertInto('notice_mails').values(rows).execute()
+/** Queues the emails of a digest. They are due at once. */
+export async function insertMails(
+  db: Tx,
+  { digest_id, workspace_id, created_at }: Pick<NoticeMailRow, 'digest_id' | 'workspace_id' | 'created_at'>,
+  userIds: readonly string[],
+): Promise<void> {
+  const mail = { digest_id, workspace_id, created_at, attempts: 0, due_at: 0 }
+  await db
+    .insertInto('notice_mails')
+    .values(userIds.map((user_id) => ({ ...mail, user_id })))
+    .execute()
 }
 
 /** Counts the digests sent to the workspace since a time: about key requests, or about anything else. */

@@ -18,32 +18,16 @@ export interface SessionReport extends Pick<Columns, 'session' | 'sequence' | 't
   startedAt: number
 }
 
-interface RenewedSession {
-  /** Whether the edge has to close tunnels or apply other access rules. */
-  hasInstructions: boolean
-}
-
-/** Renews the lease; undefined if it has expired, or if the sync does not follow the last one. */
-export async function renewSession(
-  store: Store,
-  edgeId: string,
-  report: SessionReport,
-  leaseMs: number,
-): Promise<RenewedSession | undefined> {
-  const row = await store.updateUnflushed(renewal, { ...report, edgeId, leaseMs })
-  return row && { hasInstructions: Boolean(row.hasInstructions) }
-}
+/**
+ * Renews the lease; undefined if it has expired, or if the sync does not follow the last one.
+ * `hasInstructions` is whether the edge has to close tunnels or apply other access rules.
+ */
+export const renewSession = (store: Store, edgeId: string, report: SessionReport, leaseMs: number) =>
+  store.updateUnflushed(renewal, { ...report, edgeId, leaseMs })
 
 /** Like `renewSession`, in a transaction that locks the session. */
-export async function renewLockedSession(
-  tx: Tx,
-  edgeId: string,
-  report: SessionReport,
-  leaseMs: number,
-): Promise<RenewedSession | undefined> {
-  const [row] = await renewal.flushed(tx, { ...report, edgeId, leaseMs })
-  return row && { hasInstructions: Boolean(row.hasInstructions) }
-}
+export const renewLockedSession = async (tx: Tx, edgeId: string, report: SessionReport, leaseMs: number) =>
+  (await renewal.flushed(tx, { ...report, edgeId, leaseMs }))[0]
 
 interface Renewal extends SessionReport {
   edgeId: string
@@ -69,18 +53,12 @@ const renewal = unflushedUpdate((db, renewed: Placeholders<Renewal>) =>
     ),
 )
 
-const toColumns = <V extends SessionReport | Placeholders<SessionReport>>({
-  sequence,
-  tunnels,
-  streams,
-  version,
-  startedAt,
-}: V) => ({
-  sequence,
-  tunnels,
-  streams,
-  version,
-  started_at: startedAt,
+const toColumns = <V extends SessionReport | Placeholders<SessionReport>>(report: V) => ({
+  sequence: report.sequence,
+  tunnels: report.tunnels,
+  streams: report.streams,
+  version: report.version,
+  started_at: report.startedAt,
 })
 
 const leaseColumns = (now: RawBuilder<number>, leaseMs: number | RawBuilder<number>) => ({

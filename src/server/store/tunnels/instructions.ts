@@ -6,30 +6,17 @@ import type { Tx } from '../engine/store.ts'
 import { openTunnels } from './lists.ts'
 import type { TunnelPosition, TunnelRow } from './rows.ts'
 
-export type InstructedTunnel = Pick<
-  TunnelRow,
-  | 'id'
-  | 'workspace_id'
-  | 'name'
-  | 'resume_hash'
-  | 'instruction_sequence'
-  | 'close_reason'
-  | 'close_requested_by'
->
+const closingColumns = ['workspace_id', 'name', 'resume_hash', 'close_reason', 'close_requested_by'] as const
+const instructedColumns = ['id', 'instruction_sequence', ...closingColumns] as const
+
+type ClosingTunnel = Pick<TunnelRow, (typeof closingColumns)[number]>
+export type InstructedTunnel = Pick<TunnelRow, (typeof instructedColumns)[number]>
 
 /** Locks tunnels with an instruction, in the order of their ids. */
 export function lockInstructed(tx: Tx, edgeId: string, limit: number): Promise<InstructedTunnel[]> {
   const instructed = tx
     .selectFrom('open_tunnels')
-    .select([
-      'id',
-      'workspace_id',
-      'name',
-      'resume_hash',
-      'instruction_sequence',
-      'close_reason',
-      'close_requested_by',
-    ])
+    .select(instructedColumns)
     .where('edge_id', '=', edgeId)
     .where('instruction_sequence', 'is not', null)
     .orderBy('id')
@@ -108,11 +95,6 @@ export async function requestClose(
   return (await find()) && { edgeId, name, isNew: false }
 }
 
-type ClosingTunnel = Pick<
-  TunnelRow,
-  'workspace_id' | 'name' | 'resume_hash' | 'close_reason' | 'close_requested_by'
->
-
 const positionColumns = { edge_id: 'text', id: 'text' } as const
 
 const toPositions = (tunnels: readonly TunnelPosition[]) => tunnels.map(({ edge_id, id }) => [edge_id, id])
@@ -123,7 +105,7 @@ export const lockCloseReasons = (tx: Tx, tunnels: readonly TunnelPosition[]): Pr
     tx,
     positionColumns,
     toPositions(tunnels),
-    `select workspace_id, name, resume_hash, close_reason, close_requested_by from open_tunnels
+    `select ${closingColumns.join(', ')} from open_tunnels
      where (edge_id, id) in (select edge_id, id from input)
      order by edge_id, id ${isPostgres(tx) ? 'for update' : ''}`,
   )

@@ -38,12 +38,8 @@ import {
   writeHours,
 } from './rows.ts'
 
-export interface DayUsage {
+export interface DayUsage extends Totals {
   day: number
-  requests: bigint
-  bytesIn: bigint
-  bytesOut: bigint
-  events: bigint
   peakTunnels: number
 }
 
@@ -125,8 +121,8 @@ async function mergeInTransaction(
   const missing = sorted.filter((row) => !stored.has(row.key))
   const edges = await readEdgeDays(tx, [...toCheck, ...missing])
   const floor = missing.length > 0 ? await readUsageFloor(db) : 0
-  const daySums = checksDays ? { daySums: await lockDaySums(tx, sorted, merged.deltas) } : {}
-  const { rows, deltas, rejected } = mergeCounters({ stored, reported, edges, floor, edgeMax, ...daySums })
+  const daySums = checksDays ? await lockDaySums(tx, sorted, merged.deltas) : undefined
+  const { rows, deltas, rejected } = mergeCounters({ stored, reported, edges, floor, edgeMax, daySums })
   if (!insertsDirectly) {
     const absent = {
       hours: hours.filter((hour) => !storedHours.has(hourKey(hour))),
@@ -145,8 +141,8 @@ async function mergeInTransaction(
   await writeHours(tx, addHours(totals, merged.deltas, deltas))
   const days = [...deltas].sort(([a], [b]) => compare(a, b)).map(([, delta]) => delta)
   if ((await addToDays(tx, days)) < days.length) throw new RowsMissing({ days })
-  return counters.map((ofReport) =>
-    ofReport.flatMap((row) => {
+  return counters.map((reportRows) =>
+    reportRows.flatMap((row) => {
       const reason = rejected.get(row)
       return reason ? [{ workspaceId: row.workspaceId, day: row.day, reason }] : []
     }),
@@ -156,8 +152,8 @@ async function mergeInTransaction(
 /** Locks all shared rows that the merge can change, in the order of every merge: totals of hours first. */
 async function lockDaySums(tx: UsageTx, counters: readonly CounterRow[], totals: readonly TunnelHour[]) {
   await lockHours(tx, totals)
-  const ofTotals = totals.map(({ workspaceId, hour }) => ({ workspaceId, day: startOfDay(hour) }))
-  return lockDays(tx, [...counters, ...ofTotals])
+  const days = totals.map(({ workspaceId, hour }) => ({ workspaceId, day: startOfDay(hour) }))
+  return lockDays(tx, [...counters, ...days])
 }
 
 function sortedRows(rows: readonly CounterRow[]): CounterRow[] {

@@ -1,5 +1,5 @@
 // The usage floor: the day before which the maintenance job deletes counters. It is stored in the job's row.
-import { databaseNow } from '../engine/clock.ts'
+import { nowIn } from '../engine/clock.ts'
 import type { Db, Store } from '../engine/store.ts'
 
 /** Raises the floor and starts a new pass over the workspaces. The floor is never lowered. */
@@ -7,7 +7,7 @@ export async function raiseUsageFloor(store: Store, floor: number): Promise<void
   await store.transaction((db) =>
     db
       .updateTable('maintenance')
-      .set({ usage_floor: floor, usage_floor_at: databaseNow[store.engine], usage_cursor: '' })
+      .set({ usage_floor: floor, usage_floor_at: nowIn(db), usage_cursor: '' })
       .where('id', '=', 1)
       .where('usage_floor', '<', floor)
       .execute(),

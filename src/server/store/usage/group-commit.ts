@@ -95,6 +95,7 @@ export function createGroupCommit(
       for (const [index, each] of group.entries()) {
         const failure: unknown = await commitGroup([each]).catch((reason) => reason)
         if (isUnavailable(failure)) return rejectAll(group.slice(index), failure)
+        // Has no effect if the report was committed.
         each.reject(failure)
       }
     }

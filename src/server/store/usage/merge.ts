@@ -48,7 +48,7 @@ export interface MergeInput {
   /** Maximum of an edge in a day. */
   edgeMax: Totals
   /** Totals by day. If set, counters that would exceed 63 bits are rejected. */
-  daySums?: ReadonlyMap<string, Totals>
+  daySums?: ReadonlyMap<string, Totals> | undefined
 }
 
 interface MergeResult {

@@ -119,9 +119,9 @@ export async function resetDay(tx: UsageTx, day: Day, edgeId?: string): Promise<
   )
   const minutes = countMinutes(hours)
   const rest = await readRest(db, day)
-  const ofDay = sql`workspace_id = ${day.workspaceId} and day = ${day.day}`
+  const isDay = sql`workspace_id = ${day.workspaceId} and day = ${day.day}`
   if (edgeId === undefined && rest.isEmpty) {
-    await sql`delete from usage_days where ${ofDay}`.execute(db)
+    await sql`delete from usage_days where ${isDay}`.execute(db)
     return { counters: counters.length, minutes }
   }
   // The counters of an old day may have been deleted to save space, and its totals must stay.
@@ -129,22 +129,22 @@ export async function resetDay(tx: UsageTx, day: Day, edgeId?: string): Promise<
     const now = edgeId === undefined ? rest.sums : difference(sums, counters.reduce(sum, noUsage))
     await sql`update usage_days set requests = ${now.requests}, bytes_in = ${now.bytesIn},
       bytes_out = ${now.bytesOut}, events = ${now.events}, last_seen = ${rest.lastSeen}
-      where ${ofDay}`.execute(db)
+      where ${isDay}`.execute(db)
   }
   if (minutes > 0)
-    await sql`update usage_days set peak_tunnels = ${await readPeak(db, day)} where ${ofDay}`.execute(db)
+    await sql`update usage_days set peak_tunnels = ${await readPeak(db, day)} where ${isDay}`.execute(db)
   return counters.length + minutes > 0 ? { counters: counters.length, minutes } : undefined
 }
 
 const isOpen = ({ open }: TunnelHour) => open.some((peak) => peak > 0)
 
 async function listRows(db: Tx, { workspaceId, day }: Day, edgeId: string | undefined) {
-  const ofDay = db
+  const query = db
     .selectFrom('usage_counters')
     .select(['edge_id', 'epoch'])
     .where('workspace_id', '=', workspaceId)
     .where('day', '=', day)
-  const rows = await (edgeId === undefined ? ofDay : ofDay.where('edge_id', '=', edgeId)).execute()
+  const rows = await (edgeId === undefined ? query : query.where('edge_id', '=', edgeId)).execute()
   return rows
     .map((row) => toCounterRow(row.edge_id, row.epoch, { workspaceId, day, ...noUsage, lastSeen: null }))
     .sort((a, b) => (a.key < b.key ? -1 : 1))

@@ -32,11 +32,7 @@ export const findEndpoint = (db: Db, { workspaceId, id }: EndpointName): Promise
   selectEndpoints(db, workspaceId).where('id', '=', id).executeTakeFirst()
 
 export function lockEndpoint(tx: Tx, { workspaceId, id }: EndpointName): Promise<EndpointRow | undefined> {
-  const query = tx
-    .selectFrom('webhook_endpoints')
-    .selectAll()
-    .where('workspace_id', '=', workspaceId)
-    .where('id', '=', id)
+  const query = selectEndpoints(tx, workspaceId).where('id', '=', id)
   return (isPostgres(tx) ? query.forUpdate() : query).executeTakeFirst()
 }
 

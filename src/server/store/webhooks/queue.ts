@@ -13,7 +13,7 @@ export type EndpointRow = Selectable<Tables['webhook_endpoints']>
 /** `now` is the time of the database. */
 export type ClaimedEndpoint = EndpointRow & { claim: string; now: number }
 
-const selectDue = (db: Pick<Tx, 'selectFrom'> & Db, limit: number) =>
+const selectDue = (db: Db, limit: number) =>
   db
     .selectFrom('webhook_endpoints')
     .select(['id', 'due_at'])
