@@ -13,7 +13,7 @@ import type { Services } from '../context.ts'
 import { recordTunnels } from '../events/tunnel-events.ts'
 import { effectiveLimit, isReached, QUOTA_REACHED } from '../quotas/limits.ts'
 import { checkQuota, type LimitedTunnel, type TunnelQuotas } from './quota.ts'
-import { createTunnelRow, type ParsedTunnel } from './reported.ts'
+import { createTunnelRow, type ParsedTunnel, type RejectedTunnel } from './reported.ts'
 import { lockPorts } from './tcp-ports.ts'
 
 /** Names that a workspace has used or reserved. */
@@ -38,11 +38,6 @@ interface AdmissionRequest {
   tunnels: readonly ParsedTunnel[]
   /** Only a claim may take a name over from another edge to which the same client was connected. */
   isClaim: boolean
-}
-
-interface RejectedTunnel {
-  reason: RejectionReason
-  message: string
 }
 
 interface Admission {
@@ -119,7 +114,7 @@ async function checkKeys(
       rejected.set(parsed.tunnel.id, { reason, message })
       return []
     }
-    // Another workspace and one that does not exist are the same to the edge.
+    // To the edge, a key of another workspace looks like one that does not exist.
     if (key?.slug !== workspace)
       return reject('invalid_key', 'The API key is not an active key of the workspace. Use another one.')
     if (key.provisioned_at === null)
@@ -217,8 +212,8 @@ async function deleteExpiredEdgeTunnels(
 }
 
 /**
- * A client joins a pool by its own choice; those before it are not asked. Which one was first is not known of
- * tunnels that a sync adds, because they were opened while the edge was away.
+ * A claim that asks for a pool may share the name, even if the tunnels before it did not ask. For tunnels
+ * that a sync adds, the order is not known, so it is enough that one side asks for a pool.
  */
 const mayShare = ({ type, pool }: ClaimedTunnel, others: readonly OtherTunnel[], isClaim: boolean) =>
   others.every((other) => other.type === type && (pool || (!isClaim && other.pool === 1)))

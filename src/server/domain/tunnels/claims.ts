@@ -129,8 +129,8 @@ async function openTunnels(tx: Tx, services: Services, claim: ParsedClaim): Prom
   const clients = new Set(opened.map(clientKey))
   const left = moved.filter((other) => clients.has(clientKey(other)))
   await markMoved(tx, left, services.clock())
-  await store(tx, services, claim, opened)
-  // Also if none was opened: the quota may have been lowered since the last one was.
+  await storeTunnels(tx, services, claim, opened)
+  // Called even if none was opened: the quota may have been lowered since the last tunnel was.
   await alertTunnels(tx, services, quotas)
   const changes: Changes = []
   for (const id of new Set(left.map(({ edge_id }) => edge_id)))
@@ -139,10 +139,10 @@ async function openTunnels(tx: Tx, services: Services, claim: ParsedClaim): Prom
 }
 
 /**
- * A repeated claim has opened its tunnels already. Under the id of another tunnel, nothing would hold the
- * name that was claimed.
+ * Tunnels of a repeated claim are stored already. An id that belongs to another tunnel is rejected: no row
+ * would hold the claimed name.
  */
-async function store(
+async function storeTunnels(
   tx: Tx,
   services: Services,
   { edgeId, tunnels }: ParsedClaim,
@@ -175,7 +175,7 @@ async function findStored(tx: Tx, edgeId: string, ids: readonly string[], tunnel
   return stored.filter((tunnel) => isSameTunnel((tunnels.get(tunnel.id) as ParsedTunnel).tunnel, tunnel))
 }
 
-/** A sync after the claim had the tunnels, and decided about them. */
+/** A sync that was sent after the claim has already decided about the tunnels. */
 async function repeatClaim(tx: Tx, { edgeId, tunnels }: ParsedClaim): Promise<Decisions> {
   const open = await findStored(tx, edgeId, [...tunnels.keys()], tunnels)
   const rules = new Map((await readRules(tx, open)).map((row) => [nameKey(row), row.access_rules]))

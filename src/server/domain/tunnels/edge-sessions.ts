@@ -9,8 +9,8 @@ import { recordTunnels } from '../events/tunnel-events.ts'
 export const LEASE_MS = TUNNEL_LEASE_S * 1_000
 
 /**
- * An edge whose clock was set back has a session that sorts before its last one. So long after the lease of
- * that has expired, no delayed request of an earlier session can arrive any more.
+ * The new session of an edge whose clock was set back sorts before its last one. It is accepted this long
+ * after the last lease has expired, because no delayed request of an earlier session can arrive by then.
  */
 const OLDER_AFTER_MS = 2 * MINUTE_MS
 

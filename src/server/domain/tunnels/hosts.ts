@@ -11,9 +11,10 @@ type HostResult = { found: true; workspace: string | null } | { found: false }
 const UNKNOWN: HostResult = { found: false }
 
 /**
- * The tunnel domain, or that of a workspace, or a name that it has reserved or used within a day. An edge has
- * to have verified a key of the workspace to find its names. Its domain needs a certificate before the first
- * tunnel client can connect, and anyone can see whether it gets one.
+ * Finds the tunnel domain, the domain of a workspace, or a name that a workspace has reserved or used within
+ * a day. An edge finds names only of workspaces of which it has verified a key. It finds the domain of any
+ * workspace, which needs a certificate before the first tunnel client can connect, and anyone can see whether
+ * a domain has one.
  */
 export async function findHost(
   { tunnelDomain, store, clock }: Pick<Services, 'tunnelDomain' | 'store' | 'clock'>,
@@ -32,6 +33,6 @@ export async function findHost(
   const workspaceId = (await findIds(edgeId, [slug])).get(slug)
   if (workspaceId === undefined || (await getWorkspace(workspaceId)).archived_at !== null) return UNKNOWN
   const row = await findName(store.db, { workspace_id: workspaceId, name })
-  const isTheirs = row && (row.expires_at === null || row.expires_at > clock())
-  return isTheirs ? { found: true, workspace: slug } : UNKNOWN
+  const isUnexpired = row && (row.expires_at === null || row.expires_at > clock())
+  return isUnexpired ? { found: true, workspace: slug } : UNKNOWN
 }

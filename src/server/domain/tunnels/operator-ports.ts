@@ -44,7 +44,9 @@ export async function* listAllPorts({ store, limits }: Services) {
     }))
 }
 
-/** Any workspace may get the port then. Not while a tunnel is open at it: that would keep it at its edge. */
+/**
+ * Any workspace may get the port afterwards. Rejected while a tunnel is open: its edge would keep the port.
+ */
 export async function releasePort(services: Services, actor: Actor, port: number) {
   return services.store.transaction(async (db) => {
     const found = await lockPort(db, port)

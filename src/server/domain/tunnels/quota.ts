@@ -1,12 +1,11 @@
 // The quota of open tunnels, at all edges together.
-import type { RejectionReason } from '../../../contract/edge/tunnels.ts'
 import type { Tx } from '../../store/engine/store.ts'
 import { countOpenTunnels } from '../../store/quotas.ts'
 import { lockWorkspaces } from '../../store/workspaces.ts'
 import type { Services } from '../context.ts'
 import { alertQuotas } from '../quotas/alerts.ts'
 import { reachedThreshold } from '../quotas/limits.ts'
-import type { ParsedTunnel } from './reported.ts'
+import type { ParsedTunnel, RejectedTunnel } from './reported.ts'
 
 export interface LimitedTunnel {
   workspace_id: string
@@ -23,7 +22,7 @@ export async function checkQuota<T extends LimitedTunnel>(
   tx: Tx,
   edgeId: string,
   candidates: T[],
-  rejected: Map<string, { reason: RejectionReason; message: string }>,
+  rejected: Map<string, RejectedTunnel>,
 ): Promise<{ admitted: T[]; quotas: TunnelQuotas }> {
   const withQuota = candidates.filter(({ quota }) => quota !== null)
   if (withQuota.length === 0) return { admitted: candidates, quotas: new Map() }
@@ -56,7 +55,7 @@ export async function checkQuota<T extends LimitedTunnel>(
   return { admitted, quotas }
 }
 
-/** Call it when the tunnels are stored: not all that were admitted are opened, and others are closed. */
+/** Call it after the tunnels are stored: some that were admitted may not be opened, and others are closed. */
 export async function alertTunnels(tx: Tx, services: Services, quotas: TunnelQuotas): Promise<void> {
   if (quotas.size === 0) return
   const open = await countOpenTunnels(tx, [...quotas.keys()])

@@ -1,5 +1,6 @@
 // Tunnels as edges report them in claims and syncs, and the rows that are stored of them.
 import type { ClaimedTunnel, ClientAccess, ReportedTunnel } from '../../../contract/edge/tunnel-fields.ts'
+import type { RejectionReason } from '../../../contract/edge/tunnels.ts'
 import { normalizeAddress } from '../../../lib/net/ip-address.ts'
 import { parseNetwork } from '../../../lib/net/ip-network.ts'
 import type { ReportedRow, StoredTunnel } from '../../store/tunnels/rows.ts'
@@ -7,9 +8,15 @@ import type { Services } from '../context.ts'
 import { invalid } from '../fault.ts'
 import { parseTimestamp } from '../timestamps.ts'
 
+/** Why a tunnel is not admitted. */
+export interface RejectedTunnel {
+  reason: RejectionReason
+  message: string
+}
+
 export interface ParsedTunnel {
   tunnel: ClaimedTunnel
-  /** It is not open yet: its claim has no response. */
+  /** The tunnel is not open yet: its claim has no response. */
   isClaiming: boolean
   openedAt: number
   /** The port in the URL. */
@@ -111,8 +118,8 @@ function parsePort(url: string): number | undefined {
 }
 
 /**
- * With the scheme and port of the edge only: the dashboard makes a link of it, which must not lead elsewhere
- * if the credential of an edge is stolen.
+ * Takes only the scheme and port from the reported URL: the dashboard makes a link of it, which must not lead
+ * elsewhere if the credential of an edge is stolen.
  */
 function publicUrl(
   { url, type, name, workspace }: ClaimedTunnel,

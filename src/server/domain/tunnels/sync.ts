@@ -100,9 +100,9 @@ const merge = (a: Instructions, b: Instructions): Instructions => ({
 })
 
 /**
- * Only tunnels that are not stored need a grant and have to be admitted. Also after the lease has expired: a
- * claim of another edge deletes the tunnels that it takes the name from. A tunnel that is being claimed is
- * decided by its claim.
+ * Only tunnels that are not stored need a grant and have to be admitted. This holds after the lease has
+ * expired, too: a claim of another edge deletes the tunnels from which it takes the name. For a tunnel that
+ * is being claimed, its claim decides.
  */
 async function applyChanges(
   tx: Tx,
@@ -119,17 +119,8 @@ async function applyChanges(
   const { granted = [], ungranted = [] } = Object.groupBy(added, ({ tunnel }) =>
     verifiedKeys.has(tunnel.keyId) ? 'granted' : 'ungranted',
   )
-  const {
-    rows: opened,
-    rejected,
-    names,
-    quotas,
-  } = await admit(tx, services, {
-    edgeId,
-    sequence,
-    tunnels: granted,
-    isClaim: false,
-  })
+  const admission = await admit(tx, services, { edgeId, sequence, tunnels: granted, isClaim: false })
+  const { rows: opened, rejected, names, quotas } = admission
   const updated = stored.map((tunnel) => {
     const parsed = restoreAdmitted(reported.get(tunnel.id) as ParsedTunnel, tunnel)
     return createTunnelRow(services, { edgeId, sequence }, { parsed, workspace_id: tunnel.workspace_id })
@@ -203,9 +194,7 @@ function closeInstruction({ id, resume_hash, close_reason, close_requested_by }:
   }
 }
 
-/**
- * Of a tunnel that is listed twice, the last entry counts. One that is also listed as closed is closed.
- */
+/** If a tunnel is listed twice, the last entry counts. If it is also listed as closed, it is closed. */
 function parseSync({ id: edgeId, verifiedKeys }: ReportingEdge, request: SyncRequest): ParsedSync {
   const { session, sequence, previous, version, load, snapshot } = request
   const closed = new Set(request.closed)

@@ -8,22 +8,17 @@ import { type NameId, nameKey } from '../../store/tunnels/names.ts'
 import { insertPort, listFreePorts, listNamesWithPort, usePorts } from '../../store/tunnels/tcp-ports.ts'
 import { lockWorkspaces } from '../../store/workspaces.ts'
 import type { Services } from '../context.ts'
-import type { ParsedTunnel } from './reported.ts'
+import type { ParsedTunnel, RejectedTunnel } from './reported.ts'
 
-/** Ports that are tried for a name: what a claim costs does not depend on how many are assigned. */
+/** Number of ports that are tried for a name, so that the cost of a claim is limited. */
 const CANDIDATES = 256
 
 interface PortCandidate extends NameId {
   parsed: ParsedTunnel
 }
 
-interface RejectedPort {
-  reason: RejectionReason
-  message: string
-}
-
 /** The port of an admitted tunnel, or why it gets none. */
-type AssignPort = (candidate: PortCandidate) => Promise<number | RejectedPort>
+type AssignPort = (candidate: PortCandidate) => Promise<number | RejectedTunnel>
 
 /**
  * Locks the assigned ports of these names, and the workspaces of names without one, so that two transactions
@@ -66,7 +61,7 @@ async function checkPortLimit(
   tx: Tx,
   { workspace_id }: PortCandidate,
   settings: TcpPortSettings,
-): Promise<RejectedPort | undefined> {
+): Promise<RejectedTunnel | undefined> {
   const names = await listNamesWithPort(tx, workspace_id, settings.perWorkspace)
   if (names.length < settings.perWorkspace) return undefined
   return reject('limit_reached', portLimitMessage(names, settings, RELEASE))
@@ -99,7 +94,7 @@ function randomPorts({ first, last }: PortRange, random: Services['random']): nu
   })
 }
 
-const reject = (reason: RejectionReason, message: string): RejectedPort => ({ reason, message })
+const reject = (reason: RejectionReason, message: string): RejectedTunnel => ({ reason, message })
 
 const RELEASE = 'release one earlier with `adit admin port release`'
 
@@ -129,7 +124,7 @@ const portOutOfRange = (port: number) =>
       'get another port, or ask the operator to extend ADIT_TCP_PORTS.',
   )
 
-/** Does not say whose: that may be another workspace. */
+/** Does not say whose port it is: that may be another workspace. */
 const portTaken = (port: number) =>
   reject(
     'no_port',
