@@ -39,7 +39,7 @@ export type Caller = KeyActor | OperatorActor | UserActor
 export type Actor =
   | Caller
   /** The server itself, for actions that no one requested. */
-  | { kind: 'server'; id: 'adit'; address?: string }
+  | { kind: 'server'; id: 'adit'; address?: undefined }
   /** An unauthenticated caller; the id is the IP address. */
   | { kind: 'anonymous'; id: string }
 

@@ -3,7 +3,7 @@
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync } from 'node:crypto'
 
 interface EncryptionKey {
-  /** Derived with the secret too, so it cannot be computed from a guessable context. */
+  /** Identifies the context. Derived with the secret, so it cannot be computed from a guessable context. */
   id: string
   key: Buffer
 }
@@ -13,7 +13,7 @@ const TAG_BYTES = 16
 
 /** The context is public and identifies what is encrypted: an Idempotency-Key, or a fixed text. */
 export function deriveEncryptionKey(context: string, secret: string): EncryptionKey {
-  const bits = Buffer.from(hkdfSync('sha256', secret, context, 'adit idempotent answer', 64))
+  const bits = Buffer.from(hkdfSync('sha256', secret, context, 'adit encryption', 64))
   return { id: bits.subarray(0, 32).toString('hex'), key: bits.subarray(32) }
 }
 

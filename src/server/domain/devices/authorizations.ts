@@ -99,7 +99,7 @@ export async function readDevice(services: Services, userId: string, code: strin
   return { ...describeDevice(row), workspaces: await workspacesToChoose(services, userId) }
 }
 
-/** With the reason why the user cannot get a key there, if so. The approval checks it again. */
+/** `obstacle` says why the user cannot get a key in a workspace. The approval checks it again. */
 async function workspacesToChoose(services: Services, userId: string) {
   const { db } = services.store
   const memberships = await listMemberships(db, userId)
@@ -166,9 +166,7 @@ export const approveDevice = (ctx: Context & { actor: UserActor }, { code, expir
     return describeDevice({ ...row, ...approved })
   })
 
-/**
- * In variant B, for a user who may not create keys: the open request, or a new one with the device's name.
- */
+/** In variant B, a user who may not create keys gets one by a request: the open one, or a new one. */
 async function findOrAddRequest(
   db: Tx,
   ctx: Context & { actor: UserActor },

@@ -1,4 +1,4 @@
-// The API key of an approved device (see device-authorizations.ts). The poll that returns it creates it: its
+// The API key of an approved device (see authorizations.ts). The poll that returns it creates it: its
 // secret is never stored, and whether the user may create it is checked at that moment.
 import { hashSecret, isSecret } from '../../../lib/credentials/secret.ts'
 import { MINUTE_MS } from '../../../lib/time.ts'
@@ -145,7 +145,7 @@ async function recordFailure(
   })
 }
 
-/** As the user who has approved, if they may still do so: signed in, and with the role that it needs. */
+/** Acts as the user who has approved, who must still be signed in and have the required role. */
 async function createApprovedKey(
   db: Tx,
   services: Services,

@@ -1,23 +1,24 @@
-// The events of keys that have expired, once each. Nodes look for them, because nothing is written when a key
-// expires.
+// Records an event for each key that has expired. Nodes look for such keys, because nothing is written when a
+// key expires.
 
 import { DAY_MS, MINUTE_MS } from '../../../lib/time.ts'
 import { readDatabaseClock } from '../../store/engine/clock.ts'
 import { insertNotices, listExpiredKeys } from '../../store/notices/key-notices.ts'
-import type { Run } from '../deletion-batches.ts'
-import { pauseAfter } from '../deletion-batches.ts'
+import { pauseAfter, type Run } from '../deletion-batches.ts'
 import { recordEvent } from '../events/record.ts'
 import { keyInEvent } from './lifecycle.ts'
 
-/** The notice is for no user: it records that there was an event. */
+/** Nobody sees this notice: it records that the event exists. */
 const KIND = 'key-expired'
-/** Longer than nodes take from one look to the next. */
+/** Longer than the interval at which nodes look for expired keys. */
 export const RECENTLY_MS = 10 * MINUTE_MS
-/** If no node has run for longer, earlier expiries have no event. Shorter than notices are kept. */
+/** Keys that expired earlier, while no node ran, get no event. Shorter than the retention of notices. */
 export const SINCE_MAX_MS = DAY_MS
 const SLICE_ROWS = 100
 
-/** `sinceMs`: how long ago they have expired at most. Returns false if the run was stopped before the end. */
+/**
+ * Covers keys that expired within the last `sinceMs`. Returns false if the run was stopped before the end.
+ */
 export async function recordExpiredKeys(
   run: Pick<Run, 'services' | 'proceed' | 'sleep'>,
   sinceMs: number,

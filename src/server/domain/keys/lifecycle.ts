@@ -98,13 +98,9 @@ export const createKey = (
   })
 
 /** Also called for a repeated request, so that the policy is checked before the raw key is returned again. */
-export function newKey(
-  ctx: Context,
-  workspace: AuthorizedWorkspace,
-  { label, expiresAt, userId, now = ctx.clock() }: KeyInput,
-): CreatedKey {
-  requireMayCreateKey(ctx, workspace, userId)
-  return draftKey(ctx, workspace, { label, expiresAt, userId, now })
+export function newKey(ctx: Context, workspace: AuthorizedWorkspace, input: KeyInput): CreatedKey {
+  requireMayCreateKey(ctx, workspace, input.userId)
+  return draftKey(ctx, workspace, input)
 }
 
 interface KeyInput {
@@ -114,7 +110,7 @@ interface KeyInput {
   now?: number
 }
 
-/** For a key that the caller has authorized. */
+/** Does not check whether the actor may create the key: the caller has done so. */
 export function draftKey(
   ctx: Context,
   workspace: AuthorizedWorkspace,
@@ -219,7 +215,7 @@ async function requireBelowQuota(
   )
 }
 
-/** Of a user in a workspace. They are revoked together when the user is removed or disabled. */
+/** Limit per user and workspace: these keys are revoked together when the user is removed or disabled. */
 export const PERSONAL_KEYS_MAX = 100
 
 async function requireBelowPersonalLimit(db: Tx, workspaceId: string, userId: string): Promise<void> {

@@ -47,7 +47,7 @@ export async function listForMembers(
     predecessors: rowState(row) === 'active' ? active.olderThan(row).filter(matches) : [],
   }))
   const listed = items.flatMap(({ row, predecessors }) => [row, ...predecessors])
-  const findCreator = await creators(ctx, listed)
+  const findCreator = await loadCreators(ctx, listed)
   const userNames = await readUserNames(ctx, listed)
   const describe = (row: KeyRow) => {
     const [successor] = active.newerThan(row)
@@ -100,14 +100,14 @@ class ActiveLineages {
   }
 
   newerThan({ lineage_id, generation }: KeyRow): KeyRow[] {
-    return this.#of(lineage_id).filter((key) => key.generation > generation)
+    return this.#lineage(lineage_id).filter((key) => key.generation > generation)
   }
 
   olderThan({ lineage_id, generation }: KeyRow): KeyRow[] {
-    return this.#of(lineage_id).filter((key) => key.generation < generation)
+    return this.#lineage(lineage_id).filter((key) => key.generation < generation)
   }
 
-  #of(lineageId: string | null): KeyRow[] {
+  #lineage(lineageId: string | null): KeyRow[] {
     return this.#keys.get(lineageId ?? '') ?? []
   }
 }
@@ -118,7 +118,7 @@ async function readUserNames({ store }: Context, rows: KeyRow[]): Promise<Map<st
 }
 
 /** Keys that were created by a key record its id; the list shows its label instead. */
-async function creators({ store, workspaceId }: Context, rows: KeyRow[]) {
+async function loadCreators({ store, workspaceId }: Context, rows: KeyRow[]) {
   const keyIds = rows.flatMap((row) => (row.created_by_kind === 'key' ? row.created_by : []))
   const ids = [...new Set(keyIds)]
   const found = ids.length > 0 ? await listKeyLabels(store.db, workspaceId, ids) : []

@@ -109,12 +109,12 @@ function requireMayRequest(ctx: UserContext, workspace: AuthorizedWorkspace): vo
 export async function listRequests(ctx: MemberContext) {
   const { store, workspaceId, actor, clock } = ctx
   const now = clock()
-  const own = await listRequestsBy(store.db, workspaceId, actor.id, LISTED_MAX)
+  const ownRequests = await listRequestsBy(store.db, workspaceId, actor.id, LISTED_MAX)
   const pending =
     ctx.role === 'member' ? [] : await listPendingRequests(store.db, workspaceId, now, LISTED_MAX)
   const others = pending.filter(({ user_id }) => user_id !== actor.id)
   return {
-    requests: [...own, ...others].map((row) => ({
+    requests: [...ownRequests, ...others].map((row) => ({
       id: row.id,
       label: row.label,
       user: { name: row.name, email: row.email, isYou: row.user_id === actor.id },

@@ -92,11 +92,11 @@ export async function findSuccessor(db: Db, key: KeyRow): Promise<KeyRow | undef
   return newest && newest.generation > key.generation ? newest : undefined
 }
 
-/** 0 without an expiry. A key that was rotated has the expiry of its overlap. */
+/** 0 if the key does not expire. The expiry of a rotated key is the end of its overlap, so it is not used. */
 const originalLifetime = ({ lifetime, created_at, expires_at }: KeyRow): number =>
   lifetime ?? (expires_at === null ? 0 : expires_at - created_at)
 
-/** As long from now as the key was created for, and at most as long as is allowed now. */
+/** The successor lives as long as the key was meant to, but not longer than the policy allows now. */
 function successorExpiry(old: KeyRow, daysMax: number, now: number): string | undefined {
   const lifetime = originalLifetime(old)
   if (lifetime === 0) return undefined
