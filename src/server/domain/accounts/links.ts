@@ -250,7 +250,7 @@ export async function readInvitation(services: Services, secret: string) {
   return { email, invitation: { hash: hashSecret(secret), slug: workspace.slug } }
 }
 
-/** Undefined if the invitation is not open. Locks its workspace, so that no other request uses it meanwhile. */
+/** Undefined if it is not an open invitation. Locks its workspace, so that no other request uses it. */
 export async function lockInvitation(db: Tx, services: Services, hash: string): Promise<LinkRow | undefined> {
   const find = () => findLink(db, hash, services.clock())
   const found = await find()

@@ -81,7 +81,8 @@ const describeMember = (ctx: MemberContext, member: MemberRow, members: MemberRo
   role: member.role,
   joinedAt: toIso(member.joinedAt),
   isYou: member.id === ctx.actor.id,
-  isLastOwner: member.role === 'owner' && !members.some((other) => other.id !== member.id && isActiveOwner(other)),
+  isLastOwner:
+    member.role === 'owner' && !members.some((other) => other.id !== member.id && isActiveOwner(other)),
 })
 
 /** `mails`: the link is sent to the address only, so using it proves control of the address. */

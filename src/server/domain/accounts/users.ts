@@ -4,12 +4,13 @@ import type { AuditAction } from '../../../contract/audit-actions.ts'
 import { Email } from '../../../contract/fields.ts'
 import { deleteChallenges } from '../../store/accounts/challenges.ts'
 import { endLinksFor } from '../../store/accounts/links.ts'
-import { findMembership, listMemberships, listMembershipsAmong, type Role } from '../../store/accounts/members.ts'
 import {
-  findPassword,
-  findPasswordByEmail,
-  setPassword,
-} from '../../store/accounts/passwords.ts'
+  findMembership,
+  listMemberships,
+  listMembershipsAmong,
+  type Role,
+} from '../../store/accounts/members.ts'
+import { findPassword, findPasswordByEmail, setPassword } from '../../store/accounts/passwords.ts'
 import { deleteSession, deleteSessions, listSessions } from '../../store/accounts/sessions.ts'
 import { deleteTwoFactor, lacksTwoFactor } from '../../store/accounts/two-factors.ts'
 import {

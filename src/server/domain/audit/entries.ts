@@ -190,17 +190,17 @@ export function filteredEntries(
   }
 }
 
-/** `place` is the location of the filter in the request. */
+/** `location` is that of the filter in the request. */
 export function parseFilter(
   { actor: actorId, action, target: targetId, from, to }: AuditFilter,
-  place: '/query' | '/body',
+  location: '/query' | '/body',
 ) {
   const idSince = (timestamp: string | undefined, name: string) =>
     timestamp === undefined
       ? undefined
       : firstIdSince(
           'aud',
-          parseTimestamp(timestamp, () => `${place}/${name}`),
+          parseTimestamp(timestamp, () => `${location}/${name}`),
         )
   return { actorId, action, targetId, fromId: idSince(from, 'from'), beforeId: idSince(to, 'to') }
 }

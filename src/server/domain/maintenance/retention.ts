@@ -28,7 +28,7 @@ import { NAME_RENEWAL_MS, nameExpiry } from '../tunnels/admission.ts'
 import { countOldUsage, deleteOldUsage, USAGE_TABLES } from '../usage/retention.ts'
 import { RESTORABLE_MS } from '../workspaces/archive.ts'
 
-/** In this time, a device that still polls learns that its code has expired, and not that it is unknown. */
+/** Until then, a device that still polls is told that its code has expired, and not that it is unknown. */
 const DEVICE_RETENTION_MS = HOUR_MS
 
 /** How long members see the outcome of their requests. */
@@ -50,7 +50,7 @@ const earlierNow = ({ clock }: Services, { now }: Pick<MaintenanceState, 'now'>)
  * The time (or id) per table before which rows are deleted. Links stay, even if they were used, while the
  * limits of invitations count them.
  */
-function expiryLimits(now: number, { auditRetentionDays }: Limits) {
+function expiryLimits(now: number, { auditRetentionDays, tcpPorts }: Limits) {
   const limits: [ExpiringTable, before: number | string][] = [
     ['sessions', now],
     ['verifications', now],
@@ -65,6 +65,7 @@ function expiryLimits(now: number, { auditRetentionDays }: Limits) {
     ['key_rejections', now - DAY_MS],
     ['webhook_deliveries', now - DELIVERY_RETENTION_MS],
     ['tunnel_names', now],
+    ['tcp_ports', now - portRetentionMs(tcpPorts)],
   ]
   if (auditRetentionDays !== undefined)
     limits.push(['audit_log', firstIdSince('aud', now - auditRetentionDays * DAY_MS)])
@@ -74,7 +75,6 @@ function expiryLimits(now: number, { auditRetentionDays }: Limits) {
 /** The tables that a run deletes from. */
 export const retentionTables = (limits: Limits): string[] => [
   ...expiryLimits(0, limits).map(([table]) => table),
-  'tcp_ports',
   'open_tunnels',
   'change_log',
   ...USAGE_TABLES,
@@ -93,16 +93,12 @@ export async function deletePastRetention(run: Run): Promise<boolean> {
         : (db, size) => deleteExpired(db, table, before, size)
     if (!(await deleteInBatches(run, table, deleteBatch))) return false
   }
-  const usedBefore = portLimit(run.services, now)
-  if (
-    !(await deleteInBatches(run, 'tcp_ports', (db, size) => deleteExpired(db, 'tcp_ports', usedBefore, size)))
+  const deleteChanges: DeletionBatch = (db, size) => deleteChangesBefore(db, now - CHANGE_RETENTION_MS, size)
+  return (
+    (await deleteAbandonedTunnels(run)) &&
+    (await deleteInBatches(run, 'change_log', deleteChanges)) &&
+    deleteOldUsage(run, now)
   )
-    return false
-  if (!(await deleteAbandonedTunnels(run))) return false
-  const changesBefore = now - CHANGE_RETENTION_MS
-  if (!(await deleteInBatches(run, 'change_log', (db, size) => deleteChangesBefore(db, changesBefore, size))))
-    return false
-  return deleteOldUsage(run, now)
 }
 
 /** A batch has the tunnels of some edges, so a batch that is not full may not be the last. */
@@ -131,9 +127,6 @@ const renewNames = (run: Run, now: number) =>
     }),
   )
 
-/** Ports that were last used before this time have expired. */
-const portLimit = ({ limits }: Services, now: number) => now - portRetentionMs(limits.tcpPorts)
-
 /** Runs before ports are deleted, and before abandoned tunnels are, because these count as a use. */
 function renewPortsInUse(run: Run, now: number): Promise<boolean> {
   let after = 0
@@ -155,7 +148,6 @@ export async function previewRetention(
   const expired: Record<string, Expired> = {}
   for (const [table, before] of expiryLimits(now, services.limits))
     expired[table] = await countExpired(db, table, before)
-  expired.tcp_ports = await countExpired(db, 'tcp_ports', portLimit(services, now))
   expired.open_tunnels = await countAbandoned(db, ABANDONED_RETENTION_MS)
   expired.change_log = await countChangesBefore(db, now - CHANGE_RETENTION_MS)
   return { ...expired, ...(await countOldUsage(db, now, state.usageFloor)) }

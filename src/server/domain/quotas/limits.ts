@@ -4,6 +4,7 @@ import type { UsageQuota } from '../../../contract/edge/quotas.ts'
 import { startOfMonth } from '../../../lib/time.ts'
 import type { WorkspaceRow } from '../../store/workspaces.ts'
 import type { Quotas } from '../context.ts'
+import { toIso } from '../timestamps.ts'
 
 export const quotaKinds = ['bytes', 'requests', 'tunnels', 'keys'] as const
 export type QuotaKind = (typeof quotaKinds)[number]
@@ -102,7 +103,7 @@ export function describeForEdges(defaults: Quotas, row: WorkspaceRow): UsageQuot
   return {
     revision: row.quota_revision,
     ...(usage_level !== null &&
-      usage_level_until !== null && { level: usage_level, until: new Date(usage_level_until).toISOString() }),
+      usage_level_until !== null && { level: usage_level, until: toIso(usage_level_until) }),
     ...(quotas.bytes !== null && { reportBytes: reportShare(quotas.bytes) }),
     ...(quotas.requests !== null && { reportRequests: reportShare(quotas.requests) }),
   }

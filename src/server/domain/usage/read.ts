@@ -16,7 +16,7 @@ export async function readUsage(ctx: Context, days: number = USAGE_DAYS.default)
     readStored(db, ctx.workspaceId, window[0] as number, window.at(-1) as number),
   )
   const byDay = new Map(stored.days.map((row) => [row.day, row]))
-  const total = { requests: 0n, bytesIn: 0n, bytesOut: 0n, events: 0n, peakTunnels: 0 }
+  const total = { ...noUsage }
   const series = window.map((day) => {
     const { requests, bytesIn, bytesOut, events, peakTunnels } = byDay.get(day) ?? noUsage
     total.requests += requests

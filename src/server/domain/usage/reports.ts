@@ -48,10 +48,8 @@ export async function ingestReport(
   const days = new Map<string, number>()
   const parsedCounters = counters.map((item, index) => parseCounter(item, index, days))
   const parsedTunnels = tunnels.map(parseTunnelMinute)
-  const slugs = new Set<string>()
-  for (const { workspace } of counters) slugs.add(workspace)
-  for (const { workspace } of tunnels) slugs.add(workspace)
-  const workspaces = await findWorkspaceIds(edgeId, slugs)
+  const slugs = [...counters, ...tunnels].map(({ workspace }) => workspace)
+  const workspaces = await findWorkspaceIds(edgeId, new Set(slugs))
   const now = services.clock()
   const rejected: Receipt['rejected'] = []
 
@@ -74,7 +72,7 @@ export async function ingestReport(
   }
   const overLimit = await services.commitUsage(report)
   services.afterReport(report.counters)
-  const reasons = new Map(overLimit.map((one) => [dayKey(one), one.reason]))
+  const reasons = new Map(overLimit.map((day) => [dayKey(day), day.reason]))
   for (const item of reasons.size > 0 ? report.counters : []) {
     const reason = reasons.get(dayKey(item))
     if (reason !== undefined) rejected.push({ list: 'counters', index: item.index, reason })

@@ -6,17 +6,16 @@ import { writeAudit } from '../audit/entries.ts'
 import type { Actor, Services } from '../context.ts'
 import { lastDays } from '../date-range.ts'
 import { Fault, invalid } from '../fault.ts'
-import { isoOrNull, parseTime } from '../timestamps.ts'
+import { isoOrNull, parseTime, toIso } from '../timestamps.ts'
 import { getBySlug } from '../workspaces/manage.ts'
+import { DAYS_BACK_MAX } from './reports.ts'
 
-/** The days that reports can still change, and today. */
-const DAYS_SHOWN = 36
 const COUNTERS_SHOWN_MAX = 1_000
 
 /** Totals of the days that reports can still change, newest first; days without usage are omitted. */
 export async function showDays(services: Services, slug: string) {
   const { id } = await getBySlug(services, slug)
-  const window = lastDays(DAYS_SHOWN, services.clock())
+  const window = lastDays(1 + DAYS_BACK_MAX, services.clock())
   const rows = await readDays(services.store.db, id, window[0] as number, window.at(-1) as number)
   return rows.map(({ day, ...totals }) => ({ day: formatDay(day), ...totals })).reverse()
 }
@@ -71,7 +70,7 @@ const noUsage = (date: string, edge: string | undefined) =>
     message: `No usage on ${date}${edge === undefined ? '' : ` from the edge ${edge}`}.`,
   })
 
-const formatDay = (day: number) => new Date(day).toISOString().slice(0, 10)
+const formatDay = (day: number) => toIso(day).slice(0, 10)
 
 function parseDay(date: string): number {
   const day = /^\d{4}-\d{2}-\d{2}$/.test(date) ? parseTime(date) : undefined
