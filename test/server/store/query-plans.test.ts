@@ -555,6 +555,7 @@ const calls: [module: object, calls: Calls][] = [
         await keys.countActiveKeys(db, ws, 10)
         await keys.countActiveKeys(db, ws, 10, 'u1')
       },
+      revokeKeys: (db) => keys.revokeKeys(db, ['k1', 'k2'], NOW),
       revokePersonalKeys: async (db) => {
         await keys.revokePersonalKeys(db, { userId: 'u1' }, NOW)
         await keys.revokePersonalKeys(db, { userId: 'u1', workspaceId: ws }, NOW)
