@@ -40,6 +40,7 @@ const byCommand: Record<string, Audit> = {
   'admin audit export': ['audit.exported'],
   'admin migrate': ['database.migrated'],
   'admin backup': ['database.backed-up'],
+  'admin backup verify': lists,
   'admin revoke-again': ['key.revoked', 'edge.revoked', 'user.disabled'],
   'admin retention': ['database.cleaned-up'],
   'admin distribute': ['database.distributed'],

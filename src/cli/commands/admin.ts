@@ -387,6 +387,18 @@ const database: readonly Command[] = [
   ),
   command(
     {
+      name: 'admin backup verify',
+      group,
+      summary: 'verify a backup of SQLite',
+      details:
+        'Reads the whole file: whether it is damaged, whether this version can use it, and whether the usage ' +
+        'of each day is the sum of what edges have reported. Changes nothing, and needs no server.',
+      arguments: ['file'],
+    },
+    async ({ file }, io) => (await import('../admin/database/backup.ts')).verify(file, io),
+  ),
+  command(
+    {
       name: 'admin revoke-again',
       group,
       summary: 'revoke what is revoked in another database',

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { readConfig } from '../../../server/config/server.ts'
 import { createIds } from '../../../server/domain/ids.ts'
-import { BackupError, backUp } from '../../../server/domain/maintenance/backup.ts'
+import { BackupError, backUp, verifyBackup } from '../../../server/domain/maintenance/backup.ts'
 import { operatorActor } from '../../../server/operator.ts'
 import { abortOnSignal } from '../../abort-on-signal.ts'
 import { CommandError } from '../../errors.ts'
@@ -41,4 +41,28 @@ function toCommandError(error: unknown, signal: AbortSignal): CommandError {
   if (signal.aborted) return new CommandError('canceled', 'Canceled. The incomplete copy was removed.')
   const { message } = error as Error
   return new CommandError('backup', error instanceof BackupError ? message : `The backup failed: ${message}.`)
+}
+
+export async function verify(path: string, io: Io): Promise<void> {
+  const file = resolve(path)
+  io.progress('reading the file')
+  try {
+    const { bytes, schema, rows } = verifyBackup(file)
+    io.progress('')
+    const counts = {
+      workspaces: rows.workspaces,
+      users: rows.users,
+      keys: rows.api_keys,
+      edges: rows.edges,
+      usageDays: rows.usage_days,
+    }
+    io.data(
+      { file, bytes, schema, ...counts },
+      `${file} is good: ${counts.workspaces} workspaces, ${counts.users} users, ${counts.keys} API keys, ` +
+        `${counts.edges} edges, ${counts.usageDays} days of usage; schema version ${schema}.`,
+    )
+  } catch (error) {
+    io.progress('')
+    throw new CommandError('backup', (error as Error).message)
+  }
 }

@@ -7,13 +7,14 @@ import {
   backUpSqlite,
   insertAuditEntry,
 } from '../../store/maintenance/backup.ts'
+import { verifyBackup } from '../../store/maintenance/verify-backup.ts'
 import { createAuditRow } from '../audit/entries.ts'
 import { databaseEntry } from '../audit/operator-actions.ts'
 import type { Actor } from '../context.ts'
 import type { Ids } from '../ids.ts'
 import { toIso } from '../timestamps.ts'
 
-export { BackupError }
+export { BackupError, verifyBackup }
 
 interface Options extends Omit<BackupOptions, 'onStart'> {
   actor: Actor

@@ -17,11 +17,12 @@ import { backup, DatabaseSync } from 'node:sqlite'
 import { setImmediate } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
 import type { AuditRow } from '../audit/entries.ts'
-import { findUnreleased } from '../schema/migrate.ts'
+import { findUnreleased, type VersionRow } from '../schema/migrate.ts'
 
 /** Pages of 4 KiB; progress and cancellation are handled between steps. */
 const PAGES_PER_STEP = 1_000
 const BUSY_TIMEOUT_MS = 5_000
+const SQLITE_CORRUPT = 11
 /** More than the number of changes between any backup and its restore. */
 const SEQUENCE_GAP = 1_000_000_000
 
@@ -125,7 +126,7 @@ async function writeDraft(source: DatabaseSync, draft: string, options: BackupOp
     // A read transaction pins one snapshot for the whole copy. Without it SQLite would restart the copy after
     // every write of a server, and might never finish.
     source.exec('begin')
-    const schema = readSchema(source)
+    const { version: schema } = readSchema(source)
     await copyPages(source, draft, descriptor, options)
     // As early as possible, because the open transaction keeps the write-ahead log from being truncated.
     source.exec('rollback')
@@ -158,16 +159,19 @@ async function receiveSignals(): Promise<void> {
   await setImmediate()
 }
 
-function readSchema(database: DatabaseSync): number {
-  let row: { version: number }
+/** Throws if it is not a database of a released Adit. */
+export function readSchema(database: DatabaseSync): VersionRow {
+  let row: VersionRow
   try {
-    row = database.prepare('select * from schema_version where id = 1').get() as { version: number }
+    row = database.prepare('select * from schema_version where id = 1').get() as unknown as VersionRow
   } catch (error) {
-    throw new BackupError(`Not an Adit database: ${(error as Error).message}.`)
+    const { message, errcode } = error as Error & { errcode?: number }
+    const problem = errcode === SQLITE_CORRUPT ? 'The file is damaged' : 'Not an Adit database'
+    throw new BackupError(`${problem}: ${message}.`)
   }
   const unreleased = findUnreleased(row)
   if (unreleased) throw new BackupError(unreleased.message)
-  return row.version
+  return row
 }
 
 function finish(draft: string, schema: number): void {
@@ -176,16 +180,19 @@ function finish(draft: string, schema: number): void {
     // Makes the backup a single file without a -wal file; the server turns WAL mode on again.
     copied.exec('pragma journal_mode = delete')
     resetChangeLog(copied)
-    const found = copied.prepare('pragma integrity_check(1)').get() ?? {}
-    const [result] = Object.values(found)
+    const result = checkIntegrity(copied)
     if (result !== 'ok')
       throw new BackupError(`The copy failed the integrity check; the database may be damaged: ${result}`)
-    if (readSchema(copied) !== schema)
+    if (readSchema(copied).version !== schema)
       throw new BackupError('The copy has a different schema version than the database.')
   } finally {
     copied.close()
   }
 }
+
+/** Returns `ok`, or the first problem. */
+export const checkIntegrity = (database: DatabaseSync): unknown =>
+  Object.values(database.prepare('pragma integrity_check(1)').get() ?? {})[0]
 
 /**
  * Edges may have cached keys that a restored database does not have, and would skip changes whose sequence

@@ -132,7 +132,7 @@ export async function readSchemaState(db: Db, schema = currentSchema): Promise<S
   }
 }
 
-type VersionRow = Selectable<Tables['schema_version']>
+export type VersionRow = Selectable<Tables['schema_version']>
 
 /** Databases from before the first release have other version numbers, and lack a column. */
 export const findUnreleased = (row: object): IncompatibleSchema | undefined =>
@@ -144,7 +144,7 @@ export const findUnreleased = (row: object): IncompatibleSchema | undefined =>
       )
 
 /** Why a program that knows versions up to `known` cannot use the database. */
-function findIncompatibility(row: VersionRow, known: number): IncompatibleSchema | undefined {
+export function findIncompatibility(row: VersionRow, known: number): IncompatibleSchema | undefined {
   const unreleased = findUnreleased(row)
   if (unreleased) return unreleased
   const { version, min_compatible_version: minCompatibleVersion } = row
