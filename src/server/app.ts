@@ -21,7 +21,7 @@ import { loadCommonPasswords } from './domain/accounts/passwords.ts'
 import type { Services } from './domain/context.ts'
 import { KeyRejections } from './domain/keys/rejections.ts'
 import { startMaintenance } from './domain/maintenance/job.ts'
-import { portUseReader, queueSizeReader } from './domain/maintenance/queue-sizes.ts'
+import { lastBackupReader, portUseReader, queueSizeReader } from './domain/maintenance/queue-sizes.ts'
 import { startQuotaWatch } from './domain/quotas/watch.ts'
 import type { WebhookRules } from './domain/webhooks/endpoints.ts'
 import { createWebhookSecrets } from './domain/webhooks/secrets.ts'
@@ -266,6 +266,7 @@ const nodeMetrics = ({ services, verifier, follower }: Node, openStreams: () => 
     poolUse: services.store.poolUse,
     areCommitsBlocked: services.store.areCommitsBlocked,
     queueSizes: queueSizeReader(services),
+    lastBackup: lastBackupReader(services),
     portUse: portUseReader(services),
   })
 

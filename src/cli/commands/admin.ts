@@ -380,10 +380,15 @@ const database: readonly Command[] = [
       details:
         'Works while a server uses the database. The copy has everything that was committed when the ' +
         'command began. Never overwrites files. The session secret next to the database is not ' +
-        'included; keep a copy of it elsewhere. See docs/operations/backup.md for how to restore.',
-      arguments: ['file'],
+        'included; keep a copy of it elsewhere. See docs/operations/backup.md for how to restore.\n\n' +
+        'With --keep, <path> is a folder: the file gets the time as its name, and older backups of this ' +
+        'database in the folder are deleted. Use it for scheduled backups; the server reports the time of ' +
+        'the last one as a metric.\n\n' +
+        '  adit admin backup --keep 7 /backups',
+      arguments: ['path'],
+      options: { keep: { value: '<count>', summary: 'write to a folder, and keep the newest backups' } },
     },
-    async ({ file }, io) => (await import('../admin/database/backup.ts')).backup(file, io),
+    async (input, io) => (await import('../admin/database/backup.ts')).backup(input, io),
   ),
   command(
     {

@@ -32,6 +32,8 @@ interface ServerSources {
   areCommitsBlocked(): boolean | undefined
   /** Undefined if the database does not respond. */
   queueSizes(): Promise<QueueSizes | undefined>
+  /** In milliseconds since 1970; null if there was none. */
+  lastBackup(): Promise<number | null | undefined>
   /** Undefined also without TCP tunnels. */
   portUse(): Promise<{ assigned: number; total: number } | undefined>
 }
@@ -54,6 +56,15 @@ export const serverMetrics = (sources: ServerSources): MetricDefinition[] => [
   ...poolMetrics(sources),
   ...queueMetrics(sources),
   ...portMetrics(sources),
+  gauge(
+    'adit_backup_timestamp_seconds',
+    'Time of the last scheduled backup, in seconds since 1970.',
+    async () => {
+      const at = await sources.lastBackup()
+      return at ? at / 1_000 : []
+    },
+    'max',
+  ),
 ]
 
 const verifierMetrics = ({ instruments, keyVerdicts, edgeVerdicts, follower }: ServerSources) => [

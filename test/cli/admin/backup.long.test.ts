@@ -202,12 +202,12 @@ test('a backup overwrites no file and creates no database, and its errors are on
   assert.equal(readFileSync(place.backup, 'utf8'), 'mine')
   const [none, data] = [join(place.folder, 'none'), join(place.folder, 'data')]
   assert.equal(await attempt(join(none, 'backup.db')), `The directory ${none} does not exist.`)
-  assert.equal(await attempt(data), `${data} is a directory; specify a file.`)
+  assert.equal(await attempt(data), `${data} is a directory; specify a file, or use --keep.`)
   const notes = { ADIT_DATABASE_URL: `sqlite:${place.backup}` }
   assert.match(await attempt(join(place.folder, 'other.db'), notes), /^Not an Adit database/)
   const usage = await run(t, ['admin', 'backup'], place.env)
   assert.equal(usage.code, 2)
-  assert.match(usage.stderr, /Missing argument <file>/)
+  assert.match(usage.stderr, /Missing argument <path>/)
   assert.deepEqual(readdirSync(place.folder).sort(), ['backup.db', 'data'])
 
   const postgres = { ADIT_DATABASE_URL: await createDatabase(t, 'postgres') }

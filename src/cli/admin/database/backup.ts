@@ -2,30 +2,46 @@ import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { readConfig } from '../../../server/config/server.ts'
+import { integer } from '../../../server/config/values.ts'
 import { createIds } from '../../../server/domain/ids.ts'
-import { BackupError, backUp, verifyBackup } from '../../../server/domain/maintenance/backup.ts'
+import {
+  BackupError,
+  backUp,
+  backUpToFolder,
+  verifyBackup,
+} from '../../../server/domain/maintenance/backup.ts'
 import { operatorActor } from '../../../server/operator.ts'
 import { abortOnSignal } from '../../abort-on-signal.ts'
-import { CommandError } from '../../errors.ts'
+import { CommandError, UsageError } from '../../errors.ts'
 import type { Io } from '../../io.ts'
 
-export async function backup(path: string, io: Io): Promise<void> {
+const KEEP_MAX = 10_000
+
+export async function backup(
+  { path, keep }: { path: string; keep: string | undefined },
+  io: Io,
+): Promise<void> {
   const { database, secret } = readConfig()
-  const file = resolve(path)
+  const count = keep === undefined ? undefined : readKeep(keep)
+  const target = resolve(path)
   const { signal, release } = abortOnSignal()
+  const options = {
+    clock: Date.now,
+    ids: createIds(Date.now, randomBytes),
+    actor: operatorActor(),
+    onFailure: (what: string, { message }: Error) => io.warn(`${what}: ${message.replace(/\.$/, '')}.`),
+    signal,
+    onProgress: (percent: number) => io.progress(`${percent}% copied`),
+    onCheck: () => io.progress('checking the copy'),
+  }
   try {
-    const result = await backUp(database, file, {
-      clock: Date.now,
-      ids: createIds(Date.now, randomBytes),
-      actor: operatorActor(),
-      onAuditFailed: ({ message }) =>
-        io.warn(`The backup is not recorded in the audit log: ${message.replace(/\.$/, '')}.`),
-      signal,
-      onProgress: (percent) => io.progress(`${percent}% copied`),
-      onCheck: () => io.progress('checking the copy'),
-    })
+    const result: Awaited<ReturnType<typeof backUp>> & { deleted?: string[] } =
+      count === undefined
+        ? await backUp(database, target, options)
+        : await backUpToFolder(database, { folder: target, keep: count }, options)
     io.progress('')
-    io.data({ file, ...result }, `Wrote ${file} with everything that was committed by ${result.asOf}.`)
+    const more = result.deleted?.length ? ` Deleted ${result.deleted.length} older.` : ''
+    io.data(result, `Wrote ${result.file} with everything that was committed by ${result.asOf}.${more}`)
   } catch (error) {
     io.progress('')
     throw toCommandError(error, signal)
@@ -35,6 +51,14 @@ export async function backup(path: string, io: Io): Promise<void> {
   const secretFile = database.engine === 'sqlite' ? `${database.path}.secret` : ''
   if (secret === undefined && existsSync(secretFile))
     io.info(`Not included: ${secretFile}, which encrypts two-factor secrets. Keep a copy of it elsewhere.`)
+}
+
+function readKeep(text: string): number {
+  try {
+    return integer(1, KEEP_MAX)(text)
+  } catch (error) {
+    throw new UsageError(`--keep ${(error as Error).message}.`)
+  }
 }
 
 function toCommandError(error: unknown, signal: AbortSignal): CommandError {

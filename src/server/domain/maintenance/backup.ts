@@ -1,5 +1,6 @@
 // Database backups.
 
+import { join } from 'node:path'
 import type { Target } from '../../store/engine/store.ts'
 import {
   BackupError,
@@ -7,6 +8,12 @@ import {
   backUpSqlite,
   insertAuditEntry,
 } from '../../store/maintenance/backup.ts'
+import {
+  backupFileName,
+  deleteOldBackups,
+  identifyDatabase,
+  recordBackup,
+} from '../../store/maintenance/backup-rotation.ts'
 import { verifyBackup } from '../../store/maintenance/verify-backup.ts'
 import { createAuditRow } from '../audit/entries.ts'
 import { databaseEntry } from '../audit/operator-actions.ts'
@@ -19,27 +26,59 @@ export { BackupError, verifyBackup }
 interface Options extends Omit<BackupOptions, 'onStart'> {
   actor: Actor
   ids: Ids
-  /** Called if the entry could not be written; a database in that state needs a backup all the more. */
-  onAuditFailed: (error: Error) => void
+  /**
+   * Called if the backup could not be recorded, or older ones not be deleted. The backup goes on: a database
+   * that cannot be written needs one all the more.
+   */
+  onFailure: (what: string, error: Error) => void
 }
 
 /** SQLite only. Does not migrate, because a backup before an upgrade must keep the old schema. */
 export async function backUp(database: Target, file: string, options: Options) {
-  if (database.engine === 'postgres')
-    throw new BackupError(
-      'Back up PostgreSQL with its own tool: pg_dump --format=custom --file=<file> "$ADIT_DATABASE_URL" ' +
-        '(see docs/operations/backup.md).',
-    )
-  const onStart = () => record(database.path, file, options)
-  const result = await backUpSqlite(database.path, file, { ...options, onStart })
-  return { ...result, asOf: toIso(result.asOf) }
+  const path = requireSqlite(database)
+  const onStart = () =>
+    attempt(options, 'The backup is not recorded in the audit log', () => {
+      const entry = databaseEntry(options.actor, 'database.backed-up', { file: [null, file] })
+      insertAuditEntry(path, createAuditRow(options, entry))
+    })
+  const result = await backUpSqlite(path, file, { ...options, onStart })
+  return { file, ...result, asOf: toIso(result.asOf) }
 }
 
-function record(path: string, file: string, { actor, onAuditFailed, ...services }: Options) {
-  const entry = databaseEntry(actor, 'database.backed-up', { file: [null, file] })
+/**
+ * Writes a backup to a new file in the folder. If it is complete, records its time for the metric, and
+ * deletes all but the newest `keep` backups of this database in the folder.
+ */
+export async function backUpToFolder(
+  database: Target,
+  { folder, keep }: { folder: string; keep: number },
+  options: Options,
+) {
+  const path = requireSqlite(database)
+  const id = identifyDatabase(path)
+  const result = await backUp(database, join(folder, backupFileName(options.clock())), options)
+  attempt(options, 'The time of the backup is not recorded', () =>
+    recordBackup(path, Date.parse(result.asOf)),
+  )
+  let deleted: string[] = []
+  attempt(options, 'Older backups could not be deleted', () => {
+    deleted = deleteOldBackups(folder, { id, keep })
+  })
+  return { ...result, deleted }
+}
+
+function requireSqlite(database: Target): string {
+  if (database.engine === 'sqlite') return database.path
+  throw new BackupError(
+    'Back up PostgreSQL with its own tool: pg_dump --format=custom --file=<file> "$ADIT_DATABASE_URL" ' +
+      '(see docs/operations/backup.md).',
+  )
+}
+
+function attempt({ onFailure }: Options, failure: string, act: () => void): void {
   try {
-    insertAuditEntry(path, createAuditRow(services, entry))
+    act()
   } catch (error) {
-    onAuditFailed(error as Error)
+    onFailure(failure, error as Error)
   }
 }

@@ -1,6 +1,7 @@
-// Metrics that are read from the database: the sizes of queues, and the use of ports.
+// Metrics that are read from the database: the sizes of queues, the last backup, and the use of ports.
 
 import { type QueueSizes, readQueueSizes } from '../../store/maintenance/queue-sizes.ts'
+import { readLastBackup } from '../../store/maintenance/state.ts'
 import { resultWithin } from '../../verification/propagation-wait.ts'
 import type { Services } from '../context.ts'
 import { readPortUse } from '../tunnels/operator-ports.ts'
@@ -11,6 +12,8 @@ const TIMEOUT_MS = 1_000
 export type { QueueSizes }
 
 export const queueSizeReader = ({ store }: Services) => shared(() => readQueueSizes(store.db))
+
+export const lastBackupReader = ({ store }: Services) => shared(() => readLastBackup(store))
 
 export const portUseReader = (services: Services) => shared(() => readPortUse(services))
 

@@ -452,6 +452,8 @@ export interface Tables {
     usage_floor: number
     usage_floor_at: number
     usage_cursor: string | null
+    /** The time of the last scheduled backup; null if there was none. */
+    backed_up_at: number | null
   }
   usage_counters: {
     workspace_id: string

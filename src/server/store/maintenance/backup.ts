@@ -43,20 +43,24 @@ interface BackupResult {
   schema: number
 }
 
-/**
- * Writes an audit log entry without the store, which would migrate the database. Uses the columns that the
- * database has.
- */
+/** Uses the columns that the database has: its schema may be older. */
 export function insertAuditEntry(path: string, row: AuditRow): void {
-  const database = openExisting(path)
-  try {
-    database.exec('pragma query_only = 0')
+  changeExisting(path, (database) => {
     const existing = database.prepare("select name from pragma_table_info('audit_log')").all()
     const columns = existing.map(({ name }) => String(name) as keyof AuditRow).filter((name) => name in row)
     const placeholders = columns.map(() => '?').join(', ')
     database
       .prepare(`insert into audit_log (${columns.join(', ')}) values (${placeholders})`)
       .run(...columns.map((name) => row[name]))
+  })
+}
+
+/** Without the store, which would migrate the database. */
+export function changeExisting<T>(path: string, change: (database: DatabaseSync) => T): T {
+  const database = openExisting(path)
+  try {
+    database.exec('pragma query_only = 0')
+    return change(database)
   } finally {
     database.close()
   }
@@ -83,9 +87,11 @@ export async function backUpSqlite(
 
 function checkTarget(file: string): void {
   const directory = dirname(file)
-  if (!existsSync(directory)) throw new BackupError(`The directory ${directory} does not exist.`)
+  if (!statSync(directory, { throwIfNoEntry: false })?.isDirectory())
+    throw new BackupError(`The directory ${directory} does not exist.`)
   if (!existsSync(file)) return
-  if (statSync(file).isDirectory()) throw new BackupError(`${file} is a directory; specify a file.`)
+  if (statSync(file).isDirectory())
+    throw new BackupError(`${file} is a directory; specify a file, or use --keep.`)
   throw new BackupError(`${file} already exists. Choose another file name.`)
 }
 

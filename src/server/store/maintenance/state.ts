@@ -106,3 +106,9 @@ export const readMaintenance = (store: Store) =>
     .select([...stateColumns, 'owner', nowIn(store.db).as('now')])
     .where('id', '=', 1)
     .executeTakeFirstOrThrow()
+
+/** The time of the last scheduled backup; null if there was none. */
+export async function readLastBackup({ db }: Store): Promise<number | null> {
+  const row = await db.selectFrom('maintenance').select('backed_up_at').where('id', '=', 1).executeTakeFirst()
+  return row?.backed_up_at ?? null
+}

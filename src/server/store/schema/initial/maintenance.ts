@@ -8,7 +8,8 @@ export const maintenance: Migration = ({ int64, strict }) => [
      due_at ${int64} not null,
      usage_floor ${int64} not null,
      usage_floor_at ${int64} not null,
-     usage_cursor text
+     usage_cursor text,
+     backed_up_at ${int64}
    )${strict}`,
   `insert into maintenance (id, owner, due_at, usage_floor, usage_floor_at) values (1, '', 0, 0, 0)`,
 ]

@@ -1,0 +1,92 @@
+// `adit admin backup --keep`: scheduled backups to a folder.
+import assert from 'node:assert/strict'
+import { copyFileSync, readdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { test } from 'node:test'
+import { scrape } from '../../support/api/metrics.ts'
+import { serve } from '../../support/api/server.ts'
+import type { Test } from '../../support/cleanup.ts'
+import { createDatabase, createFolder, createMigratedDatabase } from '../../support/databases/create.ts'
+import { run } from '../../support/processes/process.ts'
+
+async function setUp(t: Test) {
+  const env = { ADIT_DATABASE_URL: await createMigratedDatabase(t, 'sqlite'), ADIT_LOG_LEVEL: 'silent' }
+  const adit = (...args: string[]) => run(t, ['admin', 'backup', ...args], env)
+  return { env, adit, folder: createFolder(t), path: env.ADIT_DATABASE_URL.slice('sqlite:'.length) }
+}
+
+/** The name of a backup that was made on a day of January. */
+const name = (day: number) => `adit-2026-01-${String(day).padStart(2, '0')}T03-00-00.000Z.db`
+
+test('--keep keeps the newest backups of this database, and deletes nothing else', async (t) => {
+  const { adit, folder } = await setUp(t)
+  const other = await setUp(t)
+  const first = JSON.parse((await adit('--keep', '3', folder, '--json')).stdout)
+  assert.match(first.file, /adit-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{3}Z\.db$/)
+  assert.deepEqual(Object.keys(first), ['file', 'asOf', 'bytes', 'schema', 'deleted'])
+  assert.deepEqual(first.deleted, [])
+  for (const day of [1, 2, 3, 4]) copyFileSync(first.file, join(folder, name(day)))
+  // Of another database, not complete, not by this command, and not a file.
+  const foreign = JSON.parse((await other.adit('--keep', '1', other.folder, '--json')).stdout)
+  copyFileSync(foreign.file, join(folder, name(5)))
+  writeFileSync(join(folder, name(6)), 'notes')
+  copyFileSync(first.file, join(folder, 'adit-2026-01-07.db'))
+  symlinkSync(join(folder, name(4)), join(folder, name(8)))
+  renameSync(first.file, join(folder, name(9)))
+  const untouched = [name(5), name(6), 'adit-2026-01-07.db', name(8)]
+
+  const second = await adit('--keep', '3', folder)
+  assert.match(second.stdout, /Wrote .*Z\.db with everything that was committed by .*\. Deleted 3 older\.\n$/)
+  const newest = second.stdout.match(/adit-[\dTZ.-]+\.db/)?.[0] as string
+  assert.deepEqual(readdirSync(folder).sort(), [...untouched, name(4), name(9), newest].sort())
+  assert.equal((await adit('verify', join(folder, newest))).code, 0)
+})
+
+test('a failed backup with --keep deletes nothing, and is not recorded', async (t) => {
+  const { env, adit, folder, path } = await setUp(t)
+  const { file } = JSON.parse((await adit('--keep', '1', folder, '--json')).stdout)
+  for (const day of [1, 2]) copyFileSync(file, join(folder, name(day)))
+  const recorded = () => {
+    const database = new DatabaseSync(path)
+    const row = database.prepare('select backed_up_at as at from maintenance').get()
+    database.close()
+    return row?.at
+  }
+  const before = recorded()
+  assert.equal(typeof before, 'number')
+  const database = new DatabaseSync(path)
+  database.exec('alter table schema_version rename to renamed')
+  const failed = await adit('--keep', '1', folder)
+  assert.deepEqual([failed.code, failed.stdout], [1, ''])
+  assert.match(failed.stderr, /Not an Adit database/)
+  database.exec('alter table renamed rename to schema_version')
+  database.close()
+  assert.equal(readdirSync(folder).length, 3)
+  assert.equal(recorded(), before)
+
+  const none = join(folder, 'none')
+  for (const [args, code, message] of [
+    [['--keep', '0', folder], 2, /--keep must be a whole number from 1 to 10000\./],
+    [['--keep', 'all', folder], 2, /--keep must be a whole number/],
+    [['--keep', '1', none], 1, /The directory .*none does not exist\./],
+    [['--keep', '1', file], 1, /The directory .*\.db does not exist\./],
+  ] as const) {
+    const ended = await adit(...args)
+    assert.equal(ended.code, code)
+    assert.match(ended.stderr, message)
+  }
+  const postgres = { ...env, ADIT_DATABASE_URL: await createDatabase(t, 'postgres') }
+  assert.match((await run(t, ['admin', 'backup', '--keep', '1', folder], postgres)).stderr, /pg_dump/)
+  assert.equal(readdirSync(folder).length, 3)
+})
+
+test('a server reports the time of the last scheduled backup, and nothing without one', async (t) => {
+  const { env, adit, folder } = await setUp(t)
+  const { metricsUrl } = await serve(t, { engine: 'sqlite', env: { ...env, ADIT_METRICS_PORT: '0' } })
+  const read = async () => (await scrape(metricsUrl)).get('adit_backup_timestamp_seconds')
+  await adit(join(folder, 'once.db'))
+  assert.equal(await read(), undefined, 'a single backup is not a schedule')
+  const { asOf } = JSON.parse((await adit('--keep', '7', folder, '--json')).stdout)
+  assert.equal(await read(), Date.parse(asOf) / 1_000)
+})
