@@ -7,6 +7,8 @@ import { run, startServing } from '../../support/processes/process.ts'
 import { until } from '../../support/until.ts'
 
 const WRITERS = 6
+/** test/faults kills nodes again and again. */
+const ROUNDS = 1
 
 for (const engine of engines)
   test(`${engine}: kill -9 while keys are created and revoked loses nothing acknowledged`, async (t) => {
@@ -19,7 +21,7 @@ for (const engine of engines)
     const revoked = new Set<string>()
     /** Requested, but without a response: both outcomes are correct. */
     const inDoubt = new Set<string>()
-    for (let round = 0; round < 3; round++) {
+    for (let round = 0; round < ROUNDS; round++) {
       const serving = await startServing(t, env)
       const call = caller(serving.api, token)
       let killed = false
@@ -72,5 +74,5 @@ for (const engine of engines)
       assert.equal(status, revoked.has(id) ? 401 : 200, id)
       assert.equal(states.get(id) !== null, revoked.has(id), id)
     }
-    t.diagnostic(`${created.size} keys and ${revoked.size} revocations acknowledged over 3 kills, none lost`)
+    t.diagnostic(`${created.size} keys and ${revoked.size} revocations acknowledged, none lost`)
   })
