@@ -5,7 +5,7 @@ import { createServer, type IncomingMessage, type Server, request as send } from
 import { join } from 'node:path'
 import { WebSocket, WebSocketServer } from 'ws'
 import type { Test } from '../cleanup.ts'
-import { createDatabase, createFolder } from '../databases/create.ts'
+import { createFolder, createMigratedDatabase } from '../databases/create.ts'
 import { listen } from '../network/listen.ts'
 import { freePort } from '../processes/ports.ts'
 import { type RunningProcess, run, startProcess, startServing } from '../processes/process.ts'
@@ -25,7 +25,7 @@ export async function startPlane(
   settings: Record<string, string> = {},
 ): Promise<Plane> {
   const env = {
-    ADIT_DATABASE_URL: await createDatabase(t, 'sqlite'),
+    ADIT_DATABASE_URL: await createMigratedDatabase(t, 'sqlite'),
     ADIT_PORT: String(await freePort()),
     ADIT_LOG_LEVEL: 'warn',
     ...settings,
