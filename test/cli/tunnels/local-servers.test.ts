@@ -164,7 +164,7 @@ test('the tunnels of adit.json have the same targets, with paths from its folder
 })
 
 test('targets and flags that contradict each other are rejected', async (t) => {
-  const cases: [args: string[], message: RegExp][] = [
+  for (const [args, message] of [
     [['https:8443'], /Invalid target "https:8443" .*https:\/\//],
     [['HTTP:3000'], /Invalid target/],
     [['ftp://localhost:21'], /Invalid target .*http:\/\/ or https:\/\//],
@@ -175,12 +175,9 @@ test('targets and flags that contradict each other are rejected', async (t) => {
     [['https://localhost:1', '--ca', '/nowhere.pem'], /Cannot use --ca .*ENOENT/],
     [['https://localhost:1', '--ca', 'package.json'], /Cannot use --ca .*certificate in PEM/],
     [['--serve', '.', '--insecure'], /--insecure has no effect on --serve/],
-  ]
-  const results = await Promise.all(
-    cases.map(([args]) => run(t, ['tunnel', ...args, '--edge', edge.url], { ADIT_API_KEY: key })),
-  )
-  for (const [index, { code, stderr }] of results.entries()) {
-    assert.match(stderr, cases[index]?.[1] as RegExp)
+  ] as const) {
+    const { code, stderr } = await run(t, ['tunnel', ...args, '--edge', edge.url], { ADIT_API_KEY: key })
+    assert.match(stderr, message)
     assert.equal(code, 2)
   }
 })

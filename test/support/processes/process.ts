@@ -93,7 +93,7 @@ export async function serving(running: RunningProcess) {
 }
 
 /** They handle signals and may exit at any time, so each has a process of its own. */
-const LONG_RUNNING = new Set(['serve', 'edge', 'tunnel', 'mcp'])
+const LONG_RUNNING = new Set(['serve', 'edge', 'mcp'])
 const idle: ChildProcess[] = []
 
 /**
