@@ -210,7 +210,7 @@ test('postgres: an old version and few free connections are warnings', async (t)
     '7 of 20 connections are free, and this configuration uses up to 12.',
   ])
   assert.deepEqual(messages({ maxConnections: 100, reservedConnections: 3, usedConnections: 10 }, 8), [
-    '87 of 100 connections are free, and this configuration uses up to 88.',
+    '87 of 100 connections are free, and this configuration uses up to 96.',
   ])
 })
 
