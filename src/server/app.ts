@@ -201,10 +201,11 @@ interface Mail {
 async function startNode(config: Config, opened: Services, log: Logger, { sendMail, publicUrl }: Mail) {
   const { store, clock } = opened
   const identity = { id: opened.ids('node'), host: hostname(), pid: process.pid, version }
-  const follower = await startChangeFollower(store, clock, identity, {
-    onFailure: (error) => log.warn({ reason: errorMessage(error) }, 'change log polling failed'),
+  const events = {
+    onFailure: (error: unknown) => log.warn({ reason: errorMessage(error) }, 'change log polling failed'),
     onRecovery: () => log.info('change log polling recovered'),
-  })
+  }
+  const follower = await startChangeFollower(store, clock, identity, events, config.fencing)
   const services: Services = {
     ...opened,
     afterChange: follower.receive,
@@ -312,7 +313,7 @@ function createApiServer(options: ApiServerOptions) {
   const { requests: durations } = services.instruments
   const server = createServer({ log, isStopping, https, client, trustsProxies, responseCache, durations })
   const { ping, areCommitsBlocked } = services.store
-  registerHealth(server, { isReady, ping, areCommitsBlocked })
+  registerHealth(server, { isReady, ping, areCommitsBlocked, mayRead: follower.mayRead })
   const forKeys = { services, verifier, counters, rateLimit, variant, baseUrl, describeWorkspace }
   registerPublicApi(server, forKeys)
   registerWorkspaceApi(server, forKeys)

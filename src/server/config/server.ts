@@ -38,6 +38,11 @@ export const settings = {
     (text, environment): Target =>
       text === '' ? { engine: 'sqlite', path: defaultPath('adit.db', environment) } : readDatabaseUrl(text),
   ),
+  ADIT_FENCING: setting(
+    'who stops nodes of an old PostgreSQL primary: the operator, or strict: they stop without a standby',
+    'operator',
+    eitherOf('operator', 'strict'),
+  ),
   ADIT_TUNNEL_DOMAIN: setting('domain of all tunnels', 'localhost', readDomain),
   ADIT_API_VARIANT: setting(
     'A: API keys can create and revoke API keys; B: they can only read',
@@ -216,6 +221,7 @@ function parse(environment: NodeJS.ProcessEnv) {
     /** Undefined: the address that the server listens on. */
     baseUrl: read('ADIT_BASE_URL'),
     database: read('ADIT_DATABASE_URL'),
+    fencing: read('ADIT_FENCING'),
     tunnelDomain: read('ADIT_TUNNEL_DOMAIN'),
     variant: read('ADIT_API_VARIANT'),
     limits: readLimits(read),
@@ -236,6 +242,8 @@ function parse(environment: NodeJS.ProcessEnv) {
     workers: read('ADIT_WORKERS'),
     logLevel: read('ADIT_LOG_LEVEL'),
   }
+  if (config.fencing === 'strict' && config.database?.engine === 'sqlite')
+    errors.push('ADIT_FENCING=strict needs PostgreSQL')
   return { config, errors }
 }
 

@@ -15,7 +15,8 @@ import {
 import type { Store } from '../store/engine/store.ts'
 import { parseAnnouncement } from './announcement.ts'
 import { type AppliedChanges, createAppliedChanges } from './applied-changes.ts'
-import { createLease } from './lease.ts'
+import { startFence } from './fence.ts'
+import { createLease, type Moment } from './lease.ts'
 import { createRegistration, HEARTBEAT_MS, type NodeIdentity } from './nodes.ts'
 
 export type { Change, Position }
@@ -38,6 +39,8 @@ export interface ChangeFollower extends Pick<AppliedChanges, 'position' | 'subsc
   receive(change: LinkedChange): void
   /** Whether the lease is valid. Without it, no cache that the log invalidates may be used. */
   isUpToDate(): boolean
+  /** Whether keys may be read from the database: with strict fencing only while the lease is valid. */
+  mayRead(): boolean
   /** Milliseconds since the log was last read to its end. */
   ageMs(): number
   /** Milliseconds since the last outage ended. */
@@ -64,10 +67,12 @@ export async function startChangeFollower(
   clock: () => number,
   node: NodeIdentity,
   events: OutageEvents,
+  fencing: 'operator' | 'strict' = 'operator',
 ): Promise<ChangeFollower> {
   const { db } = store.controlConnection
   const registration = createRegistration(store, clock, node)
   const lease = createLease(clock)
+  const fence = fencing === 'strict' ? startFence(store, lease.now) : undefined
   const { position, apply, reset, subscribe } = createAppliedChanges()
   let readAt = performance.now()
   let readableSince = readAt
@@ -88,6 +93,15 @@ export async function startChangeFollower(
   function noteRead(at: number): void {
     if (at - readAt > INTERRUPTION_MS) readableSince = at
     readAt = at
+  }
+
+  /** With a fence, what was read counts from when the database is known to have been the primary. */
+  function limitByFence(startedAt: Moment): Moment {
+    const confirmedAt = fence?.confirmedAt() ?? startedAt
+    return {
+      monotonic: Math.min(startedAt.monotonic, confirmedAt.monotonic),
+      wall: Math.min(startedAt.wall, confirmedAt.wall),
+    }
   }
 
   async function catchUp(head: Position): Promise<void> {
@@ -124,12 +138,13 @@ export async function startChangeFollower(
     const { head, acknowledged, now } = await readPosition(db, node.id)
     databaseTimeOffset = now + CLOCK_RESOLUTION_MS - startedAt.monotonic
     await catchUp(head)
-    noteRead(startedAt.monotonic)
+    const validFrom = limitByFence(startedAt)
+    noteRead(validFrom.monotonic)
     let registered = acknowledged !== undefined
     const heartbeatDue = performance.now() - acknowledgedAt > HEARTBEAT_MS
     if (acknowledged && (heartbeatDue || !isSamePosition(acknowledged, position())))
       registered = (await acknowledge()) !== undefined
-    if (registered) lease.renew(startedAt)
+    if (registered) lease.renew(validFrom)
     else if (!stopped) {
       await registration.register(position())
       isPollDue = true
@@ -160,8 +175,9 @@ export async function startChangeFollower(
     const head = await acknowledge()
     if (!head) isPollDue = true
     else if (isSamePosition(head, position())) {
-      lease.renew(startedAt)
-      noteRead(startedAt.monotonic)
+      const validFrom = limitByFence(startedAt)
+      lease.renew(validFrom)
+      noteRead(validFrom.monotonic)
       schedulePoll()
     }
   }
@@ -200,6 +216,7 @@ export async function startChangeFollower(
     position,
     subscribe,
     isUpToDate: lease.isValid,
+    mayRead: () => !fence || lease.isValid(),
     ageMs,
     readableForMs: () => (ageMs() > INTERRUPTION_MS ? 0 : performance.now() - readableSince),
     leaseAgeMs: lease.ageMs,
@@ -215,6 +232,7 @@ export async function startChangeFollower(
     latest: (upTo) => readLatest(store.db, upTo, LATEST_MAX),
     async deregister() {
       stopped = true
+      fence?.stop()
       unsubscribe()
       clearTimeout(timer)
       await working

@@ -6,12 +6,12 @@
  */
 export const LEASE_MS = 2_000
 
-interface Moment {
+export interface Moment {
   monotonic: number
   wall: number
 }
 
-const EXPIRED: Moment = { monotonic: Number.NEGATIVE_INFINITY, wall: Number.NEGATIVE_INFINITY }
+export const EXPIRED: Moment = { monotonic: Number.NEGATIVE_INFINITY, wall: Number.NEGATIVE_INFINITY }
 
 /**
  * Leases are measured on the monotonic clock, which is never set, and on the wall clock: while a machine is

@@ -7,7 +7,8 @@
 // 2. Follower (change-follower.ts): each node reads the log, by polls and from notifications, evicts what
 //    changed from its cache, and acknowledges the position in its row of the nodes table.
 // 3. Lease (lease.ts): a poll lets the node use its cache for two seconds, counted from before the poll.
-//    Without a valid lease each request reads the database, and gets 503 if that is unreachable.
+//    Without a valid lease each request reads the database, and gets 503 if that is unreachable. With strict
+//    fencing (fence.ts) it gets 503: the database may be an old primary.
 // 4. Propagation (propagation.ts, propagation-wait.ts): after its commit a revocation waits until every
 //    registered node has acknowledged it, or for the length of a lease. By then the lease of the other nodes
 //    has expired, and their rows are deleted.
@@ -18,6 +19,7 @@
 import type { InactiveState } from '../../lib/credentials/key-state.ts'
 import { hashSecret, isSecret } from '../../lib/credentials/secret.ts'
 import { createLruCache, type LruCache } from '../../lib/lru-cache.ts'
+import { PrimaryUnconfirmed } from '../store/engine/errors.ts'
 import type { Store } from '../store/engine/store.ts'
 import { findKeysToVerify } from '../store/keys/rows.ts'
 import { rowState } from '../store/keys/state.ts'
@@ -157,6 +159,7 @@ export function createCredentialVerifier(options: VerifierOptions): CredentialVe
    * make the key valid again.
    */
   async function load<V>(read: () => Promise<V>, cache: (result: V) => void): Promise<V> {
+    if (!follower.mayRead()) throw new PrimaryUnconfirmed()
     const before = follower.position()
     const result = await read()
     if (follower.position() === before) cache(result)

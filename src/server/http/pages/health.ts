@@ -10,13 +10,18 @@ interface HealthOptions {
   /** Rejects while the database is unreachable or not writable. */
   ping: () => Promise<void>
   areCommitsBlocked: () => boolean | undefined
+  /** False if the node may verify no key. */
+  mayRead: () => boolean
 }
+
+const PRIMARY_UNCONFIRMED =
+  'No standby confirms that the database is still the primary (ADIT_FENCING=strict).'
 
 const COMMITS_BLOCKED =
   'The database does not confirm commits: writes get 503. Check whether its synchronous standby is connected.'
 
 export function registerHealth(server: FastifyInstance, options: HealthOptions): void {
-  const { isReady, ping, areCommitsBlocked } = options
+  const { isReady, ping, areCommitsBlocked, mayRead } = options
   registerOperations(
     server,
     apis.health,
@@ -27,6 +32,7 @@ export function registerHealth(server: FastifyInstance, options: HealthOptions):
         await ping().catch((error: unknown) => {
           throw readinessFault(error)
         })
+        if (!mayRead()) throw new Fault('unavailable', { message: PRIMARY_UNCONFIRMED, retryAfterS: 1 })
         return { status: 'ready' as const, ...(areCommitsBlocked() && { degraded: COMMITS_BLOCKED }) }
       },
     },

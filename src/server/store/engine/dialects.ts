@@ -21,6 +21,8 @@ export interface Engine {
   notification?: (payload: string) => CompiledQuery
   /** See `Store.poolUse`. */
   poolUse?: () => PoolUse
+  /** See `Store.confirmCommit`. */
+  confirmCommit?: () => Promise<void>
   /** See `Store.areCommitsBlocked`. */
   areCommitsBlocked?: () => boolean
   /** See `Store.dataVersion`. */

@@ -81,6 +81,15 @@ export class CommitUnconfirmed extends Error {
   override name = 'CommitUnconfirmed'
 }
 
+/** With strict fencing: another server may have been promoted. */
+export class PrimaryUnconfirmed extends Error {
+  override name = 'PrimaryUnconfirmed'
+
+  constructor() {
+    super('No standby confirms that the database is still the primary.')
+  }
+}
+
 export function isUnavailable(error: unknown): boolean {
   if (unavailable.some((type) => error instanceof type) || toStorageFault(error)) return true
   if (!(error instanceof Error)) return false
@@ -94,7 +103,7 @@ export function isUnavailable(error: unknown): boolean {
   )
 }
 
-const unavailable = [DatabaseUnreachable, Overloaded, CommitsBlocked, CommitUnconfirmed]
+const unavailable = [DatabaseUnreachable, Overloaded, CommitsBlocked, CommitUnconfirmed, PrimaryUnconfirmed]
 
 /** A worker of Citus cannot be reached, closed the connection without a response, or failed to commit. */
 export function isWorkerLost(error: unknown): boolean {

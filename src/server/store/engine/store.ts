@@ -61,6 +61,8 @@ export interface Store extends DatabaseConnection {
   readonly dataVersion: (() => number | undefined) | undefined
   /** The pool of requests; undefined on SQLite. */
   poolUse(): PoolUse | undefined
+  /** Resolves when a commit is confirmed, by a synchronous standby if PostgreSQL has one. No timeout. */
+  confirmCommit(): Promise<void>
   /** Whether commits hang, so that writes are rejected; undefined on SQLite. */
   areCommitsBlocked(): boolean | undefined
   /**
@@ -129,6 +131,7 @@ export function openStore(
     },
     dataVersion: engine.dataVersion,
     poolUse: () => engine.poolUse?.(),
+    confirmCommit: async () => engine.confirmCommit?.(),
     areCommitsBlocked: () => engine.areCommitsBlocked?.(),
     async ping() {
       await sql`select 1`.execute(control.db)

@@ -68,10 +68,12 @@ export function createCommitGate(
     void probe().finally(() => clearTimeout(timer))
   }
 
+  const confirmCommit = async () => void (await probes.query(PROBE))
+
   async function probe(): Promise<void> {
     for (;;)
       try {
-        await probes.query(PROBE)
+        await confirmCommit()
         return unblock()
       } catch (error) {
         if (isClosed) return
@@ -111,6 +113,7 @@ export function createCommitGate(
   }
 
   return {
+    confirmCommit,
     isBlocked: () => isBlocked,
     waiting: () => queue.size,
     /** Runs a transaction of the pool. */

@@ -155,6 +155,7 @@ export function openPostgres(url: string, events: PostgresEvents, health: Storag
       const use = pool.use()
       return { ...use, waiting: use.waiting + gate.waiting() }
     },
+    confirmCommit: gate.confirmCommit,
     areCommitsBlocked: gate.isBlocked,
     notification: (payload) => CompiledQuery.raw(NOTIFY, [payload]),
     close: gate.close,
