@@ -5,18 +5,20 @@ import { lazy } from '../../lib/lazy.ts'
 import type { Config } from '../config/server.ts'
 import { explainDatabaseError, openUnchanged } from '../services.ts'
 import type { Store } from '../store/engine/store.ts'
-import { readPostgresFacts, readSqliteVersion } from '../store/maintenance/diagnostics.ts'
+import { readPostgresFacts, readSqliteVersion, readStandbys } from '../store/maintenance/diagnostics.ts'
 import { readSchemaState, type Schema } from '../store/schema/migrate.ts'
 import { type Check, type Finding, ok, problem, skipped, warning } from './check.ts'
 import { checkEdges } from './edges.ts'
 import { checkClock, checkNodes } from './nodes.ts'
 import { postgresFindings } from './postgres-settings.ts'
+import { replicationFindings } from './replication.ts'
 
 /** Invalid settings are undefined. */
 export function databaseChecks(
-  { database: target, workers = 1, baseUrl }: Partial<Pick<Config, 'database' | 'workers' | 'baseUrl'>>,
+  settings: Partial<Pick<Config, 'database' | 'workers' | 'baseUrl' | 'fencing'>>,
   clock: () => number,
 ) {
+  const { database: target, workers = 1, baseUrl, fencing = 'operator' } = settings
   let store: Store | undefined
   const open = lazy(async () => {
     if (!target) return { failure: skipped('ADIT_DATABASE_URL is invalid.') }
@@ -43,7 +45,7 @@ export function databaseChecks(
       if (opened.failure) return opened.failure
       return opened.store.engine === 'sqlite'
         ? checkSqlite(opened.store)
-        : checkPostgres(opened.store, workers)
+        : checkPostgres(opened.store, workers, fencing)
     },
   }
   return {
@@ -68,10 +70,11 @@ const noFile = (path: string) =>
 /** `openUnchanged` has already asserted the settings, which belong to the connection. */
 const checkSqlite = async (store: Store) => ok(`SQLite ${await readSqliteVersion(store)}`)
 
-async function checkPostgres(store: Store, workers: number): Promise<Finding[]> {
+async function checkPostgres(store: Store, workers: number, fencing: Config['fencing']): Promise<Finding[]> {
   const facts = await readPostgresFacts(store)
   const findings = postgresFindings(facts, workers)
-  return findings.length > 0 ? findings : [ok(`PostgreSQL ${facts.version}`)]
+  if (findings.length === 0) findings.push(ok(`PostgreSQL ${facts.version}`))
+  return [...findings, ...replicationFindings(await readStandbys(store), fencing)]
 }
 
 /** The schema is a parameter for tests. */

@@ -8,7 +8,7 @@ import { scrape } from '../../support/api/metrics.ts'
 import { caller, type TestResponse } from '../../support/api/server.ts'
 import { atEnd } from '../../support/cleanup.ts'
 import { createCluster } from '../../support/databases/postgres.ts'
-import { startServing } from '../../support/processes/process.ts'
+import { run, startServing } from '../../support/processes/process.ts'
 import { until } from '../../support/until.ts'
 
 /** The documented 5 s, and what a busy machine adds. */
@@ -60,7 +60,7 @@ async function begin(t: TestContext) {
 }
 
 test('while no standby confirms commits, reads go on, writes fail within 5 s and then at once', async (t) => {
-  const { standby, node, call, create, keys, waiting, readiness } = await begin(t)
+  const { env, standby, node, call, create, keys, waiting, readiness } = await begin(t)
   const startedAt = performance.now()
   const revoke = () => call('DELETE', `/tokens/${keys.pop()?.id}`)
   const writes = Promise.all(
@@ -88,6 +88,7 @@ test('while no standby confirms commits, reads go on, writes fail within 5 s and
     assert.ok(ms < QUICK_MS, `a write waited for ${ms} ms although commits are known to hang`)
   }
   await assertRead()
+  assert.match((await run(t, ['admin', 'doctor'], env)).stdout, /No synchronous standby is connected/)
   for (const { status, headers, text, ms } of await writes) {
     assert.equal(status, 503, text)
     assert.ok(Number(headers.get('retry-after')) > 0)
@@ -100,6 +101,9 @@ test('while no standby confirms commits, reads go on, writes fail within 5 s and
   await until('no session waits', async () => (await waiting()).length === 0)
   await until('a write succeeds', async () => (await create()).status === 201, 1_500)
   assert.equal((await readiness()).degraded, undefined)
+  const { stdout } = await run(t, ['admin', 'doctor'], env)
+  assert.match(stdout, /Synchronous standbys that are connected: 1/)
+  assert.match(stdout, /Nodes cannot tell a dead standby from a promoted one/)
   assert.match((await scrape(node.metrics)).text, /^adit_commits_blocked 0$/m)
 })
 
@@ -114,7 +118,7 @@ test('a write whose wait for the standby is canceled is not acknowledged', async
 })
 
 test('a node that starts while no standby confirms commits verifies keys, and few sessions wait', async (t) => {
-  const { env, node, keys, waiting, readiness } = await begin(t)
+  const { env, node, keys, session, waiting, readiness } = await begin(t)
   node.child.kill('SIGKILL')
   const { url } = await startServing(t, env)
   await until('it reports the state', async () => (await readiness(url)).degraded)
@@ -124,4 +128,7 @@ test('a node that starts while no standby confirms commits verifies keys, and fe
   assert.equal(status, 200)
   const sessions = await waiting()
   assert.ok(sessions.length <= 5, `${sessions.length} sessions wait for the standby`)
+  await session.query("alter system set synchronous_standby_names = ''")
+  await session.query('select pg_reload_conf()')
+  await until('writes are accepted', async () => !(await readiness(url)).degraded, 3_000)
 })

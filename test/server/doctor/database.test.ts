@@ -8,8 +8,9 @@ import { sql } from 'kysely'
 import { runChecks } from '../../../src/server/doctor/check.ts'
 import { checkSchema, databaseChecks } from '../../../src/server/doctor/database.ts'
 import { postgresFindings } from '../../../src/server/doctor/postgres-settings.ts'
+import { replicationFindings } from '../../../src/server/doctor/replication.ts'
 import type { Target } from '../../../src/server/store/engine/store.ts'
-import { readPostgresFacts } from '../../../src/server/store/maintenance/diagnostics.ts'
+import { readPostgresFacts, type Standbys } from '../../../src/server/store/maintenance/diagnostics.ts'
 import { currentSchema, readSchemaState } from '../../../src/server/store/schema/migrate.ts'
 import { openTestServices, serve } from '../../support/api/server.ts'
 import { atEnd, type Test } from '../../support/cleanup.ts'
@@ -212,6 +213,20 @@ test('postgres: an old version and few free connections are warnings', async (t)
   assert.deepEqual(messages({ maxConnections: 100, reservedConnections: 3, usedConnections: 10 }, 8), [
     '87 of 100 connections are free, and this configuration uses up to 96.',
   ])
+})
+
+test('postgres: missing synchronous standbys, and fencing that is missing or has no effect, are found', () => {
+  const statuses = (change: Partial<Standbys>, fencing: 'operator' | 'strict' = 'strict') => {
+    const standbys = { names: '*', connected: 1, synchronous: 1, isVisible: true, ...change }
+    return replicationFindings(standbys, fencing).map(({ status }) => status)
+  }
+  assert.deepEqual(statuses({}), ['ok'])
+  assert.deepEqual(statuses({}, 'operator'), ['ok', 'warning'])
+  assert.deepEqual(statuses({ synchronous: 0 }), ['problem'])
+  assert.deepEqual(statuses({ synchronous: 0, isVisible: false }), ['ok'])
+  assert.deepEqual(statuses({ connected: 0, synchronous: 0 }), ['problem'])
+  assert.deepEqual(statuses({ names: '' }), ['warning'])
+  assert.deepEqual(statuses({ names: '' }, 'operator'), [])
 })
 
 test('admin doctor: problems are exit code 1, warnings are not; --json has status, message and remedy', async (t) => {

@@ -40,6 +40,25 @@ export async function readPostgresFacts({ db }: Store): Promise<PostgresFacts> {
   return rows[0] as PostgresFacts
 }
 
+export interface Standbys {
+  /** The setting synchronous_standby_names. */
+  names: string
+  connected: number
+  synchronous: number
+  /** Whether the user may see which standbys are synchronous. */
+  isVisible: boolean
+}
+
+export async function readStandbys({ db }: Store): Promise<Standbys> {
+  const { rows } = await sql<Standbys>`select
+    current_setting('synchronous_standby_names') as "names",
+    cast(count(*) as integer) as "connected",
+    cast(count(*) filter (where sync_state in ('sync', 'quorum')) as integer) as "synchronous",
+    count(*) = count(sync_state) as "isVisible"
+    from pg_stat_replication`.execute(db)
+  return rows[0] as Standbys
+}
+
 export async function readSqliteVersion({ db }: Store): Promise<string> {
   const { rows } = await sql<{ version: string }>`select sqlite_version() as version`.execute(db)
   return rows[0]?.version ?? ''
