@@ -58,7 +58,7 @@ export const settings = {
     integer(1, 1_000_000),
   ),
   ADIT_KEYS_IN_MEMORY: setting(
-    'maximum number of API keys that a node caches, about 250 bytes each',
+    'maximum number of API keys that a node caches, about 350 bytes of memory each',
     '2000000',
     integer(10, 33_000_000),
   ),
