@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
 import { createKey } from '../../src/server/domain/keys/lifecycle.ts'
-import { serve } from '../support/api/server.ts'
+import { databaseOf, serve } from '../support/api/server.ts'
 import type { Engine } from '../support/databases/create.ts'
 import { insertRevokedKeys } from '../support/databases/many-keys.ts'
 import { startServing } from '../support/processes/process.ts'
@@ -18,9 +18,8 @@ export const createBatch = (count: number) => Array.from({ length: count }, (_, 
 export async function startNode(t: TestContext, engine: Engine) {
   const server = await serve(t, { engine })
   await insertRevokedKeys(server.services.store, server.workspace.id, 1_000)
-  const { database } = server.config
   const node = await startServing(t, {
-    ADIT_DATABASE_URL: database.engine === 'sqlite' ? `sqlite:${database.path}` : database.url,
+    ADIT_DATABASE_URL: databaseOf(server),
     ADIT_LOG_LEVEL: 'silent',
   })
   const access: Access = { url: node.url, apiKey: server.key.token }

@@ -1,14 +1,13 @@
 // Names and labels are displayed: invisible characters, and those that change the direction of the text, are
 // rejected at every input.
 import assert from 'node:assert/strict'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { cleanText, DISPLAY_TEXT } from '../../../src/contract/text.ts'
-import { addMember, linkFor, openBrowser, PASSWORD, signIn } from '../../support/accounts/users.ts'
+import { addMember, linkFor, openBrowser, PASSWORD } from '../../support/accounts/users.ts'
 import { serve } from '../../support/api/server.ts'
-import { createMigratedDatabase, engines } from '../../support/databases/create.ts'
+import { createFolder, createMigratedDatabase, engines } from '../../support/databases/create.ts'
 import { run } from '../../support/processes/process.ts'
 
 /** One of each kind, by its code point. */
@@ -20,7 +19,7 @@ const rejected = [
 const formatCodePoint = (codePoint: number) => `U+${codePoint.toString(16).toUpperCase().padStart(4, '0')}`
 
 /** Emoji that need a joiner or a selector, and letters of many scripts with their marks. */
-const kept = [
+const accepted = [
   '👩‍💻 laptop',
   '👩🏽‍🚀',
   '❤️‍🔥',
@@ -53,7 +52,7 @@ for (const engine of engines)
       const message = `must not contain ${formatCodePoint(codePoint)}, a control or invisible character (character 3)`
       assert.deepEqual(json.details, [{ path: '/body/label', message }])
     }
-    for (const label of kept) {
+    for (const label of accepted) {
       const { status, json } = await server.post('/tokens', { label })
       assert.deepEqual([status, json.label], [201, label], label)
     }
@@ -82,7 +81,7 @@ test('the dashboard rejects the same characters in labels and user names', async
 test('admin commands and the tokens file reject the same characters', async (t) => {
   const env = { ADIT_DATABASE_URL: await createMigratedDatabase(t, 'sqlite') }
   await run(t, ['admin', 'workspace', 'create', 'acme'], env)
-  const file = join(tmpdir(), `tokens-${process.pid}.json`)
+  const file = join(createFolder(t), 'tokens.json')
   for (const args of [
     ['admin', 'workspace', 'create', 'other', '--name', 'a\u202eb'],
     ['admin', 'key', 'create', '--workspace', 'acme', '--label', 'a\u202eb'],
@@ -103,7 +102,6 @@ test('a User-Agent is shown as one line without such characters', async (t) => {
   await browser.call('POST', '/sign-in', { email, password: PASSWORD }, { 'user-agent': agent })
   const { sessions } = (await browser.get('/account/sessions')).json
   assert.ok(sessions.some((session: { agent: string }) => session.agent === 'Evil Agent'))
-  assert.equal((await signIn(browser, email)).status, 200)
 })
 
 test('text that cannot be rejected is sanitized to one line', () => {

@@ -48,7 +48,7 @@ for (const engine of engines) {
     const wrong = [
       ['GET', '/usage?days=abc', {}],
       ['DELETE', '/tokens/tok_x', {}],
-      ['POST', '/tokens', { body: '{', headers: { 'content-type': 'application/json' } }],
+      ['POST', '/tokens', { json: '{' }],
       ['POST', '/tokens', { body: 'x'.repeat(100_000), headers: { 'content-type': 'text/plain' } }],
     ] as const
     for (const [method, path, init] of wrong)

@@ -66,7 +66,7 @@ const request = fc.record({
 })
 
 /** Accepted by every operation; a revocation is of a key that was created before. */
-const ordinary: typeof request extends fc.Arbitrary<infer Given> ? Given : never = {
+const ordinary: typeof request extends fc.Arbitrary<infer Request> ? Request : never = {
   id: 'tok_none',
   known: true,
   query: [],
@@ -84,14 +84,14 @@ for (const engine of engines)
       const other = await addWorkspace(server, 'other')
       const keys = { valid: server.key.token, other: other.key.token, none: null, nonsense: 'adit_nonsense' }
       const validateResponse = createResponseValidator((await server.call('GET', '/openapi.json')).json)
-      const made: string[] = []
+      const created: string[] = []
       const seen = new Set<string>()
       const operations = variants[variant] as readonly Operation[]
 
       await fc.assert(
         fc.asyncProperty(fc.constantFrom(...operations), request, async ({ method, path }, given) => {
           const deletes = method === 'DELETE' && given.known && given.presented === 'valid'
-          const known = deletes ? made.pop() : undefined
+          const known = deletes ? created.pop() : undefined
           const id = known ?? (encodeURIComponent(given.id.toWellFormed().slice(0, 60)) || 'x')
           // The client would resolve these before they are sent.
           fc.pre(!/^(\.|%2e){1,2}$/i.test(id))
@@ -109,7 +109,7 @@ for (const engine of engines)
           })
           assert.ok(response.status < 500, `${method} ${path} → ${response.status}`)
           validateResponse(path, method, response)
-          if (response.status === 201 && given.presented === 'valid') made.push(response.json.id)
+          if (response.status === 201 && given.presented === 'valid') created.push(response.json.id)
           seen.add(`${method} ${path} ${response.status}`)
         }),
         { numRuns: RUNS, examples: operations.map((each) => [each, ordinary]) },

@@ -78,8 +78,8 @@ for (const engine of engines) {
     const later = await create(server, 'abc', { label: 'new' })
     assert.equal(later.status, 201)
     assert.notEqual(later.json.id, first.json.id)
-    const kept = await server.services.store.db.selectFrom('idempotent_responses').selectAll().execute()
-    assert.equal(kept.length, 1)
+    const stored = await server.services.store.db.selectFrom('idempotent_responses').selectAll().execute()
+    assert.equal(stored.length, 1)
   })
 
   test(`${engine}: no other key gets the response with the same Idempotency-Key`, async (t) => {
@@ -90,8 +90,8 @@ for (const engine of engines) {
     for (const key of [other.key.token, colleague.token]) {
       const theirs = await server.call('POST', '/tokens', {
         key,
-        body: '{"label":"ci"}',
-        headers: { 'content-type': 'application/json', 'idempotency-key': 'shared' },
+        json: { label: 'ci' },
+        headers: { 'idempotency-key': 'shared' },
       })
       assert.equal(theirs.status, 201)
       assert.notEqual(theirs.json.token, mine.json.token)

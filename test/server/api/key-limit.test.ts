@@ -1,13 +1,9 @@
 // The limit of active keys in a workspace, for every operation that creates one.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createLog } from '../../../src/lib/log.ts'
-import { startServer } from '../../../src/server/app.ts'
 import { createKey } from '../../../src/server/domain/keys/lifecycle.ts'
-import { openServices } from '../../../src/server/services.ts'
 import { addMember } from '../../support/accounts/users.ts'
-import { addWorkspace, caller, serve } from '../../support/api/server.ts'
-import { atEnd } from '../../support/cleanup.ts'
+import { addNode, addWorkspace, caller, databaseOf, serve } from '../../support/api/server.ts'
 import { createDatabase, engines } from '../../support/databases/create.ts'
 import { run } from '../../support/processes/process.ts'
 
@@ -20,7 +16,7 @@ const env = { ADIT_KEYS_PER_WORKSPACE: '3' }
 for (const engine of engines) {
   test(`${engine}: at the limit a creation is 400; after a revocation it succeeds`, async (t) => {
     const server = await serve(t, { engine, env })
-    const made = (await server.post('/tokens', { label: 'second' })).json
+    const second = (await server.post('/tokens', { label: 'second' })).json
     const retry = { 'idempotency-key': 'third' }
     const third = await server.post('/tokens', { label: 'third' }, retry)
     assert.equal(third.status, 201)
@@ -36,7 +32,7 @@ for (const engine of engines) {
     const other = await addWorkspace(server, 'other')
     assert.equal((await server.call('POST', '/tokens', { key: other.key.token })).status, 201)
 
-    await server.call('DELETE', `/tokens/${made.id}`)
+    await server.call('DELETE', `/tokens/${second.id}`)
     assert.equal((await server.post('/tokens', { label: 'fourth' }, late)).status, 201)
     assert.equal((await server.post('/tokens', {})).status, 400)
   })
@@ -46,11 +42,9 @@ for (const engine of engines) {
     const ann = await addMember(server, 'Ann', 'owner')
     for (const status of [201, 201, 400])
       assert.equal((await ann.post('/workspaces/acme/keys', { label: 'x' })).status, status)
-    const database = server.config.database
-    const url = database.engine === 'sqlite' ? `sqlite:${database.path}` : database.url
     const created = await run(t, ['admin', 'key', 'create', '--workspace', 'acme'], {
       ...env,
-      ADIT_DATABASE_URL: url,
+      ADIT_DATABASE_URL: databaseOf(server),
     })
     assert.equal(created.code, 2)
     assert.equal(created.stdout, '')
@@ -60,10 +54,7 @@ for (const engine of engines) {
   test(`${engine}: concurrent creations on several nodes do not exceed the limit together`, async (t) => {
     const limit = 12
     const server = await serve(t, { engine, env: { ADIT_KEYS_PER_WORKSPACE: String(limit) } })
-    const log = createLog('silent')
-    const services = await openServices(server.config, log, 10_000)
-    const second = await startServer(server.config, services, log)
-    atEnd(t, second.stop)
+    const second = await addNode(t, server)
     const calls = [server.url, second.url].map((url) => caller(`${url}/api/v1`, server.key.token))
     const responses = await Promise.all(
       Array.from({ length: 20 }, (_, index) => calls[index % 2]?.('POST', '/tokens')),

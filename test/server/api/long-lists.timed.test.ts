@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { caller } from '../../support/api/server.ts'
+import { caller, databaseOf } from '../../support/api/server.ts'
 import { engines } from '../../support/databases/create.ts'
 import { assertUndelayed } from '../../support/network/latency.ts'
 import { startServing } from '../../support/processes/process.ts'
@@ -21,9 +21,8 @@ const HEAP_MAX_MIB = 64
 for (const engine of engines) {
   test(`${engine}: four lists of 20,000 keys delay other requests by less than 300 ms, in bounded memory`, async (t) => {
     const { server, ids } = await serveMany(t, engine, MANY)
-    const { database } = server.config
     const node = await startServing(t, {
-      ADIT_DATABASE_URL: database.engine === 'sqlite' ? `sqlite:${database.path}` : database.url,
+      ADIT_DATABASE_URL: databaseOf(server),
       ADIT_LOG_LEVEL: 'silent',
       NODE_OPTIONS: `--max-old-space-size=${HEAP_MAX_MIB} --max-semi-space-size=2`,
     })

@@ -8,11 +8,11 @@ import { DAY_MS } from '../../../src/lib/time.ts'
 import { insertOperatorAlert } from '../../../src/server/store/notices/alerts.ts'
 import { assertDocumented, promtool, scrape, withoutPromtool } from '../../support/api/metrics.ts'
 import { addEdge, serve, type TestServer } from '../../support/api/server.ts'
+import { counter, today } from '../../support/api/usage.ts'
 import { engines } from '../../support/databases/create.ts'
 import { ambiguousFramings, sendRaw } from '../../support/network/raw.ts'
 import { until } from '../../support/until.ts'
 
-const amounts = { requests: 1, bytesIn: 0, bytesOut: 0, events: 0 }
 const enabled = { ADIT_METRICS_PORT: '0' }
 const requestCount = (surface: string, operation: string, statusClass: string) =>
   'http_server_request_duration_seconds_count' +
@@ -143,8 +143,8 @@ for (const engine of engines)
     await edge.verify('adit_malformed')
     await server.call('DELETE', `/tokens/${spare.id}`)
     await edge.verify(spare.token)
-    const counter = { workspace: 'acme', day: new Date().toISOString().slice(0, 10), ...amounts }
-    await edge.report({ epoch: 'e1', counters: [counter, { ...counter, workspace: 'unknown' }] })
+    const item = counter({ day: today(), requests: 1 })
+    await edge.report({ epoch: 'e1', counters: [item, { ...item, workspace: 'unknown' }] })
     const leaving = new AbortController()
     const stream = await fetch(`${server.url}/edge/v1/key-changes`, {
       headers: { authorization: `Bearer ${edge.token}` },

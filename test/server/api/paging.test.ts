@@ -4,8 +4,7 @@ import { createKey } from '../../../src/server/domain/keys/lifecycle.ts'
 import { addWorkspace, serve, type TestServer } from '../../support/api/server.ts'
 import { engines } from '../../support/databases/create.ts'
 
-async function createKeys(server: TestServer, count: number): Promise<void> {
-  const { ctx } = server
+async function createKeys({ ctx }: TestServer, count: number): Promise<void> {
   for (let index = 0; index < count; index++) await createKey(ctx, { label: `k${index}` })
 }
 

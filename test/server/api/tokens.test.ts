@@ -3,9 +3,9 @@ import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { after, test } from 'node:test'
 import { hashSecret, isSecret } from '../../../src/lib/credentials/secret.ts'
-import { revoke } from '../../../src/server/domain/keys/lifecycle.ts'
 import { addWorkspace, rename, serve, type TestServer } from '../../support/api/server.ts'
 import { engines } from '../../support/databases/create.ts'
+import { until } from '../../support/until.ts'
 
 const KEY_ID = /^tok_[0-9a-z]{26}$/
 const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
@@ -34,9 +34,9 @@ for (const engine of engines) {
 
   test(`${engine}: the list shows metadata of every key, newest first, and never a secret`, async (t) => {
     const server = await serve(t, { engine })
-    const made = []
+    const created = []
     for (let index = 0; index < 5; index++)
-      made.push((await server.post('/tokens', { label: `k${index}` })).json)
+      created.push((await server.post('/tokens', { label: `k${index}` })).json)
     const { status, json, text } = await server.call('GET', '/tokens')
     assert.equal(status, 200)
     assert.deepEqual(Object.keys(json), ['tokens'])
@@ -48,7 +48,7 @@ for (const engine of engines) {
       assert.deepEqual(Object.keys(key).sort(), ['createdAt', 'id', 'label', 'lastUsedAt', 'revokedAt'])
       assert.equal(key.revokedAt, null)
     }
-    for (const { token } of made) {
+    for (const { token } of created) {
       assert.ok(!text.includes(token))
       assert.ok(!text.includes(hashSecret(token)))
     }
@@ -56,7 +56,7 @@ for (const engine of engines) {
 
   test(`${engine}: a label is optional, counted in code points and stored as given`, async (t) => {
     const server = await serve(t, { engine })
-    const kept = [
+    const accepted = [
       '',
       ' spaced  ',
       'x'.repeat(80),
@@ -66,7 +66,7 @@ for (const engine of engines) {
       'null',
       '日本語',
     ]
-    for (const label of kept) {
+    for (const label of accepted) {
       const { status, json } = await server.post('/tokens', { label })
       assert.equal(status, 201, JSON.stringify(label))
       assert.equal(json.label, label)
@@ -74,7 +74,7 @@ for (const engine of engines) {
     const listed = (await server.call('GET', '/tokens')).json.tokens.map(
       (key: { label: string }) => key.label,
     )
-    assert.deepEqual(listed, [...kept.toReversed(), 'first'])
+    assert.deepEqual(listed, [...accepted.toReversed(), 'first'])
     assert.equal((await server.post('/tokens', {})).json.label, '')
     assert.equal((await server.call('POST', '/tokens')).json.label, '')
   })
@@ -112,10 +112,7 @@ for (const engine of engines) {
       '{"label":"x","id":"tok_mine","workspaceId":"other","workspace_id":"other",' +
       '"createdAt":"1970-01-01T00:00:00.000Z","revokedAt":1,"hash":"0","token":"adit_mine",' +
       '"__proto__":{"label":"y","revokedAt":1},"constructor":{"prototype":{}}}'
-    const { status, json } = await server.call('POST', '/tokens', {
-      body,
-      headers: { 'content-type': 'application/json' },
-    })
+    const { status, json } = await server.post('/tokens', body)
     assert.equal(status, 201)
     assert.equal(json.label, 'x')
     assert.match(json.id, KEY_ID)
@@ -143,15 +140,15 @@ for (const engine of engines) {
   })
 
   test(`${engine}: a revoked key is rejected on the next request and stays in the list`, async () => {
-    const made = (await server.post('/tokens', { label: 'gone' })).json
-    const revoked = await server.call('DELETE', `/tokens/${made.id}`)
+    const created = (await server.post('/tokens', { label: 'gone' })).json
+    const revoked = await server.call('DELETE', `/tokens/${created.id}`)
     assert.equal(revoked.status, 200)
-    assert.deepEqual(revoked.json, { id: made.id, revoked: true })
-    const rejected = await server.call('GET', '/workspace', { key: made.token })
+    assert.deepEqual(revoked.json, { id: created.id, revoked: true })
+    const rejected = await server.call('GET', '/workspace', { key: created.token })
     assert.equal(rejected.status, 401)
     assert.match(rejected.json.message, /revoked/)
     const [listed] = (await server.call('GET', '/tokens')).json.tokens
-    assert.equal(listed.id, made.id)
+    assert.equal(listed.id, created.id)
     assert.match(listed.revokedAt, INSTANT)
   })
 
@@ -186,14 +183,14 @@ for (const engine of engines) {
   })
 
   test(`${engine}: revoking again is 404 and changes nothing`, async () => {
-    const made = (await server.post('/tokens', {})).json
-    await server.call('DELETE', `/tokens/${made.id}`)
-    const before = await keyRow(server, made.id)
-    const again = await server.call('DELETE', `/tokens/${made.id}`)
+    const created = (await server.post('/tokens', {})).json
+    await server.call('DELETE', `/tokens/${created.id}`)
+    const before = await keyRow(server, created.id)
+    const again = await server.call('DELETE', `/tokens/${created.id}`)
     assert.equal(again.status, 404)
     assert.equal(again.text, '{"error":"not_found"}')
-    assert.deepEqual(await keyRow(server, made.id), before)
-    assert.equal((await readAudit(server, made.id)).length, 2)
+    assert.deepEqual(await keyRow(server, created.id), before)
+    assert.equal((await readAudit(server, created.id)).length, 2)
   })
 
   test(`${engine}: another workspace's key looks exactly like one that does not exist`, async (t) => {
@@ -245,18 +242,18 @@ for (const engine of engines) {
   })
 
   test(`${engine}: of many concurrent revocations of one key, exactly one succeeds`, async () => {
-    const made = (await server.post('/tokens', {})).json
+    const created = (await server.post('/tokens', {})).json
     const responses = await Promise.all(
-      Array.from({ length: 8 }, () => server.call('DELETE', `/tokens/${made.id}`)),
+      Array.from({ length: 8 }, () => server.call('DELETE', `/tokens/${created.id}`)),
     )
     assert.deepEqual(responses.map(({ status }) => status).sort(), [200, 404, 404, 404, 404, 404, 404, 404])
-    assert.equal((await readAudit(server, made.id)).length, 2)
+    assert.equal((await readAudit(server, created.id)).length, 2)
   })
 
   test(`${engine}: creation and revocation write an audit row with the acting key`, async () => {
-    const made = (await server.post('/tokens', {})).json
-    await server.call('DELETE', `/tokens/${made.id}`)
-    const rows = (await readAudit(server, made.id)).sort((a, b) => a.id.localeCompare(b.id))
+    const created = (await server.post('/tokens', {})).json
+    await server.call('DELETE', `/tokens/${created.id}`)
+    const rows = (await readAudit(server, created.id)).sort((a, b) => a.id.localeCompare(b.id))
     assert.deepEqual(
       rows.map((row) => [row.action, row.actor_kind, row.actor_id, row.workspace_id]),
       ['key.created', 'key.revoked'].map((action) => [action, 'key', server.key.id, server.workspace.id]),
@@ -265,10 +262,10 @@ for (const engine of engines) {
 
   test(`${engine}: if the audit row cannot be written, nothing is created or revoked`, async (t) => {
     const server = await serve(t, { engine })
-    const made = (await server.post('/tokens', { label: 'before' })).json
+    const created = (await server.post('/tokens', { label: 'before' })).json
     await rename(server, 'audit_log', 'audit_log_away')
     assert.equal((await server.post('/tokens', { label: 'after' })).text, '{"error":"internal"}')
-    assert.equal((await server.call('DELETE', `/tokens/${made.id}`)).status, 500)
+    assert.equal((await server.call('DELETE', `/tokens/${created.id}`)).status, 500)
     await rename(server, 'audit_log_away', 'audit_log')
     const { tokens } = (await server.call('GET', '/tokens')).json
     assert.deepEqual(
@@ -283,36 +280,32 @@ for (const engine of engines) {
   test(`${engine}: the database holds no raw key, only its SHA-256`, async (t) => {
     const server = await serve(t, { engine })
     const headers = { 'idempotency-key': '1' }
-    const made = (await server.post('/tokens', { label: 'x' }, headers)).json
+    const created = (await server.post('/tokens', { label: 'x' }, headers)).json
     const { db } = server.services.store
     const tables = ['workspaces', 'api_keys', 'audit_log', 'idempotent_responses', 'edges'] as const
     const rows = (await Promise.all(tables.map((table) => db.selectFrom(table).selectAll().execute()))).flat()
     const texts = rows.flatMap((row) => Object.values(row).filter((value) => typeof value === 'string'))
-    assert.ok(texts.includes(hashSecret(made.token)))
+    assert.ok(texts.includes(hashSecret(created.token)))
     // As stored, and decoded.
     const readings = texts.flatMap((value) =>
       (['utf8', 'base64', 'base64url', 'hex'] as const).map((encoding) =>
         Buffer.from(value, encoding).toString('latin1'),
       ),
     )
-    for (const secret of [made.token, server.key.token])
+    for (const secret of [created.token, server.key.token])
       for (const reading of readings) assert.ok(!reading.includes(secret.slice(5, 20)))
   })
 
   test(`${engine}: lastUsedAt is null before the first use, and a use shows within 5 s`, async (t) => {
     const server = await serve(t, { engine })
-    const made = (await server.post('/tokens', { label: 'x' })).json
+    const created = (await server.post('/tokens', { label: 'x' })).json
     const lastUsed = async () => (await server.call('GET', '/tokens')).json.tokens[0].lastUsedAt
     assert.equal(await lastUsed(), null)
     const before = Date.now()
-    await server.call('GET', '/workspace', { key: made.token })
-    let seen: string | null = null
-    while (seen === null && Date.now() - before < 5_000) {
-      await new Promise((resolve) => setTimeout(resolve, 100))
-      seen = await lastUsed()
-    }
-    assert.ok(seen, 'not shown within 5 s')
-    assert.ok(Date.parse(seen) >= before && Date.parse(seen) <= Date.now())
+    await server.call('GET', '/workspace', { key: created.token })
+    await until('the use is shown', async () => (await lastUsed()) !== null, 5_000)
+    const shown = Date.parse(await lastUsed())
+    assert.ok(shown >= before && shown <= Date.now())
   })
 
   test(`${engine}: variant B lists keys and has no route that creates or revokes one`, async (t) => {
@@ -330,11 +323,5 @@ for (const engine of engines) {
       }
     }
     assert.equal((await server.call('GET', '/tokens')).json.tokens.length, 1)
-  })
-
-  test(`${engine}: a revocation by the operator is effective on the next request`, async (t) => {
-    const server = await serve(t, { engine })
-    await revoke(server.ctx, server.key.id)
-    assert.equal((await server.call('GET', '/tokens')).status, 401)
   })
 }

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { hashSecret } from '../../../src/lib/credentials/secret.ts'
 import { atEnd, type Test } from '../../support/cleanup.ts'
+import { until } from '../../support/until.ts'
 
 export interface ReceivedEvent {
   id?: string
@@ -10,7 +11,7 @@ export interface ReceivedEvent {
   comment?: string
 }
 
-/** Collects the events of a stream; `until` waits for one, and returns how many milliseconds it took. */
+/** Collects the events of a stream; `until` waits for a state of them, and returns the milliseconds. */
 export async function listen(t: Test, url: string, token: string, lastEventId?: string) {
   const gone = new AbortController()
   atEnd(t, () => gone.abort())
@@ -24,7 +25,7 @@ export async function listen(t: Test, url: string, token: string, lastEventId?: 
   assert.equal(response.status, 200)
   assert.equal(response.headers.get('content-type'), 'text/event-stream')
   const received: ReceivedEvent[] = []
-  let over = false
+  let isOver = false
   void (async () => {
     let text = ''
     for await (const chunk of response.body as AsyncIterable<Uint8Array>) {
@@ -38,20 +39,15 @@ export async function listen(t: Test, url: string, token: string, lastEventId?: 
         text = text.slice(end + 2)
       }
     }
-    over = true
-  })().catch(() => {
-    over = true
-  })
-  const until = async (holds: (received: ReceivedEvent[]) => boolean, ms = 30_000) => {
-    const began = performance.now()
-    while (!holds(received)) {
-      assert.ok(performance.now() - began < ms, `not received within ${ms} ms: ${JSON.stringify(received)}`)
-      await new Promise((resolve) => setTimeout(resolve, 5))
-    }
-    return performance.now() - began
-  }
-  await until((list) => list.length > 0)
-  return { received, until, isOver: () => over, disconnect: () => gone.abort() }
+  })()
+    .catch(() => {})
+    .finally(() => {
+      isOver = true
+    })
+  const untilReceived = (holds: (received: ReceivedEvent[]) => boolean, ms?: number) =>
+    until('events of the stream', () => holds(received), ms)
+  await untilReceived((list) => list.length > 0)
+  return { received, until: untilReceived, isOver: () => isOver, disconnect: () => gone.abort() }
 }
 
 export const announces = (key: { id: string; token: string }) => (list: ReceivedEvent[]) =>

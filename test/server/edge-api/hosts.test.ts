@@ -15,7 +15,7 @@ for (const engine of engines)
     const server = await serve(t, { engine, env, clock: () => now })
     const edge = await addEdge(server)
     const find = async (host: string) => {
-      const { status, json } = await edge.post('/hosts/find', JSON.stringify({ host }))
+      const { status, json } = await edge.post('/hosts/find', { host })
       return status === 200 ? json : status
     }
     assert.deepEqual(await find('tunnels.example.com'), { found: true, workspace: null })

@@ -5,21 +5,19 @@ import { createKey, revoke } from '../../../src/server/domain/keys/lifecycle.ts'
 import { keyChanges } from '../../../src/server/http/api/change-events.ts'
 import { deleteChangesBefore, readHead } from '../../../src/server/store/change-log/entries.ts'
 import { publishChange } from '../../../src/server/verification/propagation.ts'
-import { addEdge, openTestServices, serve, type TestServer } from '../../support/api/server.ts'
+import { addEdge, openTestServices, serve } from '../../support/api/server.ts'
 import { createMigratedDatabase, engines } from '../../support/databases/create.ts'
 import { run, startServing } from '../../support/processes/process.ts'
 import { startFollower } from '../verification/node.ts'
 import { announces, listen, parseSequence, type ReceivedEvent } from './change-stream.ts'
 
-const createTestKey = (server: TestServer) => createKey(server.ctx)
-
 for (const engine of engines) {
   test(`${engine}: Last-Event-ID resumes without a gap`, async (t) => {
     const server = await serve(t, { engine })
     const edge = await addEdge(server)
-    const keys = []
-    for (let index = 0; index < 4; index++) keys.push(await createTestKey(server))
     const { ctx } = server
+    const keys = []
+    for (let index = 0; index < 4; index++) keys.push(await createKey(ctx))
     const first = await listen(t, server.url, edge.token)
     await revoke(ctx, keys[0]?.id as string)
     await first.until(announces(keys[0] as never))
@@ -36,7 +34,7 @@ for (const engine of engines) {
     const server = await serve(t, { engine })
     const edge = await addEdge(server)
     const { ctx } = server
-    const [first, second] = [await createTestKey(server), await createTestKey(server)]
+    const [first, second] = [await createKey(ctx), await createKey(ctx)]
     await revoke(ctx, first.id)
     await revoke(ctx, second.id)
     const stream = await listen(t, server.url, edge.token)
@@ -54,13 +52,13 @@ for (const engine of engines) {
     const server = await serve(t, { engine, clock: () => now })
     const edge = await addEdge(server)
     const { ctx } = server
-    await revoke(ctx, (await createTestKey(server)).id)
-    await revoke(ctx, (await createTestKey(server)).id)
+    await revoke(ctx, (await createKey(ctx)).id)
+    await revoke(ctx, (await createKey(ctx)).id)
     const stream = await listen(t, server.url, edge.token)
     await stream.until((list) => parseSequence(list.at(-1)?.id) === 2)
     const seen = stream.received.at(-1)?.id
     now += 25 * 3_600_000
-    const last = await createTestKey(server)
+    const last = await createKey(ctx)
     await revoke(ctx, last.id)
     await server.services.store.transaction((db) => deleteChangesBefore(db, now - 24 * 3_600_000, 10))
     const { checksum } = await readHead(server.services.store.db)

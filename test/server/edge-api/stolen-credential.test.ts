@@ -11,14 +11,13 @@ import { archiveAsOperator, restore } from '../../../src/server/domain/workspace
 import { setQuotas } from '../../../src/server/domain/workspaces/quotas.ts'
 import { createGrants } from '../../../src/server/verification/grants.ts'
 import { addWorkspace, caller, operator, serve, type TestServer } from '../../support/api/server.ts'
-import { counter } from '../../support/api/usage.ts'
+import { counter, today } from '../../support/api/usage.ts'
 import { atEnd } from '../../support/cleanup.ts'
 import { engines } from '../../support/databases/create.ts'
 import { SECRET } from '../../support/databases/migrated-databases.ts'
+import { postJson, sendFrp } from '../../support/edges/frp-payloads.ts'
 import { addTunnelEdge, grantOf, storedTunnels, tunnelOf } from '../../support/edges/open-tunnels.ts'
 import { until } from '../../support/until.ts'
-
-const today = () => new Date().toISOString().slice(0, 10)
 
 type Stranger = Awaited<ReturnType<typeof addStranger>>
 
@@ -26,9 +25,7 @@ type Stranger = Awaited<ReturnType<typeof addStranger>>
 async function addStranger(server: TestServer, name = 'stolen') {
   const edge = await createEdge(server.services, operator, name)
   const call = caller(`${server.url}/edge/v1`, edge.token)
-  const post = async (path: string, body: unknown) =>
-    call('POST', path, { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } })
-  return { ...edge, call, post }
+  return { ...edge, call, post: (path: string, json: unknown) => call('POST', path, { json }) }
 }
 
 for (const engine of engines) {
@@ -112,8 +109,7 @@ for (const engine of engines) {
       for await (const event of stream) events.push(event)
     })().catch(() => {})
     await until('it is up to date', () => events.length > 0)
-    const { services, workspace } = server
-    const ctx = { ...services, actor: operator, workspaceId: workspace.id }
+    const { ctx, services, workspace } = server
     const keys = [await createKey(ctx), await createKey(ctx)] as const
     await revoke(ctx, keys[0].id)
     await rotate(ctx, keys[1].id, '1h')
@@ -126,38 +122,22 @@ for (const engine of engines) {
     for (const secret of ['acme', 'Acme', workspace.id, ...keys.map(({ id }) => id)])
       assert.ok(!text.includes(secret), `the stream has ${secret}`)
     for (const { token } of keys) assert.ok(text.includes(hashSecret(token)), 'matches a key that one has')
-    // The new stream of an edge that comes later begins with the same.
-    const again = await caller(`${server.url}/edge/v1`, edge.token)('POST', '/keys/verify', {
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ key: server.key.token }),
-    })
-    assert.ok(text.includes(again.json.workspace.topic), 'matches a workspace that one has verified')
+    const { json } = await edge.post('/keys/verify', { key: server.key.token })
+    assert.ok(text.includes(json.workspace.topic), 'matches a workspace that one has verified')
   })
 
   test(`${engine}: all ways to verify a key let the edge report usage of its workspace, and no other`, async (t) => {
     const server = await serve(t, { engine })
     await addWorkspace(server, 'other')
     const { token } = server.key
-    const headers = { 'content-type': 'application/json' }
-    const login = { op: 'Login', content: { user: 'acme', metas: { token } } }
-    const doors: Record<string, (edge: Stranger, key: string) => Promise<unknown>> = {
+    const ways: Record<string, (edge: Stranger, key: string) => Promise<unknown>> = {
       verify: (edge, key) => edge.post('/keys/verify', { key }),
       authorize: (edge, key) =>
         edge.call('GET', '/authorize', { key, headers: { 'x-adit-edge': edge.token } }),
-      frp: (edge, key) =>
-        fetch(`${server.url}/edge/frp/${edge.token}?op=Login`, {
-          method: 'POST',
-          headers,
-          body: JSON.stringify({ ...login, content: { ...login.content, metas: { token: key } } }),
-        }),
-      sish: (edge, key) =>
-        fetch(`${server.url}/edge/sish/${edge.token}`, {
-          method: 'POST',
-          headers,
-          body: JSON.stringify({ password: key, user: 'acme' }),
-        }),
+      frp: (edge, key) => sendFrp(server, edge.token, 'Login', { user: 'acme', metas: { token: key } }),
+      sish: (edge, key) => postJson(server, `/edge/sish/${edge.token}`, { password: key, user: 'acme' }),
     }
-    for (const [name, present] of Object.entries(doors)) {
+    for (const [name, present] of Object.entries(ways)) {
       const edge = await addStranger(server, name)
       const reports = async (workspace: string) => {
         const counters = [counter({ workspace, day: today(), requests: 1 })]

@@ -5,6 +5,7 @@ import { createTopics } from '../../../src/server/verification/topics.ts'
 import { addEdge, serve } from '../../support/api/server.ts'
 import { engines } from '../../support/databases/create.ts'
 import { SECRET } from '../../support/databases/migrated-databases.ts'
+import { until } from '../../support/until.ts'
 
 const createTopic = createTopics(SECRET)
 
@@ -49,15 +50,13 @@ for (const engine of engines) {
   test(`${engine}: a verification counts as a use of the key`, async (t) => {
     const server = await serve(t, { engine })
     const edge = await addEdge(server)
-    const made = (await server.post('/tokens', {})).json
-    await edge.verify(made.token)
-    const deadline = Date.now() + 5_000
-    let used = null
-    while (used === null && Date.now() < deadline) {
-      await new Promise((resolve) => setTimeout(resolve, 100))
-      used = (await server.call('GET', '/tokens')).json.tokens[0].lastUsedAt
-    }
-    assert.ok(used)
+    const { token } = (await server.post('/tokens', {})).json
+    await edge.verify(token)
+    await until(
+      'its last use is shown',
+      async () => (await server.call('GET', '/tokens')).json.tokens[0].lastUsedAt !== null,
+      5_000,
+    )
   })
 
   test(`${engine}: forward authentication gets 204 with the workspace and key, or 401`, async (t) => {
@@ -87,10 +86,3 @@ for (const engine of engines) {
     }
   })
 }
-
-test('a malformed verification request is 400', async (t) => {
-  const server = await serve(t, { engine: 'sqlite' })
-  const edge = await addEdge(server)
-  for (const body of ['{}', '{"key":7}', '{"key":null}', `{"key":"${'x'.repeat(201)}"}`, '[]', '{'])
-    assert.equal((await edge.post('/keys/verify', body)).status, 400, body)
-})

@@ -152,8 +152,7 @@ for (const engine of engines) {
 test('a Ping of frp waits for a database that is unreachable, a Login gets 503', async (t) => {
   const { server, relay, database } = await serveThroughRelay(t)
   const { edge, key, call } = await prepare(server)
-  const workspaceId = server.workspace.id
-  const second = await createKey({ ...server.services, actor: operator, workspaceId }, { label: 'second' })
+  const second = await createKey(server.ctx, { label: 'second' })
   const ping = (token: string) => call('Ping', { user: userOf(token), timestamp: 0, privilege_key: '' })
   for (const { token } of [key, second]) assert.deepEqual(await ping(token), ALLOWED)
   relay.cut()
@@ -166,7 +165,7 @@ test('a Ping of frp waits for a database that is unreachable, a Login gets 503',
     return decision
   })
   const elsewhere = await openTestServices(t, 'postgres', { ADIT_DATABASE_URL: database })
-  await revoke({ ...elsewhere.services, actor: operator, workspaceId }, second.id)
+  await revoke({ ...server.ctx, ...elsewhere.services }, second.id)
   await elsewhere.services.store.close()
   assert.equal(responses, 0)
   relay.mend()

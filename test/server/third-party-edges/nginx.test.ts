@@ -1,7 +1,6 @@
 // A real nginx with the configuration that the documents show.
 import assert from 'node:assert/strict'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { test } from 'node:test'
 import { addEdge, serve } from '../../support/api/server.ts'
 import { listen } from '../../support/network/listen.ts'
@@ -13,12 +12,12 @@ test('nginx accepts a valid key, rejects a revoked one, and fails closed without
   const server = await serve(t, { engine: 'sqlite' })
   const edge = await addEdge(server)
   const application = createServer((request, response) => response.end(JSON.stringify(request.headers)))
-  await listen(t, application)
+  const applicationPort = await listen(t, application)
   const port = await freePort()
   await startNginx(t, port, 'docs/edges/nginx.conf', {
     '127.0.0.1:8088': `127.0.0.1:${port}`,
     '127.0.0.1:8080': new URL(server.url).host,
-    '127.0.0.1:3000': `127.0.0.1:${(application.address() as AddressInfo).port}`,
+    '127.0.0.1:3000': `127.0.0.1:${applicationPort}`,
     'adit_edge_THE-CREDENTIAL-OF-THIS-EDGE': edge.token,
   })
   const send = (headers: Record<string, string> = {}, init: RequestInit = {}) =>

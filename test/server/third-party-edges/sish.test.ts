@@ -7,10 +7,9 @@ import { test } from 'node:test'
 import { addEdge, addWorkspace, serve } from '../../support/api/server.ts'
 import { createFolder } from '../../support/databases/create.ts'
 import { requestStatus, startApplication } from '../../support/edges/frp.ts'
-import { freePort, isListening } from '../../support/processes/ports.ts'
+import { freePort } from '../../support/processes/ports.ts'
 import { root } from '../../support/processes/process.ts'
 import { replaceShown, startProgram } from '../../support/processes/program.ts'
-import { until } from '../../support/until.ts'
 
 const isInstalled = spawnSync('sish', ['--version']).status === 0 && spawnSync('ssh', ['-V']).status === 0
 
@@ -40,8 +39,8 @@ test('sish serves the tunnel of a valid key under the tunnel domain of its works
     'https://adit.example.com': server.url,
     'adit_edge_…': edge.token,
   })
-  startProgram(t, 'sish', [...flags, '--load-templates=false'], { cwd: folder })
-  await until('sish serves', () => isListening(sshPort))
+  const sish = startProgram(t, 'sish', [...flags, '--load-templates=false'], { cwd: folder })
+  await sish.waitForPort(sshPort)
 
   const askpass = join(folder, 'askpass')
   writeFileSync(askpass, '#!/bin/sh\necho "$PASSWORD"\n')

@@ -105,9 +105,10 @@ export async function serve(t: Test, options: TestServerOptions): Promise<TestSe
 }
 
 /** Starts another node on the database of the server. */
-export async function addNode(t: Test, { config }: TestServer): Promise<Running> {
+export async function addNode(t: Test, { config }: TestServer, clock = Date.now): Promise<Running> {
   const log = createLog(config.logLevel)
-  const node = await startServer(config, await openServices(config, log, 10_000), log)
+  const services = await openServices(config, log, 10_000)
+  const node = await startServer(config, { ...services, clock }, log)
   atEnd(t, node.stop)
   return node
 }
@@ -189,11 +190,9 @@ export async function addEdge(server: TestServer, name = 'fra-1', url = server.u
   }
 }
 
-/** The database URL of a server on PostgreSQL. */
-export function databaseOf({ config: { database } }: TestServer): string {
-  if (database.engine !== 'postgres') throw new Error('not on PostgreSQL')
-  return database.url
-}
+/** The value of ADIT_DATABASE_URL. */
+export const databaseOf = ({ config: { database } }: Pick<TestServer, 'config'>): string =>
+  database.engine === 'sqlite' ? `sqlite:${database.path}` : database.url
 
 /** Renames a table, so that queries on it fail unexpectedly; or renames it back. */
 export const rename = (server: TestServer, from: string, to: string) =>

@@ -4,6 +4,9 @@ import type { ParsedReport } from '../../../src/server/store/engine/usage-report
 import { commitReports } from '../../../src/server/store/usage/commit.ts'
 import { createShardQueues } from '../../../src/server/store/usage/shard-queues.ts'
 
+/** The current day, as reports have it. */
+export const today = () => new Date().toISOString().slice(0, 10)
+
 /** A counter of the default workspace, with zeros for what is not given. */
 export const counter = (given: object) => ({
   workspace: 'acme',

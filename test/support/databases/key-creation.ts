@@ -8,7 +8,7 @@ import { createKey } from '../../../src/server/domain/keys/lifecycle.ts'
 import { type Agent, connectAgent } from '../../mcp/agent.ts'
 import { poll, startDevice } from '../accounts/devices.ts'
 import { addMember } from '../accounts/users.ts'
-import { operator, serve, type TestServer } from '../api/server.ts'
+import { databaseOf, serve, type TestServer } from '../api/server.ts'
 import type { Test } from '../cleanup.ts'
 import { run } from '../processes/process.ts'
 import type { Engine } from './create.ts'
@@ -38,15 +38,13 @@ export const maybeCreatingKeys = new Set([
 export async function setUpKeyCreation(t: Test, engine: Engine) {
   const clock = { now: Date.now() }
   const server = await serve(t, { engine, clock: () => clock.now })
-  const { url, config, key } = server
-  const { database } = config
-  const databaseUrl = database.engine === 'sqlite' ? `sqlite:${database.path}` : database.url
+  const { url, key } = server
   return {
     server,
     admin: await addMember(server, 'Adam', 'admin'),
     agent: await connectAgent(t, 'http', { url, apiKey: key.token }),
     adit: async (args: string[]) => {
-      const env = { ADIT_DATABASE_URL: databaseUrl, ADIT_URL: url, ADIT_API_KEY: key.token }
+      const env = { ADIT_DATABASE_URL: databaseOf(server), ADIT_URL: url, ADIT_API_KEY: key.token }
       const { code, stdout, stderr } = await run(t, args, env)
       return { isAccepted: code === 0, text: stdout + stderr }
     },
@@ -90,8 +88,8 @@ const expiryIn = (days: number | undefined) =>
   days === undefined ? {} : { expiresAt: new Date(Date.now() + days * DAY_MS).toISOString() }
 
 /** A key that exists before, for rotations. */
-const addEarlierKey = ({ services, workspace }: TestServer, { label, days }: NewKey) =>
-  createKey({ ...services, workspaceId: workspace.id, actor: operator }, { label, ...expiryIn(days) })
+const addEarlierKey = ({ ctx }: TestServer, { label, days }: NewKey) =>
+  createKey(ctx, { label, ...expiryIn(days) })
 
 const forced = ({ force }: NewKey) => (force ? ['--force'] : [])
 

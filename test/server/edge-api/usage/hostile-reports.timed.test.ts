@@ -55,14 +55,11 @@ test('four concurrent invalid reports of 4 MiB delay other requests by less than
   const secrets = await populate(database)
   const node = await startServing(t, { ADIT_DATABASE_URL: database, ADIT_LOG_LEVEL: 'silent' })
   const edge = caller(`${node.url}/edge/v1`, secrets.edge)
-  const headers = { 'content-type': 'application/json' }
   const targets = [{ url: `${node.api}/workspace`, key: secrets.key }, { url: `${node.url}/healthz` }]
   for (const [what, body] of Object.entries(bodies))
     await t.test(what, (t) =>
       assertUndelayed(t, targets, async () => {
-        const sent = Array.from({ length: CONCURRENT_REPORTS }, () =>
-          edge('POST', '/usage', { body, headers }),
-        )
+        const sent = Array.from({ length: CONCURRENT_REPORTS }, () => edge('POST', '/usage', { json: body }))
         for (const { status, json, text } of await Promise.all(sent)) {
           assert.equal(status, 400, text)
           assert.ok(json.details.length >= 1 && json.details.length <= 20, text)

@@ -13,6 +13,8 @@ const DAY = Date.parse('2026-03-01')
 const BYTES_MAX = 10_800_000_000_000
 const REQUESTS_MAX = BYTES_MAX / 100
 
+/** The result of a report with one item. */
+const ACCEPTED = { accepted: 1, rejected: [] }
 const tooLarge = (index: number) => ({ list: 'counters', index, reason: 'too_large' })
 
 const readTotal = async (server: TestServer, key = server.key.token) =>
@@ -52,7 +54,7 @@ for (const engine of engines) {
     assert.equal(await readTotal(server), 2 * BYTES_MAX)
     const honest = await addEdge(server, 'honest')
     const { json } = await honest.report({ epoch: 'a', counters: [counter({ bytesIn: 5 })] })
-    assert.partialDeepStrictEqual(json, { accepted: 1, rejected: [] })
+    assert.deepEqual(json, ACCEPTED)
     assert.equal(await readTotal(server), 2 * BYTES_MAX + 5)
     const unchecked = BYTES_MAX / 100
     assert.deepEqual(await send('d', { bytesIn: unchecked + 1 }), [tooLarge(0)])
@@ -79,21 +81,13 @@ for (const engine of engines) {
     const honest = await addEdge(server, 'honest')
     const send = async (epoch: string, given: object, sender = edge) =>
       (await sender.report({ epoch, counters: [counter(given)] })).json
-    const rows = async () =>
-      Number(
-        (
-          await server.services.store.db
-            .selectFrom('usage_counters')
-            .select(({ fn }) => fn.countAll<string>().as('rows'))
-            .executeTakeFirstOrThrow()
-        ).rows,
-      )
+    const { db } = server.services.store
+    const rows = async () => (await db.selectFrom('usage_counters').select('epoch').execute()).length
     const rejected = (index: number) => ({ list: 'counters', index, reason: 'too_many_epochs' })
-    for (let index = 0; index < 3; index++)
-      assert.partialDeepStrictEqual(await send(`zero${index}`, {}), { accepted: 1, rejected: [] })
+    for (let index = 0; index < 3; index++) assert.deepEqual(await send(`zero${index}`, {}), ACCEPTED)
     assert.equal(await rows(), 0, 'zeros are not stored')
     for (let index = 0; index < 100; index++)
-      assert.partialDeepStrictEqual(await send(`e${index}`, { bytesIn: 1 }), { accepted: 1, rejected: [] })
+      assert.deepEqual(await send(`e${index}`, { bytesIn: 1 }), ACCEPTED)
     assert.partialDeepStrictEqual(await send('e100', { bytesIn: 1 }), {
       accepted: 0,
       rejected: [rejected(0)],
@@ -102,17 +96,9 @@ for (const engine of engines) {
       accepted: 0,
       rejected: [rejected(0)],
     })
-    assert.partialDeepStrictEqual(
-      await send('e100', {}),
-      { accepted: 1, rejected: [] },
-      'zeros change nothing',
-    )
+    assert.deepEqual(await send('e100', {}), ACCEPTED, 'zeros change nothing')
     assert.equal(await rows(), 100)
-    assert.partialDeepStrictEqual(
-      await send('e99', { bytesIn: 5 }),
-      { accepted: 1, rejected: [] },
-      'a known epoch continues',
-    )
+    assert.deepEqual(await send('e99', { bytesIn: 5 }), ACCEPTED, 'a known epoch continues')
     const { json } = await edge.report({
       epoch: 'e100',
       counters: [counter({ bytesIn: 1 }), counter({ day: '2026-02-28', bytesIn: 7 })],
@@ -122,7 +108,7 @@ for (const engine of engines) {
       { accepted: 1, rejected: [rejected(0)] },
       'another day has its own epochs',
     )
-    assert.partialDeepStrictEqual(await send('e100', { bytesIn: 20 }, honest), { accepted: 1, rejected: [] })
+    assert.deepEqual(await send('e100', { bytesIn: 20 }, honest), ACCEPTED)
     assert.equal(await readTotal(server), 99 + 5 + 20)
   })
 
@@ -165,7 +151,7 @@ for (const engine of engines) {
         counters: [counter({ bytesIn }), counter({ workspace: 'other', bytesIn })],
       })
     assert.partialDeepStrictEqual((await send(10)).json, { accepted: 1, rejected: [tooLarge(0)] })
-    assert.partialDeepStrictEqual((await send(9)).json, { accepted: 2, rejected: [] })
+    assert.deepEqual((await send(9)).json, { accepted: 2, rejected: [] })
     assert.match((await server.call('GET', '/usage?days=1')).text, /"totalBytes":9223372036854775807,/)
     assert.equal(await readTotal(server, other.key.token), 10)
   })

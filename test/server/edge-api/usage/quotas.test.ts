@@ -6,21 +6,15 @@ import { createControlPlane } from '../../../../src/edge-sdk/index.ts'
 import { createKey } from '../../../../src/server/domain/keys/lifecycle.ts'
 import { readQuotasBySlug, setQuotas } from '../../../../src/server/domain/workspaces/quotas.ts'
 import { addEdge, addNode, operator, serve, type TestServer } from '../../../support/api/server.ts'
+import { today, counter as usageCounter } from '../../../support/api/usage.ts'
 import { atEnd, type Test } from '../../../support/cleanup.ts'
 import { engines } from '../../../support/databases/create.ts'
+import { callFrp, postJson } from '../../../support/edges/frp-payloads.ts'
 import { addTunnelEdge, tunnelOf } from '../../../support/edges/open-tunnels.ts'
 import { until } from '../../../support/until.ts'
 
-const day = () => new Date().toISOString().slice(0, 10)
-const counter = (bytesIn: number, given: object = {}) => ({
-  workspace: 'acme',
-  day: day(),
-  requests: 1,
-  bytesIn,
-  bytesOut: 0,
-  events: 0,
-  ...given,
-})
+const counter = (bytesIn: number, more: object = {}) =>
+  usageCounter({ day: today(), requests: 1, bytesIn, ...more })
 
 /** The quotas that the stream of an edge has sent, by their level. */
 async function followQuotas(t: Test, { url }: { url: string }, token: string) {
@@ -191,23 +185,12 @@ for (const engine of engines) {
     const server = await serve(t, { engine })
     const edge = await addEdge(server)
     await edge.report({ epoch: 'e-1', counters: [counter(10)] })
-    const frp = async (op: string, content: object) =>
-      (
-        await fetch(`${server.url}/edge/frp/${edge.token}?op=${op}`, {
-          method: 'POST',
-          headers: { 'content-type': 'application/json' },
-          body: JSON.stringify({ version: '0.1.0', op, content }),
-        })
-      ).json() as Promise<{ reject: boolean }>
+    const frp = callFrp(server, edge.token)
     const login = { user: 'acme.a', metas: { token: server.key.token } }
     const authorize = () =>
       edge.call('GET', '/authorize', { key: server.key.token, headers: { 'x-adit-edge': edge.token } })
     const sish = () =>
-      fetch(`${server.url}/edge/sish/${edge.token}`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify({ password: server.key.token, user: 'acme' }),
-      })
+      postJson(server, `/edge/sish/${edge.token}`, { password: server.key.token, user: 'acme' })
     assert.equal((await authorize()).status, 204)
     assert.equal((await sish()).status, 200)
     await setQuotas(server.services, operator, 'acme', { bytes: 10 })
