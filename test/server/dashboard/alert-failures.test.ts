@@ -16,15 +16,14 @@ import { alertEnv, alertNode, OPERATOR, silenceEdge } from '../../support/events
 /** A server with an edge that has tunnels of two workspaces, and a revoked key. */
 async function prepare(t: Test, engine: Engine) {
   const server = await serve(t, { engine, env: alertEnv })
-  const { services, workspace } = server
+  const { ctx, services, workspace } = server
   const ann = await addMember(server, 'Ann', 'owner')
   const other = await createWorkspace(services, operator, { slug: 'other', provisioned: true })
-  const otherKey = await createKey({ ...services, actor: operator, workspaceId: other.id })
+  const otherKey = await createKey({ ...ctx, workspaceId: other.id })
   const edge = await addTunnelEdge(server, 'fra-1')
   const tunnels = [tunnelOf(server), tunnelOf(server, { workspace: 'other', keyId: otherKey.id })]
   for (const tunnel of tunnels) assert.equal((await edge.claim(tunnel)).granted, true)
   await edge.sync({ changed: tunnels })
-  const ctx = { ...services, actor: operator, workspaceId: workspace.id }
   const key = await createKey(ctx, { label: 'leaked' })
   await revoke(ctx, key.id)
   const emails: NoticeEmail[] = []

@@ -8,7 +8,8 @@ import { createKey, revoke } from '../../../src/server/domain/keys/lifecycle.ts'
 import type { NoticeEmail } from '../../../src/server/domain/notices/mails.ts'
 import { setQuotas } from '../../../src/server/domain/workspaces/quotas.ts'
 import { addMember } from '../../support/accounts/users.ts'
-import { addEdge, addNode, operator, serve } from '../../support/api/server.ts'
+import { addEdge, addNode, caller, operator, serve } from '../../support/api/server.ts'
+import { counter, today } from '../../support/api/usage.ts'
 import { engines } from '../../support/databases/create.ts'
 import { addTunnelEdge, tunnelOf } from '../../support/edges/open-tunnels.ts'
 import { alertEnv, alertNode, OPERATOR, silenceEdge } from '../../support/events/alerts.ts'
@@ -18,7 +19,7 @@ import { until } from '../../support/until.ts'
 for (const engine of engines)
   test(`${engine}: alerts arrive once each, also with several nodes`, async (t) => {
     const server = await serve(t, { engine, env: alertEnv })
-    const { services, workspace } = server
+    const { ctx, services, workspace } = server
     const second = await addNode(t, server)
     const ann = await addMember(server, 'Ann', 'owner')
     await addMember(server, 'Cy', 'member')
@@ -40,24 +41,10 @@ for (const engine of engines)
     await t.test('80 % and 100 % of a quota', async () => {
       await setQuotas(services, operator, 'acme', { bytes: 1_000 })
       const edge = await addEdge(server, 'usage')
-      const report = (url: string, bytesIn: number) =>
-        fetch(`${url}/edge/v1/usage`, {
-          method: 'POST',
-          headers: { authorization: `Bearer ${edge.token}`, 'content-type': 'application/json' },
-          body: JSON.stringify({
-            epoch: 'e-1',
-            counters: [
-              {
-                workspace: 'acme',
-                day: new Date().toISOString().slice(0, 10),
-                requests: 0,
-                bytesIn,
-                bytesOut: 0,
-                events: 0,
-              },
-            ],
-          }),
-        })
+      const report = (url: string, bytesIn: number) => {
+        const json = { epoch: 'e-1', counters: [counter({ day: today(), bytesIn })] }
+        return caller(`${url}/edge/v1`, edge.token)('POST', '/usage', { json })
+      }
       for (const { url } of [server, second]) await report(url, 800)
       await until('80 %', async () => (await events()).length === 1)
       await runAll()
@@ -85,7 +72,7 @@ for (const engine of engines)
     const edge = await addTunnelEdge(server, 'fra-1')
     await t.test('quotas of keys and tunnels', async () => {
       await setQuotas(services, operator, 'acme', { keys: 2, tunnels: 1 })
-      await createKey({ ...services, actor: operator, workspaceId: workspace.id })
+      await createKey(ctx)
       const tunnel = tunnelOf(server)
       assert.equal((await edge.claim(tunnel)).granted, true)
       await edge.sync({ changed: [tunnel] })
@@ -118,7 +105,6 @@ for (const engine of engines)
     )
 
     await t.test('many uses of a revoked key', async () => {
-      const ctx = { ...services, actor: operator, workspaceId: workspace.id }
       const key = await createKey(ctx, { label: 'leaked' })
       await revoke(ctx, key.id)
       for (let attempt = 0; attempt < 50; attempt++)
@@ -133,7 +119,5 @@ for (const engine of engines)
       ])
       assert.partialDeepStrictEqual(await notices(), [{ kind: 'key-rejected', key: { id: key.id } }])
       assert.equal((await events()).at(-1), 'key.rejected')
-      const counted = await server.call('GET', '/workspace', { key: key.token })
-      assert.equal(counted.status, 401)
     })
   })

@@ -11,6 +11,7 @@ import { getWorkspace } from '../../../src/server/store/workspaces.ts'
 import { allOperations, callOperation, isRole } from '../../support/accounts/dashboard-operations.ts'
 import { addMember, linkFor, openBrowser, PASSWORD } from '../../support/accounts/users.ts'
 import { addEdge, addNode, addWorkspace, caller, operator, serve } from '../../support/api/server.ts'
+import { counter, today } from '../../support/api/usage.ts'
 import { atEnd } from '../../support/cleanup.ts'
 import { engines } from '../../support/databases/create.ts'
 import { fetchHost, openTunnel, startLocal, startTunnelEdge } from '../../support/edges/tunnels.ts'
@@ -61,8 +62,7 @@ for (const engine of engines) {
       assert.deepEqual(result, { valid: false, reason: 'archived' })
     for (const { valid } of await verifyAll(other.key.token)) assert.ok(valid)
     // What was carried before still counts.
-    const day = new Date().toISOString().slice(0, 10)
-    const counters = [{ workspace: 'acme', day, requests: 3, bytesIn: 1, bytesOut: 1, events: 1 }]
+    const counters = [counter({ day: today(), requests: 3, bytesIn: 1, bytesOut: 1, events: 1 })]
     assert.deepEqual((await edge.report({ epoch: 'e', counters, tunnels: [] })).json.rejected, [])
 
     await restore(server.services, operator, 'acme')
@@ -137,7 +137,9 @@ for (const engine of engines) {
         return archiveAsOperator({ ...server.services, clock: () => at }, operator, 'acme')
       }),
     )
-    const [succeeded, ...others] = results.flatMap((one) => (one.status === 'fulfilled' ? one.value : []))
+    const [succeeded, ...others] = results.flatMap((result) =>
+      result.status === 'fulfilled' ? result.value : [],
+    )
     assert.equal(others.length, 0)
     const { archived_at } = await getWorkspace(server.services.store.db, server.workspace.id)
     assert.equal(new Date(archived_at as number).toISOString(), succeeded?.archivedAt)

@@ -124,7 +124,7 @@ for (const engine of engines) {
 test('a filter with a control or invisible character is rejected', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
   const ann = await addMember(server, 'Ann', 'owner')
-  for (const character of ['\u001b', '\u009b', '\u202e', '\u200b'])
+  for (const character of ['\u0000', '\u001b', '\u009b', '\u202e', '\u200b'])
     for (const field of ['actor', 'action', 'target']) {
       const text = `a${character}b`
       const listed = await ann.get(`${LOG}?${field}=${encodeURIComponent(text)}`)

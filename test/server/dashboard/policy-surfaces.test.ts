@@ -46,28 +46,28 @@ const DAYS_MAX = 30
 interface Restriction {
   columns: Partial<PolicyColumns & { archived_at: number | null }>
   /** Whose keys are not created, and why; the longest life is tested apart. */
-  refuses?: Partial<Record<Way['actor'], RegExp>>
+  rejects?: Partial<Record<Way['actor'], RegExp>>
 }
 
 const policies: Record<keyof Policy, Restriction> = {
   keyDaysMax: { columns: { key_days_max: DAYS_MAX } },
   keysManageKeys: {
     columns: { keys_read_only_at: 1 },
-    refuses: { key: /policy of this workspace does not let API keys create API keys/ },
+    rejects: { key: /policy of this workspace does not let API keys create API keys/ },
   },
   keyCreators: {
     columns: { key_creator_role: 'owner' },
-    refuses: { user: /policy of this workspace lets only owners create API keys/ },
+    rejects: { user: /policy of this workspace lets only owners create API keys/ },
   },
   twoFactorRequired: {
     columns: { two_factor_required_at: 1 },
-    refuses: { user: /requires two-factor authentication/ },
+    rejects: { user: /requires two-factor authentication/ },
   },
 }
 
 const archived: Restriction = {
   columns: { archived_at: 1 },
-  refuses: {
+  rejects: {
     key: /archived/,
     user: /This workspace is archived/,
     operator: /The workspace "acme" is archived/,
@@ -93,15 +93,15 @@ for (const engine of engines)
       if ('actor' in way)
         await t.test(name, async () => {
           for (const restriction of [...Object.values(policies), archived])
-            await checkRefusal(deployment, way, restriction)
+            await checkRejection(deployment, way, restriction)
           await checkLife(deployment, way)
         })
   })
 
 /** Keys of those whom the policy restricts are not created; those of others are. */
-async function checkRefusal(deployment: Deployment, way: Way, { columns, refuses }: Restriction) {
+async function checkRejection(deployment: Deployment, way: Way, { columns, rejects }: Restriction) {
   const { isAccepted, text, created } = await attempt(deployment, way, columns, {})
-  const reason = refuses?.[way.actor]
+  const reason = rejects?.[way.actor]
   const what = `${JSON.stringify(columns)}: ${text}`
   assert.equal(isAccepted, reason === undefined, what)
   assert.equal(created.length, reason ? 0 : 1, what)
@@ -113,10 +113,10 @@ async function checkLife(deployment: Deployment, way: Way) {
   // Without an expiry, as long as a longer one is asked for, and with a shorter one.
   for (const days of way.life === 'none' ? [undefined] : [undefined, 2 * DAYS_MAX, 2]) {
     const { isAccepted, text, created } = await attempt(deployment, way, columns, { days })
-    const isRefused = way.life === 'asked' && days === 2 * DAYS_MAX
-    assert.equal(isAccepted, !isRefused, `${days} days: ${text}`)
-    if (isRefused) assert.match(text, /30 days/)
-    assert.deepEqual(created.map(daysOf), isRefused ? [] : [Math.min(days ?? DAYS_MAX, DAYS_MAX)])
+    const isRejected = way.life === 'asked' && days === 2 * DAYS_MAX
+    assert.equal(isAccepted, !isRejected, `${days} days: ${text}`)
+    if (isRejected) assert.match(text, /30 days/)
+    assert.deepEqual(created.map(daysOf), isRejected ? [] : [Math.min(days ?? DAYS_MAX, DAYS_MAX)])
     assert.deepEqual(await forcedEntries(deployment, created), [])
   }
   if (way.actor !== 'operator') return
@@ -147,10 +147,10 @@ async function attempt(
   await setColumns(deployment, open)
   const after = await keysWith(deployment, label)
   for (const { id, expires_at } of before) {
-    const now = after.find((one) => one.id === id)?.expires_at
+    const now = after.find((key) => key.id === id)?.expires_at
     assert.ok(expires_at === null || (now && now <= expires_at), 'no existing key lives longer')
   }
-  const created = after.filter(({ id }) => !before.some((one) => one.id === id))
+  const created = after.filter(({ id }) => !before.some((key) => key.id === id))
   return { isAccepted, text, created }
 }
 

@@ -10,14 +10,9 @@ import { lockWorkspace } from '../../../src/server/store/workspaces.ts'
 import { addMember } from '../../support/accounts/users.ts'
 import { addWorkspace, serve } from '../../support/api/server.ts'
 import { engines } from '../../support/databases/create.ts'
-import {
-  addTunnelEdge,
-  expireLease,
-  followEvents,
-  type TunnelEdge,
-  tunnelOf,
-} from '../../support/edges/open-tunnels.ts'
-import { commitWhenBlocked, until } from '../../support/until.ts'
+import { addTunnelEdge, expireLease, type TunnelEdge, tunnelOf } from '../../support/edges/open-tunnels.ts'
+import { commitWhenBlocked } from '../../support/until.ts'
+import { listen } from '../edge-api/change-stream.ts'
 
 const TUNNELS = '/workspaces/acme/tunnels'
 const NAMES = '/workspaces/acme/names'
@@ -166,7 +161,7 @@ for (const engine of engines) {
     const edge = await addTunnelEdge(server, 'fra-1')
     const tunnel = tunnelOf(server)
     await edge.sync({ changed: [tunnel] })
-    const events = await followEvents(t, server.url, edge)
+    const stream = await listen(t, server.url, edge.token)
     const set = (body: object) => admin.post(`${NAMES}/my-app/access`, body)
     const basicAuth = { user: 'preview', password: 'correct horse' }
     const allowIp = ['192.0.2.7', '10.0.0.1/8']
@@ -180,7 +175,7 @@ for (const engine of engines) {
     assert.equal(json.reserved, true)
     assert.ok(!text.includes('scrypt') && !text.includes('correct horse'))
     assert.ok(!(await admin.get(NAMES)).text.includes('scrypt'))
-    await until('the edge gets the event', () => events.includes('tunnels-changed'))
+    await stream.until((list) => list.some(({ event }) => event === 'tunnels-changed'))
 
     // Repeated while the response is lost.
     const { previous } = edge.state

@@ -4,8 +4,8 @@ import { test } from 'node:test'
 import { addMember } from '../../support/accounts/users.ts'
 import { addNode, serve } from '../../support/api/server.ts'
 import { engines } from '../../support/databases/create.ts'
-import { addTunnelEdge, followEvents, tunnelOf } from '../../support/edges/open-tunnels.ts'
-import { until } from '../../support/until.ts'
+import { addTunnelEdge, tunnelOf } from '../../support/edges/open-tunnels.ts'
+import { listen } from '../edge-api/change-stream.ts'
 
 const TUNNELS = '/workspaces/acme/tunnels'
 
@@ -18,13 +18,14 @@ for (const engine of engines) {
     const other = await addTunnelEdge(server, 'ams-1', node.url)
     const tunnel = tunnelOf(server)
     await edge.sync({ changed: [tunnel] })
-    const [events, others] = [await followEvents(t, node.url, edge), await followEvents(t, node.url, other)]
+    const stream = await listen(t, node.url, edge.token)
+    const others = await listen(t, node.url, other.token)
     const startedAt = performance.now()
     const closed = await admin.remove(`${TUNNELS}/${tunnel.id}`)
     assert.deepEqual([closed.status, closed.json], [200, { id: tunnel.id, closing: true }])
-    await until('the edge gets the event', () => events.includes('tunnels-changed'))
+    await stream.until((list) => list.some(({ event }) => event === 'tunnels-changed'))
     assert.ok(performance.now() - startedAt < 1_000)
-    assert.deepEqual(others, [])
+    assert.ok(others.received.every(({ event }) => event === undefined))
     const expected = [
       { id: tunnel.id, reason: 'requested', message: 'Adam closed this tunnel in the dashboard.' },
     ]

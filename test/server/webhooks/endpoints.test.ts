@@ -1,6 +1,5 @@
 // Owners manage webhook endpoints; secrets are shown once and rotated with an overlap.
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
@@ -9,13 +8,13 @@ import { WEBHOOKS_MAX } from '../../../src/contract/limits.ts'
 import { DAY_MS } from '../../../src/lib/time.ts'
 import { createKey } from '../../../src/server/domain/keys/lifecycle.ts'
 import { addMember } from '../../support/accounts/users.ts'
-import { operator, serve } from '../../support/api/server.ts'
-import { atEnd } from '../../support/cleanup.ts'
+import { addWorkspace, serve } from '../../support/api/server.ts'
 import { createFolder, engines } from '../../support/databases/create.ts'
 import { responses, startReceiver } from '../../support/events/webhook-receiver.ts'
 import { addEndpoint, deliveriesOf } from '../../support/events/webhooks.ts'
 import { freePort } from '../../support/processes/ports.ts'
 import { root } from '../../support/processes/process.ts'
+import { startProgram } from '../../support/processes/program.ts'
 import { until } from '../../support/until.ts'
 
 const WEBHOOKS = '/workspaces/acme/webhooks'
@@ -24,10 +23,7 @@ const env = { ADIT_WEBHOOK_PRIVATE_NETWORKS: '127.0.0.0/8' }
 for (const engine of engines) {
   const serving = serve({ after }, { engine, env })
   const owner = serving.then((server) => addMember(server, 'Ann', 'owner'))
-  const createKeyIn = async () => {
-    const { services, workspace } = await serving
-    return createKey({ ...services, actor: operator, workspaceId: workspace.id }, { label: 'ci' })
-  }
+  const createKeyIn = async () => createKey((await serving).ctx, { label: 'ci' })
 
   test(`${engine}: a delivery is signed with the new and the previous secret during the overlap`, async (t) => {
     const { services } = await serving
@@ -118,11 +114,15 @@ for (const engine of engines) {
     const bob = await addMember(server, 'Bob', 'admin')
     assert.equal((await bob.get(WEBHOOKS)).status, 403)
     assert.equal((await bob.post(WEBHOOKS, { url: 'https://hooks.example.com' })).status, 403)
-    for (const path of ['', '/secret', '/test', '/deliveries/1/resend']) {
-      const body = path === '/secret' ? { overlap: 'none' } : {}
-      assert.equal((await ann.post(`${WEBHOOKS}/whk_unknown${path}`, body)).status, 404, path)
+    const other = await addWorkspace(server, 'other')
+    for (const id of ['whk_unknown', await addEndpoint(server.services, other.workspace.id)]) {
+      for (const path of ['', '/secret', '/test', '/deliveries/1/resend']) {
+        const body = path === '/secret' ? { overlap: 'none' } : {}
+        assert.equal((await ann.post(`${WEBHOOKS}/${id}${path}`, body)).status, 404, path)
+      }
+      assert.equal((await ann.get(`${WEBHOOKS}/${id}/deliveries`)).status, 404)
+      assert.equal((await ann.remove(`${WEBHOOKS}/${id}`)).status, 404)
     }
-    assert.equal((await ann.get(`${WEBHOOKS}/whk_unknown/deliveries`)).status, 404)
   })
 
   test(`${engine}: URLs, events and the number of endpoints are checked, and everything is audited`, async () => {
@@ -197,22 +197,12 @@ test('the example of a receiver in the documentation accepts deliveries', async 
   const ann = await addMember(server, 'Ann', 'owner')
   const port = await freePort()
   const { id, secret } = (await ann.post(WEBHOOKS, { url: `http://127.0.0.1:${port}/` })).json
-  const receiver = spawn(process.execPath, [file], {
+  const { output, waitForPort } = startProgram(t, process.execPath, [file], {
     env: { ...process.env, WEBHOOK_SECRET: secret, PORT: String(port) },
-    stdio: ['ignore', 'pipe', 'inherit'],
   })
-  atEnd(t, () => receiver.kill())
-  let output = ''
-  receiver.stdout.on('data', (chunk) => {
-    output += chunk
-  })
-  await until('it listens', () =>
-    fetch(`http://127.0.0.1:${port}`, { method: 'POST' }).then(
-      ({ status }) => status === 401,
-      () => false,
-    ),
-  )
+  await waitForPort(port)
+  assert.equal((await fetch(`http://127.0.0.1:${port}`, { method: 'POST' })).status, 401)
   await ann.post(`${WEBHOOKS}/${id}/test`)
   await until('it is delivered', async () => (await ann.get(WEBHOOKS)).json.endpoints[0].pending === 0)
-  assert.match(output, /^webhook\.test/)
+  assert.match(output(), /^webhook\.test/m)
 })

@@ -5,7 +5,7 @@ import { sql } from 'kysely'
 import Value from 'typebox/value'
 import { type EventType, eventBody, events, eventTypes } from '../../../src/contract/events.ts'
 import { MINUTE_MS } from '../../../src/lib/time.ts'
-import type { Services } from '../../../src/server/domain/context.ts'
+import type { Context, Services } from '../../../src/server/domain/context.ts'
 import { recordEvent, recordEvents, type WorkspaceEvent } from '../../../src/server/domain/events/record.ts'
 import { recordExpiredKeys } from '../../../src/server/domain/keys/expired.ts'
 import { createKey, revoke } from '../../../src/server/domain/keys/lifecycle.ts'
@@ -41,9 +41,9 @@ async function queueOf(services: Services, endpointId: string) {
   return deliveries
 }
 
-async function createExpiredKey(services: Services, workspaceId: string): Promise<string> {
-  const { id } = await createKey({ ...services, actor: operator, workspaceId }, { label: 'expired' })
-  await services.store.transaction((tx) =>
+async function createExpiredKey(ctx: Context): Promise<string> {
+  const { id } = await createKey(ctx, { label: 'expired' })
+  await ctx.store.transaction((tx) =>
     tx
       .updateTable('api_keys')
       .set({ expires_at: Date.now() - 1_000 })
@@ -139,9 +139,8 @@ for (const engine of engines) {
     test('postgres: a revocation does not wait for a node that hangs after it has recorded an event', async () => {
       const server = await serving
       const { services } = server
-      const { workspace } = await addWorkspace(server, 'hung')
+      const { ctx, workspace } = await addWorkspace(server, 'hung')
       const endpoint = await addEndpoint(services, workspace.id)
-      const ctx = { ...services, actor: operator, workspaceId: workspace.id }
       const { id } = await createKey(ctx, { label: 'leaked' })
       const recorded = Promise.withResolvers<void>()
       const released = Promise.withResolvers<void>()
@@ -188,20 +187,20 @@ for (const engine of engines) {
   test(`${engine}: changes of keys, members and the workspace are events that match the contract`, async () => {
     const server = await serving
     const { services } = server
-    const { workspace } = await addWorkspace(server, 'corp')
+    const { ctx, workspace } = await addWorkspace(server, 'corp')
     await provision(services, operator, 'corp')
     const endpoint = await addEndpoint(services, workspace.id, { created_at: 0 })
     const ann = await addMember(server, 'Ann', 'owner', 'corp')
     const api = (path: string) => `/workspaces/corp${path}`
-    const kept = (await ann.post(api('/keys'), { label: 'kept' })).json
-    const successor = (await ann.post(api(`/keys/${kept.id}/rotate`), { overlap: '1h' })).json
+    const first = (await ann.post(api('/keys'), { label: 'first' })).json
+    const successor = (await ann.post(api(`/keys/${first.id}/rotate`), { overlap: '1h' })).json
     await ann.post(api(`/keys/${successor.id}/rotate`), { overlap: 'none' })
     const bob = await addMember(server, 'Bob', 'member', 'corp')
     await ann.post(api(`/members/${bob.id}`), { role: 'admin' })
     await ann.remove(api(`/members/${bob.id}`))
     await ann.post(api('/invitations'), { email: 'cy@example.com', role: 'member' })
     await ann.post(api('/name'), { name: 'Corp Inc.' })
-    const expired = await createExpiredKey(services, workspace.id)
+    const expired = await createExpiredKey(ctx)
     await ann.post(api('/archive'), { confirm: 'corp' })
     for (let run = 0; run < 2; run++) await recordExpiredKeys(runOf(services), MINUTE_MS)
     const deliveries = await queueOf(services, endpoint)

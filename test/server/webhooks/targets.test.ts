@@ -4,8 +4,7 @@ import { spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { createServer as createHttpsServer } from 'node:https'
-import type { AddressInfo } from 'node:net'
-import { after, type TestContext, test } from 'node:test'
+import { type TestContext, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import { isPublicAddress } from '../../../src/lib/net/public-address.ts'
@@ -13,8 +12,11 @@ import { sendWebhook } from '../../../src/server/webhooks/send.ts'
 import { createTargets } from '../../../src/server/webhooks/targets.ts'
 import { responses, startReceiver } from '../../support/events/webhook-receiver.ts'
 import { startDnsServer } from '../../support/network/dns-server.ts'
+import { listen } from '../../support/network/listen.ts'
 import { freePort } from '../../support/processes/ports.ts'
 import { makeCertificate } from '../../support/proxies/certificates.ts'
+
+const RECEIVED_TOO_MUCH = 'The request failed: too much was received before the response.'
 
 const { signal } = new AbortController()
 const publicOnly = createTargets({ privateNetworks: [] })
@@ -124,8 +126,7 @@ test('the connection is made to the address that was checked, though DNS then ha
   forbidden.on('connection', () => {
     connections += 1
   })
-  await new Promise<void>((resolve) => forbidden.listen(allowed.port, '127.0.0.1', resolve))
-  after(() => forbidden.close())
+  await listen(t, forbidden, allowed.port)
   let queries = 0
   // The first request asks for IPv4 and for IPv6.
   const dns = await startDnsServer(t, () => [queries++ < 2 ? '127.0.0.2' : '127.0.0.1'])
@@ -149,9 +150,7 @@ test('a certificate that is not trusted is reported as a failure of TLS', async 
   if (!files) return t.skip('openssl is not installed')
   const [key, cert] = [readFileSync(files.key), readFileSync(files.certificate)]
   const server = createHttpsServer({ key, cert }, (_, response) => response.end())
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  after(() => server.close())
-  const { port } = server.address() as AddressInfo
+  const port = await listen(t, server)
   assert.match((await send(`https://127.0.0.1:${port}/`, loopback)).error ?? '', /^TLS failed: /)
 })
 
@@ -216,7 +215,7 @@ test('a receiver that sends without end before its response, or between its part
     })
     results[name] = await send(receiver.url, loopback, 60_000)
   }
-  const error = 'The request failed: too much was received before the response.'
+  const error = RECEIVED_TOO_MUCH
   assert.deepEqual(results.informational, { status: null, response: null, error })
   assert.deepEqual(results['empty lines'], { status: null, response: null, error })
   assert.equal(results.extensions?.status, 200)
@@ -247,8 +246,6 @@ async function startTlsReceiver(t: TestContext, ...options: string[]) {
   return isListening ? { url: `https://127.0.0.1:${port}/`, stdin: server.stdin } : undefined
 }
 
-const RECEIVED_TOO_MUCH = 'The request failed: too much was received before the response.'
-
 test('a receiver that sends TLS session tickets without end is disconnected', async (t) => {
   const receiver = await startTlsReceiver(t, '-tls1_3', '-num_tickets', '100000000')
   if (!receiver) return t.skip('openssl is not installed')
@@ -268,17 +265,10 @@ test('a receiver that updates the keys of TLS without end is disconnected', asyn
   assert.equal((await send(receiver.url, loopback, 60_000)).error, RECEIVED_TOO_MUCH)
 })
 
-test('text of a response that PostgreSQL or a page could not show is replaced', async (t) => {
-  const receiver = await startReceiver(t, responses.failure)
-  const { status, response } = await send(receiver.url, loopback)
-  assert.deepEqual([status, response], [500, 'broken\u{fffd}'])
-})
-
 test('the logged response has no control, bidirectional or invisible characters', async (t) => {
   const shown = 'ok\n\tשלום 👩‍👩‍👧 ❤️ <script>'
   const hidden = '\u0000\u001b\u007f\u009b\u00ad\u061c\u200b\u200e\u2028\u202e\u2066\ufeff\ufff9\u{e0041}'
   const receiver = await startReceiver(t, (response) => response.end(hidden + shown))
-  const targets = createTargets({ privateNetworks: ['127.0.0.0/8'] })
-  const { response } = await send(receiver.url, targets)
+  const { response } = await send(receiver.url, loopback)
   assert.equal(response, '\u{fffd}'.repeat([...hidden].length) + shown)
 })

@@ -4,7 +4,6 @@ import type { ClaimedTunnel, ReportedTunnel } from '../../../src/contract/edge/t
 import type { ClaimResult, SyncRequest, SyncResult, TunnelClaim } from '../../../src/contract/edge/tunnels.ts'
 import { createGrants } from '../../../src/server/verification/grants.ts'
 import { addEdge, type TestResponse, type TestServer } from '../api/server.ts'
-import { atEnd, type Test } from '../cleanup.ts'
 import { SECRET } from '../databases/migrated-databases.ts'
 
 export const tunnelId = () => `tun_${randomBytes(10).toString('hex')}`
@@ -113,27 +112,4 @@ export async function storedTunnels({ services }: TestServer, edgeId: string): P
     .orderBy('id')
     .execute()
   return rows.map(({ id }) => id)
-}
-
-/** The names of the events that an edge gets from now on. */
-export async function followEvents(t: Test, url: string, edge: TunnelEdge): Promise<string[]> {
-  const gone = new AbortController()
-  atEnd(t, () => gone.abort())
-  const { body } = await fetch(`${url}/edge/v1/key-changes`, {
-    headers: { authorization: `Bearer ${edge.token}` },
-    signal: gone.signal,
-  })
-  const events: string[] = []
-  const { promise: upToDate, resolve } = Promise.withResolvers<void>()
-  const read = async () => {
-    let text = ''
-    for await (const chunk of body as AsyncIterable<Uint8Array>) {
-      text += Buffer.from(chunk).toString()
-      resolve()
-      events.splice(0, events.length, ...[...text.matchAll(/^event: (.*)$/gm)].map(([, name]) => name ?? ''))
-    }
-  }
-  void read().catch(() => {})
-  await upToDate
-  return events
 }
