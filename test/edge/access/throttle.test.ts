@@ -5,15 +5,27 @@ import { startPasswordEdge } from './password-edge.ts'
 
 const { beta, attempt, guess, open } = await startPasswordEdge({ after })
 const ATTEMPTS = 10
+const REFILL_MS = 10_000
+
+/**
+ * Sends wrong passwords until one is rejected unverified, and returns that response. While they are hashed,
+ * which takes long on a busy machine, there is a further attempt for each ten seconds.
+ */
+async function exhaustAttempts(send: (index: number) => ReturnType<typeof guess>) {
+  const startedAt = performance.now()
+  for (let count = 0; ; count += 1) {
+    const response = await send(count)
+    const refilled = Math.floor((performance.now() - startedAt) / REFILL_MS)
+    const isLimited = response.status === 429
+    assert.equal(response.status, isLimited ? 429 : 401)
+    assert.ok(isLimited ? count >= ATTEMPTS : count < ATTEMPTS + refilled, `attempt ${count + 1}`)
+    if (isLimited) return response
+  }
+}
 
 test('an address has ten attempts, then one every ten seconds, at all tunnels together', async () => {
   const [one, two] = [await open('one'), await open('two')]
-  const statuses: number[] = []
-  for (let index = 0; index < ATTEMPTS; index += 1)
-    statuses.push((await guess(index % 2 ? one.host : two.host, '203.0.113.1')).status)
-  assert.deepEqual(statuses, Array(ATTEMPTS).fill(401))
-  const limited = await guess(one.host, '203.0.113.1')
-  assert.equal(limited.status, 429)
+  const limited = await exhaustAttempts((index) => guess(index % 2 ? one.host : two.host, '203.0.113.1'))
   const retryAfter = Number(limited.headers['retry-after'])
   assert.ok(retryAfter >= 1 && retryAfter <= 10, String(retryAfter))
   assert.match(String(limited.body), /^Too many attempts to sign in\. You can try again in \d+ seconds?\.\n/)
@@ -29,16 +41,11 @@ test('an address has ten attempts, then one every ten seconds, at all tunnels to
 test('clients whose address is not known share ten attempts at each tunnel', async () => {
   const [one, two] = [await open('unknown-one'), await open('unknown-two')]
   // The test connects from loopback, like a trusted proxy that does not name its clients.
-  const statuses = async (host: string) => {
-    const seen: number[] = []
-    for (let index = 0; index <= ATTEMPTS; index += 1) seen.push((await guess(host)).status)
-    return seen
-  }
-  assert.deepEqual(await statuses(one.host), [...Array(ATTEMPTS).fill(401), 429])
+  await exhaustAttempts(() => guess(one.host))
   assert.equal((await attempt(one.host, 'correct horse')).status, 429)
   assert.equal((await attempt(one.host, 'correct horse', '203.0.113.9')).status, 200)
   assert.equal((await attempt(one.host, 'correct horse')).status, 200)
-  assert.deepEqual(await statuses(two.host), [...Array(ATTEMPTS).fill(401), 429])
+  await exhaustAttempts(() => guess(two.host))
   for (const tunnel of [one, two]) tunnel.close()
 })
 
@@ -59,10 +66,7 @@ test('simultaneous requests with the right password are verified once', async ()
 
 test('an IPv6 network has the attempts of one address', async () => {
   const tunnel = await open('ipv6')
-  const statuses: number[] = []
-  for (let index = 0; index <= ATTEMPTS; index += 1)
-    statuses.push((await guess(tunnel.host, `2001:db8:1:${index}::1`)).status)
-  assert.deepEqual(statuses, [...Array(ATTEMPTS).fill(401), 429])
+  await exhaustAttempts((index) => guess(tunnel.host, `2001:db8:1:${index}::1`))
   assert.equal((await guess(tunnel.host, '2001:db8:2::1')).status, 401)
   tunnel.close()
 })
