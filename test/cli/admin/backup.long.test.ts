@@ -16,6 +16,7 @@ import { basename, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
 import { backUpSqlite } from '../../../src/server/store/maintenance/backup.ts'
+import { openChangeStream, readPosition } from '../../support/api/change-stream.ts'
 import { caller } from '../../support/api/server.ts'
 import type { Test } from '../../support/cleanup.ts'
 import { createDatabase, createFolder } from '../../support/databases/create.ts'
@@ -149,7 +150,7 @@ test('a restored backup is complete, its keys work, and edges clear their caches
   // Enough to pass the old sequence again, had it been restored.
   for (let count = 0; count < 4; count++)
     await again('DELETE', `/tokens/${(await again('POST', '/tokens')).json.id}`)
-  const stream = await openStream(second.url, edge.token, { 'last-event-id': seen })
+  const stream = await openChangeStream(second.url, edge.token, { 'last-event-id': seen })
   assert.match(await stream.next(/\n\n.*\n\n/s), /^event: reset\n/)
 })
 
@@ -330,29 +331,3 @@ test('a backup that fails closes its files', async (t) => {
     [],
   )
 })
-
-async function openStream(url: string, token: string, headers = {}) {
-  const response = await fetch(`${url}/edge/v1/key-changes`, {
-    headers: { authorization: `Bearer ${token}`, ...headers },
-  })
-  assert.equal(response.status, 200)
-  const reader = (response.body as ReadableStream<Uint8Array>).getReader()
-  const decoder = new TextDecoder()
-  /** Reads until the text matches, then closes the stream. */
-  const next = async (pattern: RegExp) => {
-    let text = ''
-    while (!pattern.test(text)) {
-      const { value, done } = await reader.read()
-      assert.ok(!done, text)
-      text += decoder.decode(value, { stream: true })
-    }
-    await reader.cancel()
-    return text
-  }
-  return { next }
-}
-
-async function readPosition(url: string, token: string): Promise<string> {
-  const text = await (await openStream(url, token)).next(/^id: .*\n\n/m)
-  return /^id: (.*)$/m.exec(text)?.[1] as string
-}
