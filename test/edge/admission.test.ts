@@ -370,7 +370,7 @@ test('an edge with an invalid credential, or on a port or folder in use, exits w
   assert.equal(taken.code, 1)
   assert.match(
     taken.stderr,
-    new RegExp(`127.0.0.1:${port} is in use by another program\\. Stop it, or set ADIT_EDGE_PORT`),
+    new RegExp(`Another program listens on 127.0.0.1:${port}\\. Stop it, or set ADIT_EDGE_PORT`),
   )
   const running = await startTunnelEdge(t, { plane })
   const shared = { ...good, ADIT_EDGE_PORT: '0', ADIT_EDGE_FOLDER: running.folder }

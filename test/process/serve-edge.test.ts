@@ -139,7 +139,10 @@ test('with another tunnel domain, clients on this machine find the edge; others 
   await local.ended
 
   const published = await startBoth(t, home, { ...domain, ADIT_BASE_URL: 'https://adit.example.test' })
-  await published.waitFor(/clients look for the edge at the tunnel domain/, 'stderr')
+  await published.waitFor(
+    /clients look for the edge at the tunnel domain; .* its URL: adit admin edge set-url edge_\w+ <url>/,
+    'stderr',
+  )
   const { stdout } = await startProcess(t, ['admin', 'edge', 'list', '--json'], { HOME: home }).ended
   assert.equal(JSON.parse(stdout)[0].url, null)
 })

@@ -10,7 +10,7 @@ import { isSea } from 'node:sea'
 import type { Logger } from 'pino'
 import { isLoopbackHost } from '../../lib/net/hostname.ts'
 import { readEdgeConfig } from '../../server/config/edge.ts'
-import { localEdgeEnvironment } from '../../server/config/environment.ts'
+import { commandName, localEdgeEnvironment } from '../../server/config/environment.ts'
 import type { Services } from '../../server/domain/context.ts'
 import { Fault } from '../../server/domain/fault.ts'
 import { createEdge, findByCredential, setUrl } from '../../server/domain/tunnels/edges.ts'
@@ -27,9 +27,9 @@ export interface LocalEdge {
 }
 
 interface LocalEdgeOptions {
-  /** As the edge reaches it. */
+  /** The URL at which the edge reaches the server. */
   readonly controlPlaneUrl: string
-  /** As users do. */
+  /** The URL at which users reach the server. */
   readonly baseUrl: string | undefined
 }
 
@@ -77,7 +77,7 @@ export async function startLocalEdge(
       log.warn(
         { tunnelDomain: services.tunnelDomain },
         'clients look for the edge at the tunnel domain; if it is elsewhere, set its URL: ' +
-          `npx --no-install adit admin edge set-url ${edge.id} <url>`,
+          `${commandName()} admin edge set-url ${edge.id} <url>`,
       )
     }
   }

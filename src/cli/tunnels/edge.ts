@@ -18,6 +18,7 @@ import { createLog, flushLog } from '../../lib/log.ts'
 import { type EdgeSources, edgeMetrics } from '../../lib/metrics/edge-metrics.ts'
 import { startMetricsListener } from '../../lib/metrics/listener.ts'
 import { createRegistry } from '../../lib/metrics/registry.ts'
+import { type ListenAddress, listenError } from '../../lib/net/listen-error.ts'
 import { createFetch } from '../../lib/net/proxy/fetch.ts'
 import { ProxyError } from '../../lib/net/proxy/tunnel.ts'
 import { type EdgeConfig, readEdgeConfig } from '../../server/config/edge.ts'
@@ -94,7 +95,7 @@ export async function edge(input: { 'tokens-file': string | undefined }, io: Io)
         'X-Forwarded-For ignored; if this is your proxy, add it to ADIT_EDGE_TRUSTED_PROXIES',
       ),
   }).catch((error) => {
-    throw toCommandError(error, config, 'ADIT_EDGE')
+    throw toStartError(error, config)
   })
   const metrics =
     config.metrics &&
@@ -240,30 +241,19 @@ function asUsageError<T>(create: () => T): T {
   }
 }
 
-async function startMetrics(address: Address, sources: EdgeSources, log: ReturnType<typeof createLog>) {
+async function startMetrics(address: ListenAddress, sources: EdgeSources, log: ReturnType<typeof createLog>) {
   const listener = await startMetricsListener(address, await createRegistry(edgeMetrics(sources)), (error) =>
     log.error({ err: error }, 'failed to collect metrics'),
   ).catch((error) => {
-    throw toCommandError(error, address, 'ADIT_METRICS')
+    throw listenError(address, 'ADIT_METRICS', error)
   })
   log.info({ url: listener.url }, 'metrics listening')
   return listener
 }
 
-interface Address {
-  readonly host: string
-  readonly port: number
-}
-
-/** `settings`: what the names of the settings of the address begin with. */
-function toCommandError(error: unknown, { host, port }: Address, settings: string): unknown {
+function toStartError(error: unknown, address: ListenAddress): unknown {
   if (error instanceof TokensFileError) return new CommandError('tokens_file', error.message)
-  const { code, message } = error as NodeJS.ErrnoException
-  if (code === 'EADDRINUSE')
-    return new CommandError(
-      'address',
-      `${host}:${port} is in use by another program. Stop it, or set ${settings}_PORT to a free port.`,
-    )
-  if (code !== undefined) return new CommandError('address', `Cannot listen on ${host}:${port}: ${message}.`)
-  return error
+  return (error as NodeJS.ErrnoException).code === undefined
+    ? error
+    : listenError(address, 'ADIT_EDGE', error)
 }
