@@ -30,7 +30,7 @@ function findKeyAndSources(name: string | undefined) {
   const chosen: Profile | undefined = profiles[profileName]
   // --profile takes precedence over the environment, as every flag does.
   const sources = name === undefined ? [environment, chosen] : [chosen, environment]
-  const source = sources.find((one) => one?.apiKey !== undefined)
+  const source = sources.find((candidate) => candidate?.apiKey !== undefined)
   if (source?.apiKey === undefined) {
     const others = Object.keys(profiles)
     const hint = others.length > 0 ? ` ${otherProfiles(others)}` : ''
@@ -102,7 +102,7 @@ export const keySourceName = (source: KeySource) => (source ? `profile "${source
 
 const isSameServer = (a: string, b: string) => a === URL.parse(`${b}/`)?.href.replace(/\/+$/, '')
 
-/** Through the proxy of the environment. */
+/** Uses the proxy that the environment names. */
 export const createApiClient = (options: ClientOptions): Client =>
   createClient({ ...options, fetch: createFetch(readProxies()) })
 
@@ -117,7 +117,7 @@ export async function withApi<T>(input: ApiInput, act: (client: Client) => Promi
   }
 }
 
-/** Says what to do, unless the message does. */
+/** Adds what to do, unless the message has advice about certificates. */
 export function serverUnreachable({ fault, message, cause }: AditError): CommandError {
   if (cause instanceof ProxyError) return proxyFailed(cause, message)
   const advice = withCertificateAdvice(message)

@@ -1,6 +1,6 @@
-// Errors that a command can end with. main.ts maps each class to an exit code.
+// Errors that a command can end with. run.ts maps each class to an exit code.
 
-/** What may be an API key or a part of one. IDs are shorter. */
+/** Matches API keys and parts of them, but not ids, which are shorter. */
 const SECRET = /adit_\w{8,}|\w{40,}/g
 
 /** The command line is wrong. The message may quote it, but not a key that was given as an argument. */

@@ -12,7 +12,7 @@ import { plain, type Text } from './style.ts'
 import { nearest } from './suggest.ts'
 
 const EXIT = { done: 0, failed: 1, usage: 2, notAuthenticated: 4 } as const
-/** They report unknown variables themselves; `adit completion` reads no configuration. */
+/** Commands that report unknown variables themselves, or (`adit completion`) read no configuration. */
 const QUIET = new Set(['serve', 'edge', 'admin doctor', 'completion'])
 
 interface Program {
@@ -103,15 +103,15 @@ function nearestCommand(commands: readonly Command[], names: string[]): string |
   for (const name of names) {
     const prefix = corrected.map((word) => `${word} `).join('')
     const next = new Set(
-      commands.flatMap((one) =>
-        one.name.startsWith(prefix) ? (one.name.slice(prefix.length).split(' ')[0] ?? []) : [],
+      commands.flatMap((command) =>
+        command.name.startsWith(prefix) ? (command.name.slice(prefix.length).split(' ')[0] ?? []) : [],
       ),
     )
     if (next.size === 0) break
     const word = next.has(name) ? name : nearest(name, [...next])
     if (word === undefined) {
       // It may be an argument.
-      const isCommand = commands.some((one) => one.name === corrected.join(' '))
+      const isCommand = commands.some((command) => command.name === corrected.join(' '))
       return isCommand ? [...corrected, ...names.slice(corrected.length)].join(' ') : undefined
     }
     corrected.push(word)

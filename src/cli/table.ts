@@ -86,7 +86,7 @@ function createAligner(heads: string[], shrink: readonly string[], width = Numbe
 
 function fit(heads: string[], contentWidths: number[], shrink: readonly string[], width: number): number[] {
   const widths = [...contentWidths]
-  let excess = widths.reduce((sum, one) => sum + one, GAP.length * (widths.length - 1)) - width
+  let excess = widths.reduce((sum, column) => sum + column, GAP.length * (widths.length - 1)) - width
   for (const head of shrink) {
     const column = heads.indexOf(head)
     const current = widths[column] ?? 0

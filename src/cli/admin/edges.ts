@@ -73,7 +73,7 @@ export async function revoke({ id, yes, resetsUsage }: Revocation, io: Io): Prom
     const isRevoked = edges.some((edge) => edge.id === id && edge.revokedAt !== null)
     if (!resetsUsage) return { ...(await revokeEdge(services, actor, id)), usage: undefined }
     await confirm(io, describeUsage(id, await sumEdgeUsage(services, id)), yes)
-    // First, so that it reports nothing any more.
+    // Revoked first, so that it cannot report the usage again.
     if (!isRevoked) await revokeEdge(services, actor, id)
     return { id, revoked: true as const, usage: await resetEdgeUsage(services, actor, id) }
   })

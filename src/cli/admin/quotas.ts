@@ -11,8 +11,6 @@ import { UsageError } from '../errors.ts'
 import type { Io } from '../io.ts'
 import { withServices } from './with-services.ts'
 
-const wholeNumber = new Intl.NumberFormat('en-US')
-
 export async function quota(
   { slug, ...limits }: { slug: string } & Record<QuotaKind, string | undefined>,
   io: Io,
@@ -23,7 +21,7 @@ export async function quota(
     return readQuotasBySlug(services, slug)
   })
   const amount = (kind: QuotaKind, value: bigint | number) =>
-    kind === 'bytes' ? formatBytes(value) : wholeNumber.format(value)
+    kind === 'bytes' ? formatBytes(value) : value.toLocaleString('en-US')
   const rows = quotas.map(({ kind, limit, used, isDefault }) => ({
     kind,
     limit,
@@ -34,11 +32,11 @@ export async function quota(
   }))
   await io.list([rows], {
     columns: {
-      QUOTA: (one) => quotaTitles[one.kind],
+      QUOTA: ({ kind }) => quotaTitles[kind],
       LIMIT: ({ kind, limit }) => (limit === null ? 'none' : amount(kind, limit)),
       USED: ({ kind, used }) => amount(kind, used),
       LEFT: ({ kind, left }) => (left === null ? '' : amount(kind, left)),
-      RENEWS: (one) => (one.renewsAt === null ? '' : io.time(one.renewsAt)),
+      RENEWS: ({ renewsAt }) => (renewsAt === null ? '' : io.time(renewsAt)),
       SET: ({ isDefault }) => (isDefault ? 'default' : 'workspace'),
     },
     empty: '',

@@ -24,9 +24,9 @@ export async function show(
     const days = await withServices((services) => showDays(services, workspace))
     return io.list([days], {
       columns: {
-        DAY: (one) => one.day,
+        DAY: ({ day }) => day,
         ...counterColumns,
-        'PEAK TUNNELS': (one) => String(one.peakTunnels),
+        'PEAK TUNNELS': ({ peakTunnels }) => String(peakTunnels),
       },
       empty: 'No usage.',
     })
@@ -34,11 +34,11 @@ export async function show(
   const counters = await withServices((services) => showCounters(services, workspace, day))
   await io.list([counters], {
     columns: {
-      EDGE: (one) => one.edge,
-      NAME: (one) => one.name ?? '',
-      EPOCH: (one) => one.epoch,
+      EDGE: ({ edge }) => edge,
+      NAME: ({ name }) => name ?? '',
+      EPOCH: ({ epoch }) => epoch,
       ...counterColumns,
-      'LAST ACTIVITY': (one) => io.time(one.lastSeen),
+      'LAST ACTIVITY': ({ lastSeen }) => io.time(lastSeen),
     },
     empty: 'No usage.',
     shrink: ['EPOCH', 'NAME', 'LAST ACTIVITY'],

@@ -34,12 +34,12 @@ export async function list(io: Io): Promise<void> {
   await withServices((services) =>
     io.list(listAll(services), {
       columns: {
-        SLUG: (one) => one.slug,
-        NAME: (one) => one.name,
-        PROVISIONED: (one) => (one.provisioned ? 'yes' : 'no'),
-        ARCHIVED: (one) => (one.archivedAt === null ? '' : io.time(one.archivedAt)),
-        CREATED: (one) => io.time(one.createdAt),
-        'TUNNEL DOMAIN': (one) => one.tunnelBase,
+        SLUG: ({ slug }) => slug,
+        NAME: ({ name }) => name,
+        PROVISIONED: ({ provisioned }) => (provisioned ? 'yes' : 'no'),
+        ARCHIVED: ({ archivedAt }) => (archivedAt === null ? '' : io.time(archivedAt)),
+        CREATED: ({ createdAt }) => io.time(createdAt),
+        'TUNNEL DOMAIN': ({ tunnelBase }) => tunnelBase,
       },
       empty: 'No workspaces. Create one with `adit admin workspace create default --provisioned`.',
       shrink: ['NAME', 'TUNNEL DOMAIN'],

@@ -14,7 +14,7 @@ export const completionCommand = (list: () => readonly Command[]): Command =>
     },
     async ({ shell }, io) => {
       const { completionFor, shells } = await import('../completion.ts')
-      const supported = shells.find((one) => one === shell)
+      const supported = shells.find((name) => name === shell)
       if (!supported) throw new UsageError(`Unknown shell "${shell}" (expected ${shells.join(', ')}).`)
       const script = completionFor[supported](list())
       io.data({ shell: supported, script }, script)

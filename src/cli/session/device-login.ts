@@ -25,7 +25,7 @@ const SLOWER_MS = 5_000
 /** Limits on what a server may ask for. */
 const INTERVAL_S_MAX = 60
 const LIFETIME_S_MAX = 3_600
-/** After the deadline, the code has expired for the server, too. */
+/** The last poll is this long after the deadline, when the code has expired at the server, too. */
 const EXPIRED_MS = 1_000
 const PAGE_CHARS_MAX = 500
 const RESPONSE_BYTES_MAX = 64 * 1024
@@ -84,7 +84,7 @@ export async function signInWithBrowser(url: string, io: Io): Promise<DeviceKey>
   }
 }
 
-/** A page of another host is not opened by itself: a server could send its users anywhere. */
+/** A page of another host is not opened automatically: a server could send its users anywhere. */
 function invitation(url: string, page: URL): Text[] {
   const { hostname } = new URL(url)
   if (page.hostname !== hostname)

@@ -170,7 +170,7 @@ async function notAditServer(code: string, baseUrl: string): Promise<CommandErro
   )
 }
 
-/** An edge rejects a request to open a tunnel that is no WebSocket. */
+/** An edge rejects a request to open a tunnel without a WebSocket in a form that identifies it. */
 async function isEdge(baseUrl: string): Promise<boolean> {
   const signal = AbortSignal.timeout(PROBE_TIMEOUT_MS)
   try {
@@ -220,9 +220,9 @@ export async function list(io: Io): Promise<void> {
   const shown = Object.entries(profiles).map(([name, { url }]) => ({ name, url, current: name === current }))
   await io.list([shown], {
     columns: {
-      '': (one) => (one.current ? '*' : ''),
-      NAME: (one) => one.name,
-      SERVER: (one) => one.url,
+      '': (profile) => (profile.current ? '*' : ''),
+      NAME: ({ name }) => name,
+      SERVER: ({ url }) => url,
     },
     empty: 'No profiles. Run `adit login` to create one.',
     shrink: ['SERVER', 'NAME'],

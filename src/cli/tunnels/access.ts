@@ -15,7 +15,7 @@ export interface AccessInput {
   source?: OptionSource
 }
 
-/** Undefined if everybody may use the tunnel. */
+/** Undefined if anyone may use the tunnel. */
 export async function readAccess(
   type: TunnelType,
   { 'basic-auth': flag, 'allow-ip': allowIp, source = flagSource }: AccessInput,
@@ -59,7 +59,7 @@ async function readCredential(credential: string, io: Io): Promise<{ user: strin
   return { user: credential, password }
 }
 
-/** Also for rules of the name, which are set elsewhere. */
+/** Describes the rules of the command, and those that the name has in the dashboard. */
 export function accessNote(access: Opened['access']): string {
   const limits = [
     access?.basicAuth && 'requests need a user and password',

@@ -22,9 +22,16 @@ interface ProblemLogOptions extends ProblemHandlers {
   probeTls(): Promise<boolean>
 }
 
-/** Found at a connection, so every response proves that they are fixed. Others may be those of one path. */
-const OF_CONNECTION = new Set<Code>(['unreachable', 'certificate', 'no_tls', 'tls', 'http2', 'not_http'])
-/** Responses of the edge: they say nothing about the local server. */
+/** Problems of every connection: any response proves that they are fixed. Others may concern one path. */
+const CONNECTION_PROBLEMS = new Set<Code>([
+  'unreachable',
+  'certificate',
+  'no_tls',
+  'tls',
+  'http2',
+  'not_http',
+])
+/** A response of the edge, which says nothing about the local server. */
 const CLIENT_CLOSED_REQUEST = 499
 
 export class ProblemLog {
@@ -43,7 +50,7 @@ export class ProblemLog {
 
   onReachable(): void {
     if (!this.#open.has('unreachable') && !this.#open.has('certificate') && !this.#open.has('no_tls')) return
-    this.#resolve(OF_CONNECTION)
+    this.#resolve(CONNECTION_PROBLEMS)
     this.#options.onResolved(`The local server at ${this.#options.target} can be reached now.`)
   }
 
@@ -82,7 +89,7 @@ export class ProblemLog {
 
   #onSuccess(path: string): void {
     if (this.#open.size === 0) return
-    this.#resolve(OF_CONNECTION)
+    this.#resolve(CONNECTION_PROBLEMS)
     for (const [code, failed] of this.#open) if (failed === path) this.#open.delete(code)
   }
 
@@ -93,7 +100,7 @@ export class ProblemLog {
 
 type Subject = Pick<ProblemLogOptions, 'target' | 'source'>
 
-/** It is about the command line of Node. */
+/** Node's advice in its error message, to change its command line. */
 const NODE_ADVICE = /; if the root CA is installed locally.*$/
 
 const httpsTarget = (target: string) => target.replace(/^http:/, 'https:')

@@ -32,11 +32,12 @@ export async function start(input: StartInput, io: Io): Promise<void> {
     tunnels.map(({ name }) => name),
   )
   const prepared: (PreparedTunnel & { row: Row })[] = []
-  // One after the other: each may ask for a password.
+  // In sequence, because each may ask for a password.
   for (const tunnel of tunnels) {
     const { name, type } = tunnel
-    const one = await prepareTunnel(type, withPassword(tunnel), outputFor(name), io)
-    prepared.push({ ...one, row: { name, target: one.target.target, url: '', state: yellow('opening') } })
+    const ready = await prepareTunnel(type, withPassword(tunnel), outputFor(name), io)
+    const row = { name, target: ready.target.target, url: '', state: yellow('opening') }
+    prepared.push({ ...ready, row })
   }
   const edge = await findEdge(input, io)
   const signals = shutdownSignals()

@@ -68,9 +68,9 @@ function bars(series: Day[], { columns, blocks }: Io['terminal']): string[] {
   const amounts = groups.map(({ bytes }) => formatBytes(bytes))
   const amountWidth = Math.max(...amounts.map((amount) => amount.length))
   const room = columns - '2026-11-15'.length - amountWidth - 4
-  const most = groups.reduce((max, { bytes }) => (bytes > max ? bytes : max), 1n)
+  const maxBytes = groups.reduce((max, { bytes }) => (bytes > max ? bytes : max), 1n)
   const lines = groups.map(({ day, bytes }, index) => {
-    const eighths = Number((bytes * BigInt(room * 8)) / most)
+    const eighths = Number((bytes * BigInt(room * 8)) / maxBytes)
     return `${day}  ${(amounts[index] as string).padStart(amountWidth)}  ${bar(eighths, blocks)}`.trimEnd()
   })
   return [`Traffic per ${size > 1 ? `${size} days, from the day shown` : 'day'}`, ...lines]
