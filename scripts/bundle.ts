@@ -1,7 +1,7 @@
 // Bundles the program into dist, together with the libraries that consist of hundreds of files, which halves
-// the start time. bin/adit.js runs the bundle while no source is newer, and the sources otherwise. The client
-// and the edge SDK and the tunnel library are bundled into one self-contained file each, which their packages
-// ship. Also builds the package with the client alone.
+// the start time. bin/adit.js runs the bundle while no source is newer, and the sources otherwise. The API
+// client, the edge SDK and the tunnel library are bundled into one self-contained file each, which their
+// packages ship. Also builds the package adit-cli.
 import { globSync, mkdirSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 import { isBuiltin } from 'node:module'
 import { dirname } from 'node:path'
@@ -25,7 +25,7 @@ const BUNDLED_PACKAGES = [
 ]
 const BUNDLED = new RegExp(`^(\\.|/|${BUNDLED_PACKAGES.join('|')})`)
 const WEEK_MS = 7 * 86_400_000
-/** Programs of any kind open tunnels, so it runs on the oldest Node of the client. */
+/** The tunnel library, which has to run on the oldest Node that the client supports. */
 const TUNNEL = 'tunnel/index'
 const entries = {
   main: 'src/main.ts',

@@ -36,9 +36,9 @@ function toTypeScript(schema: Schema, integer: IntegerType): string {
   const { type, items, properties } = schema
   if (schema.const !== undefined) return JSON.stringify(schema.const)
   if (schema.enum) return schema.enum.map((value) => JSON.stringify(value)).join(' | ')
-  if (schema.anyOf) return schema.anyOf.map((one) => toTypeScript(one, integer)).join(' | ')
+  if (schema.anyOf) return schema.anyOf.map((variant) => toTypeScript(variant, integer)).join(' | ')
   if (Array.isArray(type))
-    return type.map((one) => toTypeScript({ ...schema, type: one }, integer)).join(' | ')
+    return type.map((name) => toTypeScript({ ...schema, type: name }, integer)).join(' | ')
   if (type === 'integer') return integer
   if (type === 'array' && items) return `(${toTypeScript(items, integer)})[]`
   if (type === 'object') return properties ? objectType(schema, integer) : 'object'

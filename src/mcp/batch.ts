@@ -14,7 +14,9 @@ export function batchError(message: unknown): string | undefined {
   if (message.length > MESSAGES_MAX)
     return `Too many messages in the batch (at most ${MESSAGES_MAX}). Send the others in further requests.`
   // The SDK responds once for each id, so calls with the same id would continue after the response.
-  const ids = message.filter((one) => one?.method !== undefined && one.id !== undefined).map(({ id }) => id)
+  const ids = message
+    .filter((item) => item?.method !== undefined && item.id !== undefined)
+    .map(({ id }) => id)
   return new Set(ids).size < ids.length ? 'Each request in a batch needs a unique id.' : undefined
 }
 
