@@ -46,7 +46,7 @@ export interface ControlApi {
 interface ControlApiOptions {
   readonly openTunnel: OpenTunnel
   readonly tlsAsk: TlsAsk
-  readonly addresses: Pick<ClientAddresses, 'isOfProxy' | 'ofRequest'>
+  readonly addresses: Pick<ClientAddresses, 'isFromProxy' | 'ofRequest'>
 }
 
 export function createControlApi({ openTunnel, tlsAsk, addresses }: ControlApiOptions): ControlApi {
@@ -88,7 +88,7 @@ export function createControlApi({ openTunnel, tlsAsk, addresses }: ControlApiOp
     onRequest(path, request, response) {
       if (path === HEALTH_PATH) sendJson(response, 200, { status: 'ok' })
       // Clients of the proxy get a 404: they could learn names and use up lookups.
-      else if (path === TLS_ASK_PATH && addresses.isOfProxy(request))
+      else if (path === TLS_ASK_PATH && addresses.isFromProxy(request))
         answerTlsAsk(request, response).catch(() => sendJson(response, 500, INTERNAL_ERROR))
       else if (path === CONNECT_PATH)
         sendJson(response, 400, { error: 'invalid_request', message: INVALID_UPGRADE })

@@ -132,8 +132,8 @@ export class LocalServer implements StreamServer {
 }
 
 /**
- * Ends a connection that carried no request, after a time to listen. What the server sends is read, because
- * a connection that is closed with unread data is reset, and servers log that as an error.
+ * Ends a connection that carried no request after `afterMs`. Reads what the server sends, because a
+ * connection that is closed with unread data is reset, and servers log that as an error.
  */
 function end(socket: Socket, afterMs: number): void {
   const timers = [

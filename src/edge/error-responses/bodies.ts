@@ -1,7 +1,8 @@
 // Error responses to visitors in the format that they accept: a page, JSON or plain text. All are built when
 // the edge starts, so that a flood of errors costs little.
+import { escapeHtml } from '../../lib/html.ts'
 import { type Cause, type CauseCode, causes, type VisitorError } from './causes.ts'
-import { CONTENT_SECURITY_POLICY, escapeHtml, renderPage } from './page.ts'
+import { CONTENT_SECURITY_POLICY, renderPage } from './page.ts'
 
 type Format = 'html' | 'json' | 'text'
 

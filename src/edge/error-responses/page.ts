@@ -1,5 +1,6 @@
 // The page that a browser shows for an error of the edge: one file without scripts and external resources.
 import { hash } from 'node:crypto'
+import { escapeHtml } from '../../lib/html.ts'
 import type { Cause } from './causes.ts'
 
 /** The colors of the dashboard. */
@@ -22,16 +23,6 @@ code{font:.875em ui-monospace,monospace;color:var(--text)}
 export const CONTENT_SECURITY_POLICY =
   `default-src 'none'; style-src 'sha256-${hash('sha256', STYLE, 'base64')}'; ` +
   "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-
-const ENTITIES: Record<string, string> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-}
-
-export const escapeHtml = (text: string) => text.replace(/[&<>"']/g, (character) => ENTITIES[character] ?? '')
 
 const formatText = (text: string) => escapeHtml(text).replace(/`([^`]+)`/g, '<code>$1</code>')
 

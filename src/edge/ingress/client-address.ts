@@ -10,7 +10,7 @@ export interface ClientAddresses {
   /** Undefined if a trusted proxy sends no X-Forwarded-For. */
   ofRequest(request: IncomingMessage): string | undefined
   /** Whether a trusted proxy sends the request itself, and not for a client. */
-  isOfProxy(request: IncomingMessage): boolean
+  isFromProxy(request: IncomingMessage): boolean
   /** X-Forwarded-For for the local server: what a trusted proxy sent, and the address that connected. */
   forwardedFor(request: IncomingMessage): string
 }
@@ -60,7 +60,7 @@ export function createClientAddresses({
       if (!peer.isTrusted) onIgnoredProxy(peer.address)
       return forwardedClient(peer.address, forwarded, isTrusted)
     },
-    isOfProxy({ headers, socket }) {
+    isFromProxy({ headers, socket }) {
       return findPeer(socket).isTrusted && headers['x-forwarded-for'] === undefined
     },
     forwardedFor({ headers, socket }) {

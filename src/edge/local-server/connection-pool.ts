@@ -11,7 +11,7 @@ const IDLE_MAX = 100
 export class ConnectionPool {
   readonly #openStream: () => YamuxStream
   readonly #idleMax: number
-  /** The latest last. */
+  /** The connection that became idle last is the last. */
   readonly #idle: { connection: UpstreamConnection; since: number }[] = []
   #timer: NodeJS.Timeout | undefined
   #isDraining = false

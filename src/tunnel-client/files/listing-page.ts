@@ -1,4 +1,5 @@
 // The page that lists a folder. It has no scripts, and every name is escaped.
+import { escapeHtml } from '../../lib/html.ts'
 import type { Entry, Listing } from './shared-folder.ts'
 
 const UNITS = ['B', 'KB', 'MB', 'GB', 'TB']
@@ -13,18 +14,7 @@ a { color: light-dark(#0550ae, #79b8ff); text-decoration: none }
 a:hover, a:focus-visible { text-decoration: underline }
 @media (max-width: 30rem) { td:last-child { display: none } }`
 
-const ENTITIES: Readonly<Record<string, string>> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-}
-
-const escapeHtml = (text: string) =>
-  text
-    .replace(/[&<>"']/g, (character) => ENTITIES[character] as string)
-    .replace(/\p{Bidi_Control}/gu, '\ufffd')
+const formatText = (text: string) => escapeHtml(text).replace(/\p{Bidi_Control}/gu, '\ufffd')
 
 function formatSize(bytes: bigint): string {
   const unit = Math.min(Math.floor(Math.log10(Math.max(Number(bytes), 1)) / 3), UNITS.length - 1)
@@ -35,14 +25,14 @@ function formatSize(bytes: bigint): string {
 function row({ name, isFolder, bytes, modifiedAt }: Entry): string {
   const slash = isFolder ? '/' : ''
   // The link begins with "./", because a name with a colon would be read as a scheme.
-  const link = `<a href="./${encodeURIComponent(name)}${slash}">${escapeHtml(name)}${slash}</a>`
+  const link = `<a href="./${encodeURIComponent(name)}${slash}">${formatText(name)}${slash}</a>`
   const time = modifiedAt.toISOString().slice(0, 16).replace('T', ' ')
   return `<tr><td>${link}<td>${isFolder ? '' : formatSize(bytes)}<td>${time} UTC`
 }
 
 /** @param names The path of the folder below the shared folder. */
 export function listingPage(names: readonly string[], { entries, isCut }: Listing): string {
-  const title = escapeHtml(`/${names.map((name) => `${name}/`).join('')}`)
+  const title = formatText(`/${names.map((name) => `${name}/`).join('')}`)
   const parent = names.length > 0 ? '<tr><td><a href="../">../</a><td><td>' : ''
   return `<!doctype html>
 <html lang="en">
