@@ -85,10 +85,6 @@ test('a key that expires: its tunnels are closed at that instant, and the tunnel
 /** The id of a key, from the edge API. */
 async function findKeyId(plane: Plane, key: string): Promise<string> {
   const credential = await plane.admin('edge', 'create', `asks-${Date.now()}`)
-  const response = await fetch(`${plane.url}/edge/v1/keys/verify`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${credential}`, 'content-type': 'application/json' },
-    body: JSON.stringify({ key }),
-  })
-  return ((await response.json()) as { keyId: string }).keyId
+  const call = caller(`${plane.url}/edge/v1`, credential)
+  return (await call('POST', '/keys/verify', { json: { key } })).json.keyId
 }

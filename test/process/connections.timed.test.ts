@@ -40,11 +40,7 @@ test('while all connections wait for a lock requests get 503, and within 2 s of 
   const node = await startServing(t, { ADIT_DATABASE_URL: database, ADIT_LOG_LEVEL: 'silent' })
   const call = caller(node.api, secrets.key)
   const edge = caller(`${node.url}/edge/v1`, secrets.edge)
-  const verify = () =>
-    edge('POST', '/keys/verify', {
-      body: JSON.stringify({ key: secrets.key }),
-      headers: { 'content-type': 'application/json' },
-    })
+  const verify = () => edge('POST', '/keys/verify', { json: { key: secrets.key } })
   assert.equal((await verify()).status, 200)
   const watcher = await connectPostgres(t, database)
   const holder = await connectPostgres(t, database)

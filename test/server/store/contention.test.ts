@@ -48,17 +48,22 @@ test('postgres: a transaction that lost a deadlock is retried, and both commit',
     await db.insertInto('workspaces').values(rows).execute()
   })
   let attempts = 0
+  let locked = 0
+  const bothHaveLocked = Promise.withResolvers<void>()
   const touchBoth = (first: string, second: string) =>
     services.store.transaction(async (db) => {
-      attempts += 1
-      for (const id of [first, second]) {
-        await db
+      const touch = (id: string) =>
+        db
           .updateTable('workspaces')
           .set((row) => ({ created_at: row('created_at', '+', 1) }))
           .where('id', '=', id)
           .execute()
-        await new Promise((resolve) => setTimeout(resolve, 100))
-      }
+      attempts += 1
+      await touch(first)
+      locked += 1
+      if (locked === 2) bothHaveLocked.resolve()
+      await bothHaveLocked.promise
+      await touch(second)
     })
   await Promise.all([touchBoth('a', 'b'), touchBoth('b', 'a')])
   assert.ok(attempts > 2, 'there was no deadlock')
