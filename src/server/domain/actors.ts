@@ -1,5 +1,5 @@
-// Authorizes again inside the writing transaction. Otherwise the holder of a leaked key or session could
-// start a request, send its body slowly, and write after the revocation was acknowledged.
+// A write authorizes its caller again in its transaction. Otherwise the holder of a leaked key or session
+// could start a request, send its body slowly, and write after the revocation was acknowledged.
 import { ARCHIVED_KEY, RESTORABLE_DAYS } from '../../lib/credentials/archive.ts'
 import type { InactiveState } from '../../lib/credentials/key-state.ts'
 import { DAY_MS } from '../../lib/time.ts'

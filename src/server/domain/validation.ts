@@ -56,14 +56,14 @@ const itemChecks = new WeakMap<TSchema, (value: unknown) => boolean>()
  */
 function* listErrors(schema: TSchema, value: unknown, path: string): Generator<FaultDetail, undefined> {
   const { type, items, maxItems = Number.POSITIVE_INFINITY, properties, required = [] } = schema as Schema
-  const { patternProperties = {} } = schema as Schema
+  const { patternProperties = {}, additionalProperties } = schema as Schema
   if (type === 'array' && items && Array.isArray(value)) {
     if (value.length > maxItems) yield { path, message: `must not have more than ${maxItems} items` }
     else yield* listItemErrors(items, value, path)
   } else if (type === 'object' && properties && isObject(value)) {
     const missing = required.filter((name) => value[name] === undefined)
     if (missing.length > 0) yield { path, message: `must have required properties ${missing.join(', ')}` }
-    if ((schema as Schema).additionalProperties === false) yield* unknownMembers(properties, value, path)
+    if (additionalProperties === false) yield* unknownMembers(properties, value, path)
     for (const [name, property] of Object.entries(properties))
       if (value[name] !== undefined) yield* listErrors(property, value[name], `${path}/${name}`)
     for (const [pattern, property] of Object.entries(patternProperties))

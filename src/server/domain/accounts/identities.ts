@@ -10,7 +10,7 @@ import { writeUserAudit } from '../audit/entries.ts'
 import type { Services } from '../context.ts'
 import { Fault } from '../fault.ts'
 import { acceptLockedInvitation, acceptOpenInvitations, isInvited, lockInvitation, newUser } from './links.ts'
-import { recordFailedSignIn, recordSignIn } from './sign-ins.ts'
+import { recordFailedSignIn, recordSignIn, userActor } from './sign-ins.ts'
 
 /** An identity that the provider has verified. */
 export interface VerifiedIdentity {
@@ -103,7 +103,7 @@ async function findAccount(
   return { user: created }
 }
 
-/** Only if both sides have verified the address, and the account has no other subject of that issuer. */
+/** Links only if both sides have verified the address, and the account has no other subject of the issuer. */
 async function linkExisting(
   db: Tx,
   services: Services,
@@ -121,8 +121,11 @@ async function linkExisting(
     return { user, rejection: 'account_exists' }
   if (user.disabled_at !== null) return { user, rejection: 'disabled' }
   await link(db, services, user, identity)
-  const actor = { kind: 'user', id: user.id, name: user.name, address } as const
-  await writeUserAudit(db, services, { actor, action: 'user.identity-linked', user })
+  await writeUserAudit(db, services, {
+    actor: userActor(user, address),
+    action: 'user.identity-linked',
+    user,
+  })
   return { user }
 }
 

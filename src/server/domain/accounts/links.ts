@@ -24,13 +24,14 @@ import type { Tx } from '../../store/engine/store.ts'
 import { getWorkspace, lockWorkspace } from '../../store/workspaces.ts'
 import { awaitPropagation, type LinkedChange } from '../../verification/propagation.ts'
 import { writeAudit, writeUserAudit } from '../audit/entries.ts'
-import type { Services, UserActor } from '../context.ts'
+import type { Services } from '../context.ts'
 import { memberInEvent, recordEvent } from '../events/record.ts'
 import { Fault, invalid } from '../fault.ts'
 import { revokeKeysWithoutTwoFactor } from '../keys/personal.ts'
 import { toIso } from '../timestamps.ts'
 import { LINK_MS } from './link-limits.ts'
 import { requireGoodPassword } from './passwords.ts'
+import { userActor } from './sign-ins.ts'
 
 const SECRET_BYTES = 32
 
@@ -215,19 +216,11 @@ async function setPasswordByLink(
   // Ends sessions and challenges that were created with the old password.
   await deleteSessions(db, user.id)
   await deleteChallenges(db, user.id)
-  const actor = linkActor(user, ipAddress)
+  const actor = userActor(user, ipAddress)
   await writeUserAudit(db, services, { actor, action: 'user.password-reset', user })
   // The user may have had only an identity provider, and now signs in with a password alone.
   return revokeKeysWithoutTwoFactor(db, services, actor, { userId: user.id })
 }
-
-/** A user who is authenticated by a link, without a session. */
-const linkActor = ({ id, name }: UserRow, ipAddress: string): UserActor => ({
-  kind: 'user',
-  id,
-  name,
-  address: ipAddress,
-})
 
 export const newUser = (
   services: Services,
@@ -292,7 +285,7 @@ async function addInvitedMember(
   if (row.role === 'owner') await endSetupLinks(db, workspaceId, services.clock())
   await writeAudit(db, services, {
     workspaceId,
-    actor: linkActor(user, ipAddress),
+    actor: userActor(user, ipAddress),
     action: 'user.joined',
     target: { id: user.id, name: user.name },
     changes: { role: [null, row.role] },

@@ -26,17 +26,19 @@ export interface SignIn {
   address: string
 }
 
+/** A user without a session: one who is signing in, or who uses a link. */
+export const userActor = ({ id, name }: UserRow, address: string): UserActor => ({
+  kind: 'user',
+  id,
+  name,
+  address,
+})
+
 /** Runs in the transaction that created the session. */
 export async function recordSignIn(db: Tx, services: Services, user: UserRow, signIn: SignIn): Promise<void> {
   await dropSessionsBeyond(db, user.id, SESSIONS_MAX)
-  const { id, name } = user
-  const actor: UserActor = { kind: 'user', id, name, address: signIn.address }
-  await writeUserAudit(db, services, {
-    actor,
-    action: 'user.signed-in',
-    user,
-    detail: signIn.method,
-  })
+  const actor = userActor(user, signIn.address)
+  await writeUserAudit(db, services, { actor, action: 'user.signed-in', user, detail: signIn.method })
 }
 
 /** A failed sign-in to an existing account. */
@@ -47,12 +49,7 @@ export async function recordFailedSignIn(
 ): Promise<void> {
   const actor = { kind: 'anonymous', id: address } as const
   const reason = user.disabled_at === null ? detail : 'disabled'
-  await writeAuthFailure(db, services, {
-    actor,
-    action: 'user.sign-in-failed',
-    user,
-    detail: reason,
-  })
+  await writeAuthFailure(db, services, { actor, action: 'user.sign-in-failed', user, detail: reason })
 }
 
 /** A signed-in user failed to confirm an action with the password or a code. */

@@ -1,5 +1,4 @@
 // Audit entries of commands that concern the whole database. Long commands are recorded when they begin.
-import type { Tx } from '../../store/engine/store.ts'
 import type { Actor, Services } from '../context.ts'
 import type { Changes } from './changes.ts'
 import { writeAudit } from './entries.ts'
@@ -19,4 +18,4 @@ export const databaseEntry = (actor: Actor, action: DatabaseAction, changes: Cha
 })
 
 export const recordDatabaseAction = (services: Services, actor: Actor, action: DatabaseAction) =>
-  services.store.transaction((db: Tx) => writeAudit(db, services, databaseEntry(actor, action)))
+  services.store.transaction((db) => writeAudit(db, services, databaseEntry(actor, action)))

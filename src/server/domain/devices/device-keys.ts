@@ -7,10 +7,11 @@ import { type DeviceRow, findDevice, lockDevice, updateDevice } from '../../stor
 import type { Tx } from '../../store/engine/store.ts'
 import { findRequest } from '../../store/keys/requests.ts'
 import { getWorkspace } from '../../store/workspaces.ts'
+import { userActor } from '../accounts/sign-ins.ts'
 import { reauthorize } from '../actors.ts'
 import { changesBetween } from '../audit/changes.ts'
 import { writeAudit } from '../audit/entries.ts'
-import type { Services, UserActor } from '../context.ts'
+import type { Services } from '../context.ts'
 import { decrypt, deriveEncryptionKey, encrypt } from '../encryption.ts'
 import { Fault } from '../fault.ts'
 import { addKey, newKey } from '../keys/lifecycle.ts'
@@ -136,9 +137,7 @@ async function recordFailure(
   const user = row.user_id === null ? undefined : await findUser(db, row.user_id)
   await writeAudit(db, services, {
     workspaceId: row.workspace_id,
-    actor: user
-      ? { kind: 'user', id: user.id, name: user.name, address }
-      : { kind: 'anonymous', id: address },
+    actor: user ? userActor(user, address) : { kind: 'anonymous', id: address },
     action: 'device.failed',
     target: { id: formatUserCode(row.user_code), name: row.device_name },
     changes: changesBetween(null, { reason }),
@@ -157,8 +156,7 @@ async function createApprovedKey(
   if (!user || user.disabled_at !== null || workspaceId === null || sessionId === null)
     throw new Fault('unauthorized')
   const session = { id: sessionId, needs: 'member' as const }
-  const actor: UserActor = { kind: 'user', id: user.id, name: user.name, address, session }
-  const ctx = { ...services, workspaceId, actor }
+  const ctx = { ...services, workspaceId, actor: { ...userActor(user, address), session } }
   const workspace = await reauthorize(db, ctx)
   const expiry = row.key_expires_at === null ? undefined : toIso(row.key_expires_at)
   const input = { label: row.device_name, expiresAt: expiry, userId: user.id }

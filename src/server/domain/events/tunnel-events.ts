@@ -56,11 +56,11 @@ async function limit(tx: Tx, recorded: readonly TunnelEvent[]): Promise<Workspac
       return { edge_id, workspace_id, added: length }
     }),
   )
-  const excess = new Map(
+  const totals = new Map(
     counts.map(({ edge_id, workspace_id, events, hour }) => [`${edge_id} ${workspace_id}`, { events, hour }]),
   )
   return [...groups].flatMap(([key, group]): WorkspaceEvent[] => {
-    const { events = 0, hour = 0 } = excess.get(key) ?? {}
+    const { events = 0, hour = 0 } = totals.get(key) ?? {}
     const remaining = EVENTS_PER_HOUR_MAX - (events - group.length)
     if (group.length <= remaining) return group
     const [first] = group

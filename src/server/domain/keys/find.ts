@@ -9,25 +9,10 @@ import { describeLifecycle } from './lifecycle.ts'
 import { describeKeyWorkspace } from './operator.ts'
 import { findSuccessor } from './rotation.ts'
 
-export type FoundSecret =
-  | ({ kind: 'key'; successor: { id: string; lastFour: string } | null } & ReturnType<
-      typeof describeLifecycle
-    > &
-      ReturnType<typeof describeKeyWorkspace>)
-  | {
-      kind: 'edge'
-      id: string
-      name: string
-      createdAt: string
-      revokedAt: string | null
-      state: 'active' | 'revoked'
-    }
+export type FoundSecret = Exclude<Awaited<ReturnType<typeof findSecret>>, string>
 
 /** `malformed`: not a whole key or credential, by its format and checksum. */
-export async function findSecret(
-  { store: { db } }: Services,
-  secret: string,
-): Promise<FoundSecret | 'unknown' | 'malformed'> {
+export async function findSecret({ store: { db } }: Services, secret: string) {
   const hash = hashSecret(secret)
   if (isSecret('key', secret)) {
     const found = await findKeyByHash(db, hash)
@@ -35,7 +20,7 @@ export async function findSecret(
     const row = (await findKeyById(db, found.id)) as KeyRow
     const successor = await findSuccessor(db, row)
     return {
-      kind: 'key',
+      kind: 'key' as const,
       ...describeLifecycle(row),
       ...describeKeyWorkspace(await getWorkspace(db, row.workspace_id)),
       successor: successor ? { id: successor.id, lastFour: successor.last_four } : null,
@@ -45,6 +30,12 @@ export async function findSecret(
   const found = await findEdgeByHash(db, hash)
   if (!found) return 'unknown'
   const { id, name, created_at, revoked_at } = await getEdge(db, found.id)
-  const state = revoked_at === null ? 'active' : 'revoked'
-  return { kind: 'edge', id, name, createdAt: toIso(created_at), revokedAt: isoOrNull(revoked_at), state }
+  return {
+    kind: 'edge' as const,
+    id,
+    name,
+    createdAt: toIso(created_at),
+    revokedAt: isoOrNull(revoked_at),
+    state: revoked_at === null ? ('active' as const) : ('revoked' as const),
+  }
 }

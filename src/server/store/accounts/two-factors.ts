@@ -3,6 +3,7 @@
 import { type Selectable, sql } from 'kysely'
 import type { Db, Tx } from '../engine/store.ts'
 import type { Tables } from '../engine/tables.ts'
+import { revokedColumns } from '../keys/rows.ts'
 import { inState } from '../keys/state.ts'
 import { PASSWORD } from './passwords.ts'
 
@@ -94,7 +95,7 @@ export function revokeKeysWithoutTwoFactor(
         .whereRef('workspaces.id', '=', 'api_keys.workspace_id')
         .where('two_factor_required_at', 'is not', null),
     )
-    .returning(['id', 'workspace_id', 'label', 'hash', 'created_at', 'expires_at'])
+    .returning(revokedColumns)
   return (
     'userId' in scope
       ? query.where('user_id', '=', scope.userId)

@@ -6,9 +6,7 @@ import type { ColumnType, Generated } from 'kysely'
 type Counter = ColumnType<never, bigint, bigint>
 type RolledUp = ColumnType<never, undefined, bigint>
 
-/**
- * What an entry of the change log is about. `key` and `edge` are revocations, `tunnels` those of one edge.
- */
+/** What an entry of the change log is about. `key` and `edge` are revocations, `tunnels` instructions. */
 export type ChangeKind =
   | 'key'
   | 'key-expiry'
@@ -284,7 +282,7 @@ export interface Tables {
     session: string
     /** The number of the last sync that was applied; 0 before the first. */
     sequence: number
-    /** By the database's clock. After it, the tunnels of the edge do not count. */
+    /** The end of the lease, by the database's clock. Afterwards the tunnels of the edge do not count. */
     lease_until: number
     last_sync_at: number | null
     started_at: number | null
@@ -349,7 +347,7 @@ export interface Tables {
     workspace_id: string
     name: string
     assigned_at: number
-    /** By the database's clock. Renewed while the tunnel is open or the name is reserved. */
+    /** A time of the database's clock, renewed while the tunnel is open or the name is reserved. */
     last_used_at: number
   }
   notices: {
@@ -365,7 +363,7 @@ export interface Tables {
     /** JSON of the text; null for keys that expire. */
     detail: string | null
   }
-  /** Like notices, for the operator, with the state of the one email. */
+  /** Notices to the operator, each with the state of its email. */
   operator_alerts: {
     kind: string
     subject_id: string

@@ -111,7 +111,7 @@ export async function countActiveKeys(
 
 export type RevokedKey = Pick<KeyRow, (typeof revokedColumns)[number]>
 
-const revokedColumns = ['id', 'workspace_id', 'label', 'hash', 'created_at', 'expires_at'] as const
+export const revokedColumns = ['id', 'workspace_id', 'label', 'hash', 'created_at', 'expires_at'] as const
 
 /** Returns the key; undefined if the workspace, or the user in it, has no active key with this id. */
 export const revokeKey = async (db: Tx, name: KeyName & { userId?: string | undefined }, at: number) =>

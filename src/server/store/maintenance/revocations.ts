@@ -6,7 +6,7 @@ import type { Db } from '../engine/store.ts'
 import { inState } from '../keys/state.ts'
 
 const isRevoked = {
-  // Also an expired key: its rotation may have shortened its lifetime.
+  // Expired keys count too: a rotation may have shortened their lifetime.
   api_keys: (db: Db) => sql`not (${inState(db, 'active')})`,
   edges: () => sql`revoked_at is not null`,
   users: () => sql`disabled_at is not null`,
@@ -14,7 +14,7 @@ const isRevoked = {
 
 export type RevocableTable = keyof typeof isRevoked
 
-/** Of all workspaces, sorted by id. */
+/** The ids of revoked rows in all workspaces, sorted. */
 export async function listRevoked(db: Db, table: RevocableTable, { after = '', limit }: Page) {
   const { rows } = await sql<{ id: string }>`select id from ${sql.table(table)}
     where id > ${after} and ${isRevoked[table](db)} order by id limit ${limit}`.execute(db)

@@ -110,6 +110,7 @@ export async function endTunnels(
   edgeId: string,
   { ids, previous }: { ids: readonly string[]; previous: number },
 ): Promise<ClosedTunnel[]> {
+  // `previous` is a column, because as part of the text it would make a new statement for each sync.
   const columns = { edge_id: 'text', id: 'text', previous: 'bigint' } as const
   const rows = ids.map((id) => [edgeId, id, previous])
   const deleted = await executeBulk<ClosedTunnel & { close_reason: string | null }>(
