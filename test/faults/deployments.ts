@@ -41,7 +41,8 @@ export interface Deployment {
 /** Each node connects to the database through its own relay. */
 export async function deployOnPostgres(t: Test, count: number, env = {}): Promise<Deployment> {
   // Processes are killed, machines are not: what the operating system has is safe without fsync.
-  const cluster = await createCluster(['fsync=off'])
+  // Few connections, so that a fault can use all of them.
+  const cluster = await createCluster(['fsync=off', 'max_connections=120'])
   atEnd(t, () => cluster.remove())
   await cluster.start()
   const database = `${cluster.url}/postgres`

@@ -1,5 +1,6 @@
 // Injects faults into the nodes, their links to the database and the database itself while the clients run.
 import { setTimeout as sleep } from 'node:timers/promises'
+import pg from 'pg'
 import { query } from '../support/databases/client.ts'
 import type { Cluster } from '../support/databases/postgres.ts'
 import type { Relay } from '../support/network/relay.ts'
@@ -13,11 +14,15 @@ type Span = readonly [minMs: number, maxMs: number]
 
 /** Longer than a lease, which is 2 s. */
 const BEYOND_LEASE: Span = [2_500, 4_000]
+/** Shorter than the time that a request waits for a connection or a lock, so that some succeed. */
+const POOLS_FULL: Span = [500, 2_000]
 const CLOCK_WRONG: Span = [500, 2_000]
 /** Time between faults. The first one is also the time in which nodes cache the first keys. */
 const GAP: Span = [500, 2_000]
 /** Longer, because faults of the database affect all nodes. */
 const DATABASE_GAP: Span = [1_000, 6_000]
+
+const OUT_OF_CONNECTIONS = '53300'
 
 interface FaultType {
   kind: string
@@ -88,6 +93,10 @@ export function databaseFaults(cluster: Cluster): FaultSchedule {
     toAll('connections terminated', () => terminateSessions(cluster, 'adit%')),
     // Notifications arrive and leases are renewed on the control connection.
     toAll('control connections terminated', () => terminateSessions(cluster, 'adit control')),
+    toAll('pools full', (random) => lockKeys(cluster, random.between(...POOLS_FULL))),
+    toAll('database out of connections', (random) =>
+      useAllConnections(cluster, random.between(...BEYOND_LEASE)),
+    ),
   ]
   return { types, gap: DATABASE_GAP }
 }
@@ -99,6 +108,40 @@ async function terminateSessions(cluster: Cluster, application: string): Promise
     `sessions of ${application}`,
     async () => (await query(`${cluster.url}/postgres`, terminate, [application])).length,
   )
+}
+
+/** Requests that read or write keys wait, until each pool has no free connection. */
+async function lockKeys(cluster: Cluster, ms: number): Promise<void> {
+  const client = new pg.Client(`${cluster.url}/postgres`)
+  await client.connect()
+  await client.query('begin; lock table api_keys in access exclusive mode')
+  await sleep(ms)
+  await client.query('rollback')
+  await client.end()
+}
+
+/** Also takes what becomes free when the sessions of the nodes end, so that they cannot connect again. */
+async function useAllConnections(cluster: Cluster, ms: number): Promise<void> {
+  const clients: pg.Client[] = []
+  const connect = async (): Promise<boolean> => {
+    const client = new pg.Client(`${cluster.url}/postgres`)
+    client.on('error', () => {})
+    try {
+      await client.connect()
+      clients.push(client)
+      return true
+    } catch (error) {
+      if ((error as pg.DatabaseError).code !== OUT_OF_CONNECTIONS) throw error
+      return false
+    }
+  }
+  while (await connect()) {}
+  await clients[0]?.query(
+    "select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'adit%'",
+  )
+  const endAt = performance.now() + ms
+  while (performance.now() < endAt) if (!(await connect())) await sleep(20)
+  await Promise.all(clients.map((client) => client.end()))
 }
 
 interface Link {

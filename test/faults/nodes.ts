@@ -21,7 +21,7 @@ export interface Node {
   /** SIGSTOP: connections stay open and nothing responds. */
   pause(): void
   resume(): void
-  /** The wall clock of the process, by 45 s. */
+  /** The wall clock of the process, by 4 minutes. */
   jumpClock(): void
 }
 
