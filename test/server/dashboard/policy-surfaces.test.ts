@@ -29,7 +29,7 @@ const createNoKey =
   'admin edge set-url, ' +
   'admin edge revoke, admin port list, admin port release, admin tunnels, admin user invite, admin user list, admin user reset, ' +
   'admin user revoke, admin user restore, admin usage show, admin usage reset, admin audit export, ' +
-  'admin migrate, admin backup, admin retention, admin distribute, admin nodes, admin demo'
+  'admin migrate, admin backup, admin backup verify, admin revoke-again, admin retention, admin distribute, admin nodes, admin demo'
 
 /** In variant B only: accounts/key-requests.test.ts tries the policies. */
 const PICK_UP = 'dashboard key-requests.pick-up'
