@@ -5,6 +5,7 @@ import { test } from 'node:test'
 import pg from 'pg'
 import { databaseChecks } from '../../../../src/server/doctor/database.ts'
 import { addNode, caller, serve } from '../../../support/api/server.ts'
+import { atEnd } from '../../../support/cleanup.ts'
 import { pgbouncer, startPgbouncer } from '../../../support/databases/pgbouncer.ts'
 import { failOpen } from './open.ts'
 import { createRole, document, runAs, timeouts } from './roles.ts'
@@ -39,6 +40,7 @@ test('behind PgBouncer in transaction mode, no node accepts a key after its revo
   await runAs(role, process.env.TEST_POSTGRES_URL as string, timeouts)
   const client = new pg.Client(direct)
   await client.connect()
+  atEnd(t, () => client.end())
   // Sessions that began before the settings of the role.
   await client.query(`select pg_terminate_backend(pid) from pg_stat_activity
     where datname = current_database() and pid <> pg_backend_pid()`)
@@ -49,17 +51,20 @@ test('behind PgBouncer in transaction mode, no node accepts a key after its revo
   const callOther = caller(`${other}/api/v1`, server.key.token)
   const times: number[] = []
   async function createAndRevoke() {
-    const { json: key } = await server.post('/tokens', { label: 'second' })
-    assert.equal((await callOther('GET', '/workspace', { key: key.token })).status, 200)
+    const { json: key, ...created } = await server.post('/tokens', { label: 'second' })
+    assert.equal(created.status, 201, created.text)
+    const use = () => callOther('GET', '/workspace', { key: key.token })
+    const used = await use()
+    assert.equal(used.status, 200, used.text)
     const startedAt = performance.now()
-    assert.equal((await server.call('DELETE', `/tokens/${key.id}`)).status, 200)
+    const revoked = await server.call('DELETE', `/tokens/${key.id}`)
+    assert.equal(revoked.status, 200, revoked.text)
     times.push(performance.now() - startedAt)
-    assert.equal((await callOther('GET', '/workspace', { key: key.token })).status, 401)
+    assert.equal((await use()).status, 401)
   }
   for (let round = 0; round < 5; round++) await Promise.all(Array.from({ length: 5 }, createAndRevoke))
   t.diagnostic(`revocations took ${times.map(Math.round).sort((a, b) => a - b)} ms`)
   const { rows } = await client.query(`select count(*)::integer as sessions from pg_stat_activity
     where datname = current_database() and pid <> pg_backend_pid()`)
-  await client.end()
   assert.ok(rows[0].sessions <= SESSIONS, `${rows[0].sessions} sessions`)
 })
