@@ -1,5 +1,5 @@
-// The secret that signs sessions and encrypts two-factor secrets. It is not in the database, so that a backup
-// of the database does not contain it.
+// The secret that signs sessions and encrypts two-factor and webhook secrets. It is not in the database, so
+// that a backup of the database does not contain it.
 import { randomBytes } from 'node:crypto'
 import { existsSync, linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { StartupError } from '../lib/startup-error.ts'

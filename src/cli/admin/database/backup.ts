@@ -50,7 +50,9 @@ export async function backup(
   }
   const secretFile = database.engine === 'sqlite' ? `${database.path}.secret` : ''
   if (secret === undefined && existsSync(secretFile))
-    io.info(`Not included: ${secretFile}, which encrypts two-factor secrets. Keep a copy of it elsewhere.`)
+    io.info(
+      `Not included: ${secretFile}, which encrypts two-factor and webhook secrets. Keep a copy of it elsewhere.`,
+    )
 }
 
 function readKeep(text: string): number {
@@ -87,6 +89,10 @@ export async function verify(path: string, io: Io): Promise<void> {
     )
   } catch (error) {
     io.progress('')
-    throw new CommandError('backup', (error as Error).message)
+    const { message } = error as Error
+    throw new CommandError(
+      'backup',
+      error instanceof BackupError ? message : `${file} cannot be read: ${message}.`,
+    )
   }
 }
