@@ -6,7 +6,7 @@ import { printableJson } from '../contract/text.ts'
 import { isDumbTerminal } from '../server/config/environment.ts'
 import { CommandError } from './errors.ts'
 import { relativeTime } from './relative-time.ts'
-import { joinLines, red, render, stripControl, type Text, yellow } from './style.ts'
+import { joinLines, red, render, replaceControl, type Text, yellow } from './style.ts'
 import { jsonTexts, type ListOptions, type Slices, tableLines } from './table.ts'
 
 const LINE_CHARS_MAX = 10_000
@@ -116,8 +116,8 @@ async function askAtTerminal(question: string, how?: { hidden: true }): Promise<
   })
   try {
     // readline redraws its own prompt; hidden input has a silent output, so its prompt is written here.
-    if (how?.hidden) process.stderr.write(stripControl(question))
-    const input = await lines.question(how?.hidden ? '' : stripControl(question))
+    if (how?.hidden) process.stderr.write(replaceControl(question))
+    const input = await lines.question(how?.hidden ? '' : replaceControl(question))
     if (how?.hidden) process.stderr.write('\n')
     return input.trim()
   } catch {

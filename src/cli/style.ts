@@ -29,9 +29,9 @@ export function plain(text: Text): string {
 
 /** Colors only on a terminal that has them. */
 export function render(text: Text, stream: NodeJS.WriteStream): string {
-  if (typeof text === 'string') return stripControl(text)
+  if (typeof text === 'string') return replaceControl(text)
   if ('style' in text) {
-    const shown = stripControl(text.text)
+    const shown = replaceControl(text.text)
     const [start, end] = CODES[text.style]
     return hasColors(stream) ? `\u001b[${start}m${shown}\u001b[${end}m` : shown
   }
@@ -48,10 +48,10 @@ const CODES: Record<Style, readonly [start: number, end: number]> = {
 
 const colored = new WeakMap<NodeJS.WriteStream, boolean>()
 
-/** Respects NO_COLOR, FORCE_COLOR and TERM=dumb. */
+/** Respects NO_COLOR, FORCE_COLOR and TERM=dumb. With FORCE_COLOR, the stream may be no terminal. */
 function hasColors(stream: NodeJS.WriteStream): boolean {
   const isColored =
-    colored.get(stream) ?? ((stream.isTTY || forcesColor()) && WriteStream.prototype.getColorDepth() > 2)
+    colored.get(stream) ?? ((stream.isTTY || forcesColor()) && WriteStream.prototype.getColorDepth() > 1)
   colored.set(stream, isColored)
   return isColored
 }
@@ -59,7 +59,10 @@ function hasColors(stream: NodeJS.WriteStream): boolean {
 export const joinLines = (lines: readonly Text[]): Text =>
   lines.flatMap((line, index) => (index === 0 ? [line] : ['\n', line]))
 
-/** Data from a server must not move the cursor or reorder the line: such characters are shown as U+FFFD. */
-export const stripControl = (text: string): string =>
+/**
+ * Data from a server must not move the cursor or reorder the line: such characters are shown as U+FFFD. Tab
+ * and newline stay, for layout; `oneLine` replaces them in data.
+ */
+export const replaceControl = (text: string): string =>
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters to replace
   text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\p{Zl}\p{Zp}\p{Bidi_Control}]/gu, '\ufffd')

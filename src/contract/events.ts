@@ -54,7 +54,7 @@ const Quota = Type.Object(
   {
     quota: QuotaKind,
     limit: Type.Integer(),
-    renewsAt: InstantOrNull('When the quota is renewed; null if it is not by month.'),
+    renewsAt: InstantOrNull('When the quota is renewed; null if it is not monthly.'),
   },
   { title: 'EventQuota' },
 )
@@ -195,7 +195,7 @@ export const events = {
     example: { edgeId: tunnel.edgeId, until: '2026-11-15T11:00:00.000Z' },
   },
   'webhook.test': {
-    summary: 'An owner sent a test event; only to that endpoint, whatever events it wants',
+    summary: 'An owner sent a test event to one endpoint, which gets it whatever it subscribes to',
     data: Type.Object({ actor: Actor }),
     example: { actor },
   },

@@ -1,7 +1,7 @@
 // When a long-running command shuts down: on SIGTERM or SIGINT, or when npm, which started it, is gone.
 import { isStartedByNpm } from '../../server/config/environment.ts'
 
-const REPEATED_SIGNAL_MS = 1_000
+export const REPEATED_SIGNAL_MS = 1_000
 const PARENT_POLL_MS = 250
 
 export const STOP_SIGNALS = ['SIGTERM', 'SIGINT'] as const

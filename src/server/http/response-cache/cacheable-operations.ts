@@ -11,7 +11,7 @@ import type { CredentialVerifier, ValidKey } from '../../verification/verify.ts'
 import { describeValidKey } from '../api/valid-key.ts'
 import { serializerFor } from '../operations/serialize.ts'
 
-/** `isFresh`: whether the operation would still return what it returned when the validator was created. */
+/** Returns whether the operation would still return what it returned when the validator was created. */
 export type Validator = () => boolean
 
 export type CacheableOperation = StoredResponse | RenderedResponse
@@ -97,6 +97,7 @@ function sameDataVersionAnd(startOf: (ms: number) => number, ctx: Context): Vali
 /** The body as client libraries write it; any other spelling is parsed by Fastify. */
 const BODY_START = '{"key":"'
 const BODY_END = '"}'
+/** Well above a body with a key: anything longer is none. */
 const VERIFY_BODY_BYTES_MAX = 220
 
 /** Placeholder for the id of a key. It comes first in the text, before any name that a user has chosen. */
@@ -108,18 +109,16 @@ function verification(options: CacheableOperationsOptions): RenderedResponse {
   const serialize = serializerFor(verifyKey.response.schema)
   const describe = (key: ValidKey, row: WorkspaceRow) =>
     serialize({ ...describeValidKey(verifier, key), workspace: describeWorkspace(row) })
-  /** The text before the key id, the same in all responses. What follows the id differs by workspace only. */
-  let start = ''
-  const ends = new WeakMap<WorkspaceRow, string>()
-  function renderEnd(key: ValidKey, row: WorkspaceRow): string {
-    const known = ends.get(row)
-    if (known !== undefined) return known
+  /** The text of a response before and after the key id: the same for all keys of a workspace. */
+  const texts = new WeakMap<WorkspaceRow, { start: string; end: string }>()
+  function renderAround(key: ValidKey, row: WorkspaceRow) {
+    const known = texts.get(row)
+    if (known) return known
     const text = describe({ ...key, keyId: KEY_ID }, row)
     const at = text.indexOf(KEY_ID)
-    const end = text.slice(at + KEY_ID.length)
-    start = text.slice(0, at)
-    ends.set(row, end)
-    return end
+    const rendered = { start: text.slice(0, at), end: text.slice(at + KEY_ID.length) }
+    texts.set(row, rendered)
+    return rendered
   }
   return {
     id: verifyKey.id,
@@ -144,7 +143,7 @@ function verification(options: CacheableOperationsOptions): RenderedResponse {
       const row = key && verifier.cachedWorkspace(key.workspaceId)
       if (!row || !edgeWorkspaces.isKnown(edgeId, row)) return undefined
       if (key.expiresAt !== null) return describe(key, row)
-      const end = renderEnd(key, row)
+      const { start, end } = renderAround(key, row)
       return start + key.keyId + end
     },
   }

@@ -1,5 +1,5 @@
 // Two-factor authentication: a TOTP secret and recovery codes for each user who has set it up, and the codes
-// that were used. It is enabled in the row of the user by a first code. Callers lock that row first.
+// that were used. A first valid code enables it, in the row of the user. Callers lock that row first.
 import { type Selectable, sql } from 'kysely'
 import type { Db, Tx } from '../engine/store.ts'
 import type { Tables } from '../engine/tables.ts'
@@ -12,7 +12,7 @@ export type TwoFactorRow = Selectable<Tables['two_factors']>
 export const findTwoFactor = (db: Db, userId: string): Promise<TwoFactorRow | undefined> =>
   db.selectFrom('two_factors').selectAll().where('user_id', '=', userId).executeTakeFirst()
 
-/** Replaces a setup that was not confirmed. */
+/** Replaces an earlier setup, which callers have checked to be unconfirmed. */
 export async function setTwoFactor(db: Tx, row: TwoFactorRow): Promise<void> {
   await db
     .insertInto('two_factors')
@@ -62,6 +62,7 @@ const selectWithoutTwoFactor = (db: Db) =>
   db
     .selectFrom('users')
     .innerJoin('identities', (join) =>
+      // The account of a password is the user.
       join.onRef('identities.account_id', '=', 'users.id').on('identities.provider_id', '=', PASSWORD),
     )
     .select('users.id')
@@ -83,6 +84,7 @@ export function revokeKeysWithoutTwoFactor(
     .updateTable('api_keys')
     .set({ revoked_at: at })
     .where(inState(db, 'active'))
+    // Correlated, so that only the users and workspaces of these keys are read.
     .where(
       'user_id',
       'in',

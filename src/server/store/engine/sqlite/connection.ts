@@ -88,14 +88,14 @@ function setAndAssert(database: DatabaseSync, pragma: string, expected: string |
 }
 
 /** Disables Kysely's own mutex for single connections; the driver below queues writers itself. */
-class QueueingAdapter extends SqliteAdapter {
+class AdapterWithoutMutex extends SqliteAdapter {
   override get supportsMultipleConnections(): boolean {
     return true
   }
 }
 
 const dialect = (driver: Driver): Dialect => ({
-  createAdapter: () => new QueueingAdapter(),
+  createAdapter: () => new AdapterWithoutMutex(),
   createDriver: () => driver,
   createIntrospector: (db) => new SqliteIntrospector(db),
   createQueryCompiler: () => new SqliteQueryCompiler(),
@@ -191,7 +191,10 @@ class SqliteWriter implements Driver {
   async destroy(): Promise<void> {}
 }
 
-/** Statements that make the counter cache stale. Reports only use INSERT, which keeps it correct. */
+/**
+ * Statements of Kysely that make the counter cache stale. Of those, reports use INSERT only; the cache itself
+ * runs their updates.
+ */
 const CHANGES_USAGE = /\b(?:delete from|update) "?usage_/i
 
 interface Prepared {
