@@ -111,7 +111,7 @@ test('without a port for the edge the server runs, and the log has the reason', 
   const port = String(await freePort())
   const both = await startBoth(t, createFolder(t), { ADIT_PORT: port, ADIT_EDGE_PORT: port })
   assert.equal(both.edge, undefined)
-  await both.waitFor(/already in use|in use/, 'stderr')
+  await both.waitFor(/Another program listens on/, 'stderr')
   await both.waitFor(/the edge did not start/, 'stderr')
 })
 

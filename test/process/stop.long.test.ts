@@ -1,16 +1,17 @@
 // Shutdown: requests in progress are completed, pending writes are flushed.
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { REPEATED_SIGNAL_MS } from '../../src/cli/server/shutdown.ts'
 import { hashSecret } from '../../src/lib/credentials/secret.ts'
 import { caller } from '../support/api/server.ts'
 import { atEnd } from '../support/cleanup.ts'
 import { createDatabase, createFolder, createMigratedDatabase, engines } from '../support/databases/create.ts'
 import { root, run, startServing } from '../support/processes/process.ts'
+import { startProgram } from '../support/processes/program.ts'
 import { until } from '../support/until.ts'
 
 for (const engine of engines) {
@@ -24,15 +25,14 @@ for (const engine of engines) {
     let stopping = false
     const clients = Array.from({ length: 8 }, async () => {
       for (;;) {
-        try {
-          const { status, json } = await call('POST', '/tokens')
-          assert.equal(status, 201)
-          acknowledged.push(json.id)
-        } catch (error) {
+        const response = await call('POST', '/tokens').catch((error: Error) => error)
+        if (response instanceof Error) {
           // The port is closed. If the request was executed nevertheless, its unacknowledged key shows below.
-          assert.ok(stopping, `before the stop: ${error}`)
+          assert.ok(stopping, `before the stop: ${response}`)
           return
         }
+        assert.equal(response.status, 201)
+        acknowledged.push(response.json.id)
       }
     })
     await until('keys are created', () => acknowledged.length >= 50)
@@ -149,10 +149,10 @@ test('during the stop delay requests and streams are served; a second signal end
   })()
 
   serving.child.kill('SIGTERM')
-  await until('/readyz returns 503', async () => (await fetch(`${serving.url}/readyz`)).status === 503)
   // The same signal, forwarded by npm.
-  serving.child.kill('SIGTERM')
-  await sleep(1_200)
+  setTimeout(() => serving.child.kill('SIGTERM'), 30)
+  await until('/readyz returns 503', async () => (await fetch(`${serving.url}/readyz`)).status === 503)
+  await sleep(REPEATED_SIGNAL_MS + 200)
   const revoked = await call('DELETE', `/tokens/${made.id}`)
   assert.deepEqual([revoked.status, revoked.headers.get('connection')], [200, 'close'])
   await until('the stream has the revocation', () => received.includes(hashSecret(made.token)))
@@ -181,28 +181,25 @@ test('an unread log delays neither requests nor a stop', async (t) => {
 
 test('when npm is stopped, the server that it started stops too', async (t) => {
   const folder = createFolder(t)
-  const npm = spawn('npm', ['start', '--silent'], {
+  const npm = startProgram(t, 'npm', ['start', '--silent'], {
     cwd: root,
+    detached: true,
     env: {
       ...process.env,
       ADIT_DATABASE_URL: `sqlite:${folder}/adit.db`,
       ADIT_PORT: '0',
       ADIT_LOG_LEVEL: 'silent',
     },
-    stdio: ['ignore', 'pipe', 'ignore'],
   })
-  let output = ''
-  for await (const chunk of npm.stdout) {
-    output += chunk
-    if (/Documentation +http/.test(output)) break
-  }
-  const url = /http:\/\/127\.0\.0\.1:\d+/.exec(output)?.[0] as string
+  await npm.waitFor(/Documentation +http/)
+  const url = /http:\/\/127\.0\.0\.1:\d+/.exec(npm.output())?.[0] as string
   assert.equal((await fetch(`${url}/healthz`)).status, 200)
-  npm.kill('SIGTERM')
+  npm.child.kill('SIGTERM')
   const isServing = () =>
     fetch(`${url}/healthz`).then(
       () => true,
       () => false,
     )
   await until('the server stops', async () => !(await isServing()))
+  await npm.ended
 })

@@ -223,7 +223,7 @@ test('an edge that does not listen does not replace the one that runs with its c
   const before = await session()
   await assert.rejects(
     startTunnelEdge(t, { env: { ...env('b'), ADIT_EDGE_PORT: String(edge.port) } }),
-    /in use/,
+    /Another program listens on/,
   )
   assert.deepEqual(await session(), before)
 })

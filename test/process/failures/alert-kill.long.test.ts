@@ -42,6 +42,7 @@ for (const engine of engines)
       const member = { workspace_id: workspaceId, user_id: user.id, role: 'owner', created_at: 0 } as const
       await tx.insertInto('members').values(member).execute()
       const keys = tx.updateTable('api_keys')
+      // Only a key that lives for weeks gets a notice before it expires.
       await keys.set({ created_at: 0 }).where('id', '=', expiring.id).execute()
       await keys
         .set({ expires_at: Date.now() - 1 })
@@ -96,15 +97,15 @@ for (const engine of engines)
         .toSorted()
 
     // Killed while the mail server has an email that it has not acknowledged.
-    const [isSent, isKilled] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    const [sent, killed] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
     mail.beforeAcknowledge = () => {
-      isSent.resolve()
-      return isKilled.promise
+      sent.resolve()
+      return killed.promise
     }
     const first = await start()
-    await isSent.promise
+    await sent.promise
     await kill(first)
-    isKilled.resolve()
+    killed.resolve()
     mail.beforeAcknowledge = async () => {}
 
     // Killed after everything was sent.
@@ -120,6 +121,10 @@ for (const engine of engines)
     await until('it has looked at everything again', async () => {
       const after = await rejections()
       return after?.attempts !== before?.attempts || after?.hour !== before?.hour
+    })
+    await until('the job has run', async () => {
+      const { due_at } = await store.db.selectFrom('maintenance').select('due_at').executeTakeFirstOrThrow()
+      return due_at > Date.now()
     })
     // Another alert, which is the last one to arrive.
     await setQuotas(services, operator, 'acme', { requests: 1 })

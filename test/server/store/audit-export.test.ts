@@ -43,7 +43,7 @@ const listTargets = (entries: Exported) =>
 const lastCursor = (entries: Exported) => entries.at(-1)?.cursor as string
 
 for (const engine of engines) {
-  test(`${engine}: an export continues after its cursor, and is an entry unless there is nothing new`, async (t) => {
+  test(`${engine}: an export continues after its cursor, and is recorded in the log unless there is nothing new`, async (t) => {
     const { write, exportSince } = await open(t, engine)
     await write('a')
     await write('b')
@@ -208,7 +208,7 @@ test('postgres: a first export reads each entry of a large log a few times, howe
   const { services, database, exportSince } = await open(t, 'postgres')
   const { store } = services
   const ENTRIES = 15_000
-  // As while another transaction is open: exported versions of entries are not removed from the index.
+  // Dead versions of entries stay in the index, as with the open transaction below.
   await sql`alter table audit_log set (autovacuum_enabled = false)`.execute(store.db)
   atEnd(t, () => sql`alter table audit_log reset (autovacuum_enabled)`.execute(store.db))
   await sql`insert into audit_log (id, at, actor_kind, actor_id, action, target_id)

@@ -1,4 +1,4 @@
-// A real PgBouncer in transaction mode, with the settings from docs/operations/postgres.md.
+// A real PgBouncer.
 import { spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -8,7 +8,7 @@ import { startProgram } from '../processes/program.ts'
 import { until } from '../until.ts'
 import { createFolder } from './create.ts'
 
-export const pgbouncer = spawnSync('pgbouncer', ['--version']).status === 0
+export const hasPgbouncer = spawnSync('pgbouncer', ['--version']).status === 0
 
 const isRoot = process.getuid?.() === 0
 
@@ -17,7 +17,7 @@ export async function startPgbouncer(t: Test, database: string, settings: string
   const server = new URL(database)
   const port = await freePort()
   const file = join(createFolder(t), 'pgbouncer.ini')
-  const target = `host=${server.hostname} port=${server.port || 5432} user=${server.username}`
+  const target = `host=${server.hostname} port=${server.port || 5432} user=${decodeURIComponent(server.username)}`
   const password = server.password && ` password=${decodeURIComponent(server.password)}`
   const listener = [
     'listen_addr = 127.0.0.1',

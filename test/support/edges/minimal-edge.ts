@@ -32,6 +32,7 @@ interface MinimalEdgeOptions {
   respond?(request: IncomingMessage, response: ServerResponse): void
   /** Without it, the tunnel is opened at once. */
   onConnect?(side: EdgeSide): void
+  port?: number
 }
 
 export const OPENED = {
@@ -43,7 +44,12 @@ export const OPENED = {
 
 export async function startMinimalEdge(
   t: Test,
-  { respond, isRejected = () => respond !== undefined, onConnect }: MinimalEdgeOptions = {},
+  {
+    respond,
+    isRejected = () => respond !== undefined,
+    onConnect,
+    port: wantedPort = 0,
+  }: MinimalEdgeOptions = {},
 ) {
   const connections: EdgeSide[] = []
   const open = (side: EdgeSide) => side.send({ event: 'open', ...OPENED })
@@ -89,7 +95,7 @@ export async function startMinimalEdge(
     if (request.url === CONNECT_PATH) accept(request, socket, head)
     else socket.destroy()
   })
-  const port = await listen(t, server)
+  const port = await listen(t, server, wantedPort)
   atEnd(t, () => {
     for (const { session } of connections) session.close()
   })

@@ -24,6 +24,9 @@ export interface RunningProcess {
   waitFor(pattern: RegExp, where?: 'stdout' | 'stderr'): Promise<RegExpExecArray>
 }
 
+/** Only a test that fails waits for so long. */
+const WAIT_MAX_MS = 120_000
+
 /** The environment has only the given variables and those that every process needs. */
 export function startProcess(
   t: Test,
@@ -64,9 +67,12 @@ export function startProcess(
         const found = pattern.exec(where === 'stdout' ? stdout : stderr)
         if (found) resolve(found)
       }
+      const fail = (what: string) =>
+        reject(new Error(`${what} without printing ${pattern}:\n${stdout}\n${stderr}`))
       child[where].on('data', look)
       look()
-      void ended.then(() => reject(new Error(`exited without printing ${pattern}:\n${stdout}\n${stderr}`)))
+      setTimeout(fail, WAIT_MAX_MS, `ran for ${WAIT_MAX_MS} ms`).unref()
+      void ended.then(() => fail('exited'))
     })
   return { child, ended, waitFor }
 }

@@ -21,7 +21,7 @@ export const hasCaddy = isInstalled('caddy')
 /** Undefined if all of it is installed. */
 export const caddyMissing = ['caddy', 'pebble', 'pebble-challtestsrv', 'openssl'].every(isInstalled)
   ? undefined
-  : 'caddy and pebble are not installed here (apt-get install caddy pebble)'
+  : 'caddy, pebble or openssl is not installed here (apt-get install caddy pebble openssl)'
 
 interface CaddyPorts {
   httpPort: number
@@ -81,7 +81,10 @@ export async function startAcme(t: Test): Promise<Acme> {
   }
 }
 
-/** deploy/Caddyfile as it is, with the ports of the test, and certificates of its CA or of Caddy's own. */
+/**
+ * Runs deploy/Caddyfile unchanged, on the given ports. Certificates come from the ACME server if there is
+ * one, otherwise from Caddy's own CA.
+ */
 export async function startCaddy(t: Test, ca: Acme | CaddyPorts, env: Record<string, string>) {
   const folder = createFolder(t)
   const issuer =

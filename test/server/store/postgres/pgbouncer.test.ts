@@ -6,11 +6,11 @@ import pg from 'pg'
 import { databaseChecks } from '../../../../src/server/doctor/database.ts'
 import { addNode, caller, serve } from '../../../support/api/server.ts'
 import { atEnd } from '../../../support/cleanup.ts'
-import { pgbouncer, startPgbouncer } from '../../../support/databases/pgbouncer.ts'
+import { hasPgbouncer, startPgbouncer } from '../../../support/databases/pgbouncer.ts'
 import { failOpen } from './open.ts'
 import { createRole, document, runAs, timeouts } from './roles.ts'
 
-const skip = pgbouncer ? false : 'pgbouncer is not installed'
+const skip = hasPgbouncer ? false : 'pgbouncer is not installed'
 const SESSIONS = 4
 const MODE = ['pool_mode = transaction', `default_pool_size = ${SESSIONS}`]
 const [, documented = ''] = /```ini\n([\s\S]*?)```/.exec(document) ?? []
