@@ -17,7 +17,7 @@ import type { StreamServer } from './local-server.ts'
 
 const BACKOFF_MIN_MS = 250
 /** Long, so that an edge that restarts is not kept busy by clients that it cannot serve yet. */
-const BACKOFF_MAX_MS = 30_000
+export const BACKOFF_MAX_MS = 30_000
 /** Many, because opening a connection to the local server costs more than a small request. */
 const IDLE_CONNECTIONS = 500
 /** A tunnel that was open for longer resets the backoff. */

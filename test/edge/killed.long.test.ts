@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { TUNNEL_LEASE_S } from '../../src/contract/edge/tunnels.ts'
+import { BACKOFF_MAX_MS } from '../../src/tunnel-client/run.ts'
 import { openBrowser, PASSWORD } from '../support/accounts/users.ts'
 import { createDatabase } from '../support/databases/create.ts'
 import { SECRET } from '../support/databases/migrated-databases.ts'
@@ -18,7 +19,10 @@ import { freePort } from '../support/processes/ports.ts'
 import { startServing } from '../support/processes/process.ts'
 import { until } from '../support/until.ts'
 
-/** Besides the lease: what the database, the processes and the test itself take on a busy machine. */
+/**
+ * Besides the lease, or the backoff of clients: what the database, the processes and the test itself take on
+ * a busy machine.
+ */
 const SLACK_MS = 5_000
 
 const kill = async ({ child, ended }: Pick<Edge, 'child' | 'ended'>) => {
@@ -72,7 +76,8 @@ test('an edge and a node are killed: the list of open tunnels is exact within a 
   const third = await openTunnel(t, { edge: second, key, port: local.port, name: 'e' })
   assert.equal(await listed(), 'c,d,e')
   await first.restart()
-  await until('its clients are back', async () => (await listed()) === 'a,b,c,d,e', 20_000)
+  const areBack = async () => (await listed()) === 'a,b,c,d,e'
+  await until('its clients are back', areBack, BACKOFF_MAX_MS + SLACK_MS)
   await kill(third)
   await until('the client is gone', async () => (await listed()) === 'a,b,c,d')
 })
