@@ -128,11 +128,12 @@ test('revoke-again needs another database of Adit, and creates none', async (t) 
     [join(folder, 'none.db'), 1, /^adit: No database at .*none\.db\. Nothing was changed\.$/m],
     [database, 2, /It is the database of ADIT_DATABASE_URL\./],
     [text, 1, /notes\.txt.*Nothing was changed\.$/m],
-    ['postgres:adit', 2, /Invalid database "postgres:adit": it must be sqlite:<path> or postgres:/],
+    ['postgres:ann:hunter2@db', 2, /The database must be sqlite:<path> or postgres:/],
     [await createDatabase(t, 'postgres'), 1, /It has no tables of Adit\. Nothing was changed\.$/m],
   ] as const) {
     const ended = await run(t, ['admin', 'revoke-again', from], { ADIT_DATABASE_URL: database })
     assert.deepEqual([ended.code, ended.stdout], [code, ''])
     assert.match(ended.stderr, message)
+    assert.ok(!ended.stderr.includes('hunter2'))
   }
 })

@@ -34,12 +34,12 @@ export async function revokeAgain(database: string, io: Io): Promise<void> {
   })
 }
 
-/** Also a path without `sqlite:`. */
+/** Also reads a path without `sqlite:`. Errors do not show a URL, which may have a password. */
 function readTarget(database: string): Config['database'] {
   try {
     return readDatabaseUrl(/^(sqlite|postgres(ql)?):/.test(database) ? database : `sqlite:${database}`)
   } catch (error) {
-    throw new UsageError(`Invalid database "${database}": it ${(error as Error).message}.`)
+    throw new UsageError(`The database ${(error as Error).message}.`)
   }
 }
 
