@@ -64,7 +64,7 @@ export async function openServices(
   }
 }
 
-/** Opens a database as it is, without creating tables or migrating its schema. */
+/** Opens an existing database without creating tables or migrating its schema. */
 export async function openUnchanged(target: Target): Promise<Store> {
   const ignore = () => {}
   const store = openStore(target, {
