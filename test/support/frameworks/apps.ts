@@ -43,7 +43,7 @@ function install(): string {
 
 export interface App extends Program {
   port: number
-  /** Replaces the first match in a file of the app. */
+  /** Replaces the first match in a file of the app, in one step: a server could read a file while it is empty. */
   edit(file: string, from: string, to: string): void
 }
 
@@ -86,7 +86,9 @@ export async function startApp(t: Test, name: string, { command, env = {} }: App
     port,
     edit(file, from, to) {
       const path = join(folder, file)
-      writeFileSync(path, readFileSync(path, 'utf8').replace(from, to))
+      const edited = `${folder}.edited`
+      writeFileSync(edited, readFileSync(path, 'utf8').replace(from, to))
+      renameSync(edited, path)
     },
   }
 }
