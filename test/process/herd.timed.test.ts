@@ -23,7 +23,7 @@ import { until } from '../support/until.ts'
 const WORKSPACES = 50
 const KEYS_PER_WORKSPACE = 10
 /** All clients of an edge share a process here, which takes most of the time. */
-const TUNNELS = Number(process.env.HERD_TUNNELS ?? 3_000)
+const TUNNELS = Number(process.env.HERD_TUNNELS ?? 5_000)
 const TUNNELS_PER_EDGE = 10_000
 const EDGES = Math.ceil(TUNNELS / TUNNELS_PER_EDGE)
 const OPENED_WITHIN_MS = 240_000

@@ -19,7 +19,6 @@ const STARTING_MAX = 200
 
 const [{ edge, keys, count, prefix }] = (await once(process, 'message')) as [HerdOptions]
 let opened = 0
-const { signal } = new AbortController()
 let starting = 0
 
 for (let index = 0; index < count; index++) {
@@ -28,6 +27,8 @@ for (let index = 0; index < count; index++) {
   while (starting >= STARTING_MAX) await sleep(1)
   starting += 1
   let isStarting = true
+  // One for each client: a signal with thousands of listeners is slow.
+  const { signal } = new AbortController()
   runTunnel({
     ...{ edge, key, name, signal },
     findProxy: undefined,
