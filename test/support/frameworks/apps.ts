@@ -43,7 +43,9 @@ function install(): string {
 
 export interface App extends Program {
   port: number
-  /** Replaces the first match in a file of the app, in one step: a server could read a file while it is empty. */
+  /**
+   * Replaces the first match in a file of the app, in one step: a server could read a file while it is empty.
+   */
   edit(file: string, from: string, to: string): void
 }
 
