@@ -79,6 +79,7 @@ export function openTokensFile(path: string, { tunnelDomain, ...callbacks }: Tok
     grant: async () => undefined,
     isUpToDate: () => true,
     quotaReachedUntil: () => undefined,
+    cluster: undefined,
     close: () => clearInterval(timer),
   }
 }

@@ -3,6 +3,7 @@
 import { BoundedMap } from '../../lib/bounded-map.ts'
 import { hashSecret, isSecret } from '../../lib/credentials/secret.ts'
 import type { HostResult, UsageQuota, VerifyResult } from '../api.ts'
+import type { Cluster } from '../cluster/cluster.ts'
 import type { ControlPlane, ControlPlaneError } from '../control-plane.ts'
 import { safeCallback } from '../safe-callback.ts'
 import { UsageQuotas } from '../usage/quotas.ts'
@@ -31,6 +32,8 @@ export interface Verifier {
    * new tunnels and traffic have to be rejected. Undefined otherwise.
    */
   quotaReachedUntil(workspace: string): number | undefined
+  /** The other edges of this edge's group. Undefined without a control plane. */
+  readonly cluster: Cluster | undefined
   close(): void
 }
 
@@ -218,6 +221,7 @@ export function startVerifier(
     quotaReachedUntil: (workspace) => quotas.reachedUntil(workspace, Date.now()),
     findHost: (host) => controlPlane.findHost(host),
     isUpToDate: isFresh,
+    cluster: undefined,
     close() {
       follower.stop()
       expiries.stop()
