@@ -6,6 +6,7 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { Receipt } from '../../src/edge-sdk/api.ts'
 import { createControlPlane, type MeterOptions, startMeter } from '../../src/edge-sdk/index.ts'
 import { resetUsage } from '../../src/server/domain/usage/reset.ts'
 import {
@@ -36,22 +37,25 @@ async function setUp(
   const controlPlane = createControlPlane({ url: relay.url, credential: edge.token })
   const folder = createFolder(t)
   const notices: string[] = []
+  const rejections: Receipt['rejected'] = []
+  const report: typeof controlPlane.report = async (usage) => {
+    const receipt = await controlPlane.report(usage)
+    rejections.push(...receipt.rejected)
+    return receipt
+  }
   const start = async (more: Partial<MeterOptions> = {}) => {
     const onNotice = (line: string) => notices.push(line)
-    const meter = await startMeter(controlPlane, {
-      folder,
-      onNotice,
-      reportEveryMs: 100,
-      ...options,
-      ...more,
-    })
+    const meter = await startMeter(
+      { ...controlPlane, report },
+      { folder, onNotice, reportEveryMs: 100, ...options, ...more },
+    )
     atEnd(t, meter.stop)
     return meter
   }
   /** A file of an earlier run with the same credential. */
   const leave = (name: string, text: string) =>
     writeFileSync(join(folder, `usage-${controlPlane.credentialFingerprint}-${name}.json`), text)
-  return { server, relay, folder, notices, start, leave }
+  return { server, relay, folder, notices, rejections, start, leave }
 }
 
 const readUsage = async (server: TestServer, query = 'days=2') =>
@@ -244,13 +248,13 @@ test('at the limit peaks and totals are kept, and further workspaces are not cou
 })
 
 test('rejected usage is logged once and dropped', async (t) => {
-  const { server, folder, notices, start } = await setUp(t)
+  const { server, folder, notices, rejections, start } = await setUp(t)
   const meter = await start()
-  for (let round = 0; round < 3; round++) {
+  for (let round = 1; round <= 3; round++) {
     meter.transferred('missing', { bytesIn: 1 })
-    await sleep(150)
+    await until('it is rejected', () => rejections.length === round)
+    await until('it is dropped', () => waiting(folder) === '')
   }
-  await until('it is dropped', () => waiting(folder) === '')
   meter.transferred('acme', { bytesIn: 1 })
   await until('the rest arrives', async () => (await readUsage(server)).totalBytes === 1)
   await until('both notices', () => notices.length === 2)
