@@ -20,6 +20,17 @@ const tooLarge = (index: number) => ({ list: 'counters', index, reason: 'too_lar
 const readTotal = async (server: TestServer, key = server.key.token) =>
   (await server.call('GET', '/usage?days=1', { key })).json.totalBytes
 
+/** Repeats it as an edge does while the server has too many reports waiting. */
+async function reportUntilMerged(edge: Awaited<ReturnType<typeof addEdge>>, report: unknown) {
+  for (;;) {
+    const response = await edge.report(report)
+    if (response.status !== 503) {
+      assert.equal(response.status, 200)
+      return response
+    }
+  }
+}
+
 for (const engine of engines) {
   test(`${engine}: an implausible item is rejected, the rest of the report is not`, async (t) => {
     const server = await serve(t, { engine, clock, env: { ADIT_USAGE_LINK_GBPS: '1' } })
@@ -67,10 +78,9 @@ for (const engine of engines) {
     const share = BYTES_MAX / 4
     const responses = await Promise.all(
       Array.from({ length: 12 }, (_, index) =>
-        edge.report({ epoch: `e${index}`, counters: [counter({ bytesIn: share })] }),
+        reportUntilMerged(edge, { epoch: `e${index}`, counters: [counter({ bytesIn: share })] }),
       ),
     )
-    assert.deepEqual([...new Set(responses.map(({ status }) => status))], [200])
     assert.equal(responses.filter(({ json }) => json.accepted === 1).length, 4)
     assert.equal(await readTotal(server), BYTES_MAX)
   })
@@ -117,10 +127,9 @@ for (const engine of engines) {
     const edge = await addEdge(server)
     const responses = await Promise.all(
       Array.from({ length: 110 }, (_, index) =>
-        edge.report({ epoch: `e${index}`, counters: [counter({ bytesIn: 1 })] }),
+        reportUntilMerged(edge, { epoch: `e${index}`, counters: [counter({ bytesIn: 1 })] }),
       ),
     )
-    assert.deepEqual([...new Set(responses.map(({ status }) => status))], [200])
     assert.equal(responses.filter(({ json }) => json.accepted === 1).length, 100)
     assert.equal(await readTotal(server), 100)
   })
