@@ -1,7 +1,15 @@
 // `adit admin backup --keep`: scheduled backups to a folder.
 import assert from 'node:assert/strict'
-import { copyFileSync, readdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import {
+  copyFileSync,
+  lutimesSync,
+  readdirSync,
+  renameSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
+import { basename, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
 import { scrape } from '../../support/api/metrics.ts'
@@ -41,6 +49,36 @@ test('--keep keeps the newest backups of this database, and deletes nothing else
   const newest = second.stdout.match(/adit-[\dTZ.-]+\.db/)?.[0] as string
   assert.deepEqual(readdirSync(folder).sort(), [...untouched, name(4), name(9), newest].sort())
   assert.equal((await adit('verify', join(folder, newest))).code, 0)
+})
+
+test('--keep keeps the backup that it has just made, whatever other names say', async (t) => {
+  const { adit, folder } = await setUp(t)
+  const { file } = JSON.parse((await adit('--keep', '2', folder, '--json')).stdout)
+  // A clock was wrong.
+  const future = ['adit-2095-01-01T03-00-00.000Z.db', 'adit-2096-01-01T03-00-00.000Z.db']
+  for (const each of [...future, name(1)]) copyFileSync(file, join(folder, each))
+  const second = JSON.parse((await adit('--keep', '2', folder, '--json')).stdout)
+  assert.deepEqual(second.deleted, [join(folder, name(1))])
+  const expected = [basename(file), basename(second.file), ...future]
+  assert.deepEqual(readdirSync(folder).sort(), expected.sort())
+})
+
+test('--keep deletes what a killed backup left, once it is a day old', async (t) => {
+  const { adit, folder } = await setUp(t)
+  const draft = (day: number) => `${name(day)}.0123456789ab.part`
+  const old = [draft(1), `${draft(1)}-journal`]
+  // Recent, and names that a backup does not have.
+  const others = [draft(2), 'notes.0123456789ab.part', `${name(3)}.part`]
+  const twoDaysAgo = Date.now() / 1_000 - 2 * 86_400
+  for (const each of [...old, ...others]) {
+    writeFileSync(join(folder, each), 'incomplete')
+    if (each !== draft(2)) utimesSync(join(folder, each), twoDaysAgo, twoDaysAgo)
+  }
+  symlinkSync('nowhere', join(folder, draft(4)))
+  lutimesSync(join(folder, draft(4)), twoDaysAgo, twoDaysAgo)
+  const { file, deleted } = JSON.parse((await adit('--keep', '1', folder, '--json')).stdout)
+  assert.deepEqual(deleted, [], 'they are no backups')
+  assert.deepEqual(readdirSync(folder).sort(), [...others, draft(4), basename(file)].sort())
 })
 
 test('a failed backup with --keep deletes nothing, and is not recorded', async (t) => {

@@ -1,6 +1,7 @@
 // `adit admin backup verify`.
 import assert from 'node:assert/strict'
-import { copyFileSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { copyFileSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
@@ -56,6 +57,22 @@ test('a backup is verified: damage, wrong totals and other files are rejected wi
     changed('newer.db', 'update schema_version set version = 999, min_compatible_version = 999'),
     /schema version 999; this adit supports versions up to \d+\. Run the newer adit/,
   )
+  await rejected(
+    changed('table.db', 'drop table sessions'),
+    /The file has no table sessions\. Do not restore/,
+  )
+  await rejected(
+    changed('index.db', 'drop index identities_by_user'),
+    /The file has no index identities_by_user\./,
+  )
+  await rejected(
+    changed('head.db', 'delete from change_log_head'),
+    /The table change_log_head has lost its row\./,
+  )
+  await rejected(changed('version.db', 'delete from schema_version'), /it has no schema version\./)
+  const copies = changed('wal.db', 'pragma journal_mode = wal')
+  await rejected(copies, /is a copy of a database/)
+  assert.deepEqual([existsSync(`${copies}-wal`), existsSync(`${copies}-shm`)], [false, false])
   assert.equal((await adit('key', 'revoke', key, '--yes')).code, 0)
   const copy = join(folder, 'copy.db')
   copyFileSync(env.ADIT_DATABASE_URL.slice('sqlite:'.length), copy)
@@ -68,4 +85,8 @@ test('a backup is verified: damage, wrong totals and other files are rejected wi
   writeFileSync(notes, 'not a database')
   await rejected(notes, /Not an Adit database: file is not a database\./)
   await rejected(join(folder, 'none.db'), /none\.db does not exist\./)
+  await rejected(folder, /cannot be read: it is a directory; specify a file\./)
+  const pipe = join(folder, 'pipe')
+  execFileSync('mkfifo', [pipe])
+  await rejected(pipe, /pipe cannot be read: it is not a regular file\./)
 })

@@ -6,11 +6,13 @@ import {
   BackupError,
   type BackupOptions,
   backUpSqlite,
+  checkTarget,
   insertAuditEntry,
 } from '../../store/maintenance/backup.ts'
 import {
   backupFileName,
   deleteOldBackups,
+  deleteOldDrafts,
   identifyDatabase,
   recordBackup,
 } from '../../store/maintenance/backup-rotation.ts'
@@ -55,16 +57,26 @@ export async function backUpToFolder(
   options: Options,
 ) {
   const path = requireSqlite(database)
-  const id = identifyDatabase(path)
-  const result = await backUp(database, join(folder, backupFileName(options.clock())), options)
+  const now = options.clock()
+  const file = join(folder, backupFileName(now))
+  checkTarget(file)
+  // First, because they may be what fills the disk.
+  attemptDeletion(options, () => deleteOldDrafts(folder, now))
+  const id = attempt(options, 'Older backups are not deleted', () => identifyDatabase(path))
+  const result = await backUp(database, file, options)
   attempt(options, 'The time of the backup is not recorded', () =>
     recordBackup(path, Date.parse(result.asOf)),
   )
-  let deleted: string[] = []
-  attempt(options, 'Older backups could not be deleted', () => {
-    deleted = deleteOldBackups(folder, { id, keep })
-  })
+  const deleted = id === undefined ? [] : attemptDeletion(options, () => deleteOldBackups(file, { id, keep }))
   return { ...result, deleted }
+}
+
+/** Returns the deleted files. */
+function attemptDeletion(options: Options, act: () => ReturnType<typeof deleteOldBackups>): string[] {
+  const failure = 'Older files could not be deleted'
+  const { deleted, errors } = attempt(options, failure, act) ?? { deleted: [], errors: [] }
+  for (const error of errors) options.onFailure(failure, error)
+  return deleted
 }
 
 function requireSqlite(database: Target): string {
@@ -75,10 +87,13 @@ function requireSqlite(database: Target): string {
   )
 }
 
-function attempt({ onFailure }: Options, failure: string, act: () => void): void {
+/** Returns undefined after a failure. Without a database to back up, it throws. */
+function attempt<T>({ onFailure }: Options, failure: string, act: () => T): T | undefined {
   try {
-    act()
+    return act()
   } catch (error) {
+    if (error instanceof BackupError) throw error
     onFailure(failure, error as Error)
+    return undefined
   }
 }

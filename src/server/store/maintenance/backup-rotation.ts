@@ -1,10 +1,14 @@
 // Scheduled backups: files with the time of the backup as their name, of which only the newest are kept.
 import { randomInt } from 'node:crypto'
-import { closeSync, lstatSync, openSync, readdirSync, readSync, rmSync } from 'node:fs'
-import { join } from 'node:path'
-import { changeExisting, readSchema } from './backup.ts'
+import { lstatSync, readdirSync, rmSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+import { DAY_MS } from '../../../lib/time.ts'
+import { readHeader } from '../engine/sqlite/file.ts'
+import { changeExisting, DRAFT_SUFFIX, readSchema } from './backup.ts'
 
 const FILE_NAME = /^adit-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{3}Z\.db$/
+/** No backup takes that long: the file is that of one that was killed. */
+const DRAFT_RETENTION_MS = DAY_MS
 
 /** Names sort by time. */
 export const backupFileName = (at: number): string =>
@@ -26,37 +30,63 @@ export const identifyDatabase = (path: string): number =>
     return created
   })
 
-/** Deletes all but the newest complete backups of the database, and returns the deleted files. */
-export function deleteOldBackups(folder: string, { id, keep }: { id: number; keep: number }): string[] {
-  const files = readdirSync(folder)
-    .filter((name) => FILE_NAME.test(name))
+interface Deletion {
+  deleted: string[]
+  /** Of files that could not be deleted. */
+  errors: Error[]
+}
+
+/**
+ * Deletes the oldest complete backups of the database in the folder of this one, so that `keep` are left.
+ * Backups with a later name than this one were made by a clock that was wrong: they neither count nor are
+ * deleted.
+ */
+export function deleteOldBackups(newest: string, { id, keep }: { id: number; keep: number }): Deletion {
+  const folder = dirname(newest)
+  const names = readdirSync(folder).filter((name) => FILE_NAME.test(name) && name <= basename(newest))
+  const files = names
     .sort()
     .reverse()
     .map((name) => join(folder, name))
-    .filter((file) => isCompleteBackup(file, id))
-    .slice(keep)
-  for (const file of files) rmSync(file)
-  return files
+  return deleteAll(files.filter((file) => isCompleteBackup(file, id)).slice(keep))
 }
 
-/** Reads the header of the file: https://www.sqlite.org/fileformat.html#the_database_header */
-function isCompleteBackup(file: string, id: number): boolean {
-  const found = lstatSync(file)
-  if (!found.isFile()) return false
-  const header = Buffer.alloc(100)
-  const descriptor = openSync(file, 'r')
-  try {
-    readSync(descriptor, header)
-  } finally {
-    closeSync(descriptor)
+/** Deletes what killed backups have left, which would fill the disk. */
+export function deleteOldDrafts(folder: string, now: number): Deletion {
+  const names = readdirSync(folder).filter((name) => {
+    const backup = name.replace(DRAFT_SUFFIX, '')
+    return backup !== name && FILE_NAME.test(backup)
+  })
+  const isOld = (file: string) => {
+    const found = lstatSync(file, { throwIfNoEntry: false })
+    return found?.isFile() && found.mtimeMs < now - DRAFT_RETENTION_MS
   }
-  // 1 stands for 65,536, which a 16-bit number cannot be.
-  const pageSize = header.readUInt16BE(16) === 1 ? 65_536 : header.readUInt16BE(16)
-  return (
-    header.toString('latin1', 0, 16) === 'SQLite format 3\0' &&
-    found.size === pageSize * header.readUInt32BE(28) &&
-    header.readUInt32BE(60) === id
-  )
+  return deleteAll(names.map((name) => join(folder, name)).filter(isOld))
+}
+
+/** Another process may delete the same files. */
+function deleteAll(files: readonly string[]): Deletion {
+  const deleted: string[] = []
+  const errors: Error[] = []
+  for (const file of files)
+    try {
+      rmSync(file, { force: true })
+      deleted.push(file)
+    } catch (error) {
+      errors.push(error as Error)
+    }
+  return { deleted, errors }
+}
+
+function isCompleteBackup(file: string, id: number): boolean {
+  try {
+    const found = lstatSync(file)
+    const header = found.isFile() ? readHeader(file) : undefined
+    return header?.bytes === found.size && header.userVersion === id
+  } catch {
+    // A file that another process has deleted, or that this user may not read.
+    return false
+  }
 }
 
 /** The server reports it as a metric. */

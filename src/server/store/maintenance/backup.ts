@@ -22,7 +22,11 @@ import { findUnreleased, type VersionRow } from '../schema/migrate.ts'
 /** Pages of 4 KiB; progress and cancellation are handled between steps. */
 const PAGES_PER_STEP = 1_000
 const BUSY_TIMEOUT_MS = 5_000
+const SQLITE_ERROR = 1
 const SQLITE_CORRUPT = 11
+const SQLITE_NOTADB = 26
+/** Of the file that a backup is written to. */
+export const DRAFT_SUFFIX = /\.[0-9a-f]{12}\.part(-journal|-wal|-shm)?$/
 /** More than the number of changes between any backup and its restore. */
 const SEQUENCE_GAP = 1_000_000_000
 
@@ -85,7 +89,7 @@ export async function backUpSqlite(
   }
 }
 
-function checkTarget(file: string): void {
+export function checkTarget(file: string): void {
   const directory = dirname(file)
   if (!statSync(directory, { throwIfNoEntry: false })?.isDirectory())
     throw new BackupError(`The directory ${directory} does not exist.`)
@@ -165,16 +169,23 @@ async function receiveSignals(): Promise<void> {
   await setImmediate()
 }
 
+/** By the result code of SQLite. */
+const READ_PROBLEMS: Record<number, string | undefined> = {
+  [SQLITE_ERROR]: 'Not an Adit database',
+  [SQLITE_CORRUPT]: 'The file is damaged',
+  [SQLITE_NOTADB]: 'Not an Adit database',
+}
+
 /** Throws if it is not a database of a released Adit. */
 export function readSchema(database: DatabaseSync): VersionRow {
-  let row: VersionRow
+  let row: VersionRow | undefined
   try {
-    row = database.prepare('select * from schema_version where id = 1').get() as unknown as VersionRow
+    row = database.prepare('select * from schema_version where id = 1').get() as VersionRow | undefined
   } catch (error) {
-    const { message, errcode } = error as Error & { errcode?: number }
-    const problem = errcode === SQLITE_CORRUPT ? 'The file is damaged' : 'Not an Adit database'
-    throw new BackupError(`${problem}: ${message}.`)
+    const { message, errcode = 0 } = error as Error & { errcode?: number }
+    throw new BackupError(`${READ_PROBLEMS[errcode] ?? 'The database cannot be read'}: ${message}.`)
   }
+  if (!row) throw new BackupError('Not an Adit database: it has no schema version.')
   const unreleased = findUnreleased(row)
   if (unreleased) throw new BackupError(unreleased.message)
   return row

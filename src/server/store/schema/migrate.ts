@@ -25,6 +25,10 @@ const engineSql: Record<Store['engine'], EngineSql> = {
   postgres: { int64: 'bigint', strict: '', clustered: '', halfFull: ' with (fillfactor = 50)' },
 }
 
+/** What creates a schema of this version on SQLite. */
+export const sqliteStatements = (version: number): string[] =>
+  currentSchema.migrations.slice(0, version).flatMap((migration) => migration(engineSql.sqlite))
+
 const RETRY_MS = 250
 
 /** This program cannot use the database. */
