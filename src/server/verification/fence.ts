@@ -1,32 +1,33 @@
-// Proves that the database of a node is still the primary: only then does a synchronous standby confirm its
-// commits. For ADIT_FENCING=strict.
+// For ADIT_FENCING=strict: commits twice a second. A synchronous standby confirms the commit only if the
+// database of this node is still the primary.
 import type { Store } from '../store/engine/store.ts'
 import { EXPIRED, type Moment } from './lease.ts'
 
-/** A lease is valid for four times as long, so that a slow commit does not end it. */
+/** A quarter of a lease, so that one slow commit does not end it. */
 const INTERVAL_MS = 500
 
 export function startFence({ confirmCommit }: Pick<Store, 'confirmCommit'>, now: () => Moment) {
-  let confirmed = EXPIRED
-  let stopped = false
+  let confirmedAt = EXPIRED
+  let isStopped = false
 
   async function confirm(): Promise<void> {
     const sentAt = now()
     await confirmCommit().then(
       () => {
-        confirmed = sentAt
+        confirmedAt = sentAt
       },
+      // The lease expires unless a later attempt succeeds.
       () => {},
     )
-    if (!stopped) setTimeout(confirm, INTERVAL_MS).unref()
+    if (!isStopped) setTimeout(confirm, INTERVAL_MS).unref()
   }
   void confirm()
 
   return {
-    /** When the last confirmed commit was sent: the database was the primary later than that. */
-    confirmedAt: () => confirmed,
+    /** When the last confirmed commit was sent. At that moment the database was the primary. */
+    confirmedAt: () => confirmedAt,
     stop() {
-      stopped = true
+      isStopped = true
     },
   }
 }

@@ -67,7 +67,7 @@ export class Overloaded extends Error {
   override name = 'Overloaded'
 }
 
-/** The transaction was not started, because commits hang. */
+/** The transaction was not started, or was aborted before its commit, because commits hang. */
 export class CommitsBlocked extends Error {
   override name = 'CommitsBlocked'
 

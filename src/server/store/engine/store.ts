@@ -1,6 +1,5 @@
-// All SQL lives in this folder: tables, migrations and queries, written once for two engines. It imports
-// neither the domain nor HTTP. Query functions take the database, then the workspace. `find` may return
-// undefined, `get` throws.
+// Opens the database. All SQL is in src/server/store: tables, migrations and queries, written once for both
+// engines. Query functions take the database, then the workspace. `find` may return undefined, `get` throws.
 import { type Dialect, Kysely, type RawBuilder, sql, type Transaction } from 'kysely'
 import type { Dialects } from './dialects.ts'
 import { isConflict, isUnsupported } from './errors.ts'
@@ -37,7 +36,7 @@ export interface DatabaseConnection {
   updateUnflushed<V extends object, R>(update: UnflushedUpdate<V, R>, values: V): Promise<R | undefined>
 }
 
-/** Created by `unflushedUpdate`. */
+/** The statement with and without a flush to the disk; `unflushedUpdate` creates it. */
 export interface UnflushedUpdate<V, R> {
   unflushed(db: Tx, values: V): Promise<R[]>
   flushed(db: Tx, values: V): Promise<R[]>
@@ -55,15 +54,15 @@ export interface Store extends DatabaseConnection {
   /** Returns a function that removes the listener. */
   onNotify(listener: (payload: string) => void): () => void
   /**
-   * Changes with every commit by any process; undefined on PostgreSQL, which has no cheap equivalent. It
-   * returns undefined while the database is busy.
+   * Returns a number that changes with every commit by any process, or undefined while the database is busy.
+   * PostgreSQL has no cheap equivalent.
    */
   readonly dataVersion: (() => number | undefined) | undefined
   /** The pool of requests; undefined on SQLite. */
   poolUse(): PoolUse | undefined
-  /** Resolves when a commit is confirmed, by a synchronous standby if PostgreSQL has one. No timeout. */
+  /** On PostgreSQL: commits an empty transaction, and waits for a synchronous standby. No timeout. */
   confirmCommit(): Promise<void>
-  /** Whether commits hang, so that writes are rejected; undefined on SQLite. */
+  /** Whether writes are rejected because commits hang; undefined on SQLite. */
   areCommitsBlocked(): boolean | undefined
   /**
    * Rejects if the database does not respond or, after a storage fault, cannot be written. Uses the control
@@ -138,7 +137,7 @@ export function openStore(
       await health.requireHealthy(() => probeWrites(control.transaction))
     },
     async close() {
-      const closed = Promise.all([...databases.values()].map((each) => each.destroy()))
+      const closed = Promise.all([...databases.values()].map((db) => db.destroy()))
       // A server that does not respond must not block shutdown.
       const timeout = new Promise((resolve) => setTimeout(resolve, CLOSE_TIMEOUT_MS).unref())
       await Promise.race([closed, timeout])

@@ -1,27 +1,28 @@
-// Limits what writes can occupy while commits hang. With synchronous replication and no standby, PostgreSQL
-// serves reads, but a commit waits for a standby, and its session stays even if the client disconnects.
+// Limits how many connections writes can hold while commits hang. With synchronous replication and no
+// standby, PostgreSQL serves reads, but a commit waits for a standby, and its session stays even if the
+// client disconnects.
 import type pg from 'pg'
 import { CommitsBlocked, CommitUnconfirmed, isConnectionLost, isUnavailable, Overloaded } from '../errors.ts'
 
 /** Less than the size of the pool: the other connections are for reads. */
 const CONCURRENT_MAX = 7
 const QUEUE_TIMEOUT_MS = 3_000
-/** A commit that takes longer may hang. A probe tells whether all do. */
+/** After this, a commit may hang. A probe then checks whether all commits do. */
 const SLOW_AFTER_MS = 1_500
 const PROBE_TIMEOUT_MS = 1_000
 const PROBE_RETRY_MS = 250
-/** Its query has no timeout, because each attempt would leave a session of the server behind. */
+/** A probe has no query timeout: each one that timed out would leave a waiting session on the server. */
 const PROBE_OPTIONS = {
   application_name: 'adit commit probe',
   max: 1,
   connectionTimeoutMillis: 3_000,
   keepAliveInitialDelayMillis: 10_000,
 }
-/** A transaction with WAL, whose commit waits like that of any write. It changes no table. */
+/** A transaction that writes WAL, so its commit waits like that of any write. It changes no table. */
 const PROBE = `select set_config('synchronous_commit', 'on', true), pg_logical_emit_message(true, 'adit', '')`
 
-/** Where PostgreSQL warns that a commit returns although no standby has confirmed it. */
-const CANCELED_WAIT = 'SyncRepWaitForLSN'
+/** The routine of the warning that a commit returned although no standby has confirmed it. */
+const CANCELED_WAIT_ROUTINE = 'SyncRepWaitForLSN'
 
 export type CommitGate = ReturnType<typeof createCommitGate>
 
@@ -30,13 +31,13 @@ export function createCommitGate(
   onBlocked: (isBlocked: boolean) => void,
 ) {
   const probes = openPool(PROBE_OPTIONS)
-  let probing: pg.Client | undefined
+  let probeClient: pg.Client | undefined
   probes.on('acquire', (client) => {
-    probing = client as pg.Client
+    probeClient = client as pg.Client
   })
   const queue = new Set<PromiseWithResolvers<void>>()
   let running = 0
-  /** Connections in a transaction whose commit was not sent. */
+  /** Connections in a transaction whose commit has not been sent yet. */
   const uncommitted = new Set<pg.Client>()
   const aborted = new WeakSet<pg.ClientBase>()
   let isProbing = false
@@ -77,14 +78,14 @@ export function createCommitGate(
         return unblock()
       } catch (error) {
         if (isClosed) return
-        // Before it is known that commits hang, the server is just unreachable. After that, any other error
-        // shows that it responds and has no such function.
+        // While commits are not known to hang, the server is just unreachable. Once they are, only an error
+        // of another kind ends the block: the server responds, and does not support the probe.
         if (!isBlocked || !isUnavailable(error)) return unblock()
         await new Promise((resolve) => setTimeout(resolve, PROBE_RETRY_MS).unref())
       }
   }
 
-  function requireOpen(): void {
+  function requireUnblocked(): void {
     if (isBlocked) throw new CommitsBlocked()
   }
 
@@ -116,27 +117,27 @@ export function createCommitGate(
     confirmCommit,
     isBlocked: () => isBlocked,
     waiting: () => queue.size,
-    /** Runs a transaction of the pool. */
+    /** Runs a transaction on a connection of the pool. */
     async run<T>(work: () => Promise<T>): Promise<T> {
-      requireOpen()
+      requireUnblocked()
       await enter()
       return work().finally(leave)
     },
-    /** Runs a transaction of another connection. */
+    /** Runs a transaction on the control connection, which is not part of the pool. */
     async runUnlimited<T>(work: () => Promise<T>): Promise<T> {
-      requireOpen()
+      requireUnblocked()
       return work()
     },
-    /** Ends the transaction of this connection if commits hang before its own is sent. */
+    /** From now until its commit is sent, the transaction is aborted when commits are found to hang. */
     watchTransaction: (client: pg.ClientBase) => void uncommitted.add(client as pg.Client),
     unwatch: (client: pg.ClientBase) => void uncommitted.delete(client as pg.Client),
     isAborted: (client: pg.ClientBase) => aborted.has(client),
-    /** Awaits a commit. Rejects if its outcome is unknown, also if an operator canceled its wait. */
+    /** Rejects if the outcome of the commit is unknown, or if an operator canceled its wait for a standby. */
     async awaitCommit<T>(client: pg.ClientBase, pending: Promise<T>): Promise<T> {
       uncommitted.delete(client as pg.Client)
       let isCanceled = false
       const onNotice = ({ routine }: { routine?: string | undefined }) => {
-        if (routine === CANCELED_WAIT) isCanceled = true
+        if (routine === CANCELED_WAIT_ROUTINE) isCanceled = true
       }
       client.on('notice', onNotice)
       const timer = setTimeout(startProbe, SLOW_AFTER_MS)
@@ -153,11 +154,11 @@ export function createCommitGate(
         client.off('notice', onNotice)
       }
     },
-    /** Call it when connections may be dead: a probe on one would never return. */
-    resetProbe: () => void probing?.end().catch(() => {}),
+    /** Call it when connections may be dead: a probe on a dead connection would never return. */
+    resetProbe: () => void probeClient?.end().catch(() => {}),
     close(): void {
       isClosed = true
-      void probing?.end().catch(() => {})
+      void probeClient?.end().catch(() => {})
       void probes.end().catch(() => {})
     },
   }
