@@ -1,37 +1,34 @@
-// Tunnels that wait until their names are claimed. One claim is sent at a time, for many waiting tunnels:
-// when thousands of clients connect at once, the control plane gets a few large claims, which do not delay
-// syncs.
+// Claims the names of tunnels. One request is sent at a time, with the claims of many tunnels: when thousands
+// of clients connect at once, the control plane gets a few large requests, which do not delay syncs.
 import type { ClaimedTunnel, ClaimResult } from '../api.ts'
 import { ControlPlaneError } from '../control-plane.ts'
 
-/** Maximum number of tunnels in a claim. */
-const CLAIM_ITEMS_MAX = 250
-/** How many tunnels may wait. */
+const CLAIMS_PER_REQUEST_MAX = 250
 const WAITING_MAX = 20_000
 const WAITING_PER_WORKSPACE_MAX = 1_000
 
-interface WaitingClaim {
+interface Claim {
   readonly tunnel: ClaimedTunnel
   /** The grant of the tunnel's key. */
   readonly grant: string
 }
 
-interface Waiting extends WaitingClaim {
-  readonly decided: PromiseWithResolvers<ClaimResult>
+interface WaitingClaim extends Claim {
+  readonly result: PromiseWithResolvers<ClaimResult>
 }
 
 export class ClaimQueue {
-  readonly #send: (claims: readonly WaitingClaim[]) => Promise<ClaimResult[]>
-  /** By workspace, in the order of their turns. */
-  readonly #waiting = new Map<string, Waiting[]>()
+  readonly #send: (claims: readonly Claim[]) => Promise<ClaimResult[]>
+  /** By workspace. The first workspace of the map is the next one whose turn it is. */
+  readonly #waiting = new Map<string, WaitingClaim[]>()
   #size = 0
   #isSending = false
 
-  constructor(send: (claims: readonly WaitingClaim[]) => Promise<ClaimResult[]>) {
+  constructor(send: (claims: readonly Claim[]) => Promise<ClaimResult[]>) {
     this.#send = send
   }
 
-  /** Throws if too many wait. */
+  /** Throws if too many claims wait. */
   requireSpace(workspace: string): void {
     const waiting = this.#waiting.get(workspace)?.length ?? 0
     if (this.#size >= WAITING_MAX || waiting >= WAITING_PER_WORKSPACE_MAX)
@@ -42,46 +39,46 @@ export class ClaimQueue {
   claim(tunnel: ClaimedTunnel, grant: string): Promise<ClaimResult> {
     const { workspace } = tunnel
     this.requireSpace(workspace)
-    const decided = Promise.withResolvers<ClaimResult>()
+    const result = Promise.withResolvers<ClaimResult>()
     const queue = this.#waiting.get(workspace) ?? []
-    queue.push({ tunnel, grant, decided })
+    queue.push({ tunnel, grant, result })
     this.#waiting.set(workspace, queue)
     this.#size += 1
     if (!this.#isSending) void this.#sendAll()
-    return decided.promise
+    return result.promise
   }
 
   async #sendAll(): Promise<void> {
     this.#isSending = true
-    // Tunnels that are opened in the same turn of the event loop share the first claim.
+    // Tunnels that are opened in the same turn of the event loop share the first request.
     await new Promise((resolve) => setImmediate(resolve))
-    while (this.#size > 0) await this.#decide(this.#take(CLAIM_ITEMS_MAX))
+    while (this.#size > 0) await this.#settle(this.#take(CLAIMS_PER_REQUEST_MAX))
     this.#isSending = false
   }
 
-  async #decide(claims: readonly Waiting[]): Promise<void> {
+  async #settle(claims: readonly WaitingClaim[]): Promise<void> {
     try {
       const results = await this.#send(claims)
-      for (const [index, { decided }] of claims.entries()) decided.resolve(results[index] as ClaimResult)
+      for (const [index, { result }] of claims.entries()) result.resolve(results[index] as ClaimResult)
     } catch (error) {
       const status = error instanceof ControlPlaneError ? error.status : undefined
       // A tunnel that the control plane considers invalid must not affect the others.
-      if (status === 400 && claims.length > 1) for (const claim of claims) await this.#decide([claim])
+      if (status === 400 && claims.length > 1) for (const claim of claims) await this.#settle([claim])
       else {
         // Without a response, the waiting claims would fail too, one timeout after the other.
         const waiting = status === undefined ? this.#take(this.#size) : []
-        for (const { decided } of [...claims, ...waiting]) decided.reject(error)
+        for (const { result } of [...claims, ...waiting]) result.reject(error)
       }
     }
   }
 
   /** Workspaces take turns, so that one with many tunnels does not delay the others. */
-  #take(max: number): Waiting[] {
-    const claims: Waiting[] = []
-    // A workspace that has more moves to the end of the map, and so gets another turn in this loop.
+  #take(max: number): WaitingClaim[] {
+    const claims: WaitingClaim[] = []
+    // A workspace with more claims is moved to the end of the map, so this loop reaches it again.
     for (const [workspace, queue] of this.#waiting) {
       if (claims.length === max) break
-      claims.push(queue.shift() as Waiting)
+      claims.push(queue.shift() as WaitingClaim)
       this.#waiting.delete(workspace)
       if (queue.length > 0) this.#waiting.set(workspace, queue)
     }
