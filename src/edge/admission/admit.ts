@@ -41,8 +41,8 @@ import type { Grant, NameClaims } from './name-claims.ts'
 import { randomName } from './names.ts'
 
 /**
- * How often a workspace may open tunnels. Each opening is a transaction of the control plane, and adds an
- * entry to `RecentNames`.
+ * How often a workspace may open tunnels. Each opening costs the control plane a transaction, and this edge
+ * an entry in `RecentNames`.
  */
 const OPENINGS = { burst: 1_000, refillMs: 100 }
 const WORKSPACES_MAX = 10_000
@@ -59,6 +59,7 @@ interface AdmissionOptions {
   publicUrl(host: string, type: TunnelType, tcpPort: number | undefined): string
 }
 
+/** The verification result of a valid key. */
 type Valid = VerifyResult & { valid: true }
 
 /** A client that wants to open a tunnel. */
@@ -85,8 +86,8 @@ interface Opening {
   grant?: Grant
   /** Access rules of the client, hashed. */
   rules?: AccessRules | undefined
-  /** The tunnel's rules when `rules` was hashed; their hash is reused if the password matches. */
-  knownRules?: AccessRules | undefined
+  /** The rules that the open tunnel had when `rules` was hashed: the same password gets the same hash. */
+  tunnelRules?: AccessRules | undefined
   isCounted?: boolean
   isListenerUsed?: boolean
   isOpen?: boolean
@@ -110,11 +111,11 @@ export function createAdmission(options: AdmissionOptions): OpenTunnel {
   }
 
   /** Why a client with a valid key may not open the tunnel. */
-  function reject({ workspace }: Valid, host: string, request: TunnelRequest): Rejection | undefined {
+  function findRejection({ workspace }: Valid, host: string, request: TunnelRequest): Rejection | undefined {
     const { type = 'http', resume } = request
     if (!workspace.provisioned) return notProvisioned(workspace.slug)
     const until = verifier.quotaReachedUntil(workspace.slug)
-    // A client that connects again keeps its tunnel.
+    // A client that reconnects keeps its tunnel.
     if (until !== undefined && !registry.hasClient(host, resume)) return quotaExceeded(workspace.slug, until)
     if (type === 'tcp' && !tcpTunnels) return TCP_DISABLED
     if (registry.isStopping) return STOPPING
@@ -127,7 +128,7 @@ export function createAdmission(options: AdmissionOptions): OpenTunnel {
     return nameTaken(host, registry.atHost(host)?.type ?? type, type)
   }
 
-  /** The next asynchronous step; undefined if the tunnel can be opened now. */
+  /** The next asynchronous step; undefined if all are done. */
   function nextStep(opening: Opening, tunnel: ClaimedTunnel, host: string): Step | undefined {
     const { client, key } = opening
     const { access } = client.request
@@ -148,9 +149,9 @@ export function createAdmission(options: AdmissionOptions): OpenTunnel {
         return undefined
       }
     const currentRules = existing?.access.clientRules
-    if (access && (!opening.rules || opening.knownRules !== currentRules))
+    if (access && (!opening.rules || opening.tunnelRules !== currentRules))
       return async () => {
-        opening.knownRules = currentRules
+        opening.tunnelRules = currentRules
         opening.rules = await hasher.hash({ workspace: tunnel.workspace, host }, access, currentRules)
         return opening.rules ? undefined : HASHING_BUSY
       }
@@ -171,7 +172,10 @@ export function createAdmission(options: AdmissionOptions): OpenTunnel {
     if (!connection) return undefined
     const { type, name, url, keyId, workspace } = tunnel
     const connected = registry.connect(existing?.address ?? { type, name, host, url, listener }, {
-      ...{ id, connection, request, rules },
+      id,
+      connection,
+      request,
+      rules,
       address: client.address,
       key: { secret: opening.key, id: keyId, workspace },
       nameRules,
@@ -191,8 +195,8 @@ export function createAdmission(options: AdmissionOptions): OpenTunnel {
     const { name, client } = opening
     for (;;) {
       const result = await verify(opening)
-      // Synchronous until the tunnel is in the registry, where a later revocation finds it. After each
-      // asynchronous step, the key is verified again.
+      // After each asynchronous step the key is verified again, and from there `connect` is reached without
+      // an await: a revocation is seen here, or finds the tunnel in the registry.
       if (!result.valid) return invalidKey(result)
       const { slug, tunnelBase } = result.workspace
       if (!opening.isCounted && openings.take([{ name: slug, ...OPENINGS }], performance.now()) > 0)
@@ -203,13 +207,11 @@ export function createAdmission(options: AdmissionOptions): OpenTunnel {
         registry.atHost(host)?.address.url ??
         publicUrl(host, client.request.type ?? 'http', opening.listener?.port)
       const tunnel = describe(opening, result, url)
-      const rejected = reject(result, host, client.request)
-      const step = rejected ? undefined : nextStep(opening, tunnel, host)
-      const failed = step ? await step() : (rejected ?? connect(opening, result, tunnel, host))
-      if (!step || failed) {
-        if (failed) meter?.rejected(slug)
-        return failed
-      }
+      let reason = findRejection(result, host, client.request)
+      const step = reason ? undefined : nextStep(opening, tunnel, host)
+      reason ??= step ? await step() : connect(opening, result, tunnel, host)
+      if (reason) meter?.rejected(slug)
+      if (reason || !step) return reason
     }
   }
 
@@ -228,7 +230,7 @@ export function createAdmission(options: AdmissionOptions): OpenTunnel {
       if (error instanceof ControlPlaneError) return failedCall(error, UNVERIFIED)
       throw error
     } finally {
-      // The listener is unused too if another client opened the same tunnel meanwhile.
+      // If another client opened the same tunnel meanwhile, the listener of that client is used.
       if (!opening.isListenerUsed) opening.listener?.close()
       if (opening.grant && !opening.isOpen) names?.release(id)
     }
