@@ -396,8 +396,8 @@ const database: readonly Command[] = [
       group,
       summary: 'verify a backup of SQLite',
       details:
-        'Reads the whole file: whether it is damaged, whether this version can use it, and whether the usage ' +
-        'of each day is the sum of what edges have reported. Changes nothing, and needs no server.',
+        'Reads the whole file. Checks that it is not damaged, that this version can use it, and that the ' +
+        'usage of each day is the sum of what edges have reported. Changes nothing, and needs no server.',
       arguments: ['file'],
     },
     async ({ file }, io) => (await import('../admin/database/backup.ts')).verify(file, io),
@@ -408,10 +408,10 @@ const database: readonly Command[] = [
       group,
       summary: 'revoke what is revoked in another database',
       details:
-        'After a restore: revokes the API keys and edges, and disables the users, that are revoked or ' +
-        'disabled in the database from before. <database> is the path of an SQLite file, or the URL of a ' +
-        'PostgreSQL database, which is only read. Takes effect on every node before the command exits. ' +
-        'You can run it again. See docs/operations/backup.md.\n\n' +
+        'Use it after a restore. <database> is the database from before the restore, which is only read: ' +
+        'the path of an SQLite file, or the URL of a PostgreSQL database. API keys and edges that are ' +
+        'revoked there, and users that are disabled there, are revoked and disabled here. This ' +
+        'takes effect on every node before the command exits. You can run it again. See docs/operations/backup.md.\n\n' +
         '  adit admin revoke-again old/adit.db',
       arguments: ['database'],
     },

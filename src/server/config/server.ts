@@ -39,7 +39,7 @@ export const settings = {
       text === '' ? { engine: 'sqlite', path: defaultPath('adit.db', environment) } : readDatabaseUrl(text),
   ),
   ADIT_FENCING: setting(
-    'who stops nodes of an old PostgreSQL primary: the operator, or strict: they stop without a standby',
+    'operator: you fence an old PostgreSQL primary; strict: nodes stop while no standby confirms commits',
     'operator',
     eitherOf('operator', 'strict'),
   ),

@@ -40,18 +40,19 @@ export async function backup(
         ? await backUp(database, target, options)
         : await backUpToFolder(database, { folder: target, keep: count }, options)
     io.progress('')
-    const more = result.deleted?.length ? ` Deleted ${result.deleted.length} older.` : ''
-    io.data(result, `Wrote ${result.file} with everything that was committed by ${result.asOf}.${more}`)
+    const deleted = result.deleted?.length ? ` Deleted ${result.deleted.length} older.` : ''
+    io.data(result, `Wrote ${result.file} with everything that was committed by ${result.asOf}.${deleted}`)
   } catch (error) {
     io.progress('')
     throw toCommandError(error, signal)
   } finally {
     release()
   }
-  const secretFile = database.engine === 'sqlite' ? `${database.path}.secret` : ''
-  if (secret === undefined && existsSync(secretFile))
+  if (secret !== undefined || database.engine !== 'sqlite') return
+  const file = `${database.path}.secret`
+  if (existsSync(file))
     io.info(
-      `Not included: ${secretFile}, which encrypts two-factor and webhook secrets. Keep a copy of it elsewhere.`,
+      `Not included: ${file}, which encrypts two-factor and webhook secrets. Keep a copy of it elsewhere.`,
     )
 }
 

@@ -1,7 +1,7 @@
 import { realpathSync } from 'node:fs'
 import { type Config, readConfig } from '../../../server/config/server.ts'
 import { readDatabaseUrl } from '../../../server/config/values.ts'
-import { revokeAgain as revokeAgainIn } from '../../../server/domain/maintenance/revoke-again.ts'
+import { repeatRevocations } from '../../../server/domain/maintenance/revoke-again.ts'
 import { openOther } from '../../../server/services.ts'
 import { UsageError } from '../../errors.ts'
 import type { Io } from '../../io.ts'
@@ -15,7 +15,7 @@ export async function revokeAgain(database: string, io: Io): Promise<void> {
       throw new UsageError('It is the database of ADIT_DATABASE_URL. Name the one from before the restore.')
     const other = await openOther(target)
     try {
-      return await revokeAgainIn(services, actor, other, ({ kind, revoked, alreadyRevoked, missing }) =>
+      return await repeatRevocations(services, actor, other, ({ kind, revoked, alreadyRevoked, missing }) =>
         io.progress(`${kind}: ${revoked + alreadyRevoked + missing} compared, ${revoked} revoked`),
       )
     } finally {

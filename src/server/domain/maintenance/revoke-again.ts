@@ -14,12 +14,12 @@ import { revokeMany } from '../keys/operator.ts'
 import { readSlices, SLICE_ROWS } from '../pagination.ts'
 import { revokeActive } from '../tunnels/edges.ts'
 
-interface Revoked {
+interface Result {
   count: number
   changes: KeyChange[]
 }
 
-type Revoke = (db: Tx, services: Services, actor: Caller, ids: readonly string[]) => Promise<Revoked>
+type Revoke = (db: Tx, services: Services, actor: Caller, ids: readonly string[]) => Promise<Result>
 
 const revocations: readonly { kind: string; table: RevocableTable; revoke: Revoke }[] = [
   {
@@ -53,7 +53,7 @@ const revocations: readonly { kind: string; table: RevocableTable; revoke: Revok
 async function revokeEach(
   ids: readonly string[],
   revoke: (id: string) => Promise<KeyChange[] | undefined>,
-): Promise<Revoked> {
+): Promise<Result> {
   const revoked: KeyChange[][] = []
   for (const id of ids) {
     const changes = await revoke(id)
@@ -65,9 +65,9 @@ async function revokeEach(
 interface Progress {
   kind: string
   revoked: number
-  /** Revoked or expired before. */
+  /** Here, they were revoked or had expired before. */
   alreadyRevoked: number
-  /** Created after the backup. */
+  /** Not in this database, because they were created after the backup. */
   missing: number
 }
 
@@ -75,7 +75,7 @@ interface Progress {
  * Revokes the keys, edges and users that are revoked in the other database, a batch in each transaction. It
  * can be repeated. Waits for the nodes once, at the end.
  */
-export async function revokeAgain(
+export async function repeatRevocations(
   services: Services,
   actor: Caller,
   other: Store,
