@@ -69,7 +69,7 @@ test('an edge and a node are killed: the list of open tunnels is exact within a 
   assert.equal(await listed(), 'a,b,c,d')
 
   await Promise.all([kill(first), kill(plane)])
-  balancer.lead(other.url)
+  balancer.retarget(other.url)
   const took = await until('exact', async () => (await listed()) === 'c,d', TUNNEL_LEASE_S * 1000 + SLACK_MS)
   t.diagnostic(`exact after ${Math.round(took)} ms`)
 

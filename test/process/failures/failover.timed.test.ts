@@ -48,7 +48,7 @@ test('failover loses and duplicates nothing, and takes the nodes at most 2 s', a
   await primary.stop('kill')
   await sleep(500)
   await standby.promote()
-  relay.lead(standby.url)
+  relay.retarget(standby.url)
   await end(performance.now())
 })
 
@@ -57,13 +57,13 @@ test('failover takes at most 2 s also if connections to the old primary stay ope
   relay.blackhole()
   await primary.stop('kill')
   await standby.promote()
-  relay.lead(standby.url)
+  relay.retarget(standby.url)
   await end(performance.now())
 })
 
 test('a standby causes 503, its promotion ends that within 2 s, and no revoked key is accepted', async (t) => {
   const { primary, standby, relay, urls, clients, end } = await begin(t)
-  relay.lead(standby.url)
+  relay.retarget(standby.url)
   await primary.stop('kill')
   await until('503', () => clients.unavailable.length > 0)
   await sleep(1_000)

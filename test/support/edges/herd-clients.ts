@@ -1,5 +1,5 @@
-// Many tunnel clients in a process of their own, as the shipped client runs them. Their local servers answer
-// nothing. Tells the parent how often they were opened.
+// Runs many tunnel clients in one process, with the code of `adit tunnel`. Their local servers send no
+// responses. Tells the parent process how often tunnels were opened.
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { runTunnel } from '../../../src/tunnel-client/run.ts'
@@ -7,18 +7,18 @@ import { runTunnel } from '../../../src/tunnel-client/run.ts'
 export interface HerdOptions {
   edge: string
   keys: string[]
-  /** How many tunnels; they use the keys in turn. */
+  /** The number of tunnels; they use the keys in turn. */
   count: number
-  /** Their names begin with it. */
+  /** The names of the tunnels begin with it. */
   prefix: string
 }
 
 const REPORT_MS = 50
-/** Clients that start at once at first: not what the test is about. */
+/** Clients that connect at once for the first time. The test is about the second time. */
 const STARTING_MAX = 200
 
 const [{ edge, keys, count, prefix }] = (await once(process, 'message')) as [HerdOptions]
-let opened = 0
+let openings = 0
 let starting = 0
 
 for (let index = 0; index < count; index++) {
@@ -38,7 +38,7 @@ for (let index = 0; index < count; index++) {
     onOpen() {
       if (isStarting) starting -= 1
       isStarting = false
-      opened += 1
+      openings += 1
     },
     onLost: () => undefined,
     onRequest: () => undefined,
@@ -49,4 +49,4 @@ for (let index = 0; index < count; index++) {
   })
 }
 
-setInterval(() => process.send?.({ opened }), REPORT_MS)
+setInterval(() => process.send?.({ openings }), REPORT_MS)

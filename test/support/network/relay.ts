@@ -18,7 +18,7 @@ export interface Relay {
   /** Black-holes every open connection, like a router that loses its state. New ones work. */
   blackhole(): void
   /** Sends new connections to another target, like a DNS change. */
-  lead(target: string): void
+  retarget(target: string): void
 }
 
 export async function startRelay(t: Test, target: string): Promise<Relay> {
@@ -81,7 +81,7 @@ export async function startRelay(t: Test, target: string): Promise<Relay> {
         }
       pairs.clear()
     },
-    lead(target) {
+    retarget(target) {
       address = new URL(target)
     },
   }
