@@ -81,11 +81,11 @@ export async function openUnchanged(target: Target): Promise<Store> {
   }
 }
 
-/** Opens a database other than that of the services, to read it. */
+/** Opens a database other than that of the services, and changes nothing in it. */
 export async function openOther(target: Target): Promise<Store> {
   let store: Store | undefined
   try {
-    store = await openUnchanged(target)
+    store = await openUnchanged(target.engine === 'sqlite' ? { ...target, readOnly: true } : target)
     const { version, incompatibility } = await readSchemaState(store.db)
     if (version === 0) throw new Error('It has no tables of Adit.')
     if (incompatibility) throw incompatibility

@@ -1,7 +1,8 @@
 // `adit admin revoke-again`, on the database of a running server.
 import assert from 'node:assert/strict'
-import { writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, linkSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
 import { sql } from 'kysely'
 import { setDisabled } from '../../../src/server/domain/accounts/users.ts'
@@ -124,11 +125,19 @@ test('revoke-again needs another database of Adit, and creates none', async (t) 
   const folder = createFolder(t)
   const text = join(folder, 'notes.txt')
   writeFileSync(text, 'not a database, and long enough to be read as the header of one '.repeat(10))
+  const link = join(folder, 'link.db')
+  linkSync(database.slice('sqlite:'.length), link)
+  const partial = (await createMigratedDatabase(t, 'sqlite')).slice('sqlite:'.length)
+  changeFile(partial, 'drop table edges')
   for (const [from, code, message] of [
     [join(folder, 'none.db'), 1, /^adit: No database at .*none\.db\. Nothing was changed\.$/m],
     [database, 2, /It is the database of ADIT_DATABASE_URL\./],
     [text, 1, /notes\.txt.*Nothing was changed\.$/m],
+    [link, 2, /It is the database of ADIT_DATABASE_URL\./],
     ['postgres:ann:hunter2@db', 2, /The database must be sqlite:<path> or postgres:/],
+    ['POSTGRES://ann:hunter2@db/adit', 2, /The database must be sqlite:<path> or postgres:/],
+    ['mysql://ann:hunter2@db/adit', 2, /The database must be sqlite:<path> or postgres:/],
+    [partial, 1, /The other database cannot be read: no such table: edges\. You can run the command again\./],
     [await createDatabase(t, 'postgres'), 1, /It has no tables of Adit\. Nothing was changed\.$/m],
   ] as const) {
     const ended = await run(t, ['admin', 'revoke-again', from], { ADIT_DATABASE_URL: database })
@@ -136,4 +145,36 @@ test('revoke-again needs another database of Adit, and creates none', async (t) 
     assert.match(ended.stderr, message)
     assert.ok(!ended.stderr.includes('hunter2'))
   }
+})
+
+function changeFile(path: string, statements: string): void {
+  const database = new DatabaseSync(path, { enableForeignKeyConstraints: false })
+  database.exec(statements)
+  database.close()
+}
+
+test('revoke-again does not change an old file', async (t) => {
+  const database = await createMigratedDatabase(t, 'sqlite')
+  const old = (await createMigratedDatabase(t, 'sqlite')).slice('sqlite:'.length)
+  // As backups have it.
+  changeFile(old, 'pragma journal_mode = delete')
+  const before = readFileSync(old)
+  chmodSync(old, 0o400)
+  const ended = await run(t, ['admin', 'revoke-again', old], { ADIT_DATABASE_URL: database })
+  assert.deepEqual([ended.code, ended.stderr], [0, ''])
+  assert.ok(readFileSync(old).equals(before))
+  assert.deepEqual([existsSync(`${old}-wal`), existsSync(`${old}-shm`)], [false, false])
+})
+
+test('postgres: revoke-again rejects the same database under another URL', async (t) => {
+  const database = await createMigratedDatabase(t, 'postgres')
+  const same = `${database}?application_name=other`
+  const env = { ADIT_DATABASE_URL: database }
+  for (const url of [database, same]) {
+    const ended = await run(t, ['admin', 'revoke-again', url], env)
+    assert.equal(ended.code, 2)
+    assert.match(ended.stderr, /It is the database of ADIT_DATABASE_URL\./)
+  }
+  const another = await createMigratedDatabase(t, 'postgres')
+  assert.equal((await run(t, ['admin', 'revoke-again', another], env)).code, 0)
 })

@@ -1,7 +1,7 @@
-import { realpathSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import { type Config, readConfig } from '../../../server/config/server.ts'
 import { readDatabaseUrl } from '../../../server/config/values.ts'
-import { repeatRevocations } from '../../../server/domain/maintenance/revoke-again.ts'
+import { repeatRevocations, SameDatabase } from '../../../server/domain/maintenance/revoke-again.ts'
 import { openOther } from '../../../server/services.ts'
 import { UsageError } from '../../errors.ts'
 import type { Io } from '../../io.ts'
@@ -11,13 +11,14 @@ export async function revokeAgain(database: string, io: Io): Promise<void> {
   const target = readTarget(database)
   requireFile(target, 'Nothing was changed.')
   const results = await withServices(async (services, actor) => {
-    if (isSame(target, readConfig().database))
-      throw new UsageError('It is the database of ADIT_DATABASE_URL. Name the one from before the restore.')
+    if (isSameFile(target, readConfig().database)) throw new UsageError(SAME_DATABASE)
     const other = await openOther(target)
     try {
       return await repeatRevocations(services, actor, other, ({ kind, revoked, alreadyRevoked, missing }) =>
         io.progress(`${kind}: ${revoked + alreadyRevoked + missing} compared, ${revoked} revoked`),
       )
+    } catch (error) {
+      throw error instanceof SameDatabase ? new UsageError(SAME_DATABASE) : error
     } finally {
       await other.close()
       io.progress('')
@@ -34,16 +35,20 @@ export async function revokeAgain(database: string, io: Io): Promise<void> {
   })
 }
 
+const SAME_DATABASE = 'It is the database of ADIT_DATABASE_URL. Name the one from before the restore.'
+
 /** Also reads a path without `sqlite:`. Errors do not show a URL, which may have a password. */
 function readTarget(database: string): Config['database'] {
   try {
-    return readDatabaseUrl(/^(sqlite|postgres(ql)?):/.test(database) ? database : `sqlite:${database}`)
+    return readDatabaseUrl(/^(sqlite|postgres(ql)?):|:\/\//.test(database) ? database : `sqlite:${database}`)
   } catch (error) {
     throw new UsageError(`The database ${(error as Error).message}.`)
   }
 }
 
-const isSame = (a: Config['database'], b: Config['database']) =>
-  a.engine === 'sqlite' && b.engine === 'sqlite'
-    ? realpathSync(a.path) === realpathSync(b.path)
-    : a.engine === 'postgres' && b.engine === 'postgres' && a.url === b.url
+/** Also by a link: SQLite must never have one file open under two names. */
+function isSameFile(a: Config['database'], b: Config['database']): boolean {
+  if (a.engine !== 'sqlite' || b.engine !== 'sqlite') return false
+  const [first, second] = [statSync(a.path, { bigint: true }), statSync(b.path, { bigint: true })]
+  return first.dev === second.dev && first.ino === second.ino
+}

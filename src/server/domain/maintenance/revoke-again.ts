@@ -1,7 +1,12 @@
 // Repeats revocations after a restore: a restored database accepts again what was revoked after its backup.
 import { findUser } from '../../store/accounts/users.ts'
 import type { Store, Tx } from '../../store/engine/store.ts'
-import { countExisting, listRevoked, type RevocableTable } from '../../store/maintenance/revocations.ts'
+import {
+  countExisting,
+  isSameDatabase,
+  listRevoked,
+  type RevocableTable,
+} from '../../store/maintenance/revocations.ts'
 import {
   awaitPropagation,
   type KeyChange,
@@ -10,6 +15,7 @@ import {
 } from '../../verification/propagation.ts'
 import { disable } from '../accounts/users.ts'
 import type { Caller, Services } from '../context.ts'
+import { Fault } from '../fault.ts'
 import { revokeMany } from '../keys/operator.ts'
 import { readSlices, SLICE_ROWS } from '../pagination.ts'
 import { revokeActive } from '../tunnels/edges.ts'
@@ -71,6 +77,15 @@ interface Progress {
   missing: number
 }
 
+export class SameDatabase extends Error {
+  override name = 'SameDatabase'
+}
+
+function failToRead(error: Error): never {
+  const message = `The other database cannot be read: ${error.message}. You can run the command again.`
+  throw new Fault('unavailable', { message })
+}
+
 /**
  * Revokes the keys, edges and users that are revoked in the other database, a batch in each transaction. It
  * can be repeated. Waits for the nodes once, at the end.
@@ -81,13 +96,14 @@ export async function repeatRevocations(
   other: Store,
   onProgress: (progress: Progress) => void,
 ): Promise<Progress[]> {
+  if (await isSameDatabase(services.store.db, other.db)) throw new SameDatabase()
   const results: Progress[] = []
   let last: LinkedChange | undefined
   for (const { kind, table, revoke } of revocations) {
     const progress = { kind, revoked: 0, alreadyRevoked: 0, missing: 0 }
     results.push(progress)
     const slices = readSlices<{ id: string }>((previous) =>
-      listRevoked(other.db, table, { after: previous?.id, limit: SLICE_ROWS }),
+      listRevoked(other.db, table, { after: previous?.id, limit: SLICE_ROWS }).catch(failToRead),
     )
     for await (const rows of slices) {
       const ids = rows.map(({ id }) => id)

@@ -72,7 +72,9 @@ export interface Store extends DatabaseConnection {
   close(): Promise<void>
 }
 
-export type Target = { engine: 'sqlite'; path: string } | { engine: 'postgres'; url: string }
+export type Target =
+  /** Opened with `readOnly`, the file stays as it is: without that, it gets a write-ahead log. */
+  { engine: 'sqlite'; path: string; readOnly?: boolean } | { engine: 'postgres'; url: string }
 
 const ATTEMPTS_MAX = 10
 const BACKOFF_MS = 10
@@ -98,7 +100,7 @@ export function openStore(
   }
   const engine =
     target.engine === 'sqlite'
-      ? openSqlite(target.path, health)
+      ? openSqlite(target, health)
       : openPostgres(target.url, { onLostConnection, onNotify, onCommitsBlocked }, health)
   if (target.engine === 'sqlite') workerBus?.onBroadcast(onNotify)
   const databases = new Map<Dialect, Kysely<Tables>>()

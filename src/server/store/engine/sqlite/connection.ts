@@ -14,7 +14,7 @@ import type { Engine } from '../dialects.ts'
 import { isBusy } from '../errors.ts'
 import { type StorageHealth, toStorageFault } from '../storage-fault.ts'
 import { CounterCache } from './counter-cache.ts'
-import { prepareFile } from './file.ts'
+import { prepareFile, requireRegularFile } from './file.ts'
 
 /** SQLite's own busy timeout blocks the event loop. Reads hardly ever wait; writes retry asynchronously. */
 const READ_BUSY_TIMEOUT_MS = 20
@@ -25,15 +25,21 @@ const STATEMENTS_MAX = 200
 /** Large enough for the pages that usage reports of thousands of workspaces touch repeatedly. */
 const WRITER_CACHE_KIB = 16_000
 
+interface SqliteFile {
+  path: string
+  readOnly?: boolean
+}
+
 /**
  * Two connections to one file. Reads have their own, which sees committed data and does not wait for writers.
  * Writes queue for the other one, and may wait there while another process writes.
  */
-export function openSqlite(path: string, health: StorageHealth): Engine {
-  prepareFile(path)
-  const writer = connect(path, 0)
+export function openSqlite({ path, readOnly = false }: SqliteFile, health: StorageHealth): Engine {
+  if (readOnly) requireRegularFile(path)
+  else prepareFile(path)
+  const writer = connect({ path, readOnly }, 0)
   setAndAssert(writer, 'cache_size', -WRITER_CACHE_KIB)
-  const reader = connect(path, READ_BUSY_TIMEOUT_MS)
+  const reader = connect({ path, readOnly }, READ_BUSY_TIMEOUT_MS)
   reader.exec('pragma query_only = 1')
   const counterCache = new CounterCache(writer, health)
   const dialects = {
@@ -61,11 +67,11 @@ function prepareDataVersion(database: DatabaseSync): () => number | undefined {
   }
 }
 
-function connect(path: string, busyTimeoutMs: number): DatabaseSync {
+function connect({ path, readOnly = false }: SqliteFile, busyTimeoutMs: number): DatabaseSync {
   let database: DatabaseSync | undefined
   try {
-    database = new DatabaseSync(path, { timeout: OPEN_TIMEOUT_MS })
-    setAndAssert(database, 'journal_mode', 'wal')
+    database = new DatabaseSync(path, { timeout: OPEN_TIMEOUT_MS, readOnly })
+    if (!readOnly) setAndAssert(database, 'journal_mode', 'wal')
     // FULL: a commit returns once it is on disk, not only in the operating system's cache.
     setAndAssert(database, 'synchronous', 2)
     setAndAssert(database, 'foreign_keys', 1)
