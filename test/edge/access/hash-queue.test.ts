@@ -8,9 +8,9 @@ function createQueue() {
   const queue = new HashQueue()
   const started: string[] = []
   const running: PromiseWithResolvers<string>[] = []
-  /** `place` is a workspace and a host. */
-  const add = (place: string, name: string) => {
-    const [workspace = '', host = ''] = place.split('/')
+  /** `tunnel` is a workspace and a host: `acme/app`. */
+  const add = (tunnel: string, name: string) => {
+    const [workspace = '', host = ''] = tunnel.split('/')
     return queue.run({ workspace, host: `${host}.${workspace}` }, () => {
       started.push(name)
       const hash = Promise.withResolvers<string>()
@@ -23,21 +23,23 @@ function createQueue() {
     running.at(-1)?.resolve('hash')
     await turn()
   }
-  return { add, complete, started, running }
+  const assertOrder = async (expected: string[]) => {
+    for (let index = 1; index <= expected.length; index += 1) {
+      await turn()
+      assert.deepEqual(started, expected.slice(0, index))
+      await complete()
+    }
+  }
+  return { add, complete, assertOrder, started, running }
 }
 
 test('hashes run one at a time, and workspaces take turns', async () => {
-  const { add, complete, started } = createQueue()
+  const { add, assertOrder } = createQueue()
   for (const name of ['a1', 'a2', 'a3', 'a4']) void add('a', name)
   void add('b', 'b1')
   void add('c', 'c1')
   void add('b', 'b2')
-  const expected = ['a1', 'a2', 'b1', 'c1', 'a3', 'b2', 'a4']
-  for (let index = 1; index <= expected.length; index += 1) {
-    await turn()
-    assert.deepEqual(started, expected.slice(0, index))
-    await complete()
-  }
+  await assertOrder(['a1', 'a2', 'b1', 'c1', 'a3', 'b2', 'a4'])
 })
 
 test('a failed hash is reported, and the next one runs', async () => {
@@ -62,22 +64,17 @@ test('a hash that throws at once is reported, and the next one runs', async () =
 })
 
 test('the tunnels of a workspace take turns, which delays no other workspace', async () => {
-  const { add, complete, started } = createQueue()
+  const { add, assertOrder } = createQueue()
   for (const name of ['x1', 'x2', 'x3']) void add('a/x', name)
   for (const name of ['y1', 'y2']) void add('a/y', name)
   void add('b/x', 'b1')
-  const expected = ['x1', 'x2', 'b1', 'y1', 'x3', 'y2']
-  for (let index = 1; index <= expected.length; index += 1) {
-    await turn()
-    assert.deepEqual(started, expected.slice(0, index))
-    await complete()
-  }
+  await assertOrder(['x1', 'x2', 'b1', 'y1', 'x3', 'y2'])
 })
 
 test('20 hashes of a tunnel wait, 25 of a workspace, and 100 in total', async () => {
   const { add, complete, started } = createQueue()
-  const isAccepted = (place: string) => add(place, place) instanceof Promise
-  // One runs.
+  const isAccepted = (tunnel: string) => add(tunnel, tunnel) instanceof Promise
+  // One of the 21 runs, and does not wait.
   for (let index = 0; index <= 20; index += 1) assert.ok(isAccepted('a/x'))
   assert.equal(add('a/x', ''), 'limited')
   for (let index = 0; index < 5; index += 1) assert.ok(isAccepted(`a/${index}`))
@@ -94,15 +91,15 @@ test('20 hashes of a tunnel wait, 25 of a workspace, and 100 in total', async ()
 test('if the queue is full, the workspace with the most hashes in it loses its latest one', async () => {
   const { add, complete, started } = createQueue()
   const rejected: string[] = []
-  const wait = (place: string, name: string) => {
-    const hashed = add(place, name)
-    assert.ok(hashed instanceof Promise, name)
-    hashed.catch((error: Error) => rejected.push(`${name} ${error.name}`))
+  const wait = (tunnel: string, name: string) => {
+    const hash = add(tunnel, name)
+    assert.ok(hash instanceof Promise, name)
+    hash.catch((error: Error) => rejected.push(`${name} ${error.name}`))
   }
   wait('a/x', 'a')
   for (let index = 0; index < 25; index += 1)
     for (const workspace of ['a', 'b', 'c', 'd']) wait(`${workspace}/${index}`, `${workspace}${index}`)
-  // As many others as there are, each with one.
+  // 60 workspaces with one hash each: then none in the queue has two more than another.
   for (let index = 0; index < 60; index += 1) wait(`e${index}/x`, `e${index}`)
   assert.equal(add('a/y', ''), 'full')
   await turn()

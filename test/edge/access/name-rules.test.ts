@@ -1,4 +1,5 @@
-// Rules of a name, which the control plane delivers to the edge and may change while the tunnel is open.
+// Access rules of a name. The control plane sends them to the edge, and may change them while a tunnel is
+// open.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
@@ -93,8 +94,8 @@ test('the Host header of a name applies to the next request, unless the client h
     after(() => tunnel.close())
     tunnel.respond('HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n')
     const { access: control } = tunnels.get(name) as Tunnel
-    for (const set of [undefined, 'rewrite', 'app.test', undefined]) {
-      control.setNameRules({ basicAuth: null, allowIp: [], hostHeader: set })
+    for (const nameHeader of [undefined, 'rewrite', 'app.test', undefined]) {
+      control.setNameRules({ basicAuth: null, allowIp: [], hostHeader: nameHeader })
       await fetchHost({ port: Number(new URL(edge.url).port) }, tunnel.host)
     }
     return tunnel.requests().map((request) => /^host: (.*)$/im.exec(request)?.[1]?.trim())
@@ -133,7 +134,7 @@ test('rules of the client and of the name both apply', async () => {
   assert.equal(await send(), 401)
 })
 
-test('a request has to satisfy the password of the client and that of the name', async () => {
+test('a request needs both the password of the client and that of the name', async () => {
   const { control, send } = await open('twice', { basicAuth: { user: 'ann', password: 'correct horse' } })
   control.setNameRules(await ruleFor('ann', 'correct horse'))
   assert.equal(await send('ann:correct horse'), 200)
@@ -141,7 +142,7 @@ test('a request has to satisfy the password of the client and that of the name',
   assert.deepEqual([await send('ann:correct horse'), await send('ann:another password')], [401, 401])
 })
 
-test('rules that the edge does not understand let nobody in', async () => {
+test('rules that the edge cannot parse reject every request', async () => {
   const { control, send } = await open('malformed')
   for (const hash of [
     '',
@@ -163,7 +164,7 @@ test('a TCP tunnel whose name needs a password accepts no connection', async () 
   assert.ok(!control.allowsConnection('203.0.113.1'))
 })
 
-/** An edge whose claims the test answers. */
+/** An edge whose claims the test decides. */
 async function startClaimingEdge(t: Test, claim: TunnelReporter['claim']) {
   const started = Promise.withResolvers<Parameters<NonNullable<EdgeOptions['startReporter']>>[0]>()
   const claiming = await startEdge({
@@ -185,7 +186,7 @@ test('rules that change between the claim of a name and its opening apply', asyn
   const claiming = await startClaimingEdge(t, async ({ id, name, workspace }) => {
     claimed.push(id)
     if (claimed.length > 1) return { granted: true, access }
-    // A sync that was sent after the claim is answered before it.
+    // The response to a later sync overtakes that to the claim.
     claiming.callbacks.onAccessRules({ workspace, name, access })
     return { granted: true, access: null }
   })
@@ -211,7 +212,7 @@ test('a name with a password is not opened with another one, nor as a TCP tunnel
   )
 })
 
-test('a client that reconnects with the same password keeps the credential that was accepted', async () => {
+test('a client that reconnects with the same password keeps its hash', async () => {
   const request = {
     name: 'again',
     resume: 'r'.repeat(32),

@@ -1,4 +1,4 @@
-// Wrong passwords are slowed down, and never keep out those who have the right one.
+// Attempts with wrong passwords are limited, and do not lock out clients with the right password.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { startPasswordEdge } from './password-edge.ts'
@@ -8,8 +8,8 @@ const ATTEMPTS = 10
 const REFILL_MS = 10_000
 
 /**
- * Sends wrong passwords until one is rejected unverified, and returns that response. While they are hashed,
- * which takes long on a busy machine, there is a further attempt for each ten seconds.
+ * Sends wrong passwords until one is rejected unverified, and returns that response. Every ten seconds allow
+ * one more attempt, and on a busy machine the hashes may take that long.
  */
 async function exhaustAttempts(send: (index: number) => ReturnType<typeof guess>) {
   const startedAt = performance.now()
@@ -29,10 +29,10 @@ test('an address has ten attempts, then one every ten seconds, at all tunnels to
   const retryAfter = Number(limited.headers['retry-after'])
   assert.ok(retryAfter >= 1 && retryAfter <= 10, String(retryAfter))
   assert.match(String(limited.body), /^Too many attempts to sign in\. You can try again in \d+ seconds?\.\n/)
-  // Other addresses are not affected.
+  // Other addresses are not limited.
   assert.equal((await guess(one.host, '203.0.113.2')).status, 401)
   assert.equal((await attempt(one.host, 'correct horse', '203.0.113.2')).status, 200)
-  // Nor is anybody with the right password, once it has been accepted.
+  // A password that a tunnel has accepted from any address is not limited at this tunnel.
   assert.equal((await attempt(one.host, 'correct horse', '203.0.113.1')).status, 200)
   assert.equal((await attempt(two.host, 'correct horse', '203.0.113.1')).status, 429)
   for (const tunnel of [one, two]) tunnel.close()
@@ -49,7 +49,7 @@ test('clients whose address is not known share ten attempts at each tunnel', asy
   for (const tunnel of [one, two]) tunnel.close()
 })
 
-test('the same wrong password again is no further attempt', async () => {
+test('repeating the same wrong password counts as one attempt', async () => {
   const tunnel = await open('again')
   for (let index = 0; index < 3 * ATTEMPTS; index += 1)
     assert.equal((await attempt(tunnel.host, 'an old password', '203.0.113.3')).status, 401)
@@ -57,21 +57,21 @@ test('the same wrong password again is no further attempt', async () => {
   tunnel.close()
 })
 
-test('simultaneous requests with the right password are verified once', async () => {
+test('simultaneous requests with the right password count as one attempt', async () => {
   const tunnel = await open('page')
   const responses = Array.from({ length: 50 }, () => attempt(tunnel.host, 'correct horse', '203.0.113.4'))
   for (const { status } of await Promise.all(responses)) assert.equal(status, 200)
   tunnel.close()
 })
 
-test('an IPv6 network has the attempts of one address', async () => {
+test('all addresses of an IPv6 network share ten attempts', async () => {
   const tunnel = await open('ipv6')
   await exhaustAttempts((index) => guess(tunnel.host, `2001:db8:1:${index}::1`))
   assert.equal((await guess(tunnel.host, '2001:db8:2::1')).status, 401)
   tunnel.close()
 })
 
-test('a flood of wrong passwords keeps out nobody with the right one', async (t) => {
+test('a flood of wrong passwords does not lock out clients with the right one', async (t) => {
   const attacked = await open('attacked')
   const fresh = await open('fresh', beta)
   await attempt(attacked.host, 'correct horse', '198.51.100.1')
@@ -81,14 +81,8 @@ test('a flood of wrong passwords keeps out nobody with the right one', async (t)
     const seen = new Set<number>()
     while (flooding) {
       client += 1
-      seen.add(
-        (
-          await guess(
-            attacked.host,
-            `100.${64 + ((client >> 16) & 63)}.${(client >> 8) & 255}.${client & 255}`,
-          )
-        ).status,
-      )
+      const address = `100.${64 + ((client >> 16) & 63)}.${(client >> 8) & 255}.${client & 255}`
+      seen.add((await guess(attacked.host, address)).status)
     }
     return seen
   }
@@ -100,9 +94,8 @@ test('a flood of wrong passwords keeps out nobody with the right one', async (t)
   assert.equal((await attempt(fresh.host, 'correct horse', '198.51.100.2')).status, 200)
   for (let index = 0; index < 20; index += 1)
     assert.equal((await attempt(attacked.host, 'correct horse', `198.51.100.${index}`)).status, 200)
-  // Tunnels with passwords are opened meanwhile.
-  const opened = await open('late', beta)
-  opened.close()
+    // Other tunnels with passwords can be opened during the flood.
+  ;(await open('late', beta)).close()
   flooding = false
   const statuses = new Set((await Promise.all(floods)).flatMap((seen) => [...seen]))
   assert.deepEqual([...statuses].sort(), [401, 429])

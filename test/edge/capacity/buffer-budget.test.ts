@@ -41,7 +41,7 @@ class User implements BufferUser {
   }
 }
 
-/** Evictions wait for the end of what is in progress. */
+/** Evictions happen in a later turn of the event loop. */
 const settled = () => new Promise<void>((resolve) => void setImmediate(resolve))
 
 test('the slowest of the network with the most bytes is evicted, and slower ones with few bytes are not', async () => {
@@ -63,7 +63,7 @@ test('the slowest of the network with the most bytes is evicted, and slower ones
   assert.equal(budget.bytes, 701)
 })
 
-test('a total takes from the budget that uses the most', async () => {
+test('when a shared budget is exceeded, users of the largest budget are evicted', async () => {
   const shared = new SharedBufferBudget(1_000)
   const budgets = Array.from({ length: 3 }, () => new BufferBudget(1_000, shared))
   for (const budget of budgets) shared.add(budget)
@@ -81,23 +81,23 @@ test('a total takes from the budget that uses the most', async () => {
   assert.equal(budgets[1]?.isHigh, true)
 })
 
-test('while a total is scarce, those who use much are under pressure, and those who use little are not', () => {
+test('when little is left of a shared budget, large budgets are high and small ones are not', () => {
   const shared = new SharedBufferBudget(4_000)
   const budgets = Array.from({ length: 5 }, () => new BufferBudget(1_000, shared))
   for (const budget of budgets) shared.add(budget)
   const users = budgets.map((budget, index) =>
     new User(budget, `${index}`, 1).buffer(index === 0 ? 100 : 500),
   )
-  const pressure = () => budgets.map(({ isHigh }) => isHigh)
+  const areHigh = () => budgets.map(({ isHigh }) => isHigh)
   assert.equal(shared.bytes, 2_100)
-  assert.deepEqual(pressure(), [false, true, true, true, true])
+  assert.deepEqual(areHigh(), [false, true, true, true, true])
   for (const user of users.slice(1)) user.buffer(400)
-  assert.deepEqual(pressure(), [true, true, true, true, true], 'there is less left than anybody needs')
+  assert.deepEqual(areHigh(), [true, true, true, true, true], 'less is left than the smallest one uses')
   for (const user of users.slice(1)) user.buffer(-500)
-  assert.deepEqual(pressure(), [false, false, false, false, false])
+  assert.deepEqual(areHigh(), [false, false, false, false, false])
 })
 
-test('a connection that begins is not slow, and a fast beginning does not count for long', () => {
+test('a new connection does not count as slow, nor a stalled one as fast for long', () => {
   const [idle, steady, stalled] = [new TransferRate(0), new TransferRate(0), new TransferRate(0)]
   stalled.add(100_000_000)
   for (let second = 1; second <= 60; second += 1) {
@@ -114,19 +114,19 @@ test('a connection that begins is not slow, and a fast beginning does not count 
   assert.ok(stalled.estimate(180_000) < steady.estimate(180_000))
 })
 
-test('buffers that drain without a report are noticed while much is accounted for', async () => {
+test('a budget that is high measures its users again, and notices that their buffers have drained', async () => {
   const shared = new SharedBufferBudget(1_000)
   const budget = new BufferBudget(1_000, shared)
   shared.add(budget)
-  const idle = new User(budget, 'a', 1).buffer(600)
+  const user = new User(budget, 'a', 1).buffer(600)
   let updates = 0
   let isDrained = false
-  idle.update = () => {
+  user.update = () => {
     updates += 1
-    if (isDrained && idle.bufferedBytes > 0) idle.buffer(-idle.bufferedBytes)
+    if (isDrained && user.bufferedBytes > 0) user.buffer(-user.bufferedBytes)
   }
-  await until('both have measured it unchanged', () => updates >= 2)
+  await until('both budgets have measured it', () => updates >= 2)
   assert.deepEqual([budget.isHigh, shared.isHigh], [true, true])
   isDrained = true
-  await until('it is not high any more', () => !budget.isHigh && !shared.isHigh)
+  await until('neither budget is high', () => !budget.isHigh && !shared.isHigh)
 })

@@ -1,4 +1,4 @@
-// A tunnel at capacity: a network with many slow requests makes room for others.
+// A tunnel at capacity: slow requests of a network that has many are evicted for those of others.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect } from 'node:net'
@@ -46,10 +46,10 @@ function startUploads(t: Test, host: string, client: string, count: number) {
   return uploads
 }
 
-test('two addresses with slow uploads do not keep others from a tunnel', async (t) => {
+test('slow uploads from two addresses do not make a tunnel unavailable to others', async (t) => {
   const { host, local } = await openOwnTunnel(t, edge, key)
   const before = await countEvicted('capacity')
-  // A WebSocket, an event stream and an upload as slow as the others, of networks with few requests.
+  // Networks with one request each: a WebSocket, and an upload as slow as the others.
   const idle = await openSocket(edge, host, from('198.51.100.1'))
   const [upload] = startUploads(t, host, '198.51.100.2', 1)
   const attack = [
@@ -72,7 +72,7 @@ test('two addresses with slow uploads do not keep others from a tunnel', async (
   assert.ok((await countEvicted('capacity')) > before)
 })
 
-test('networks with as many requests each do not take the places of each other', async (t) => {
+test('networks with equally many requests do not evict requests of each other', async (t) => {
   const { host, local } = await openOwnTunnel(t, edge, key)
   const [first, second] = ['203.0.113.1', '203.0.113.2'].map((client) =>
     startUploads(t, host, client, PER_ADDRESS),
@@ -85,12 +85,12 @@ test('networks with as many requests each do not take the places of each other',
   assert.ok([...(first ?? []), ...(second ?? [])].every(({ received }) => received() === ''))
 })
 
-test('a request that takes a place is not the next one to lose it', async (t) => {
+test('a request that was admitted by an eviction is not evicted next', async (t) => {
   const { host, local } = await openOwnTunnel(t, edge, key)
   startUploads(t, host, '203.0.113.1', PER_ADDRESS)
   startUploads(t, host, '203.0.113.2', PER_ADDRESS)
   await until('the tunnel is full', () => local.requests.length === 2 * PER_ADDRESS)
-  // All of one network, which has fewer than the others until it has a third of the places.
+  // All of one network, and fewer than a third of the slots: it never has as many as the others.
   const waiting = startUploads(t, host, '198.51.100.1', 160)
   await until('all are admitted', () => local.requests.length === 2 * PER_ADDRESS + waiting.length)
   assert.ok(waiting.every(({ received }) => received() === ''))

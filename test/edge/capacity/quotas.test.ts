@@ -1,4 +1,4 @@
-// A workspace that reaches its quota, at a real edge: what visitors and tunnel clients get, and what ends.
+// A workspace that reaches its quota, at a real edge: what visitors and tunnel clients get.
 import assert from 'node:assert/strict'
 import { type EventEmitter, once } from 'node:events'
 import { connect, createServer } from 'node:net'
@@ -23,10 +23,10 @@ const { first: port } = await freePorts(1)
 const plane = await startPlane({ after }, ['acme', 'other'], { ADIT_TCP_PORTS: String(port) })
 const edge = await startTunnelEdge({ after }, { plane })
 
-/** Also if it ends with an error. */
+/** Unlike `once`, resolves also if there is an error first. */
 const closing = (emitter: EventEmitter) => new Promise((resolve) => emitter.once('close', resolve))
 
-test('at the quota of a workspace its traffic ends, new tunnels are rejected, and a raised quota opens it', async (t) => {
+test('a workspace at its quota has no traffic and no new tunnels until the quota is raised', async (t) => {
   const key = await newKey(plane, 'acme')
   const local = await startLocal(t)
   const tunnel = await openTunnel(t, { edge, key, port: local.port, name: 'site' })
@@ -83,8 +83,7 @@ test('at the quota of a workspace its traffic ends, new tunnels are rejected, an
   await closing(rejected)
   assert.equal(rejected.bytesRead, 0)
   const second = startTunnel(t, { edge, key, port: local.port, name: 'second' })
-  const [message] = await second.waitFor(/used up its quota for this month/, 'stderr')
-  assert.ok(message)
+  await second.waitFor(/used up its quota for this month/, 'stderr')
   assert.equal((await fetchHost(edge, other.host)).status, 200, 'another workspace')
 
   await plane.admin('workspace', 'quota', 'acme', '--requests', '1M')

@@ -1,4 +1,4 @@
-// What a full tunnel does for a request that finds no slot.
+// What a full tunnel does with a further request.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { RequestSet } from '../../../src/edge/ingress/request-set.ts'
@@ -6,9 +6,9 @@ import { RequestSet } from '../../../src/edge/ingress/request-set.ts'
 const SLOTS = 500
 const [ONE, OTHER] = ['203.0.113.1', '203.0.113.2']
 
-/** A set that counts how often it looks at the network of a request, and which requests it evicts. */
+/** Counts how often the network of a request is read, and records which requests are evicted. */
 class ObservedSet extends RequestSet {
-  looks = 0
+  networkReads = 0
   readonly evicted: string[] = []
 
   constructor() {
@@ -16,15 +16,15 @@ class ObservedSet extends RequestSet {
   }
 
   addFrom(network: string, rate: number): void {
+    const readNetwork = () => {
+      this.networkReads += 1
+      return network
+    }
     const request = {
       tunnelPosition: -1,
       workspacePosition: -1,
-      getNetwork: () => {
-        this.looks += 1
-        return network
-      },
       get network() {
-        return this.getNetwork()
+        return readNetwork()
       },
       transferRate: () => rate,
       checkProgress: () => true,
@@ -37,22 +37,23 @@ class ObservedSet extends RequestSet {
   }
 }
 
-function fill(ofOne: number): ObservedSet {
+/** The other requests are of `OTHER`. */
+function fill(countOfOne: number): ObservedSet {
   const set = new ObservedSet()
-  for (let rate = 0; rate < ofOne; rate += 1) set.addFrom(ONE, rate)
-  for (let rate = 0; rate < SLOTS - ofOne; rate += 1) set.addFrom(OTHER, rate)
-  set.looks = 0
+  for (let rate = 0; rate < countOfOne; rate += 1) set.addFrom(ONE, rate)
+  for (let rate = 0; rate < SLOTS - countOfOne; rate += 1) set.addFrom(OTHER, rate)
+  set.networkReads = 0
   return set
 }
 
-test('a full tunnel rejects requests without a look at each one in progress', () => {
+test('a full tunnel rejects a request without reading those in progress', () => {
   const set = fill(SLOTS / 2)
   for (let attempt = 0; attempt < 1_000; attempt += 1)
     for (const client of [ONE, OTHER]) assert.equal(set.makeRoom(client), false)
-  assert.deepEqual([set.looks, set.evicted, set.size], [0, [], SLOTS])
+  assert.deepEqual([set.networkReads, set.evicted, set.size], [0, [], SLOTS])
 })
 
-test('a network takes the slots of the slowest requests of a larger one, until it has as many', () => {
+test('a network displaces the slowest requests of a larger one, until both have equally many', () => {
   const set = fill(SLOTS / 2 + 3)
   assert.equal(set.makeRoom(ONE), false)
   while (set.makeRoom(OTHER)) set.addFrom(OTHER, 1_000)
