@@ -11,14 +11,14 @@ import {
 } from '../support/edges/tunnels.ts'
 import { HEADERS_MAX, MB, readUsage, sum, transfer } from './transfers.ts'
 
-test('two edges and four tunnels of two workspaces: usage equals what the edges counted exactly, and the transferred bytes up to headers', async (t) => {
+test('the usage of two workspaces at two edges is what the edges counted, and the transferred bytes plus headers', async (t) => {
   const plane = await startPlane(t, ['acme', 'beta'])
   const local = await startLocal(t)
   const edges = [await startTunnelEdge(t, { plane }), await startTunnelEdge(t, { plane })] as const
   const keys = { acme: await newKey(plane, 'acme'), beta: await newKey(plane, 'beta') }
-  const places = edges.flatMap((edge) => (['acme', 'beta'] as const).map((slug) => ({ edge, slug })))
+  const tunnels = edges.flatMap((edge) => (['acme', 'beta'] as const).map((slug) => ({ edge, slug })))
   const transferred = await Promise.all(
-    places.map(async ({ edge, slug }, index) => {
+    tunnels.map(async ({ edge, slug }, index) => {
       const { host, url } = await openTunnel(t, {
         edge,
         key: keys[slug],
@@ -41,9 +41,9 @@ test('two edges and four tunnels of two workspaces: usage equals what the edges 
   assert.equal(metered.length, 4)
   for (const slug of ['acme', 'beta'] as const) {
     const counted = metered.filter(({ workspace }) => workspace === slug)
-    const received = transferred.filter((one) => one.slug === slug)
+    const received = transferred.filter((transfer) => transfer.slug === slug)
     for (const direction of ['bytesIn', 'bytesOut'] as const) {
-      const excess = sum(counted, (one) => one[direction]) - sum(received, (one) => one[direction])
+      const excess = sum(counted, (bytes) => bytes[direction]) - sum(received, (bytes) => bytes[direction])
       assert.ok(excess > 0 && excess < HEADERS_MAX, `${slug} ${direction}: ${excess}`)
     }
     assert.equal(

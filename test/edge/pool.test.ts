@@ -40,7 +40,7 @@ async function joinPool(t: Test, index: number, ...options: string[]) {
   return client
 }
 
-/** Sends requests until `stop`, and returns the times of those that failed. */
+/** Sends requests until `stop`, which returns those that failed. */
 function sendRequests(methods: string[]) {
   const failed: { at: number; what: string }[] = []
   let completed = 0
@@ -70,12 +70,12 @@ function sendRequests(methods: string[]) {
 
 const bothServe = () => until('both clients serve requests', () => served.every((count) => count > 5))
 
-test('a name without --pool has one client', async (t) => {
+test('without --pool, a second client of a name is rejected', async (t) => {
   await joinPool(t, 0)
   await assert.rejects(joinPool(t, 1), /name_taken/)
 })
 
-test('when a client of a pool is killed, no GET fails after a second', async (t) => {
+test('one second after a client of a pool was killed, no GET fails', async (t) => {
   const [killed] = [await joinPool(t, 0, '--pool'), await joinPool(t, 1, '--pool')]
   const load = sendRequests(['GET'])
   await bothServe()

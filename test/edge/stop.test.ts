@@ -3,16 +3,16 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { WebSocket } from 'ws'
 import { DRAIN_MS } from '../../src/tunnel-client/run.ts'
 import { startStandaloneEdge } from '../support/edges/standalone-edge.ts'
 import { openSocket, openTunnel } from '../support/edges/tunnels.ts'
 
-test('a tunnel that is stopped does not wait for idle WebSockets, but for active ones', async (t) => {
+test('a tunnel that is stopped closes idle WebSockets at once, and waits for active ones', async (t) => {
   const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
   const tunnel = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, name: 'app' })
   const idle = await openSocket(edge, tunnel.host)
   const active = await openSocket(edge, tunnel.host)
-  const idleClosed = once(idle, 'close')
   const activeClosed = once(active, 'close')
   const stoppedAt = performance.now()
   tunnel.child.kill('SIGTERM')
@@ -22,7 +22,7 @@ test('a tunnel that is stopped does not wait for idle WebSockets, but for active
     assert.equal(String(message), `message ${turn}`)
     await sleep(200)
   }
-  await idleClosed
+  assert.deepEqual([idle.readyState, active.readyState], [WebSocket.CLOSED, WebSocket.OPEN])
   assert.equal((await tunnel.ended).code, 0)
   await activeClosed
   assert.ok(performance.now() - stoppedAt < DRAIN_MS)

@@ -1,5 +1,5 @@
-// Requests that are aborted at any stage, by the client or by the local server: the other side notices,
-// nothing waits, and the next request works.
+// Requests that the client or the local server aborts at any stage: the other side notices, and the next
+// request works.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import type { IncomingMessage, RequestListener } from 'node:http'
@@ -22,7 +22,7 @@ afterEach(async () => {
 const reset = (socket: Socket) => socket.resetAndDestroy()
 const closes = { 'a close': (socket: Socket) => socket.destroy(), 'a reset': reset }
 
-/** Stages of a request in which the client aborts: its bytes, and how far the local server goes. */
+/** When the client aborts: what it has sent, and what the local server has done with it. */
 const clientStages: Record<string, { bytes: string; handler: RequestListener }> = {
   'before the response': { bytes: get('/stage'), handler: () => {} },
   'in the middle of its body': {
@@ -56,13 +56,13 @@ for (const [stage, { bytes, handler }] of Object.entries(clientStages))
       const request = await received
       const noticed = new Promise((resolve) => request.socket.once('close', resolve))
       if (stage === 'in the middle of the response')
-        await until('it has begun', () => client.received().includes('begun'))
+        await until('the response has begun', () => client.received().includes('begun'))
       close(client.socket)
       await noticed
       if (bytes.startsWith('POST')) assert.equal(request.complete, false)
     })
 
-test('a client that leaves in the middle of its headers does not reach the local server', async () => {
+test('a request that is aborted in the middle of its headers does not reach the local server', async () => {
   let reached = false
   handlers['/unfinished'] = (_request, response) => {
     reached = true
@@ -77,7 +77,7 @@ test('a client that leaves in the middle of its headers does not reach the local
   assert.equal(reached, false)
 })
 
-/** Bytes after which the local server aborts. */
+/** What the local server sends before it aborts. */
 const serverStages = {
   'before the response': '',
   'in the middle of the status': 'HTTP/1.1 2',
@@ -87,7 +87,7 @@ const serverStages = {
 const localCloses = { 'a close': (socket: Socket) => socket.end(), 'a reset': reset }
 
 /** Writes bytes to the connection of the request, and aborts it when they are sent. */
-const answerPartly =
+const respondPartly =
   (bytes: string, close: (socket: Socket) => void): RequestListener =>
   ({ socket }) => {
     socket.write(bytes, () => close(socket))
@@ -96,7 +96,7 @@ const answerPartly =
 for (const [stage, bytes] of Object.entries(serverStages))
   for (const [how, close] of Object.entries(localCloses))
     test(`the client gets 502 after ${how} by the local server ${stage}`, async () => {
-      handlers['/fails'] = answerPartly(bytes, close)
+      handlers['/fails'] = respondPartly(bytes, close)
       const { status } = await fetchHost(edge, host, {
         path: '/fails',
         method: 'POST',
@@ -113,26 +113,26 @@ const bodies = {
 
 for (const [kind, bytes] of Object.entries(bodies))
   for (const [how, close] of Object.entries(localCloses))
-    test(`a response ${kind} that ends early by ${how} is not complete for the client either`, async () => {
-      handlers['/fails'] = answerPartly(bytes, close)
+    test(`a response ${kind} that ends early by ${how} is incomplete for the client too`, async () => {
+      handlers['/fails'] = respondPartly(bytes, close)
       await assert.rejects(fetchHost(edge, host, { path: '/fails' }), /aborted|ECONNRESET|hang up/)
     })
 
-test('a response until the close of its connection, which is reset, is not complete for the client', async () => {
+test('a response without a length is incomplete for the client if its connection is reset', async () => {
   let local: Socket | undefined
   handlers['/fails'] = ({ socket }) => {
     local = socket
     socket.write(`HTTP/1.1 200 OK\r\n\r\n${'x'.repeat(1000)}`)
   }
   const client = connectClient(edge.port, get('/fails'))
-  await until('it has begun', () => client.received().includes('xxx'))
+  await until('the response has begun', () => client.received().includes('xxx'))
   local?.resetAndDestroy()
   await client.closed
   client.socket.destroy()
   assert.doesNotMatch(client.received(), /\r\n0\r\n\r\n$/)
 })
 
-test('a local server that stops reading an upload and leaves: the client is told', async () => {
+test('the client gets 502 or a close if the local server resets an upload that it does not read', async () => {
   handlers['/fails'] = ({ socket }) => {
     socket.pause()
     setImmediate(() => socket.resetAndDestroy())

@@ -23,14 +23,18 @@ const HEADERS = `${Object.keys(COOKIES).join('\r\n')}\r\n`
 test('the Domain of every cookie is removed, in responses and in upgrades', async (t) => {
   const { edge, keys } = await startStandaloneEdge(t, ['acme'])
   const upgrade = 'Connection: Upgrade\r\nUpgrade: x\r\n'
-  for (const [status, asked, given] of [
+  for (const [status, requestHeaders, tunnelResponse] of [
     [200, 'Connection: close\r\n', `HTTP/1.1 200 OK\r\n${HEADERS}Content-Length: 0\r\n\r\n`],
     [403, upgrade, `HTTP/1.1 403 No\r\n${HEADERS}Content-Length: 0\r\n\r\n`],
     [101, upgrade, `HTTP/1.1 101 Switching Protocols\r\n${upgrade}${HEADERS}\r\n`],
   ] as const) {
     const { host, respond, close } = await openRawTunnel(edge, keys[0] as string)
-    respond(given)
-    const response = await sendRaw(edge.url, `GET / HTTP/1.1\r\nHost: ${host}\r\n${asked}\r\n`, 1_000)
+    respond(tunnelResponse)
+    const response = await sendRaw(
+      edge.url,
+      `GET / HTTP/1.1\r\nHost: ${host}\r\n${requestHeaders}\r\n`,
+      1_000,
+    )
     assert.equal(response.status, status)
     const cookies = response.head.split('\r\n').filter((line) => /cookie:/i.test(line))
     assert.deepEqual(cookies, Object.values(COOKIES), String(status))

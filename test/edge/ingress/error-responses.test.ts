@@ -29,12 +29,13 @@ const errors: [host: string, CauseCode][] = [
   [password.host, 'unauthorized'],
   [limited.host, 'forbidden'],
 ]
-const from = { 'x-forwarded-for': '203.0.113.9' }
+const forwarded = { 'x-forwarded-for': '203.0.113.9' }
 
-test('errors are pages for browsers, JSON where it is asked for, and plain text otherwise', async () => {
+test('errors are pages for browsers, JSON for clients that accept it, and plain text otherwise', async () => {
   for (const [host, code] of errors) {
     const { status, title, visitor, owner } = causes[code]
-    const get = (accept?: string) => fetchHost(edge, host, { headers: accept ? { ...from, accept } : from })
+    const get = (accept?: string) =>
+      fetchHost(edge, host, { headers: { ...forwarded, ...(accept && { accept }) } })
     const [page, json, text, curl] = await Promise.all([CHROME, JSON_TYPE, undefined, '*/*'].map(get))
     assert.ok(page && json && text && curl)
     for (const response of [page, json, text, curl]) {
@@ -60,7 +61,7 @@ test('errors are pages for browsers, JSON where it is asked for, and plain text 
   }
 })
 
-test('the response to HEAD has no body, on a connection and on one that asks for an upgrade', async () => {
+test('the response to HEAD has no body, also if the request asks for an upgrade', async () => {
   for (const [host, code] of errors)
     for (const upgrade of ['', 'Connection: Upgrade\r\nUpgrade: x\r\n']) {
       const head = `HEAD / HTTP/1.1\r\nHost: ${host}\r\nX-Forwarded-For: 203.0.113.9\r\n`
@@ -69,7 +70,7 @@ test('the response to HEAD has no body, on a connection and on one that asks for
     }
 })
 
-test('HTTP/1.0 gets a whole response, and an unread body does not disturb the next request', async () => {
+test('HTTP/1.0 gets a response that is not chunked, and the next request works after an unread body', async () => {
   const old = await sendRaw(edge.url, `GET / HTTP/1.0\r\nHost: ${host}\r\nAccept: text/html\r\n\r\n`)
   assert.equal(old.status, 404)
   assert.match(old.body, /^<!doctype html>.*<\/html>\n$/)
@@ -80,7 +81,7 @@ test('HTTP/1.0 gets a whole response, and an unread body does not disturb the ne
   assert.equal(`${both.head}${both.body}`.match(/HTTP\/1\.1 404 /g)?.length, 2)
 })
 
-test('a host of the request is shown without markup, and shortened', async () => {
+test('pages escape the host of the request, and shorten it', async () => {
   const markup = '<img/onerror=alert(1)>"&\''
   const get = async (host: string, accept: string) => {
     const { status, body } = await sendRaw(
@@ -97,7 +98,7 @@ test('a host of the request is shown without markup, and shortened', async () =>
   assert.ok((await get('x'.repeat(8_000), '*/*')).length < 1_000)
 })
 
-test('the format is the most preferred one that is known, the first of equal ones', () => {
+test('the format is the first known one of those that Accept prefers most', () => {
   const expected: [accept: string, format: string][] = [
     ['', 'text'],
     ['*/*', 'text'],

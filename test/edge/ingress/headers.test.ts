@@ -34,7 +34,7 @@ test('no request headers make a tunnel unavailable to others', async (t) => {
 test('a request may have 200 headers and 32 names in Connection; more is 431 with the reason', async (t) => {
   const { host } = await openTunnel(t, { edge, key, port: local.port, name: 'limits' })
   const names = (count: number) => `Connection: ${Array(count).fill('a').join(',')}\r\n`
-  // Host and Connection are two of them.
+  // `head` adds two headers, Host and Connection, and one name in Connection.
   const cases: [headers: string, status: number][] = [
     ['a:\r\n'.repeat(198), 200],
     ['a:\r\n'.repeat(199), 431],
@@ -51,8 +51,8 @@ test('a request may have 200 headers and 32 names in Connection; more is 431 wit
   const upgrading = 'Connection: Upgrade\r\nUpgrade: x\r\n'
   const upgrade = await sendRaw(edge.url, head(host, upgrading + 'a:\r\n'.repeat(200)))
   assert.equal(upgrade.status, 431)
-  const own = head('x', 'a:\r\n'.repeat(200)).replace('/', '/.adit/health')
-  assert.equal((await sendRaw(edge.url, own)).status, 431)
+  const health = head('x', 'a:\r\n'.repeat(200)).replace('/', '/.adit/health')
+  assert.equal((await sendRaw(edge.url, health)).status, 431)
 })
 
 test('headers that Connection names are removed, however many names there are in a response', async () => {
@@ -71,7 +71,7 @@ test('headers that Connection names are removed, however many names there are in
   )
 })
 
-test('a client cannot replace the headers of the edge: not by Forwarded, nor by underscores in names', async (t) => {
+test('a client cannot replace headers of the edge with Forwarded, or with underscores in names', async (t) => {
   const { host } = await openTunnel(t, { edge, key, port: local.port, name: 'underscores' })
   const before = local.requests.length
   const bytes = [
@@ -95,7 +95,7 @@ test('a client cannot replace the headers of the edge: not by Forwarded, nor by 
   assert.deepEqual(replacing, ['x_other', 'x_other'])
 })
 
-test('what only a proxy can know is not taken from a client: address, host, scheme and path', async (t) => {
+test('headers for what only a proxy knows are not taken from clients: address, host, scheme, path', async (t) => {
   const { host } = await openTunnel(t, { edge, key, port: local.port, name: 'proxied' })
   const forged = [
     ...['X-Real-IP', 'X-Client-IP', 'Client-IP', 'True-Client-IP', 'CF-Connecting-IP', 'Fastly-Client-IP'],

@@ -66,7 +66,10 @@ suite('edge on IPv6', { skip: ipv6Missing }, () => {
         const before = tcp.streams().length
         const socket = connect(port, address).on('error', () => {})
         socket.resume().write('hello')
-        await until('it is closed or arrives', () => socket.destroyed || tcp.streams().length > before)
+        await until(
+          'the connection is closed or arrives',
+          () => socket.destroyed || tcp.streams().length > before,
+        )
         socket.destroy()
         assert.equal(tcp.streams().length - before, isAdmitted ? 1 : 0, `${allowIp}: TCP from ${address}`)
       }
@@ -100,7 +103,7 @@ suite('edge on IPv6', { skip: ipv6Missing }, () => {
     assert.equal((await fetchHost(edge, host, { address: '::1' })).status, 200)
   })
 
-  test('a trusted network of IPv6 includes no IPv4 client, and a mapped one those that it names', async (t) => {
+  test('a trusted IPv6 network includes no IPv4 client, and a mapped address is the IPv4 client', async (t) => {
     for (const [trusted, proxies] of [
       ['::1/64', ['::1']],
       [MAPPED, ['127.0.0.1', MAPPED]],

@@ -11,7 +11,7 @@ const OTHERS = 50
 const ADDED_MAX_MS = 300
 /** Other processes can disturb a round; a tunnel that blocks fails every round. */
 const ROUNDS = 15
-/** What buffers and windows on the way may hold of one transfer. */
+/** What all buffers and windows between writer and reader may hold. */
 const BUFFERED_MAX = 64_000_000
 const CHUNK = Buffer.alloc(64 * 1024, 'x')
 
@@ -38,10 +38,10 @@ function writeEndlessly(to: ServerResponse | Socket): void {
 /** The milliseconds of the slowest of many simultaneous requests. */
 async function measureSlowest(): Promise<number> {
   const times = Array.from({ length: OTHERS }, async (_, index) => {
-    const began = performance.now()
+    const startedAt = performance.now()
     const { body } = await fetchHost(edge, host, { path: `/${index}` })
     assert.equal(String(body), `/${index}`)
-    return performance.now() - began
+    return performance.now() - startedAt
   })
   return Math.max(...(await Promise.all(times)))
 }

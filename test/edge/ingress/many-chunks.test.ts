@@ -4,7 +4,7 @@ import type { ServerResponse } from 'node:http'
 import { after, test } from 'node:test'
 import { connectClient, startTunneled } from '../../support/edges/tunneled.ts'
 
-/** So often that buffers are full somewhere between the small chunks. */
+/** Enough that buffers become full between two small chunks. */
 const REPEATS = 600
 const LARGE = 'x'.repeat(40_000)
 const SMALL_CHUNKS = 100

@@ -12,7 +12,7 @@ const KEY = {
   workspace: { slug: 'acme', name: 'Acme', provisioned: true, tunnelBase: 'acme.tunnels.test', topic: 't' },
 }
 
-/** Claims that fail with the error, of a name that is open here and of one that is not. */
+/** The results of two claims that fail with the error: of a name that is open here, and of another. */
 async function claimBoth(error: ControlPlaneError) {
   const names = new NameClaims({
     claim: () => Promise.reject(error),
@@ -43,26 +43,26 @@ test('without a response, a name that is open here is granted, and others are no
   assert.match(String(claimMessage(other)), /^The edge cannot reach its control plane to claim the name\./)
 })
 
-test('a control plane that fails is no reason to say that it cannot be reached', async () => {
+test('an error of the control plane is passed on, and a name that is open here is granted', async () => {
   const message = 'The control plane responded with 503: The database is unavailable.'
   const { held, other } = await claimBoth(new ControlPlaneError(message, 503))
   assert.equal(claimMessage(held), 'granted')
   assert.deepEqual(other, { status: 503, error: 'unavailable', message })
 })
 
-test('too many claims in progress are no outage: every name is arbitrated', async () => {
+test('too many claims in progress are not an outage: no name is granted, also not an open one', async () => {
   const message = 'Too many names are being claimed. Retry shortly.'
   const { held, other } = await claimBoth(new ControlPlaneError(message, 429))
   for (const result of [held, other]) assert.deepEqual(result, { status: 503, error: 'unavailable', message })
 })
 
-test('an edge whose credential is rejected opens nothing, and says so', async () => {
+test('an edge whose credential is rejected grants no name, and gives the reason', async () => {
   const { held, other } = await claimBoth(new ControlPlaneError('The control plane responded with 401', 401))
   for (const result of [held, other])
     assert.match(String(claimMessage(result)), /^The control plane rejects the credential of this edge\./)
 })
 
-test('a reason of a later control plane has a message', () => {
+test('an unknown reason, of a newer control plane, has a message', () => {
   const { message } = invalidKey({ valid: false, reason: 'suspended' as 'revoked' })
   assert.equal(message, 'This API key is not valid. Use another key.')
 })

@@ -1,4 +1,4 @@
-// Ports of TCP tunnels that an edge without a control plane assigns, and the file with them.
+// An edge without a control plane assigns the ports of TCP tunnels, and stores them in a file.
 import assert from 'node:assert/strict'
 import { mkdirSync, readdirSync, readFileSync, rmdirSync, watch, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -17,15 +17,15 @@ const rejectionMessage = (result: number | { message: string }) =>
   typeof result === 'number' ? '' : result.message
 
 /** With a clock that the test sets; `reopen` is a restart. */
-function setUp(t: Test, given: Partial<LocalPortOptions> = {}) {
+function setUp(t: Test, overrides: Partial<LocalPortOptions> = {}) {
   const folder = createFolder(t)
   const state = { now: Date.parse('2026-03-01T00:00:00Z') }
   const options = {
     ...{ folder, range: { first: 20_000, last: 20_002 }, perWorkspace: 10, retentionDays: 7 },
     clock: () => state.now,
   }
-  const open = async (changed: Partial<LocalPortOptions> = {}) => {
-    const ports = await openLocalPorts({ ...options, ...given, ...changed })
+  const open = async (changes: Partial<LocalPortOptions> = {}) => {
+    const ports = await openLocalPorts({ ...options, ...overrides, ...changes })
     atEnd(t, ports.close)
     return ports
   }
@@ -61,7 +61,7 @@ test('a port of an open tunnel does not expire, also while the machine sleeps', 
   assert.equal(await (await open()).assign('acme', 'db', NONE), 20_000)
 })
 
-test('names that are opened at the same time get different ports, and one name gets one', async (t) => {
+test('names that are opened at the same time get different ports, and later the same ones', async (t) => {
   const { open, file } = setUp(t, { range: { first: 20_000, last: 20_099 } })
   const ports = await open()
   const names = Array.from({ length: 30 }, (_, index) => [`w${index % 6}`, `n${index % 10}`] as const)
@@ -72,7 +72,7 @@ test('names that are opened at the same time get different ports, and one name g
   assert.equal(JSON.parse(readFileSync(file, 'utf8')).ports.length, 30)
 })
 
-test('another range leaves the ports of names where they are', async (t) => {
+test('names keep their ports when the range changes', async (t) => {
   const { open } = setUp(t)
   const ports = await open()
   const port = await ports.assign('acme', 'db', NONE)
@@ -84,7 +84,7 @@ test('another range leaves the ports of names where they are', async (t) => {
   )
 })
 
-test('a file that is not valid stops the start, and is left as it is', async (t) => {
+test('an edge does not start with an invalid file, and does not change it', async (t) => {
   const { open, file, folder } = setUp(t)
   const entry = { port: 20_000, workspace: 'acme', name: 'db', usedAt: '2026-03-01T00:00:00Z' }
   const invalid = [
@@ -114,10 +114,10 @@ test('a tunnel whose port cannot be stored is rejected', async (t) => {
   assert.equal(typeof (await ports.assign('acme', 'db', NONE)), 'number')
 })
 
-test('a port whose first write failed belongs to the name that another client opens meanwhile', async (t) => {
+test('after a failed write, the port still belongs to a name that another client opens meanwhile', async (t) => {
   const { open, file } = setUp(t, { range: { first: 20_000, last: 20_000 } })
   const ports = await open()
-  // A write fails at its end, where it replaces the file.
+  // The write fails in its last step, which replaces the file.
   mkdirSync(file)
   const first = ports.assign('acme', 'db', NONE)
   await untilNextTurn()
@@ -136,7 +136,7 @@ test('openings at the same time share a write, and names used within an hour nee
   const changed: (string | null)[] = []
   const watcher = watch(folder, (_, name) => changed.push(name))
   atEnd(t, () => watcher.close())
-  /** How often the file is replaced until all are open. */
+  /** Opens 50 names. Returns how often the file was replaced. */
   const openAll = async () => {
     await Promise.all(Array.from({ length: 50 }, (_, index) => ports.assign('acme', `n${index}`, NONE)))
     mkdirSync(join(folder, 'end'))

@@ -1,4 +1,4 @@
-// How soon a tunnel is closed that is closed in the dashboard.
+// The time from the close of a tunnel in the dashboard until its edge has closed it.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { engines } from '../../support/databases/create.ts'
@@ -16,7 +16,7 @@ for (const engine of engines)
     const [{ id } = assert.fail()] = await list()
     assert.equal((await admin.remove(`/workspaces/acme/tunnels/${id}`)).status, 200)
     const closedAt = performance.now()
-    await until('closed', async () => (await fetchHost(edges[0], tunnel.host)).status === 404)
+    await until('the tunnel is closed', async () => (await fetchHost(edges[0], tunnel.host)).status === 404)
     const took = performance.now() - closedAt
     t.diagnostic(`closed after ${Math.round(took)} ms`)
     assert.ok(took < 1_000, `${took} ms`)

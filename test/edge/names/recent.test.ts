@@ -1,4 +1,4 @@
-// Names that a key may open again without the control plane.
+// Names that a key may open again while the control plane is unreachable.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { NO_RULES } from '../../../src/edge/access/access-control.ts'
@@ -41,13 +41,13 @@ test('a name is kept while it is open, and for ten minutes after its last client
   assert.equal(names.find('key', 'app'), undefined)
 })
 
-test('a name that was given up, or whose key was revoked or may have been, is not kept', () => {
+test('a name is not kept if it was released, or if its key was revoked or may have been', () => {
   const { names } = setUp()
-  for (const name of ['given-up', 'revoked', 'unsure']) names.opened('key', name, recent(`tok_${name}`))
-  names.closed('key', 'given-up', undefined)
+  for (const name of ['released', 'revoked', 'unsure']) names.opened('key', name, recent(`tok_${name}`))
+  names.closed('key', 'released', undefined)
   names.closed('key', 'revoked', NO_RULES)
   names.closed('key', 'unsure', NO_RULES)
-  assert.equal(names.find('key', 'given-up'), undefined)
+  assert.equal(names.find('key', 'released'), undefined)
   names.removeKeys(({ keyId }) => keyId === 'tok_revoked')
   assert.equal(names.find('key', 'revoked'), undefined)
   assert.ok(names.find('key', 'unsure'))
@@ -55,7 +55,7 @@ test('a name that was given up, or whose key was revoked or may have been, is no
   assert.equal(names.find('key', 'unsure'), undefined)
 })
 
-test('changed rules apply to a name of a workspace, open or closed, with every key', () => {
+test('changed rules apply to a name of one workspace, open or closed, with every key', () => {
   const { names } = setUp()
   const other = recent('tok_3')
   other.key.workspace.slug = 'other'
@@ -71,7 +71,7 @@ test('changed rules apply to a name of a workspace, open or closed, with every k
   assert.equal(names.find('closed', 'app')?.rules, rules)
   assert.equal(names.find('open', 'my-app')?.rules, null)
   assert.equal(names.find('other', 'app')?.rules, null)
-  // Opened again.
+  // Also after the name was opened again.
   names.opened('closed', 'app', recent('tok_2'))
   names.setRules('acme', 'app', rules)
   assert.equal(names.find('closed', 'app')?.rules, rules)

@@ -1,4 +1,4 @@
-// Ports of TCP tunnels belong to one name of one workspace: whatever others open, and whatever is restarted.
+// The port of a TCP tunnel belongs to one name of one workspace, whatever others open and whatever restarts.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
@@ -28,7 +28,7 @@ async function open(t: Test, edge: Edge, key: string, name: string, pool = false
 
 const isTaken = (error: Error) => error.message.includes('is in use at another edge')
 
-/** Opens a tunnel, as soon as no other edge has the name, and closes it again. Returns its port. */
+/** Waits until no other edge has the name, opens a tunnel and closes it. Returns its port. */
 async function use(t: Test, edge: Edge, key: string, name: string, host = '127.0.0.1'): Promise<number> {
   let port = 0
   await until('no other edge has the name', async () => {
@@ -82,7 +82,7 @@ test('no other workspace gets the port of a name, at any edge, also after restar
   assert.equal(await use(t, restarted, acme, 'db'), port)
 })
 
-test('a workspace that fills its limit leaves the other ports to others, and is told which names it has', async (t) => {
+test('a workspace at its limit gets no further port, and a message with the names that have one', async (t) => {
   const { plane, acme, beta } = await startPlaneWithPorts(t, 3, {
     ADIT_TCP_PORTS_PER_WORKSPACE: '2',
   })
@@ -111,7 +111,7 @@ test('a tunnel waits while all ports are assigned, until the operator releases o
   assert.match(await plane.admin('port', 'list'), new RegExp(`^${port} +beta +cache +open`, 'm'))
 })
 
-test('a tunnel is rejected if another program listens on its port, and keeps that port', async (t) => {
+test('a tunnel whose port another program uses is rejected, and gets the same port later', async (t) => {
   const { plane, acme } = await startPlaneWithPorts(t, 2)
   const edge = await startTunnelEdge(t, { plane })
   const port = await use(t, edge, acme, 'db')
@@ -143,7 +143,7 @@ test('without a control plane, an edge keeps the ports of names after kill -9', 
   assert.equal(await use(t, restarted, acme, 'db'), port)
 })
 
-test('while the control plane is down, a tunnel is opened again at its port', async (t) => {
+test('while the control plane is down, a tunnel reopens with the same port', async (t) => {
   const { plane, acme } = await startPlaneWithPorts(t, 3)
   const edge = await startTunnelEdge(t, { plane })
   const { port, close } = await open(t, edge, acme, 'db')

@@ -44,7 +44,7 @@ suite('control plane on IPv6', { skip: ipv6Missing }, () => {
     assert.equal((await attempt('[::1]', PASSWORD)).status, 200)
   })
 
-  test('a trusted network of IPv6 includes no IPv4 client, and a mapped one those that it names', async (t) => {
+  test('a trusted IPv6 network includes no IPv4 client, and a mapped address is the IPv4 client', async (t) => {
     for (const [trusted, proxies] of [
       ['::/0', ['[::1]']],
       ['::1/64', ['[::1]']],
