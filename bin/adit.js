@@ -9,7 +9,7 @@ const [major, minor] = process.versions.node.split('.').map(Number)
 if (major < 24 || (major === 24 && minor < 9)) {
   process.stderr.write(
     `adit needs Node 24.9 or later, but this is ${process.version}. ` +
-      'In a clone, `npm ci` installs a newer one, which `npm start` uses.\n',
+      'In a clone, `npm ci` installs a newer one: run `node_modules/.bin/node bin/adit.js`, or `npm start`.\n',
   )
   process.exit(1)
 }
