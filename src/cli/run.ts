@@ -3,7 +3,7 @@ import { errorMessage, StartupError } from '../lib/startup-error.ts'
 import { unknownSettings } from '../server/config/environment.ts'
 import { version } from '../server/config/server.ts'
 import { ConfigError } from '../server/config/setting.ts'
-import { toFault } from '../server/domain/fault.ts'
+import { type Fault, toFault } from '../server/domain/fault.ts'
 import { type Command, readInput } from './command.ts'
 import { CommandError, NotAuthenticated, UsageError } from './errors.ts'
 import { helpFor, helpForPrefix, helpOverview } from './help.ts'
@@ -141,8 +141,15 @@ function reportError(error: unknown, io: Io): number {
     return EXIT.notAuthenticated
   }
   const fault = toFault(error)
-  // Unlike a response, a terminal may show the cause: the user runs the program.
-  io.fail(fault.code, fault.cause ? errorMessage(fault.cause) : fault.message)
+  io.fail(fault.code, describeFault(fault))
   const isWrongInput = fault.code === 'invalid_request' && fault.details.length > 0
   return isWrongInput ? EXIT.usage : EXIT.failed
+}
+
+/** Unlike a response, a terminal may show the cause: the user runs the program. */
+function describeFault({ code, message, cause }: Fault): string {
+  if (!cause) return message
+  const reason = errorMessage(cause)
+  if (code !== 'unavailable') return reason
+  return `${message} The cause: ${reason.replace(/\.$/, '')}. \`adit admin doctor\` checks the database.`
 }

@@ -93,7 +93,9 @@ export async function openOther(target: Target): Promise<Store> {
   } catch (error) {
     await store?.close()
     const { reason } = explainDatabaseError(target, error)
-    throw new StartupError('database', `${reason} Nothing was changed.`, error)
+    const remedy = (error as DatabaseUnreachable).remedy?.replace('ADIT_DATABASE_URL', 'its URL')
+    const message = [reason, remedy, 'Nothing was changed.'].filter(Boolean).join(' ')
+    throw new StartupError('database', message, error)
   }
 }
 
@@ -151,6 +153,14 @@ export function explainDatabaseError(target: Target, error: unknown): { reason: 
   const remedy = error instanceof DatabaseUnreachable ? error.remedy : findRemedy(error as Error)
   return {
     reason: `Cannot use the PostgreSQL database: ${reason}.`,
-    remedy: remedy ?? 'Check ADIT_DATABASE_URL, and whether the server runs and accepts its user.',
+    remedy: remedy ?? suggestCheck(reason),
   }
+}
+
+/** For errors that may pass. */
+function suggestCheck(reason: string): string {
+  if (/is a standby/.test(reason)) return 'Promote it, or name the primary in ADIT_DATABASE_URL.'
+  if (/ENOTFOUND/.test(reason))
+    return 'Check the host in ADIT_DATABASE_URL. In a password, write @ as %40, / as %2F and : as %3A.'
+  return 'Check ADIT_DATABASE_URL, and whether the server runs and accepts its user.'
 }

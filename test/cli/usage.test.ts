@@ -164,6 +164,23 @@ test('a port in use and an unreachable database are errors of one line', async (
   assert.ok(!unreachable.stderr.includes('hunter2'))
 })
 
+test('a URL of several hosts, or with a password that is not encoded, is an error with advice', async (t) => {
+  for (const [url, code, message] of [
+    [
+      'postgres://adit:x@a.invalid:1,b.invalid:1/adit',
+      2,
+      /with one host and with @, \/ and : in the password/,
+    ],
+    ['postgres://adit:x@a.invalid,b.invalid/adit', 2, /with one host/],
+    ['postgres://adit:p/w@a.invalid/adit', 2, /in the password percent-encoded/],
+    ['postgres://adit:x@w/y@a.invalid/adit', 1, /In a password, write @ as %40, \/ as %2F and : as %3A\./],
+  ] as const) {
+    const ended = await run(t, ['admin', 'workspace', 'list'], { ADIT_DATABASE_URL: url })
+    assert.equal(ended.code, code, url)
+    assert.match(ended.stderr, message)
+  }
+})
+
 test('a database that does not exist on PostgreSQL is reported immediately, with advice', async (t) => {
   const server = new URL(process.env.TEST_POSTGRES_URL as string)
   server.pathname = '/no_such_database'

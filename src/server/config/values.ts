@@ -55,8 +55,12 @@ export function readDatabaseUrl(text: string): Target {
   }
   const url = /^postgres(ql)?:\/\//.test(text) ? URL.parse(text) : null
   // A Unix socket is given as the parameter `host`.
-  if (url && (url.hostname || url.searchParams.has('host'))) return { engine: 'postgres', url: text }
-  throw new Error('must be sqlite:<path> or postgres://user:password@host:port/database')
+  if (url && !url.hostname.includes(',') && (url.hostname || url.searchParams.has('host')))
+    return { engine: 'postgres', url: text }
+  throw new Error(
+    'must be sqlite:<path> or postgres://user:password@host:port/database, with one host and with @, / and : ' +
+      'in the password percent-encoded',
+  )
 }
 
 export function readSmtpUrl(text: string): string | undefined {

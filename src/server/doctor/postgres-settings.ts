@@ -45,7 +45,8 @@ export function postgresFindings(facts: PostgresFacts, workers: number): Finding
     !facts.canCreateTables,
     warning(
       'The user may not create tables, so the next upgrade cannot migrate the schema.',
-      'Run `grant create on schema public to <user>` as the owner of the database.',
+      'Run `grant create on schema public to <role>` as the owner of the database, or `adit admin migrate` as ' +
+        'the owner of the tables before each upgrade.',
     ),
   )
   add(

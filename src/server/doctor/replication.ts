@@ -31,7 +31,7 @@ export function replicationFindings(
       ok(
         isVisible
           ? `Synchronous standbys that are connected: ${synchronous} (${setting})`
-          : `Standbys that are connected: ${connected} (${setting}); grant pg_monitor to see which are synchronous`,
+          : `Standbys that are connected: ${connected} (${setting}); \`grant pg_monitor to <role>\` shows which are synchronous`,
       ),
     )
   if (fencing === 'operator')

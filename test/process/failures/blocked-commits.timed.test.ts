@@ -91,6 +91,9 @@ test('while no standby confirms commits, reads go on, writes fail within 5 s, an
     assert.ok(ms < QUICK_MS, `a write waited for ${ms} ms although commits are known to hang`)
   }
   await assertReads()
+  const command = await run(t, ['admin', 'workspace', 'create', 'second'], env)
+  assert.equal(command.code, 1)
+  assert.match(command.stderr, /may still take effect\. .*`adit admin doctor` checks the database\.\n$/)
   assert.match((await run(t, ['admin', 'doctor'], env)).stdout, /No synchronous standby is connected/)
   for (const { status, headers, text, ms } of [await first, ...(await writes)]) {
     assert.equal(status, 503, text)
@@ -104,6 +107,8 @@ test('while no standby confirms commits, reads go on, writes fail within 5 s, an
   await until('no session waits', async () => (await waiting()).length === 0)
   await until('a write succeeds', async () => (await create()).status === 201, 1_500)
   assert.equal((await readiness()).degraded, undefined)
+  const onStandby = await run(t, ['admin', 'nodes'], { ADIT_DATABASE_URL: `${standby.url}/postgres` })
+  assert.match(onStandby.stderr, /Promote it, or name the primary in ADIT_DATABASE_URL\.\n$/)
   const { stdout } = await run(t, ['admin', 'doctor'], env)
   assert.match(stdout, /Synchronous standbys that are connected: 1/)
   assert.match(stdout, /Nodes cannot tell a dead standby from a promoted one/)

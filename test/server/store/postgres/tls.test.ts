@@ -22,7 +22,7 @@ test('sslmode=verify-full accepts only a server with a certificate of the CA for
     ...['-CA', ca.certificate, '-CAkey', ca.key, '-addext', 'basicConstraints=critical,CA:FALSE'],
     ...['-addext', 'subjectAltName=DNS:localhost', '-keyout', key, '-out', certificate],
   ])
-  writeFileSync(hba, 'hostssl all all all trust\n')
+  writeFileSync(hba, 'hostssl all ann all scram-sha-256\nhostssl all all all trust\n')
   chmodSync(folder, 0o755)
   for (const file of [key, certificate, hba]) handOver(file)
   const settings = [`ssl_cert_file=${certificate}`, `ssl_key_file=${key}`, `hba_file=${hba}`]
@@ -47,6 +47,11 @@ test('sslmode=verify-full accepts only a server with a certificate of the CA for
   assert.match(
     await failOpen(`${named}${verified}/missing/ca.pem`),
     /ENOENT.*\/missing\/ca\.pem.* Correct the path in ADIT_DATABASE_URL/,
+  )
+  const ann = named.replace('adit@', 'ann@')
+  assert.match(
+    await failOpen(`${ann}${verified}${ca.certificate}`),
+    /password must be a string\. Set PGPASSWORD, or add the password to ADIT_DATABASE_URL\.$/,
   )
   assert.match(await failOpen(address), /no encryption\. If the server requires TLS, add sslmode=verify-full/)
 })

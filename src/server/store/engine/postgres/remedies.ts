@@ -35,6 +35,7 @@ export function findRemedy({ code = '', message, path }: ConnectionError): strin
   if (path) return 'Correct the path in ADIT_DATABASE_URL, or let this user read the file.'
   if (/unsupported startup parameter/.test(message))
     return 'Set ignore_startup_parameters in PgBouncer, as docs/operations/postgres.md says.'
+  if (/password must be a/.test(message)) return 'Set PGPASSWORD, or add the password to ADIT_DATABASE_URL.'
   if (code.startsWith('28')) return 'Correct user and password in ADIT_DATABASE_URL.'
   return undefined
 }
