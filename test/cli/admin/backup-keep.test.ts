@@ -107,7 +107,7 @@ test('a failed backup with --keep deletes nothing, and is not recorded', async (
   for (const [args, code, message] of [
     [['--keep', '0', folder], 2, /--keep must be a whole number from 1 to 10000\./],
     [['--keep', 'all', folder], 2, /--keep must be a whole number/],
-    [['--keep', '1', none], 1, /The directory .*none does not exist\./],
+    [['--keep', '1', none], 1, /The directory .*none does not exist\. Create it first\./],
     [['--keep', '1', file], 1, /The directory .*\.db does not exist\./],
   ] as const) {
     const ended = await adit(...args)

@@ -202,7 +202,10 @@ test('a backup overwrites no file and creates no database, and its errors are on
   assert.match(await attempt(place.backup), /backup\.db already exists/)
   assert.equal(readFileSync(place.backup, 'utf8'), 'mine')
   const [none, data] = [join(place.folder, 'none'), join(place.folder, 'data')]
-  assert.equal(await attempt(join(none, 'backup.db')), `The directory ${none} does not exist.`)
+  assert.equal(
+    await attempt(join(none, 'backup.db')),
+    `The directory ${none} does not exist. Create it first.`,
+  )
   assert.equal(await attempt(data), `${data} is a directory; specify a file, or use --keep.`)
   const notes = { ADIT_DATABASE_URL: `sqlite:${place.backup}` }
   assert.match(await attempt(join(place.folder, 'other.db'), notes), /^Not an Adit database/)

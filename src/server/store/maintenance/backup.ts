@@ -92,7 +92,7 @@ export async function backUpSqlite(
 export function checkTarget(file: string): void {
   const directory = dirname(file)
   if (!statSync(directory, { throwIfNoEntry: false })?.isDirectory())
-    throw new BackupError(`The directory ${directory} does not exist.`)
+    throw new BackupError(`The directory ${directory} does not exist. Create it first.`)
   if (!existsSync(file)) return
   if (statSync(file).isDirectory())
     throw new BackupError(`${file} is a directory; specify a file, or use --keep.`)
