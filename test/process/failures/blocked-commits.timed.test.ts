@@ -2,11 +2,15 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { sql } from 'kysely'
 import pg from 'pg'
+import { CommitsBlocked, CommitUnconfirmed } from '../../../src/server/store/engine/errors.ts'
+import { openStore } from '../../../src/server/store/engine/store.ts'
 import { populate } from '../../support/api/clients.ts'
 import { scrape } from '../../support/api/metrics.ts'
 import { caller, type TestResponse } from '../../support/api/server.ts'
 import { atEnd } from '../../support/cleanup.ts'
+import { query } from '../../support/databases/client.ts'
 import { createCluster } from '../../support/databases/postgres.ts'
 import { run, startServing } from '../../support/processes/process.ts'
 import { until } from '../../support/until.ts'
@@ -30,9 +34,9 @@ async function timed(call: Promise<TestResponse>): Promise<Timed> {
   return { ...(await call), ms: performance.now() - startedAt }
 }
 
-/** A node with keys that it has not cached, on a primary whose only synchronous standby is gone. */
-async function startWithoutStandby(t: TestContext) {
-  const primary = await createCluster(['fsync=off'])
+/** A node with keys that it has not cached, on a primary with one synchronous standby. */
+async function startNode(t: TestContext, synchronousCommit = 'on') {
+  const primary = await createCluster(['fsync=off', `synchronous_commit=${synchronousCommit}`])
   atEnd(t, () => primary.remove())
   await primary.start()
   const database = `${primary.url}/postgres`
@@ -53,10 +57,29 @@ async function startWithoutStandby(t: TestContext) {
     const { rows } = await session.query("select pid from pg_stat_activity where wait_event = 'SyncRep'")
     return rows.map(({ pid }) => pid as number)
   }
+  /** The probes among them. */
+  const probes = async () => {
+    const { rows } = await session.query(`select pid from pg_stat_activity
+      where wait_event = 'SyncRep' and application_name = 'adit commit probe'`)
+    return rows.map(({ pid }) => pid as number)
+  }
   const readiness = async (url = node.url) =>
     (await fetch(`${url}/readyz`)).json() as Promise<{ degraded?: string }>
-  await standby.stop('kill')
-  return { env, standby, node, call, create, keys, session, waiting, readiness }
+  return { env, standby, node, call, create, keys, session, waiting, probes, readiness }
+}
+
+function openDatabase(t: TestContext, url: string) {
+  const ignore = () => {}
+  const events = { onLostConnection: ignore, onStorageFault: ignore, onStorageRecovered: ignore }
+  const store = openStore({ engine: 'postgres', url }, events)
+  atEnd(t, () => store.close())
+  return store
+}
+
+async function startWithoutStandby(t: TestContext) {
+  const started = await startNode(t)
+  await started.standby.stop('kill')
+  return started
 }
 
 test('while no standby confirms commits, reads go on, writes fail within 5 s, and later ones at once', async (t) => {
@@ -123,6 +146,52 @@ test('a write whose wait for the standby is canceled is not acknowledged', async
   const { status, json } = await write
   assert.equal(status, 503)
   assert.match(json.message, /may still take effect/)
+})
+
+test('a probe whose wait is canceled confirms nothing: writes stay blocked', async (t) => {
+  const { env, create, session, probes, readiness } = await startWithoutStandby(t)
+  const write = create()
+  await until('the node knows that commits hang', async () => (await readiness()).degraded)
+  assert.equal((await write).status, 503)
+  for (let round = 1; round <= 3; round++) {
+    await until('a probe waits', async () => (await probes()).length === 1)
+    await session.query('select pg_cancel_backend($1)', await probes())
+    const { status, json } = await create()
+    assert.equal(status, 503)
+    assert.match(json.message, /Nothing was changed/)
+    assert.ok((await readiness()).degraded)
+  }
+  const store = openDatabase(t, env.ADIT_DATABASE_URL)
+  await until('the probe of the node waits', async () => (await probes()).length === 1)
+  const confirmed = assert.rejects(store.confirmCommit(), /canceled/, 'strict fencing would count it')
+  await until('another one waits', async () => (await probes()).length === 2)
+  for (const pid of await probes()) await session.query('select pg_cancel_backend($1)', [pid])
+  await confirmed
+})
+
+test('a transaction that gets its connection after commits were found to hang does not begin', async (t) => {
+  const { env, node, waiting, probes } = await startWithoutStandby(t)
+  node.child.kill('SIGKILL')
+  const store = openDatabase(t, env.ADIT_DATABASE_URL)
+  const write = () =>
+    store.transaction((tx) => sql`select pg_logical_emit_message(true, 'test', '')`.execute(tx))
+  const first = assert.rejects(write(), CommitUnconfirmed)
+  await until('a probe waits', async () => (await probes()).length > 0)
+  const before = (await waiting()).length
+  const reads = Array.from({ length: 9 }, () => sql`select pg_sleep(2)`.execute(store.db))
+  await assert.rejects(write(), CommitsBlocked)
+  assert.equal((await waiting()).length, before)
+  await Promise.all([first, ...reads])
+})
+
+test('commits that wait for a standby to apply them are noticed too', async (t) => {
+  const { standby, create, readiness } = await startNode(t, 'remote_apply')
+  await query(`${standby.url}/postgres`, 'select pg_wal_replay_pause()')
+  const write = create()
+  await until('the node knows that commits hang', async () => (await readiness()).degraded, 4_000)
+  assert.equal((await write).status, 503)
+  await query(`${standby.url}/postgres`, 'select pg_wal_replay_resume()')
+  await until('writes are accepted', async () => (await create()).status === 201, 3_000)
 })
 
 test('a node that starts while no standby confirms commits verifies keys, and few sessions wait', async (t) => {

@@ -19,7 +19,9 @@ const PROBE_OPTIONS = {
   keepAliveInitialDelayMillis: 10_000,
 }
 /** A transaction that writes WAL, so its commit waits like that of any write. It changes no table. */
-const PROBE = `select set_config('synchronous_commit', 'on', true), pg_logical_emit_message(true, 'adit', '')`
+const PROBE = `select pg_logical_emit_message(true, 'adit', '')`
+/** Its commit waits for a standby also if the operator has chosen that those of writes do not. */
+const CONFIRMATION = `${PROBE}, set_config('synchronous_commit', 'on', true)`
 
 /** The routine of the warning that a commit returned although no standby has confirmed it. */
 const CANCELED_WAIT_ROUTINE = 'SyncRepWaitForLSN'
@@ -69,18 +71,30 @@ export function createCommitGate(
     void probe().finally(() => clearTimeout(timer))
   }
 
-  const confirmCommit = async () => void (await probes.query(PROBE))
+  async function commitOn(statement: string): Promise<void> {
+    const client = await probes.connect()
+    let failure: Error | undefined
+    try {
+      await rejectCanceledWait(client, client.query(statement))
+    } catch (error) {
+      failure = error as Error
+      throw error
+    } finally {
+      client.release(failure)
+    }
+  }
 
   async function probe(): Promise<void> {
     for (;;)
       try {
-        await confirmCommit()
+        await commitOn(PROBE)
         return unblock()
       } catch (error) {
         if (isClosed) return
         // While commits are not known to hang, the server is just unreachable. Once they are, only an error
         // of another kind ends the block: the server responds, and does not support the probe.
-        if (!isBlocked || !isUnavailable(error)) return unblock()
+        const hangs = isBlocked || error instanceof CommitUnconfirmed
+        if (!hangs || !isUnavailable(error)) return unblock()
         await new Promise((resolve) => setTimeout(resolve, PROBE_RETRY_MS).unref())
       }
   }
@@ -114,7 +128,7 @@ export function createCommitGate(
   }
 
   return {
-    confirmCommit,
+    confirmCommit: () => commitOn(CONFIRMATION),
     isBlocked: () => isBlocked,
     waiting: () => queue.size,
     /** Runs a transaction on a connection of the pool. */
@@ -128,30 +142,28 @@ export function createCommitGate(
       requireUnblocked()
       return work()
     },
-    /** From now until its commit is sent, the transaction is aborted when commits are found to hang. */
-    watchTransaction: (client: pg.ClientBase) => void uncommitted.add(client as pg.Client),
+    /**
+     * From now until its commit is sent, the transaction is aborted when commits are found to hang. Throws if
+     * they were while it waited for its connection.
+     */
+    watchTransaction(client: pg.ClientBase): void {
+      requireUnblocked()
+      uncommitted.add(client as pg.Client)
+    },
     unwatch: (client: pg.ClientBase) => void uncommitted.delete(client as pg.Client),
     isAborted: (client: pg.ClientBase) => aborted.has(client),
     /** Rejects if the outcome of the commit is unknown, or if an operator canceled its wait for a standby. */
     async awaitCommit<T>(client: pg.ClientBase, pending: Promise<T>): Promise<T> {
       uncommitted.delete(client as pg.Client)
-      let isCanceled = false
-      const onNotice = ({ routine }: { routine?: string | undefined }) => {
-        if (routine === CANCELED_WAIT_ROUTINE) isCanceled = true
-      }
-      client.on('notice', onNotice)
       const timer = setTimeout(startProbe, SLOW_AFTER_MS)
       try {
-        const result = await pending
-        if (isCanceled) throw new CommitUnconfirmed('the wait for a standby was canceled')
-        return result
+        return await rejectCanceledWait(client, pending)
       } catch (error) {
         if (!isConnectionLost(error)) throw error
         startProbe()
         throw new CommitUnconfirmed((error as Error).message)
       } finally {
         clearTimeout(timer)
-        client.off('notice', onNotice)
       }
     },
     /** Call it when connections may be dead: a probe on a dead connection would never return. */
@@ -161,5 +173,21 @@ export function createCommitGate(
       void probeClient?.end().catch(() => {})
       void probes.end().catch(() => {})
     },
+  }
+}
+
+/** PostgreSQL completes a commit whose wait for a standby was canceled, and only warns. */
+async function rejectCanceledWait<T>(client: pg.ClientBase, pending: Promise<T>): Promise<T> {
+  let isCanceled = false
+  const onNotice = ({ routine }: { routine?: string | undefined }) => {
+    if (routine === CANCELED_WAIT_ROUTINE) isCanceled = true
+  }
+  client.on('notice', onNotice)
+  try {
+    const result = await pending
+    if (isCanceled) throw new CommitUnconfirmed('the wait for a standby was canceled')
+    return result
+  } finally {
+    client.off('notice', onNotice)
   }
 }
