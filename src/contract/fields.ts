@@ -80,6 +80,15 @@ export const EdgeName = DisplayName({
   examples: ['fra-1'],
 })
 
+export const EdgeGroupName = Type.String({
+  minLength: 1,
+  maxLength: DNS_LABEL_CHARS_MAX,
+  pattern: '^[a-z0-9]([a-z0-9-]*[a-z0-9])?$',
+  description: 'Name of a group of edges.',
+  examples: ['default'],
+  ...rule('must be lower-case letters, digits and inner hyphens'),
+})
+
 export const EdgeUrl = Type.String({
   maxLength: EDGE_URL_CHARS_MAX,
   pattern: '^https?://[^\\s@?#\\\\]+$',

@@ -10,7 +10,7 @@ export type {
   UsageQuota,
   VerifyResult,
 } from './api.ts'
-export type { Cluster, Peer } from './cluster/cluster.ts'
+export type { Cluster, Peer } from './cluster/types.ts'
 export { type ControlPlane, ControlPlaneError, createControlPlane } from './control-plane.ts'
 export { readTokensFile, type Token, TokensFileError } from './keys/tokens-file.ts'
 export { openTokensFile, type TokensFileOptions } from './keys/tokens-verifier.ts'

@@ -13,10 +13,10 @@ import { printState } from '../workspace/key-state.ts'
 import { confirm, withServices } from './with-services.ts'
 
 export async function create(
-  { name, url }: { name: string; url: string | undefined },
+  { name, url, group }: { name: string; url: string | undefined; group: string | undefined },
   io: Io,
 ): Promise<void> {
-  const edge = await withServices((services, actor) => createEdge(services, actor, name, url))
+  const edge = await withServices((services, actor) => createEdge(services, actor, name, { url, group }))
   io.info(
     `Created ${edge.id} for edge "${edge.name}". Use the credential as ADIT_EDGE_KEY; it is not shown again.`,
   )
@@ -38,6 +38,7 @@ export async function list(io: Io): Promise<void> {
     columns: {
       ID: (edge) => edge.id,
       NAME: (edge) => edge.name,
+      GROUP: (edge) => edge.group,
       URL: (edge) => edge.url ?? '',
       VERSION: (edge) => edge.version ?? '',
       TUNNELS: (edge) => String(edge.tunnels),

@@ -1,4 +1,5 @@
 import { RESTORABLE_DAYS } from '../../lib/credentials/archive.ts'
+import { setWorkspaceGroup } from '../../server/domain/cluster/groups.ts'
 import { archiveAsOperator, restore as restoreIn } from '../../server/domain/workspaces/archive.ts'
 import {
   createWorkspace,
@@ -39,6 +40,7 @@ export async function list(io: Io): Promise<void> {
         PROVISIONED: ({ provisioned }) => (provisioned ? 'yes' : 'no'),
         ARCHIVED: ({ archivedAt }) => (archivedAt === null ? '' : io.time(archivedAt)),
         CREATED: ({ createdAt }) => io.time(createdAt),
+        'EDGE GROUP': ({ group }) => group,
         'TUNNEL DOMAIN': ({ tunnelBase }) => tunnelBase,
       },
       empty: 'No workspaces. Create one with `adit admin workspace create default --provisioned`.',
@@ -52,6 +54,11 @@ export async function provision(slug: string, io: Io): Promise<void> {
     describeWorkspace(services, await provisionIn(services, actor, slug)),
   )
   io.data(found, `Workspace "${slug}" is provisioned: edges open its tunnels.`)
+}
+
+export async function setGroup({ slug, group }: { slug: string; group: string }, io: Io): Promise<void> {
+  const changed = await withServices((services, actor) => setWorkspaceGroup(services, actor, slug, group))
+  io.data(changed, `Only edges of the group "${group}" carry tunnels of workspace "${slug}".`)
 }
 
 export async function archive({ slug, yes }: { slug: string; yes: boolean }, io: Io): Promise<void> {

@@ -58,6 +58,18 @@ const workspaces: readonly Command[] = [
   ),
   command(
     {
+      name: 'admin workspace set-group',
+      group,
+      summary: 'set which group of edges carries the tunnels of a workspace',
+      details:
+        'Fails while the workspace has open tunnels. Edges of the other group may cache the API keys for ' +
+        'up to a minute, but cannot open tunnels or report usage of the workspace any longer.',
+      arguments: ['slug', 'group'],
+    },
+    async (input, io) => (await import('../admin/workspaces.ts')).setGroup(input, io),
+  ),
+  command(
+    {
       name: 'admin workspace quota',
       group,
       summary: 'show or set the quotas of a workspace',
@@ -163,7 +175,13 @@ const edges: readonly Command[] = [
         'Prints only the credential, to standard output. You will not see it again. With --url, ' +
         '`adit tunnel` finds the edge by itself.',
       arguments: ['name'],
-      options: { url: { value: '<url>', summary: edgeUrlSummary } },
+      options: {
+        url: { value: '<url>', summary: edgeUrlSummary },
+        group: {
+          value: '<name>',
+          summary: 'the group of the edge, which cannot be changed (default: default)',
+        },
+      },
     },
     async (input, io) => (await import('../admin/edges.ts')).create(input, io),
   ),
@@ -210,6 +228,33 @@ const edges: readonly Command[] = [
     },
     async ({ id, yes, 'reset-usage': resetsUsage }, io) =>
       (await import('../admin/edges.ts')).revoke({ id, yes, resetsUsage }, io),
+  ),
+]
+
+const edgeGroups: readonly Command[] = [
+  command(
+    {
+      name: 'admin edge-group create',
+      group,
+      summary: 'create a group of edges',
+      details:
+        'Edges of a group trust each other with the traffic of the workspaces of the group. An edge ' +
+        'cannot verify keys or open tunnels of workspaces of other groups. Everything is in the group ' +
+        '`default` at first.\n\n' +
+        '  adit admin edge-group create eu\n' +
+        '  adit admin edge create fra-1 --group eu\n' +
+        '  adit admin workspace set-group acme eu',
+      arguments: ['name'],
+    },
+    async ({ name }, io) => (await import('../admin/edge-groups.ts')).create(name, io),
+  ),
+  command(
+    {
+      name: 'admin edge-group list',
+      group,
+      summary: 'list groups of edges, with their active edges and workspaces',
+    },
+    async (_input, io) => (await import('../admin/edge-groups.ts')).list(io),
   ),
 ]
 
@@ -489,6 +534,7 @@ export const adminCommands: readonly Command[] = [
   ...workspaces,
   ...keys,
   ...edges,
+  ...edgeGroups,
   ...tunnels,
   ...users,
   ...usage,

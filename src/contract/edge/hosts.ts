@@ -26,9 +26,9 @@ export const findHost = operation({
   audit: REPORTED_BY_EDGES,
   summary: 'Find a host name',
   description:
-    'Returns whether a host name is the tunnel domain of this deployment or of one of its workspaces, or ' +
-    'has a name that a workspace has reserved or used within a day. An edge asks before its proxy obtains ' +
-    'a certificate for a host at which no tunnel is open.',
+    'Returns whether a host name is the tunnel domain of this deployment or of a workspace of the ' +
+    'edge’s group, or has a name that such a workspace has reserved or used within a day. An edge asks ' +
+    'before its proxy obtains a certificate for a host at which no tunnel is open.',
   body: Type.Object(
     {
       host: Type.String({

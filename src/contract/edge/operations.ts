@@ -73,8 +73,8 @@ export const verifyKey = operation({
   summary: 'Verify an API key',
   description:
     'Returns whether an API key is valid, and its workspace. An invalid key is a 200 response with `valid: ' +
-    'false`, not an error. Verification updates `lastUsedAt` of the key. After it, this edge may report ' +
-    'usage of the workspace.',
+    'false`, not an error. Verification updates `lastUsedAt` of the key. A key of ' +
+    'a workspace of another group of edges is unknown.',
   body: Type.Object(
     {
       key: Type.String({

@@ -103,8 +103,8 @@ export const reportUsage = operation({
               index: Type.Integer({ minimum: 0, description: 'Index of the item in its list.' }),
               reason: OneOf(
                 ['unknown_workspace', 'too_old', 'in_future', 'too_large', 'too_many_epochs'],
-                '`unknown_workspace`: no such workspace. `too_old`: more than 35 days ago. `in_future`: ' +
-                  'more than 5 minutes ahead. `too_large`: more than an edge can carry for a workspace in ' +
+                '`unknown_workspace`: no such workspace in the group of the edge. `too_old`: more than 35 ' +
+                  'days ago. `in_future`: more than 5 minutes ahead. `too_large`: more than an edge can carry for a workspace in ' +
                   'a day, or than the total of the day can hold. `too_many_epochs`: more than 100 epochs ' +
                   'of an edge in a day of a workspace. Later versions may add reasons.',
               ),

@@ -3,7 +3,7 @@
 import { BoundedMap } from '../../lib/bounded-map.ts'
 import { hashSecret, isSecret } from '../../lib/credentials/secret.ts'
 import type { HostResult, UsageQuota, VerifyResult } from '../api.ts'
-import type { Cluster } from '../cluster/cluster.ts'
+import type { Cluster } from '../cluster/types.ts'
 import type { ControlPlane, ControlPlaneError } from '../control-plane.ts'
 import { safeCallback } from '../safe-callback.ts'
 import { UsageQuotas } from '../usage/quotas.ts'

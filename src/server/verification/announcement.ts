@@ -42,6 +42,7 @@ const KINDS: readonly unknown[] = [
   'workspace-archived',
   'workspace-restored',
   'workspace-quota',
+  'workspace-group',
   'tunnels',
 ] satisfies LinkedChange['kind'][]
 

@@ -1,34 +1,50 @@
-// The workspaces for which an edge has verified an API key. It may report usage of these only; all others
-// look to it as if they did not exist. A pair is committed before the edge learns that the key is valid, and
-// is never deleted, so that no late report of an honest edge is lost.
+// The workspaces of an edge: those of its group. It may verify keys and report usage of these only; all
+// others look to it as if they did not exist. A pair of edge and workspace is committed before the edge
+// learns that a key is valid, and before its usage is accepted, so that what it has reported can be found.
 import { createLruCache } from '../../lib/lru-cache.ts'
 import type { Store } from '../store/engine/store.ts'
 import {
   type EdgeWorkspace,
   findEdgeWorkspaces,
-  findVerifiedWorkspaces,
+  findGroupWorkspaces,
   insertEdgeWorkspaces,
 } from '../store/tunnels/edge-workspaces.ts'
 import type { WorkspaceRow } from '../store/workspaces.ts'
 import { createBatchedLookup } from './batched-lookup.ts'
 import type { ChangeFollower } from './change-follower.ts'
-import { type CredentialVerifier, type MaybePromise, thenMaybe } from './verify.ts'
+import {
+  type CredentialVerifier,
+  type InvalidCredential,
+  type MaybePromise,
+  thenMaybe,
+  type ValidKey,
+} from './verify.ts'
 
 type Workspace = Pick<WorkspaceRow, 'id' | 'slug'>
 
+export interface EdgeRef {
+  id: string
+  /** The name of its group. */
+  group: string
+}
+
+const UNKNOWN_KEY: InvalidCredential = { valid: false, reason: 'unknown' }
+
+export type VerifiedKey = ValidKey & { workspace: WorkspaceRow }
+
 export interface EdgeWorkspaces {
-  /** Whether this node knows that the pair is committed. */
+  /** Whether this node knows that the workspace is in the edge's group, and the pair is committed. */
   isKnown(edgeId: string, workspace: Workspace): boolean
-  /** The workspace of a valid key that the edge has presented, after the pair is committed. */
-  getVerified(edgeId: string, workspaceId: string): MaybePromise<WorkspaceRow>
-  /** Ids by slug, without workspaces for which the edge has verified no key. */
-  findIds(edgeId: string, slugs: Iterable<string>): Promise<ReadonlyMap<string, string>>
+  /** Verifies a key that the edge presents. A valid key of a workspace of another group is unknown. */
+  verifyKey(secret: string, edge: EdgeRef): MaybePromise<VerifiedKey | InvalidCredential>
+  /** Ids by slug, without workspaces of other groups. */
+  findIds(edge: EdgeRef, slugs: Iterable<string>): Promise<ReadonlyMap<string, string>>
 }
 
 interface EdgeWorkspacesOptions {
   store: Store
   follower: Pick<ChangeFollower, 'subscribe'>
-  verifier: Pick<CredentialVerifier, 'getWorkspace'>
+  verifier: Pick<CredentialVerifier, 'getWorkspace' | 'verifyKey'>
   /** Capacity of the cache. */
   pairsMax: number
 }
@@ -38,16 +54,19 @@ export function createEdgeWorkspaces(options: EdgeWorkspacesOptions): EdgeWorksp
   /** Ids of workspaces, by edge and slug. */
   const known = createLruCache<string>(pairsMax)
   let resets = 0
+  const reset = () => {
+    resets += 1
+    known.clear()
+  }
   follower.subscribe({
-    onChange() {},
-    // The database may have lost what was committed.
-    onReset() {
-      resets += 1
-      known.clear()
+    onChange({ kind }) {
+      if (kind === 'workspace-group') reset()
     },
+    // The database may have lost what was committed.
+    onReset: reset,
   })
 
-  /** Caches the workspaces that `load` returns, unless the change log was reset meanwhile. */
+  /** Caches the workspaces that `load` returns, unless the cache was cleared meanwhile. */
   async function loadAndCache<W extends Workspace>(edgeId: string, load: () => Promise<W[]>): Promise<W[]> {
     const before = resets
     const workspaces = await load()
@@ -67,19 +86,27 @@ export function createEdgeWorkspaces(options: EdgeWorkspacesOptions): EdgeWorksp
 
   const isKnown = (edgeId: string, { slug }: Workspace) => known.get(cacheKey(edgeId, slug)) !== undefined
 
+  async function record(edgeId: string, { id }: Workspace): Promise<void> {
+    const pair = formatPair({ edge_id: edgeId, workspace_id: id })
+    if (!(await find(pair))) await insert(pair)
+  }
+
   return {
     isKnown,
-    getVerified: (edgeId, workspaceId) =>
-      thenMaybe(verifier.getWorkspace(workspaceId), (workspace) => {
-        if (isKnown(edgeId, workspace)) return workspace
-        const pair = formatPair({ edge_id: edgeId, workspace_id: workspaceId })
-        const record = async () => {
-          if (!(await find(pair))) await insert(pair)
-          return [workspace]
-        }
-        return loadAndCache(edgeId, record).then(() => workspace)
+    verifyKey: (secret, edge) =>
+      thenMaybe(verifier.verifyKey(secret), (key) => {
+        if (!key.valid) return key
+        return thenMaybe(verifier.getWorkspace(key.workspaceId), (workspace) => {
+          if (workspace.edge_group !== edge.group) return UNKNOWN_KEY
+          const verified = { ...key, workspace }
+          if (isKnown(edge.id, workspace)) return verified
+          return loadAndCache(edge.id, async () => {
+            await record(edge.id, workspace)
+            return [workspace]
+          }).then(() => verified)
+        })
       }),
-    async findIds(edgeId, slugs) {
+    async findIds({ id: edgeId, group }, slugs) {
       const found = new Map<string, string>()
       const missing: string[] = []
       for (const slug of slugs) {
@@ -88,8 +115,12 @@ export function createEdgeWorkspaces(options: EdgeWorkspacesOptions): EdgeWorksp
         else found.set(slug, id)
       }
       if (missing.length === 0) return found
-      const read = () => findVerifiedWorkspaces(store.db, edgeId, missing)
-      for (const { slug, id } of await loadAndCache(edgeId, read)) found.set(slug, id)
+      const workspaces = await loadAndCache(edgeId, async () => {
+        const read = await findGroupWorkspaces(store.db, group, missing)
+        await Promise.all(read.map((workspace) => record(edgeId, workspace)))
+        return read
+      })
+      for (const { slug, id } of workspaces) found.set(slug, id)
       return found
     },
   }

@@ -52,6 +52,8 @@ export interface ValidKey {
 interface ValidEdge {
   valid: true
   edgeId: string
+  /** It never changes. */
+  group: string
 }
 
 /** A cached verdict is returned without a promise. An invalid credential is a verdict, not an exception. */
@@ -246,7 +248,7 @@ export function createCredentialVerifier(options: VerifierOptions): CredentialVe
       const hash = hashSecret(secret)
       const readEdge = async (): Promise<ValidEdge | InvalidCredential> => {
         const row = await findEdgeByHash(store.db, hash)
-        if (row?.revoked_at === null) return { valid: true, edgeId: row.id }
+        if (row?.revoked_at === null) return { valid: true, edgeId: row.id, group: row.edge_group }
         return row ? invalid.revoked : invalid.unknown
       }
       return count(edgeVerdicts, cached(edges, hash) ?? verify(hash, edges, readEdge))

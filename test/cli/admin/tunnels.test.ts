@@ -45,8 +45,14 @@ for (const engine of engines)
         ['fra-1', 'adit/0.1.0', 1, 3, true],
       ],
     )
-    assert.match(await adit('edge', 'list'), /fra-1 +adit\/0\.1\.0 +1 +3 +20\S+Z +20\S+Z +connected\n/)
+    assert.match(
+      await adit('edge', 'list'),
+      /fra-1 +default +adit\/0\.1\.0 +1 +3 +20\S+Z +20\S+Z +connected\n/,
+    )
     await expireLease(server, edge.id)
     assert.equal(await adit('tunnels', '--json'), '[]\n')
-    assert.match(await adit('edge', 'list'), /fra-1 +adit\/0\.1\.0 +1 +3 +20\S+Z +20\S+Z +not connected\n/)
+    assert.match(
+      await adit('edge', 'list'),
+      /fra-1 +default +adit\/0\.1\.0 +1 +3 +20\S+Z +20\S+Z +not connected\n/,
+    )
   })

@@ -76,13 +76,14 @@ for (const engine of engines) {
   test(`${engine}: edges are created, listed and revoked`, async (t) => {
     const env = { ADIT_DATABASE_URL: await createMigratedDatabase(t, engine) }
     const made = JSON.parse((await run(t, ['admin', 'edge', 'create', 'fra-1', '--json'], env)).stdout)
-    assert.deepEqual(Object.keys(made), ['id', 'name', 'url', 'token', 'createdAt'])
+    assert.deepEqual(Object.keys(made), ['id', 'name', 'group', 'url', 'token', 'createdAt'])
     assert.ok(isSecret('edge', made.token))
     assert.ok(!isSecret('key', made.token))
     const [listed] = JSON.parse((await run(t, ['admin', 'edge', 'list', '--json'], env)).stdout)
     assert.deepEqual(listed, {
       id: made.id,
       name: 'fra-1',
+      group: 'default',
       url: null,
       createdAt: made.createdAt,
       revokedAt: null,
@@ -96,6 +97,26 @@ for (const engine of engines) {
     assert.equal((await run(t, ['admin', 'edge', 'revoke', made.id, '--yes'], env)).code, 0)
     assert.match((await run(t, ['admin', 'edge', 'list'], env)).stdout, /revoked 20/)
     assert.equal((await run(t, ['admin', 'edge', 'revoke', made.id], env)).code, 1)
+  })
+
+  test(`${engine}: edges and workspaces get groups`, async (t) => {
+    const env = { ADIT_DATABASE_URL: await createMigratedDatabase(t, engine) }
+    const adit = (...args: string[]) => run(t, ['admin', ...args], env)
+    assert.match((await adit('edge', 'create', 'fra-1', '--group', 'eu')).stderr, /There is no group "eu"/)
+    assert.match((await adit('edge-group', 'create', 'Eu')).stderr, /must be lower-case letters/)
+    assert.equal((await adit('edge-group', 'create', 'eu')).stdout, 'Created the group "eu".\n')
+    assert.match((await adit('edge-group', 'create', 'eu')).stderr, /already exists/)
+    await adit('edge', 'create', 'fra-1', '--group', 'eu')
+    assert.match((await adit('edge', 'list')).stdout, /fra-1 +eu /)
+    await adit('workspace', 'create', 'acme')
+    assert.match((await adit('workspace', 'set-group', 'acme', 'us')).stderr, /There is no group "us"/)
+    assert.equal((await adit('workspace', 'set-group', 'acme', 'eu')).code, 0)
+    const [workspace] = JSON.parse((await adit('workspace', 'list', '--json')).stdout)
+    assert.equal(workspace.group, 'eu')
+    assert.deepEqual(JSON.parse((await adit('edge-group', 'list', '--json')).stdout), [
+      { name: 'default', edges: 0, workspaces: 0 },
+      { name: 'eu', edges: 1, workspaces: 1 },
+    ])
   })
 
   test(`${engine}: the demo fills a year whose days add up, and repeating it changes nothing`, async (t) => {

@@ -29,7 +29,7 @@ test('a member joins, connects a machine, and creates and revokes an own key', a
   ]
   assert.deepEqual(await section.locator('pre').allInnerTexts(), commands)
   await checkEveryView(page, 'overview-joined')
-  await createEdge(server.services, operator, 'fra-1', 'http://127.0.0.1:9090')
+  await createEdge(server.services, operator, 'fra-1', { url: 'http://127.0.0.1:9090' })
   await page.reload()
   await section.getByText('adit tunnel 3000').waitFor()
   await page.getByText('Example: http://my-app.acme.localhost:9090', { exact: true }).waitFor()

@@ -32,7 +32,7 @@ test('names are reserved and released, and their access rules set and removed', 
   await row('my-app').getByText('Reserved', { exact: true }).waitFor()
   await row('my-app').getByText('Not used yet').waitFor()
   await button(page, 'Copy http://my-app.acme.example.test').waitFor()
-  await createEdge(server.services, operator, 'local', 'http://127.0.0.1:9090')
+  await createEdge(server.services, operator, 'local', { url: 'http://127.0.0.1:9090' })
   await page.reload()
   await button(page, 'Copy http://my-app.acme.example.test:9090').waitFor()
   await page.getByText('1 of 100 names reserved').waitFor()

@@ -29,7 +29,7 @@ for (const engine of engines)
     assert.equal(await findUrl(), null)
     assert.deepEqual(await findEdges(server), ['skipped: There are no edges.'])
 
-    const first = await createEdge(services, operator, 'a', `${URL_A}/`)
+    const first = await createEdge(services, operator, 'a', { url: `${URL_A}/` })
     const second = await createEdge(services, operator, 'b')
     assert.equal(await findUrl(), URL_A, 'an edge without a URL does not count')
     assert.deepEqual(await findEdges(server), [
@@ -62,5 +62,5 @@ for (const engine of engines)
       'x',
       '',
     ])
-      await assert.rejects(createEdge(services, operator, 'c', url), /must be a URL such as/, url)
+      await assert.rejects(createEdge(services, operator, 'c', { url }), /must be a URL such as/, url)
   })

@@ -1,16 +1,25 @@
-// What a stolen edge credential can do: nothing to workspaces of which its edge has verified no API key.
+// What a stolen edge credential can do: nothing to workspaces of other groups, and no tunnels without keys.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createControlPlane } from '../../../src/edge-sdk/index.ts'
 import { createSecret, hashSecret } from '../../../src/lib/credentials/secret.ts'
 import { MINUTE_MS } from '../../../src/lib/time.ts'
+import { createGroup, setWorkspaceGroup } from '../../../src/server/domain/cluster/groups.ts'
 import { createKey, revoke } from '../../../src/server/domain/keys/lifecycle.ts'
 import { rotate } from '../../../src/server/domain/keys/rotation.ts'
 import { createEdge } from '../../../src/server/domain/tunnels/edges.ts'
+import { sumEdgeUsage } from '../../../src/server/domain/usage/reset-edge.ts'
 import { archiveAsOperator, restore } from '../../../src/server/domain/workspaces/archive.ts'
 import { setQuotas } from '../../../src/server/domain/workspaces/quotas.ts'
 import { createGrants } from '../../../src/server/verification/grants.ts'
-import { addWorkspace, caller, operator, serve, type TestServer } from '../../support/api/server.ts'
+import {
+  caller,
+  operator,
+  readResponse,
+  serve,
+  type TestResponse,
+  type TestServer,
+} from '../../support/api/server.ts'
 import { counter, today } from '../../support/api/usage.ts'
 import { atEnd } from '../../support/cleanup.ts'
 import { engines } from '../../support/databases/create.ts'
@@ -22,16 +31,17 @@ import { until } from '../../support/until.ts'
 type Stranger = Awaited<ReturnType<typeof addStranger>>
 
 /** An edge that has verified nothing yet. */
-async function addStranger(server: TestServer, name = 'stolen') {
-  const edge = await createEdge(server.services, operator, name)
+async function addStranger(server: TestServer, name = 'stolen', group = 'default') {
+  const edge = await createEdge(server.services, operator, name, { group })
   const call = caller(`${server.url}/edge/v1`, edge.token)
   return { ...edge, call, post: (path: string, json: unknown) => call('POST', path, { json }) }
 }
 
 for (const engine of engines) {
-  test(`${engine}: usage of a workspace is accepted from edges that have verified one of its keys`, async (t) => {
+  test(`${engine}: usage of a workspace is accepted from edges of its group only`, async (t) => {
     const server = await serve(t, { engine })
-    const edge = await addStranger(server)
+    await createGroup(server.services, operator, 'eu')
+    const edge = await addStranger(server, 'stolen', 'eu')
     const report = async (workspace: string) => {
       const minute = `${today()}T00:00:00.000Z`
       const counters = [counter({ workspace, day: today(), requests: 7 })]
@@ -45,18 +55,11 @@ for (const engine of engines) {
       ['unknown_workspace', 'unknown_workspace'],
     )
     assert.deepEqual(await server.services.store.db.selectFrom('usage_days').selectAll().execute(), [])
-    assert.equal((await edge.post('/keys/verify', { key: server.key.token })).json.valid, true)
+    await setWorkspaceGroup(server.services, operator, 'acme', 'eu')
     assert.equal((await report('acme')).accepted, 2)
-  })
-
-  test(`${engine}: an edge finds no names of workspaces of which it has verified no key`, async (t) => {
-    const server = await serve(t, { engine })
-    await (await addTunnelEdge(server, 'claiming')).claim(tunnelOf(server, { name: 'used' }))
-    const edge = await addStranger(server)
-    const find = async () => (await edge.post('/hosts/find', { host: 'used.acme.localhost' })).text
-    assert.equal(await find(), '{"found":false}')
-    await edge.post('/keys/verify', { key: server.key.token })
-    assert.equal(await find(), '{"found":true,"workspace":"acme"}')
+    assert.equal((await sumEdgeUsage(server.services, edge.id)).requests, 7n, 'it can be found and reset')
+    await setWorkspaceGroup(server.services, operator, 'acme', 'default')
+    assert.deepEqual(await report('acme'), foreign)
   })
 
   test(`${engine}: a name is claimed or reported with a grant for its key and edge that has not expired`, async (t) => {
@@ -126,27 +129,63 @@ for (const engine of engines) {
     assert.ok(text.includes(json.workspace.topic), 'matches a workspace that one has verified')
   })
 
-  test(`${engine}: all ways to verify a key let the edge report usage of its workspace, and no other`, async (t) => {
+  test(`${engine}: to an edge, keys of workspaces of another group do not exist, however it verifies them`, async (t) => {
     const server = await serve(t, { engine })
-    await addWorkspace(server, 'other')
-    const { token } = server.key
-    const ways: Record<string, (edge: Stranger, key: string) => Promise<unknown>> = {
+    await createGroup(server.services, operator, 'eu')
+    const own = await addStranger(server, 'own')
+    const foreign = await addStranger(server, 'foreign', 'eu')
+    const missing = createSecret('key', server.services.random)
+    const ways: Record<string, (edge: Stranger, key: string) => Promise<TestResponse | Response>> = {
       verify: (edge, key) => edge.post('/keys/verify', { key }),
+      'verify with a grant': (edge, key) => edge.post('/keys/verify', { key, grant: true }),
       authorize: (edge, key) =>
         edge.call('GET', '/authorize', { key, headers: { 'x-adit-edge': edge.token } }),
       frp: (edge, key) => sendFrp(server, edge.token, 'Login', { user: 'acme', metas: { token: key } }),
       sish: (edge, key) => postJson(server, `/edge/sish/${edge.token}`, { password: key, user: 'acme' }),
     }
     for (const [name, present] of Object.entries(ways)) {
-      const edge = await addStranger(server, name)
-      const reports = async (workspace: string) => {
-        const counters = [counter({ workspace, day: today(), requests: 1 })]
-        return (await edge.post('/usage', { epoch: name, counters })).json.accepted
+      const respond = async (edge: Stranger, key: string) => {
+        const response = await present(edge, key)
+        const { text } = response instanceof Response ? await readResponse(response) : response
+        return `${response.status} ${text}`
       }
-      await present(edge, createSecret('key', server.services.random))
-      assert.equal(await reports('acme'), 0, `${name}, unknown key`)
-      await present(edge, token)
-      assert.deepEqual([await reports('acme'), await reports('other')], [1, 0], name)
+      const unknown = await respond(own, missing)
+      // The first verification of the edge of the group caches the key.
+      for (const _ of [1, 2]) assert.notEqual(await respond(own, server.key.token), unknown, name)
+      for (const _ of [1, 2]) assert.equal(await respond(foreign, server.key.token), unknown, name)
     }
+    const stored = await server.services.store.db.selectFrom('edge_workspaces').select('edge_id').execute()
+    assert.deepEqual(
+      stored.map((row) => row.edge_id),
+      [own.id],
+    )
+  })
+
+  test(`${engine}: an edge of another group finds no host and opens no tunnel of a workspace`, async (t) => {
+    const server = await serve(t, { engine })
+    await createGroup(server.services, operator, 'eu')
+    const own = await addTunnelEdge(server, 'own')
+    const foreign = await addTunnelEdge(server, 'foreign', server.url, 'eu')
+    const open = tunnelOf(server, { name: 'used' })
+    assert.equal((await own.claim(open)).granted, true)
+    const find = async (edge: Pick<Stranger, 'post'>, host: string) =>
+      (await edge.post('/hosts/find', { host })).text
+    for (const host of ['acme.localhost', 'used.acme.localhost']) {
+      assert.match(await find(own, host), /"found":true/)
+      assert.equal(await find(foreign, host), '{"found":false}')
+    }
+    // Even with a grant: the workspace may have changed its group since the edge got it.
+    const claimed = await foreign.claim(tunnelOf(server, { name: 'other' }))
+    const missing = await own.claim(tunnelOf(server, { keyId: 'tok_missing' }))
+    assert.deepEqual(claimed, missing)
+    const { close } = await foreign.sync({ changed: [tunnelOf(server, { name: 'other' })] })
+    assert.equal(close[0]?.reason, 'invalid_key')
+    assert.deepEqual(await storedTunnels(server, foreign.id), [])
+    await assert.rejects(setWorkspaceGroup(server.services, operator, 'acme', 'eu'), /has open tunnels/)
+    await own.sync()
+    await own.sync({ closed: [open.id] })
+    await setWorkspaceGroup(server.services, operator, 'acme', 'eu')
+    assert.equal((await foreign.claim(tunnelOf(server))).granted, true)
+    assert.equal((await own.claim(tunnelOf(server))).granted, false)
   })
 }

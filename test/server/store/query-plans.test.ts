@@ -660,7 +660,7 @@ const calls: [module: object, calls: Calls][] = [
     {
       findEdgeWorkspaces: (db) => edgeWorkspaces.findEdgeWorkspaces(db, [pair]),
       insertEdgeWorkspaces: (db) => edgeWorkspaces.insertEdgeWorkspaces(db, [pair]),
-      findVerifiedWorkspaces: (db) => edgeWorkspaces.findVerifiedWorkspaces(db, 'e1', ['w1', 'w2']),
+      findGroupWorkspaces: (db) => edgeWorkspaces.findGroupWorkspaces(db, 'default', ['w1', 'w2']),
       listEdgeWorkspaces: async (db) => {
         await edgeWorkspaces.listEdgeWorkspaces(db, 'e1', { limit: 10 })
         await edgeWorkspaces.listEdgeWorkspaces(db, 'e1', { after: 'w1', limit: 10 })

@@ -158,7 +158,7 @@ export async function addWorkspace(server: TestServer, slug: string) {
   return { workspace, ctx, key }
 }
 
-/** An edge presents a valid key: from then on it may report usage of the workspace. */
+/** An edge presents a valid key. */
 export async function presentKey(url: string, edgeToken: string, key: string): Promise<void> {
   const { json } = await caller(`${url}/edge/v1`, edgeToken)('POST', '/keys/verify', { json: { key } })
   if (!json?.valid) throw new Error(`the key is not valid: ${JSON.stringify(json)}`)
@@ -176,8 +176,8 @@ export const recordVerified = ({ services: { store } }: Pick<TestServer, 'servic
  * Adds an edge that has verified a key of each workspace, with functions for its requests to this server or
  * to the node at `url`.
  */
-export async function addEdge(server: TestServer, name = 'fra-1', url = server.url) {
-  const edge = await createEdge(server.services, operator, name)
+export async function addEdge(server: TestServer, name = 'fra-1', url = server.url, group?: string) {
+  const edge = await createEdge(server.services, operator, name, { group })
   await recordVerified(server)
   const call = caller(`${url}/edge/v1`, edge.token)
   const post = (path: string, json: unknown) => call('POST', path, { json })

@@ -43,8 +43,8 @@ export const grantOf = (edge: { id: string }, keyId: string) => grants.issue(edg
 export type TunnelEdge = Awaited<ReturnType<typeof addTunnelEdge>>
 
 /** `url` is that of another node. */
-export async function addTunnelEdge(server: TestServer, name: string, url = server.url) {
-  const edge = await addEdge(server, name, url)
+export async function addTunnelEdge(server: TestServer, name: string, url = server.url, group?: string) {
+  const edge = await addEdge(server, name, url, group)
   const state = { session: newSession(), sequence: 0, previous: 0 }
 
   const claimBody = (...tunnels: ClaimedTunnel[]) => ({

@@ -34,7 +34,7 @@ export class SimulatedEdge {
 
   /** It has verified the key of all its tunnels. */
   get #edge() {
-    return { id: this.id, verifiedKeys: new Set([this.#template.keyId]) }
+    return { id: this.id, group: 'default', verifiedKeys: new Set([this.#template.keyId]) }
   }
 
   async open(name: string, fate: Fate): Promise<void> {

@@ -149,6 +149,7 @@ const workspace = {
   ],
   'workspace.policy-changed': ['Policy changed', 'changed the policy of the workspace'],
   'workspace.quota-changed': ['Quotas changed', 'changed the quotas of the workspace'],
+  'workspace.group-changed': ['Edge group changed', 'moved the workspace to another group of edges'],
   'workspace.archived': ['Workspace archived', 'archived the workspace'],
   'workspace.restored': ['Workspace restored', 'restored the workspace'],
   'usage.reset': ['Usage reset', 'reset the usage of …'],
@@ -159,6 +160,7 @@ const workspace = {
 /** Actions that the log of a workspace does not have. */
 const others = {
   'device.denied': ['Device denied', 'denied the sign-in of device …'],
+  'edge-group.created': ['Edge group created', 'created the edge group …'],
   'edge.created': ['Edge created', 'created edge …'],
   'edge.url-changed': ['Edge URL changed', 'changed the URL of edge …'],
   'edge.revoked': ['Edge revoked', 'revoked edge …'],

@@ -9,6 +9,7 @@ import { findOtherTunnels, type OtherTunnel, resolveKeys } from '../../store/tun
 import { lockExpiredSessions } from '../../store/tunnels/edge-sessions.ts'
 import { type NameId, nameKey, trimNames, upsertNames } from '../../store/tunnels/names.ts'
 import { countTunnels, deleteRows, type ReportedRow } from '../../store/tunnels/rows.ts'
+import type { EdgeRef } from '../../verification/edge-workspaces.ts'
 import type { Services } from '../context.ts'
 import { recordTunnels } from '../events/tunnel-events.ts'
 import { effectiveLimit, isReached, QUOTA_REACHED } from '../quotas/limits.ts'
@@ -25,8 +26,7 @@ const NAME_RETENTION_MS = DAY_MS + 2 * NAME_RENEWAL_MS
 export const nameExpiry = (now: number) => now + NAME_RETENTION_MS
 
 /** An edge that claims or reports tunnels. */
-export interface ReportingEdge {
-  id: string
+export interface ReportingEdge extends EdgeRef {
   /** Ids of the keys for which it has a valid grant. */
   verifiedKeys: ReadonlySet<string>
 }
@@ -34,6 +34,7 @@ export interface ReportingEdge {
 /** The edge has grants for the keys of all tunnels. */
 interface AdmissionRequest {
   edgeId: string
+  group: string
   sequence: number
   tunnels: readonly ParsedTunnel[]
   /** Only a claim may take a name over from another edge to which the same client was connected. */
@@ -101,7 +102,7 @@ export async function admit(tx: Tx, services: Services, request: AdmissionReques
 async function checkKeys(
   tx: Tx,
   { clock, limits }: Services,
-  { tunnels, isClaim }: AdmissionRequest,
+  { group, tunnels, isClaim }: AdmissionRequest,
   rejected: Admission['rejected'],
 ): Promise<Candidate[]> {
   const keyIds = new Set(tunnels.map(({ tunnel }) => tunnel.keyId))
@@ -114,8 +115,8 @@ async function checkKeys(
       rejected.set(parsed.tunnel.id, { reason, message })
       return []
     }
-    // To the edge, a key of another workspace looks like one that does not exist.
-    if (key?.slug !== workspace)
+    // To the edge, a key of another workspace or group looks like one that does not exist.
+    if (key?.slug !== workspace || key.edge_group !== group)
       return reject('invalid_key', 'The API key is not an active key of the workspace. Use another one.')
     if (key.provisioned_at === null)
       return reject(

@@ -28,18 +28,19 @@ type Claimed = ReadonlyMap<string, ParsedTunnel>
 
 interface ParsedClaim extends Pick<TunnelClaim, 'session' | 'sequence'> {
   edgeId: string
+  group: string
   tunnels: Claimed
 }
 
 /** Decides about each tunnel by itself, in one transaction. */
 export async function claimTunnels(
   services: Services,
-  { id: edgeId, verifiedKeys }: ReportingEdge,
+  { id: edgeId, group, verifiedKeys }: ReportingEdge,
   { session, sequence, tunnels }: TunnelClaim,
 ): Promise<{ results: ClaimResult[] }> {
   const parsed = parseTunnels(tunnels)
   const granted = new Map([...parsed].filter(([, { tunnel }]) => verifiedKeys.has(tunnel.keyId)))
-  const claim = { edgeId, session, sequence, tunnels: granted }
+  const claim = { edgeId, group, session, sequence, tunnels: granted }
   const { decisions, changes } =
     granted.size === 0
       ? NOTHING_DECIDED
@@ -99,9 +100,10 @@ async function decide(tx: Tx, services: Services, claim: ParsedClaim): Promise<D
 }
 
 async function openTunnels(tx: Tx, services: Services, claim: ParsedClaim): Promise<Decided> {
-  const { edgeId, sequence, tunnels } = claim
+  const { edgeId, group, sequence, tunnels } = claim
   const { rows, ports, rejected, names, moved, quotas } = await admit(tx, services, {
     edgeId,
+    group,
     sequence,
     tunnels: [...tunnels.values()],
     isClaim: true,

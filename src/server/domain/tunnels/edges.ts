@@ -20,10 +20,12 @@ import {
 import { countByEdge } from '../../store/tunnels/lists.ts'
 import { awaitPropagation, type KeyChange, publishChange } from '../../verification/propagation.ts'
 import { writeAudit } from '../audit/entries.ts'
+import { requireGroup } from '../cluster/groups.ts'
 import type { Actor, Context, Services } from '../context.ts'
 import { Fault } from '../fault.ts'
 import { isoOrNull, toIso } from '../timestamps.ts'
 import { type Checker, checker } from '../validation.ts'
+import { DEFAULT_EDGE_GROUP } from '../workspaces/manage.ts'
 
 const LIST_MAX = 1_000
 
@@ -31,13 +33,19 @@ const checkName: Checker<string> = checker(EdgeName, 'name')
 const checkUrl: Checker<string> = checker(EdgeUrl, 'url')
 
 /** An edge never sets its own URL: with a stolen credential it could collect API keys. */
-export async function createEdge(services: Services, actor: Actor, name: string, urlText?: string) {
+export async function createEdge(
+  services: Services,
+  actor: Actor,
+  name: string,
+  { url: urlText, group = DEFAULT_EDGE_GROUP }: { url?: string | undefined; group?: string | undefined } = {},
+) {
   checkName(name)
   const url = urlText === undefined ? null : normalizeUrl(urlText)
   const now = services.clock()
   const id = services.ids('edge')
   const token = createSecret('edge', services.random)
   await services.store.transaction(async (db) => {
+    await requireGroup(db, group)
     // Names of revoked edges are free again, so there is no unique index that would reject a duplicate.
     await lockHead(db)
     const existing = (await listEdges(db)).find((edge) => edge.name === name && edge.revoked_at === null)
@@ -47,10 +55,11 @@ export async function createEdge(services: Services, actor: Actor, name: string,
           `An edge named "${name}" already exists. Choose another name, ` +
           `or revoke it first with \`adit admin edge revoke ${existing.id}\`.`,
       })
-    await insertEdge(db, { id, name, url, hash: hashSecret(token), created_at: now, revoked_at: null })
+    const hash = hashSecret(token)
+    await insertEdge(db, { id, name, url, hash, edge_group: group, created_at: now, revoked_at: null })
     await writeAudit(db, services, { workspaceId: null, actor, action: 'edge.created', target: { id, name } })
   })
-  return { id, name, url, token, createdAt: toIso(now) }
+  return { id, name, group, url, token, createdAt: toIso(now) }
 }
 
 function normalizeUrl(text: string): string {
@@ -72,8 +81,8 @@ export async function setUrl(services: Services, actor: Actor, id: string, urlTe
 }
 
 /** Null if no edge has a URL, or they have different ones: then DNS decides. */
-export async function findEdgeUrl({ store }: Services): Promise<string | null> {
-  const [url = null, ...others] = await listEdgeUrls(store.db, 2)
+export async function findEdgeUrl({ store, workspaceId }: Context): Promise<string | null> {
+  const [url = null, ...others] = await listEdgeUrls(store.db, workspaceId, 2)
   return others.length > 0 ? null : url
 }
 
@@ -93,6 +102,7 @@ export async function listAll({ store }: Services) {
   return rows.map((row) => ({
     id: row.id,
     name: row.name,
+    group: row.edge_group,
     url: row.url,
     createdAt: toIso(row.created_at),
     revokedAt: isoOrNull(row.revoked_at),
@@ -109,9 +119,9 @@ const describeReport = (row: ReportedEdge) => ({
   isConnected: Boolean(row.isConnected),
 })
 
-/** For members of a workspace: the active edges, with the tunnels of the workspace at each. */
+/** For members of a workspace: the active edges of its group, with the tunnels of the workspace at each. */
 export async function listForMembers({ store, workspaceId }: Context) {
-  const rows = await listActiveEdges(store.db, LIST_MAX)
+  const rows = await listActiveEdges(store.db, workspaceId, LIST_MAX)
   const open = await countByEdge(store.db, workspaceId)
   return {
     edges: rows.map((row) => ({
@@ -123,9 +133,12 @@ export async function listForMembers({ store, workspaceId }: Context) {
   }
 }
 
-/** The newest active edge, which the dashboard names when it explains how to open a tunnel. */
-export const findActiveEdgeName = async ({ store }: Services): Promise<string | null> =>
-  (await findActiveEdge(store.db))?.name ?? null
+/**
+ * The newest active edge of the workspace's group, which the dashboard names when it explains how to open a
+ * tunnel.
+ */
+export const findActiveEdgeName = async ({ store, workspaceId }: Context): Promise<string | null> =>
+  (await findActiveEdge(store.db, workspaceId))?.name ?? null
 
 export async function revoke(services: Services, actor: Actor, id: string) {
   const position = await services.store.transaction(async (db) => {

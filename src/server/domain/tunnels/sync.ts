@@ -38,6 +38,7 @@ type Instructions = Pick<SyncResult, 'close' | 'grantRequired' | 'names'>
 
 interface ParsedSync extends Pick<SyncRequest, 'snapshot'> {
   edgeId: string
+  group: string
   verifiedKeys: ReportingEdge['verifiedKeys']
   session: SessionReport
   reported: Map<string, ParsedTunnel>
@@ -107,7 +108,7 @@ const merge = (a: Instructions, b: Instructions): Instructions => ({
 async function applyChanges(
   tx: Tx,
   services: Services,
-  { edgeId, verifiedKeys, session, snapshot, reported, closed }: ParsedSync,
+  { edgeId, group, verifiedKeys, session, snapshot, reported, closed }: ParsedSync,
   replaced: readonly ClosedTunnel[] = [],
 ): Promise<Instructions> {
   const { sequence, previous } = session
@@ -119,7 +120,13 @@ async function applyChanges(
   const { granted = [], ungranted = [] } = Object.groupBy(added, ({ tunnel }) =>
     verifiedKeys.has(tunnel.keyId) ? 'granted' : 'ungranted',
   )
-  const admission = await admit(tx, services, { edgeId, sequence, tunnels: granted, isClaim: false })
+  const admission = await admit(tx, services, {
+    edgeId,
+    group,
+    sequence,
+    tunnels: granted,
+    isClaim: false,
+  })
   const { rows: opened, rejected, names, quotas } = admission
   const updated = stored.map((tunnel) => {
     const parsed = restoreAdmitted(reported.get(tunnel.id) as ParsedTunnel, tunnel)
@@ -195,7 +202,7 @@ function closeInstruction({ id, resume_hash, close_reason, close_requested_by }:
 }
 
 /** If a tunnel is listed twice, the last entry counts. If it is also listed as closed, it is closed. */
-function parseSync({ id: edgeId, verifiedKeys }: ReportingEdge, request: SyncRequest): ParsedSync {
+function parseSync({ id: edgeId, group, verifiedKeys }: ReportingEdge, request: SyncRequest): ParsedSync {
   const { session, sequence, previous, version, load, snapshot } = request
   const closed = new Set(request.closed)
   const reported = new Map<string, ParsedTunnel>()
@@ -207,6 +214,7 @@ function parseSync({ id: edgeId, verifiedKeys }: ReportingEdge, request: SyncReq
   const { tunnels, streams } = load
   return {
     edgeId,
+    group,
     verifiedKeys,
     session: { session, sequence, previous, version, startedAt, tunnels, streams },
     reported,

@@ -4,6 +4,7 @@ import { REPORT_ITEMS_MAX, type reportUsage } from '../../../contract/edge/repor
 import { TUNNELS_PER_EDGE_MAX } from '../../../contract/edge/tunnels.ts'
 import { DAY_MS, MINUTE_MS, startOfDay } from '../../../lib/time.ts'
 import { type Counter, dayKey, type Totals, type TunnelMinute } from '../../store/engine/usage-report.ts'
+import type { EdgeRef } from '../../verification/edge-workspaces.ts'
 import type { Services } from '../context.ts'
 import { invalid } from '../fault.ts'
 import { parseTimestamp } from '../timestamps.ts'
@@ -32,13 +33,13 @@ type UsageReport = Static<(typeof reportUsage)['body']>
 type Receipt = Static<(typeof reportUsage)['response']['schema']>
 type Reason = Receipt['rejected'][number]['reason']
 
-/** Ids by slug, without workspaces for which the edge has verified no key: to it, they do not exist. */
-type FindWorkspaceIds = (edgeId: string, slugs: Iterable<string>) => Promise<ReadonlyMap<string, string>>
+/** Ids by slug, without workspaces of other groups: to the edge, they do not exist. */
+type FindWorkspaceIds = (edge: EdgeRef, slugs: Iterable<string>) => Promise<ReadonlyMap<string, string>>
 
 export async function ingestReport(
   services: Services,
   findWorkspaceIds: FindWorkspaceIds,
-  edgeId: string,
+  edge: EdgeRef,
   request: UsageReport,
 ): Promise<Receipt> {
   const { epoch, counters = [], tunnels = [] } = request
@@ -49,7 +50,7 @@ export async function ingestReport(
   const parsedCounters = counters.map((item, index) => parseCounter(item, index, days))
   const parsedTunnels = tunnels.map(parseTunnelMinute)
   const slugs = [...counters, ...tunnels].map(({ workspace }) => workspace)
-  const workspaces = await findWorkspaceIds(edgeId, new Set(slugs))
+  const workspaces = await findWorkspaceIds(edge, new Set(slugs))
   const now = services.clock()
   const rejected: Receipt['rejected'] = []
 
@@ -65,7 +66,7 @@ export async function ingestReport(
   }
 
   const report = {
-    edgeId,
+    edgeId: edge.id,
     epoch,
     counters: accept('counters', parsedCounters),
     tunnels: accept('tunnels', parsedTunnels),

@@ -25,6 +25,9 @@ import { isoOrNull, toIso } from '../timestamps.ts'
 import { type Checker, checker } from '../validation.ts'
 import { type Policy, readPolicy } from './policy.ts'
 
+/** The group of new workspaces, and of edges that are created without one. */
+export const DEFAULT_EDGE_GROUP = 'default'
+
 const checkSlug: Checker<string> = checker(Slug, 'slug')
 const checkName: Checker<string> = checker(WorkspaceName, 'name')
 
@@ -98,6 +101,7 @@ export async function addWorkspace(
     key_creator_role: null,
     two_factor_required_at: null,
     archived_at: null,
+    edge_group: DEFAULT_EDGE_GROUP,
     creator_id: actor.kind === 'user' ? actor.id : null,
     ...NO_QUOTA_OVERRIDES,
   }
@@ -122,6 +126,7 @@ export async function* listAll(services: Services) {
     yield rows.map((row) => ({
       ...describeWorkspace(services, row),
       archivedAt: isoOrNull(row.archived_at),
+      group: row.edge_group,
     }))
 }
 

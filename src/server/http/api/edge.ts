@@ -13,14 +13,13 @@ import { syncTunnels } from '../../domain/tunnels/sync.ts'
 import { ingestReport } from '../../domain/usage/reports.ts'
 import type { WorkspaceRow, WorkspaceView } from '../../domain/workspaces/manage.ts'
 import type { ChangeFollower } from '../../verification/change-follower.ts'
-import type { EdgeWorkspaces } from '../../verification/edge-workspaces.ts'
+import type { EdgeWorkspaces, VerifiedKey } from '../../verification/edge-workspaces.ts'
 import type { Grants } from '../../verification/grants.ts'
 import {
   type CredentialVerifier,
   type InvalidCredential,
   type MaybePromise,
   thenMaybe,
-  type ValidKey,
 } from '../../verification/verify.ts'
 import { bearerToken, createAuthenticator, edgeMessages, keyMessages } from '../auth/authenticator.ts'
 import { type Handlers, registerOperations } from '../operations/routes.ts'
@@ -42,10 +41,10 @@ interface EdgeOptions {
 }
 
 interface EdgeCaller {
-  actor: { kind: 'edge'; id: string }
+  actor: { kind: 'edge'; id: string; group: string }
   credential: string
   /** Authenticates the client of a forwarded request by its key. */
-  authenticateClient: () => MaybePromise<ValidKey>
+  authenticateClient: () => MaybePromise<VerifiedKey>
 }
 
 type Callers = { anyone: undefined; edge: EdgeCaller }
@@ -71,36 +70,38 @@ export function registerEdgeApi(
   const { services, verifier, edgeWorkspaces, grants, follower, closing, baseUrl, describeWorkspace } =
     options
   const authenticateEdge = createAuthenticator(verifier.verifyEdge, edgeMessages)
-  const authenticateKey = createAuthenticator(verifier.verifyKey, keyMessages)
+  const authenticateKey = createAuthenticator(edgeWorkspaces.verifyKey, keyMessages)
   const streams = new ChangeStreams({
     closing,
     onReplaced: (edge) => server.log.warn({ edge }, 'edge has too many change streams; closed its oldest'),
   })
   const issueGrant = (edgeId: string, keyId: string) => grants.issue(edgeId, keyId, follower.databaseTime())
   const describeResult = (
-    result: ValidKey | InvalidCredential,
+    result: VerifiedKey | InvalidCredential,
     { edgeId, withGrant }: { edgeId: string; withGrant: boolean },
-  ): MaybePromise<VerifyResult> =>
+  ): VerifyResult =>
     result.valid
-      ? thenMaybe(edgeWorkspaces.getVerified(edgeId, result.workspaceId), (row) => ({
+      ? {
           ...describeValidKey(verifier, result),
           ...(withGrant && { grant: issueGrant(edgeId, result.keyId) }),
-          workspace: describeWorkspace(row),
-        }))
+          workspace: describeWorkspace(result.workspace),
+        }
       : { valid: false as const, reason: reasonsForEdges[result.reason] }
-  const workspaces = { findIds: edgeWorkspaces.findIds, getWorkspace: verifier.getWorkspace }
   /** The edge, with the keys that its grants allow it to open tunnels with. */
-  const findGranted = ({ id }: EdgeCaller['actor'], sentGrants: readonly string[]) => ({
+  const findGranted = ({ id, group }: EdgeCaller['actor'], sentGrants: readonly string[]) => ({
     id,
+    group,
     verifiedKeys: grants.findKeys(id, sentGrants, follower.databaseTime()),
   })
 
   const handlers: Handlers<Callers, (typeof apis.edge.operations)[number]> = {
     'keys.verify': ({ actor }, { key, grant: withGrant = false }) =>
-      thenMaybe(verifier.verifyKey(key), (result) => describeResult(result, { edgeId: actor.id, withGrant })),
-    'requests.authorize': async ({ actor, authenticateClient }) => {
-      const { keyId, workspaceId } = await authenticateClient()
-      const { slug, quota } = describeWorkspace(await edgeWorkspaces.getVerified(actor.id, workspaceId))
+      thenMaybe(edgeWorkspaces.verifyKey(key, actor), (result) =>
+        describeResult(result, { edgeId: actor.id, withGrant }),
+      ),
+    'requests.authorize': async ({ authenticateClient }) => {
+      const { keyId, workspace } = await authenticateClient()
+      const { slug, quota } = describeWorkspace(workspace)
       // Not 429, which nginx would turn into 500.
       if (isQuotaReached(quota, services.clock())) throw new Fault('forbidden', { message: QUOTA_REACHED })
       return { 'x-adit-workspace': slug, 'x-adit-key-id': keyId }
@@ -117,8 +118,8 @@ export function registerEdgeApi(
       ),
     'tunnels.claim': ({ actor }, claim) => claimTunnels(services, findGranted(actor, claim.grants), claim),
     'tunnels.sync': ({ actor }, sync) => syncTunnels(services, findGranted(actor, sync.grants ?? []), sync),
-    'usage.report': ({ actor }, report) => ingestReport(services, edgeWorkspaces.findIds, actor.id, report),
-    'hosts.find': ({ actor }, { host }) => findHost(services, workspaces, { edgeId: actor.id, host }),
+    'usage.report': ({ actor }, report) => ingestReport(services, edgeWorkspaces.findIds, actor, report),
+    'hosts.find': ({ actor }, { host }) => findHost(services, actor.group, host),
     'description.read': createOpenApiDocument(apis.edge, baseUrl),
   }
 
@@ -129,11 +130,15 @@ export function registerEdgeApi(
       const edgeHeader = request.headers['x-adit-edge'] as string | undefined
       const bearer = bearerToken(request)
       const credential = edgeHeader ?? bearer
-      return thenMaybe(authenticateEdge(request, credential), ({ edgeId }) => ({
-        actor: { kind: 'edge' as const, id: edgeId },
-        credential: credential as string,
-        authenticateClient: () => authenticateKey(request, edgeHeader === undefined ? undefined : bearer),
-      }))
+      return thenMaybe(authenticateEdge(request, credential), ({ edgeId, group }) => {
+        const actor = { kind: 'edge' as const, id: edgeId, group }
+        return {
+          actor,
+          credential: credential as string,
+          authenticateClient: () =>
+            authenticateKey(request, edgeHeader === undefined ? undefined : bearer, actor),
+        }
+      })
     },
     reauthenticate: (request) => authenticateEdge(request, (request.caller as EdgeCaller).credential),
   })

@@ -3,8 +3,9 @@
 
 import { isDnsLabel } from '../../../lib/net/hostname.ts'
 import { isQuotaReached, QUOTA_REACHED } from '../../domain/quotas/limits.ts'
-import type { WorkspaceView } from '../../domain/workspaces/manage.ts'
-import type { InvalidCredential, MaybePromise, ValidKey } from '../../verification/verify.ts'
+import type { WorkspaceRow, WorkspaceView } from '../../domain/workspaces/manage.ts'
+import type { VerifiedKey } from '../../verification/edge-workspaces.ts'
+import type { InvalidCredential, MaybePromise } from '../../verification/verify.ts'
 import { keyMessages } from '../auth/authenticator.ts'
 
 /** Sent with HTTP 200, also for a rejection: frps treats any other status as a failure of the plugin. */
@@ -18,8 +19,8 @@ export interface FrpResponse {
 
 interface FrpVerifier {
   clock: () => number
-  verifyKey(secret: string): MaybePromise<ValidKey | InvalidCredential>
-  describeWorkspace(id: string): Promise<WorkspaceView>
+  verifyKey(secret: string): MaybePromise<VerifiedKey | InvalidCredential>
+  describeWorkspace(row: WorkspaceRow): WorkspaceView
 }
 
 /** Proxy types with host names. Ports belong to no workspace, so other types are rejected. */
@@ -72,7 +73,7 @@ async function authorize(
     return rejected('Missing API key. Set metadatas.token = "adit_…" in frpc.toml.')
   const result = await verifyKey(token)
   if (!result.valid) return rejected(keyMessages[result.reason])
-  const workspace = await describeWorkspace(result.workspaceId)
+  const workspace = describeWorkspace(result.workspace)
   return workspace.provisioned
     ? decide(workspace)
     : rejected(`The workspace "${workspace.slug}" is not provisioned yet.`)

@@ -10,7 +10,7 @@ import { isQuotaReached, QUOTA_REACHED } from '../../domain/quotas/limits.ts'
 import { type Checker, checker } from '../../domain/validation.ts'
 import type { WorkspaceRow, WorkspaceView } from '../../domain/workspaces/manage.ts'
 import type { ChangeFollower } from '../../verification/change-follower.ts'
-import type { EdgeWorkspaces } from '../../verification/edge-workspaces.ts'
+import type { EdgeRef, EdgeWorkspaces } from '../../verification/edge-workspaces.ts'
 import type { CredentialVerifier, MaybePromise } from '../../verification/verify.ts'
 import { createAuthenticator, edgeMessages, keyMessages } from '../auth/authenticator.ts'
 import { errorBody, faultFor } from '../server/errors.ts'
@@ -44,18 +44,16 @@ export function registerThirdPartyEdges(
   { clock, verifier, edgeWorkspaces, follower, closing, describeWorkspace }: ThirdPartyEdgesOptions,
 ): void {
   const authenticateEdge = createAuthenticator(verifier.verifyEdge, edgeMessages)
-  const authenticateKey = createAuthenticator(verifier.verifyKey, keyMessages)
+  const authenticateKey = createAuthenticator(edgeWorkspaces.verifyKey, keyMessages)
   const checkSshLogin: Checker<Type.Static<typeof SshLogin>> = checker(SshLogin, '/body')
   const waitForDatabase = createDatabaseWait(follower.isUpToDate, closing)
-  /** Describes the workspace of a valid key that the calling edge has presented. */
-  const describeVerified = async ({ caller }: FastifyRequest, id: string) =>
-    describeWorkspace(await edgeWorkspaces.getVerified((caller as { actor: { id: string } }).actor.id, id))
+  const callingEdge = ({ caller }: FastifyRequest) => (caller as { actor: EdgeRef }).actor
 
   /** Runs before the body is read, and again afterwards: the edge may have been revoked meanwhile. */
   const authenticate = async (request: FastifyRequest) => {
     const { credential } = request.params as { credential: string }
-    const { edgeId } = await authenticateEdge(request, credential)
-    request.caller = { actor: { kind: 'edge', id: edgeId } }
+    const { edgeId, group } = await authenticateEdge(request, credential)
+    request.caller = { actor: { kind: 'edge', id: edgeId, group } }
   }
 
   /** The query names the operation before the body is read. */
@@ -85,8 +83,8 @@ export function registerThirdPartyEdges(
       return attempt(request, reply, () =>
         handleFrp(op, content, {
           clock,
-          verifyKey: verifier.verifyKey,
-          describeWorkspace: (id) => describeVerified(request, id),
+          verifyKey: (secret) => edgeWorkspaces.verifyKey(secret, callingEdge(request)),
+          describeWorkspace,
         }),
       )
     },
@@ -101,8 +99,8 @@ export function registerThirdPartyEdges(
     handler: async (request) => {
       checkSshLogin(request.body)
       const { password, user } = request.body as Type.Static<typeof SshLogin>
-      const { workspaceId } = await authenticateKey(request, password)
-      const { slug, provisioned, quota } = await describeVerified(request, workspaceId)
+      const { workspace } = await authenticateKey(request, password, callingEdge(request))
+      const { slug, provisioned, quota } = describeWorkspace(workspace)
       if (!provisioned)
         throw new Fault('forbidden', { message: `The workspace "${slug}" is not provisioned yet.` })
       if (isQuotaReached(quota, clock())) throw new Fault('forbidden', { message: QUOTA_REACHED })

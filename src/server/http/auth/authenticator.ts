@@ -34,8 +34,8 @@ export const edgeMessages: RejectionMessages = {
 }
 
 /** Returns the result for a valid secret; rejects, logs and counts all others. */
-export function createAuthenticator<G extends { valid: true }>(
-  verify: (secret: string) => MaybePromise<G | InvalidCredential>,
+export function createAuthenticator<G extends { valid: true }, C extends readonly unknown[]>(
+  verify: (secret: string, ...context: C) => MaybePromise<G | InvalidCredential>,
   messages: RejectionMessages,
 ) {
   let rejections = 0
@@ -46,8 +46,10 @@ export function createAuthenticator<G extends { valid: true }>(
     throw new Fault('unauthorized', { message: messages[reason] })
   }
 
-  return (request: FastifyRequest, secret: string | undefined): MaybePromise<G> => {
+  return (request: FastifyRequest, secret: string | undefined, ...context: C): MaybePromise<G> => {
     if (secret === undefined) return reject(request, 'missing')
-    return thenMaybe(verify(secret), (result) => (result.valid ? result : reject(request, result.reason)))
+    return thenMaybe(verify(secret, ...context), (result) =>
+      result.valid ? result : reject(request, result.reason),
+    )
   }
 }

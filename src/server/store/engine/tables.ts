@@ -15,9 +15,14 @@ export type ChangeKind =
   | 'workspace-archived'
   | 'workspace-restored'
   | 'workspace-quota'
+  | 'workspace-group'
   | 'tunnels'
 
 export interface Tables {
+  /** Edges that trust each other with the traffic of the workspaces of the group. */
+  edge_groups: {
+    name: string
+  }
   schema_version: {
     id: number
     version: number
@@ -39,6 +44,8 @@ export interface Tables {
     two_factor_required_at: number | null
     /** See domain/workspaces/archive.ts. */
     archived_at: number | null
+    /** Only edges of this group carry its tunnels. */
+    edge_group: Generated<string>
     /** The user who created it in the dashboard. */
     creator_id: string | null
     /** Null is the default of the server, -1 no limit: see domain/quotas/limits.ts. */
@@ -204,10 +211,12 @@ export interface Tables {
     /** Public URL, as the operator has set it. */
     url: string | null
     hash: string
+    /** It never changes. */
+    edge_group: Generated<string>
     created_at: number
     revoked_at: number | null
   }
-  /** Workspaces for which an edge has verified an API key. */
+  /** Workspaces for which an edge has verified an API key or reported usage. */
   edge_workspaces: {
     edge_id: string
     workspace_id: string

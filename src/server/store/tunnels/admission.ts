@@ -46,6 +46,7 @@ interface ResolvedKey {
   slug: string
   provisioned_at: number | null
   archived_at: number | null
+  edge_group: string
   quota_tunnels: number | null
   usage_level: string | null
   usage_level_until: number | null
@@ -59,7 +60,7 @@ export async function resolveKeys(tx: Tx, keyIds: readonly string[]): Promise<Re
     { key_id: 'text' },
     keyIds.map((keyId) => [keyId]),
     `select input.key_id, workspaces.id as workspace_id, workspaces.slug, workspaces.provisioned_at,
-       workspaces.archived_at, workspaces.quota_tunnels, workspaces.usage_level, workspaces.usage_level_until,
+       workspaces.archived_at, workspaces.edge_group, workspaces.quota_tunnels, workspaces.usage_level, workspaces.usage_level_until,
        ${stateColumns.map((column) => `api_keys.${column}`).join(', ')}, ${nowText(tx)} as now
      from input join api_keys on api_keys.id = input.key_id
      join workspaces on workspaces.id = api_keys.workspace_id`,

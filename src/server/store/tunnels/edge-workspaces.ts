@@ -1,5 +1,5 @@
-// SQL of the workspaces for which an edge has verified an API key. Rows are never deleted, because an edge
-// may report usage weeks later.
+// SQL of the workspaces for which an edge has verified an API key or reported usage. Rows are never deleted:
+// they say where to look for usage that a hostile edge has reported.
 import type { Selectable } from 'kysely'
 import { HOUR_MS } from '../../../lib/time.ts'
 import { executeBulk } from '../engine/bulk.ts'
@@ -40,20 +40,18 @@ export async function insertEdgeWorkspaces(tx: Tx, pairs: readonly EdgeWorkspace
   )
 }
 
-/** Ids by slug, without workspaces for which the edge has verified no key. */
-export const findVerifiedWorkspaces = (
+/** Ids by slug, without workspaces of other groups. */
+export const findGroupWorkspaces = (
   db: Db,
-  edgeId: string,
+  group: string,
   slugs: readonly string[],
 ): Promise<{ slug: string; id: string }[]> =>
   executeBulk(
     db,
-    { edge_id: 'text', slug: 'text' },
-    slugs.map((slug) => [edgeId, slug]),
+    { edge_group: 'text', slug: 'text' },
+    slugs.map((slug) => [group, slug]),
     `select workspaces.slug, workspaces.id from input
-     join workspaces on workspaces.slug = input.slug
-     join edge_workspaces as verified
-       on verified.edge_id = input.edge_id and verified.workspace_id = workspaces.id`,
+     join workspaces on workspaces.slug = input.slug and workspaces.edge_group = input.edge_group`,
   )
 
 export interface ListedWorkspace {
@@ -61,7 +59,7 @@ export interface ListedWorkspace {
   slug: string
 }
 
-/** Workspaces for which the edge has verified a key, in the order of their ids. */
+/** Workspaces for which the edge has verified a key or reported usage, in the order of their ids. */
 export function listEdgeWorkspaces(
   db: Db,
   edgeId: string,

@@ -16,7 +16,7 @@ export async function insertEdge(db: Tx, row: EdgeRow): Promise<void> {
 export const findEdgeByHash = async (db: Db, hash: string) => (await selectByHash(db, { hash }))[0]
 
 const selectByHash = statement((db: Db, { hash }: Placeholders<{ hash: string }>) =>
-  db.selectFrom('edges').select(['id', 'revoked_at']).where('hash', '=', hash),
+  db.selectFrom('edges').select(['id', 'edge_group', 'revoked_at']).where('hash', '=', hash),
 )
 
 export const getEdge = (db: Db, id: string): Promise<EdgeRow> =>
@@ -29,7 +29,14 @@ const reportedEdges = (db: Db) =>
   db
     .selectFrom('edges')
     .leftJoin('edge_sessions as session', 'session.edge_id', 'edges.id')
-    .select(['edges.id', 'edges.name', 'edges.url', 'edges.created_at', 'edges.revoked_at'])
+    .select([
+      'edges.id',
+      'edges.name',
+      'edges.edge_group',
+      'edges.url',
+      'edges.created_at',
+      'edges.revoked_at',
+    ])
     .select(['session.version', 'session.started_at', 'session.last_sync_at'])
     .select(['session.tunnels', 'session.streams'])
     .select(sql<boolean>`coalesce(session.lease_until > ${nowIn(db)}, false)`.as('isConnected'))
@@ -39,17 +46,32 @@ export type ReportedEdge = Awaited<ReturnType<typeof listReportedEdges>>[number]
 /** All edges with their last sync, newest first. */
 export const listReportedEdges = (db: Db) => reportedEdges(db).orderBy('edges.id', 'desc').execute()
 
-/** By name. */
-export const listActiveEdges = (db: Db, limit: number) =>
-  reportedEdges(db).where(isActiveEdge).orderBy('edges.name').limit(limit).execute()
+const isInGroupOf = (workspaceId: string) =>
+  sql<boolean>`edges.edge_group = (select edge_group from workspaces where id = ${workspaceId})`
 
-export const findActiveEdge = (db: Db): Promise<Pick<EdgeRow, 'name'> | undefined> =>
-  db.selectFrom('edges').select('name').where(isActiveEdge).orderBy('id', 'desc').limit(1).executeTakeFirst()
+/** Edges of the group of a workspace, by name. */
+export const listActiveEdges = (db: Db, workspaceId: string, limit: number) =>
+  reportedEdges(db)
+    .where(isActiveEdge)
+    .where(isInGroupOf(workspaceId))
+    .orderBy('edges.name')
+    .limit(limit)
+    .execute()
 
-/** Different public URLs of active edges. */
-export const listEdgeUrls = async (db: Db, limit: number): Promise<string[]> => {
+export const findActiveEdge = (db: Db, workspaceId: string): Promise<Pick<EdgeRow, 'name'> | undefined> =>
+  db
+    .selectFrom('edges')
+    .select('name')
+    .where(isActiveEdge)
+    .where(isInGroupOf(workspaceId))
+    .orderBy('id', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+
+/** Different public URLs of active edges of the group of a workspace. */
+export const listEdgeUrls = async (db: Db, workspaceId: string, limit: number): Promise<string[]> => {
   const edges = db.selectFrom('edges').select('url').distinct().where(isActiveEdge)
-  const rows = await edges.where('url', 'is not', null).limit(limit).execute()
+  const rows = await edges.where(isInGroupOf(workspaceId)).where('url', 'is not', null).limit(limit).execute()
   return rows.flatMap(({ url }) => url ?? [])
 }
 

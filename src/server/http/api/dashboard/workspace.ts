@@ -28,8 +28,8 @@ export const workspaceHandlers = ({
   'workspace.read': async (ctx) => ({
     ...(await readWorkspace(ctx)),
     role: ctx.role,
-    edgeName: await findActiveEdgeName(services),
-    edgeUrl: await findEdgeUrl(services),
+    edgeName: await findActiveEdgeName(ctx),
+    edgeUrl: await findEdgeUrl(ctx),
     keysCanManageKeys: variant === 'A',
   }),
   'keys.list': (ctx, page) => listForMembers(ctx, page),

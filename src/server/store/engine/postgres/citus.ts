@@ -16,6 +16,7 @@ type Placement = 'distributed' | 'local'
 
 export const placements: Readonly<Record<keyof Tables, Placement>> = {
   schema_version: 'local',
+  edge_groups: 'local',
   workspaces: 'local',
   users: 'local',
   api_keys: 'local',

@@ -10,6 +10,7 @@ export const tunnels: Migration = ({ int64, strict, clustered, halfFull }) => [
      name text not null,
      url text,
      hash text not null unique,
+     edge_group text not null default 'default' references edge_groups (name),
      created_at ${int64} not null,
      revoked_at ${int64}
    )${strict}`,

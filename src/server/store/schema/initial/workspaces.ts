@@ -1,6 +1,11 @@
 import type { Migration } from '../migration.ts'
 
 export const workspaces: Migration = ({ int64, strict }) => [
+  `create table edge_groups (
+     name text primary key
+   )${strict}`,
+  `insert into edge_groups (name) values ('default')`,
+
   // A null in the policy restricts nothing; a null quota is the default of the server.
   `create table workspaces (
      id text primary key,
@@ -10,6 +15,7 @@ export const workspaces: Migration = ({ int64, strict }) => [
      creator_id text,
      provisioned_at ${int64},
      archived_at ${int64},
+     edge_group text not null default 'default' references edge_groups (name),
      key_days_max integer,
      keys_read_only_at ${int64},
      key_creator_role text,
