@@ -1,4 +1,4 @@
-// When the meter reports next, and what it does while the control plane is overloaded.
+// How long the meter waits before its next report, also while the control plane is overloaded.
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
@@ -18,16 +18,16 @@ test('the wait is the interval or a longer Retry-After, up to 5 minutes, with a 
   const random = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true })
   fc.assert(
     fc.property(fc.integer({ min: 0, max: 1e9 }), random, (retryAfterS, chance) => {
-      const wantedMs = Math.min(Math.max(retryAfterS, 5), 300) * 1000
+      const expectedMs = Math.min(Math.max(retryAfterS, 5), 300) * 1000
       const ms = reportDelayMs(5_000, retryAfterS, () => chance)
-      assert.ok(Math.abs(ms / wantedMs - 1) < 0.1 + 1e-9, `${ms}`)
+      assert.ok(Math.abs(ms / expectedMs - 1) < 0.1 + 1e-9, `${ms}`)
       assert.ok(ms >= Math.min(retryAfterS, 300) * 1000, `${ms} is earlier than Retry-After`)
     }),
   )
   assert.notEqual(reportDelayMs(5_000, 60), reportDelayMs(5_000, 60))
 })
 
-/** A control plane that is as busy as the test says. */
+/** A control plane whose responses the test sets. */
 async function setUp(t: Test) {
   const responses = { status: 200, headers: {}, body: {} as object }
   let received = 0
@@ -54,7 +54,7 @@ async function setUp(t: Test) {
 
 const accepted = { accepted: 1, rejected: [] }
 
-test('after a rejection with Retry-After usage is only spooled, until the meter is stopped', async (t) => {
+test('during Retry-After usage is only spooled, and reported when the meter is stopped', async (t) => {
   const { responses, start, notices, reports, spooled } = await setUp(t)
   Object.assign(responses, { status: 503, headers: { 'retry-after': '60' }, body: {} })
   const meter = await start()

@@ -9,16 +9,16 @@ export function setUpTokensFile(t: Test) {
   const file = join(createFolder(t), 'tokens.json')
   const command = (...args: string[]) => run(t, ['tokens-file', ...args, '--file', file], {})
   const add = async (workspace: string) => (await command('add', workspace)).stdout.trim()
-  const gone: string[] = []
+  const revokedIds: string[] = []
   const notices: string[] = []
   const open = () => {
     const verifier = openTokensFile(file, {
       tunnelDomain: 'tunnels.example.com',
-      onRevoked: (id) => gone.push(id),
+      onRevoked: (id) => revokedIds.push(id),
       onNotice: (line) => notices.push(line),
     })
     atEnd(t, verifier.close)
     return verifier
   }
-  return { file, command, add, open, gone, notices }
+  return { file, command, add, open, revokedIds, notices }
 }

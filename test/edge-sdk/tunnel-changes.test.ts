@@ -21,7 +21,7 @@ const tunnel = (id: string): ClaimedTunnel => ({
 })
 const usage = (requests: number) => () => ({ requests, bytesIn: 0, bytesOut: 0, streams: 0 })
 
-/** What the contract says a control plane does with syncs of one session. */
+/** A control plane that applies the syncs of one session as the contract says. */
 class Server {
   rows = new Map<string, number>()
   readonly #reportedBy = new Map<string, number>()
@@ -50,7 +50,7 @@ class Server {
   }
 }
 
-/** Sends syncs that arrive until nothing is left. */
+/** Sends syncs, all of which arrive, until nothing is left to send. */
 function syncAll(changes: TunnelChanges, server: Server): Changes[] {
   const sent: Changes[] = []
   for (let hasMore = true; hasMore; ) {
@@ -69,8 +69,8 @@ const step = fc.oneof(
   fc.record({ do: fc.constant('open'), id: ids }),
   fc.record({ do: fc.constant('close'), id: ids }),
   fc.record({ do: fc.constant('use'), id: ids }),
-  ...['arrives', 'is lost', 'arrives without a response', 'is late', 'late arrives', 'data loss'].map((one) =>
-    fc.record({ do: fc.constant(one), id: ids }),
+  ...['arrives', 'is lost', 'arrives without a response', 'is late', 'late arrives', 'data loss'].map(
+    (event) => fc.record({ do: fc.constant(event), id: ids }),
   ),
 )
 
@@ -108,10 +108,10 @@ test('whatever happens to syncs, one that arrives makes the list exact', () => {
         },
         'data loss': () => server.loseEverything(),
       }
-      for (const one of steps) doStep[one.do]?.(one.id)
+      for (const { do: kind, id } of steps) doStep[kind]?.(id)
       syncAll(changes, server)
       assert.deepEqual([...server.rows].sort(), [...open].sort())
-      // Those that were under way for long change nothing.
+      // Syncs that arrive even later change nothing.
       for (const sync of late) server.apply(sync)
       assert.deepEqual([...server.rows].sort(), [...open].sort())
     }),
@@ -130,7 +130,7 @@ test('without a change, a sync is empty', () => {
   assert.deepEqual(sync?.load, { tunnels: 99, streams: 0 })
 })
 
-test('more tunnels than a sync can have follow in the next ones, and counters of all in turn', () => {
+test('tunnels beyond the limit of a sync are in the next ones, and the counters of all in turn', () => {
   const changes = new TunnelChanges()
   const server = new Server()
   const count = 2.5 * SYNC_ITEMS_MAX
@@ -160,7 +160,7 @@ test('a snapshot of several syncs removes what is closed at its end, and nothing
   changes.resync()
   const listed: number[] = []
   for (let hasMore = true; hasMore; ) {
-    // The second is lost.
+    // The second sync is lost.
     const next = changes.next()
     if (listed.length !== 1) {
       server.apply(next.changes)
@@ -181,7 +181,7 @@ test('a tunnel that is being claimed is reported as such, and as open once it is
   changes.opened(tunnel('tun_1'), 'key', usage(1))
   const [open] = changes.next().changes.changed
   assert.deepEqual([open?.isClaiming, open?.requests], [undefined, 1])
-  // The response to the first one: what has changed since is reported again.
+  // The response to the first sync acknowledges only what it contained.
   claiming.acknowledge([])
   assert.equal(changes.next().changes.changed[0]?.requests, 1)
 })

@@ -20,8 +20,26 @@ import { until } from '../support/until.ts'
 
 /** After an outage, the reporter waits for up to 10 seconds. */
 const RECOVERY_MS = 20_000
-const GRANTING = { grant: async () => 'grant' }
+const OPTIONS = {
+  version: 'test 1',
+  verifier: { grant: async () => 'grant' },
+  onClose: () => undefined,
+  onAccessRules: () => undefined,
+}
+const SYNCED = { resync: false, replaced: false, nextSyncInS: 5, close: [], grantRequired: [], names: [] }
 const NO_USAGE = () => ({ requests: 0, bytesIn: 0, bytesOut: 0, streams: 0 })
+
+const createTunnel = (workspace: string, name: string, keyId = 'tok_1'): ClaimedTunnel => ({
+  id: tunnelId(),
+  workspace,
+  name,
+  type: 'http',
+  pool: false,
+  url: `https://${name}.${workspace}.localhost`,
+  keyId,
+  clientAddress: '192.0.2.7',
+  openedAt: new Date().toISOString(),
+})
 
 async function setUp(t: Test, engine: Engine = 'sqlite') {
   const server = await serve(t, { engine })
@@ -49,17 +67,7 @@ async function setUp(t: Test, engine: Engine = 'sqlite') {
       opened: (tunnel: ClaimedTunnel, usage: typeof NO_USAGE) => reporter.opened(tunnel, token, usage),
     }
   }
-  const tunnel = (name: string): ClaimedTunnel => ({
-    id: tunnelId(),
-    workspace: 'acme',
-    name,
-    type: 'http',
-    pool: false,
-    url: `https://${name}.acme.localhost`,
-    keyId: server.key.id,
-    clientAddress: '192.0.2.7',
-    openedAt: new Date().toISOString(),
-  })
+  const tunnel = (name: string) => createTunnel('acme', name, server.key.id)
   const stored = () => storedTunnels(server, edge.id)
   return { server, edge, relay, controlPlane, verifier, notices, closed, start, tunnel, stored }
 }
@@ -104,7 +112,6 @@ test('a claim whose response is lost does not occupy the name', async (t) => {
   const { server, verifier, relay, start, tunnel, stored } = await setUp(t)
   const reporter = start()
   await verifier.verify(server.key.token)
-  await until('connected', async () => (await stored()).length === 0)
   relay.hold()
   const claim = reporter.claim(tunnel('app'))
   claim.catch(() => undefined)
@@ -144,7 +151,7 @@ test('tunnels are listed again after their lease has expired', async (t) => {
   assert.deepEqual(await stored(), [opened.id])
 })
 
-test('a second process with the credential is noticed, and takes over', async (t) => {
+test('a second process with the same credential takes over, and the first one logs it', async (t) => {
   const { notices, start, tunnel, stored } = await setUp(t)
   const first = start()
   const early = tunnel('early')
@@ -162,14 +169,14 @@ test('a second process with the credential is noticed, and takes over', async (t
   assert.equal((await second.claim(tunnel('app'))).granted, true)
 })
 
-test('an outage is reported once, and its end', async (t) => {
+test('an outage and its end are logged once each', async (t) => {
   const { relay, notices, start } = await setUp(t)
   const reporter = start()
   relay.cut()
   reporter.syncNow()
   await until('noticed', () => notices.length > 0)
   relay.mend()
-  await until('over', () => notices.length > 1, RECOVERY_MS)
+  await until('the end is noticed', () => notices.length > 1, RECOVERY_MS)
   assert.match(notices[0] ?? '', /^Failed to report open tunnels, retrying: http:\S+ cannot be reached/)
   assert.equal(notices[1], 'Reporting open tunnels again.')
 })
@@ -191,22 +198,22 @@ test('the URL of a tunnel is the one it was opened with, and not the one it was 
   await until('the URL is updated', async () => (await stored()) === url)
 })
 
-test('a control plane that asks for too many syncs gets one per second', async (t) => {
+test('syncs are a second apart, also if the control plane asks for more', async (t) => {
   const times: number[] = []
   const reporter = startTunnelReporter(
     {
       claimTunnels: async () => [],
       syncTunnels: async () => {
         times.push(performance.now())
-        return { resync: false, replaced: false, nextSyncInS: -1, close: [], grantRequired: [], names: [] }
+        return { ...SYNCED, nextSyncInS: -1 }
       },
     },
-    { version: 'test 1', verifier: GRANTING, onClose: () => undefined, onAccessRules: () => undefined },
+    OPTIONS,
   )
   atEnd(t, reporter.stop)
   await until('two syncs', () => times.length >= 2)
   const [first = 0, second = 0] = times
-  // With jitter of a tenth.
+  // The jitter is a tenth of the interval.
   assert.ok(second - first >= 890, `${second - first} ms`)
 })
 
@@ -220,8 +227,7 @@ test('no sync is earlier than Retry-After', async (t) => {
       },
       claimTunnels: async () => assert.fail('no tunnel is opened'),
     }
-    const callbacks = { onClose: () => undefined, onAccessRules: () => undefined }
-    const reporter = startTunnelReporter(controlPlane, { version: '1', verifier: GRANTING, ...callbacks })
+    const reporter = startTunnelReporter(controlPlane, OPTIONS)
     atEnd(t, reporter.stop)
     await until('a second sync', () => times.length > 1)
     return (times[1] as number) - (times[0] as number)
@@ -230,7 +236,7 @@ test('no sync is earlier than Retry-After', async (t) => {
   assert.ok(shortest > 990, `${shortest} ms`)
 })
 
-test('a failure to report the end is logged without a retry', async (t) => {
+test('if the last sync fails at a stop, it is logged and not retried', async (t) => {
   const { relay, notices, start, tunnel } = await setUp(t)
   const reporter = start()
   await reporter.claim(tunnel('app'))
@@ -243,9 +249,9 @@ test('stop reports all tunnels as closed', async (t) => {
   const { start, tunnel, stored } = await setUp(t)
   const reporter = start()
   const tunnels = ['a', 'b', 'c'].map(tunnel)
-  for (const one of tunnels) {
-    await reporter.claim(one)
-    reporter.opened(one, NO_USAGE)
+  for (const each of tunnels) {
+    await reporter.claim(each)
+    reporter.opened(each, NO_USAGE)
   }
   assert.equal((await stored()).length, 3)
   await reporter.stop()
@@ -263,36 +269,17 @@ function startWaiting(t: Test) {
         sent.push({ names: tunnels.map(({ name }) => name), resolve: () => resolve(granted), reject })
         return promise
       },
-      syncTunnels: async () => ({
-        resync: false,
-        replaced: false,
-        nextSyncInS: 5,
-        close: [],
-        grantRequired: [],
-        names: [],
-      }),
+      syncTunnels: async () => SYNCED,
     },
-    { version: 'test 1', verifier: GRANTING, onClose: () => undefined, onAccessRules: () => undefined },
+    OPTIONS,
   )
   atEnd(t, reporter.stop)
   return { reporter, sent }
 }
 
-const tunnelOfWorkspace = (workspace: string, name: string): ClaimedTunnel => ({
-  id: tunnelId(),
-  workspace,
-  name,
-  type: 'http',
-  pool: false,
-  url: `https://${name}.${workspace}.localhost`,
-  keyId: 'tok_1',
-  clientAddress: '192.0.2.7',
-  openedAt: new Date().toISOString(),
-})
-
-test('one claim is sent at a time, and the workspaces take turns in it', async (t) => {
+test('one request with claims is sent at a time, and workspaces take turns in it', async (t) => {
   const { reporter, sent } = startWaiting(t)
-  const claim = (workspace: string, name: string) => reporter.claim(tunnelOfWorkspace(workspace, name), 'key')
+  const claim = (workspace: string, name: string) => reporter.claim(createTunnel(workspace, name), 'key')
   const first = claim('acme', 'first')
   await until('the first claim', () => sent.length === 1)
   const waiting = Array.from({ length: 400 }, (_, index) => claim('acme', `acme-${index}`))
@@ -310,11 +297,11 @@ test('one claim is sent at a time, and the workspaces take turns in it', async (
   assert.ok((await Promise.all([first, ...waiting])).every(({ granted }) => granted))
 })
 
-test('a claim that fails rejects its own tunnels, and the next one is sent', async (t) => {
+test('a request with claims that fails rejects only these claims, and the next one is sent', async (t) => {
   const { reporter, sent } = startWaiting(t)
-  const first = reporter.claim(tunnelOfWorkspace('acme', 'first'), 'key')
+  const first = reporter.claim(createTunnel('acme', 'first'), 'key')
   await until('the first claim', () => sent.length === 1)
-  const second = reporter.claim(tunnelOfWorkspace('acme', 'second'), 'key')
+  const second = reporter.claim(createTunnel('acme', 'second'), 'key')
   sent[0]?.reject(new ControlPlaneError('It failed.', 500))
   await assert.rejects(first, { message: 'It failed.' })
   await until('the second claim', () => sent.length === 2)
@@ -322,9 +309,9 @@ test('a claim that fails rejects its own tunnels, and the next one is sent', asy
   assert.equal((await second).granted, true)
 })
 
-test('an invalid tunnel does not affect the others of its claim', async (t) => {
+test('an invalid tunnel does not affect the others of its request', async (t) => {
   const { reporter, sent } = startWaiting(t)
-  const claims = ['invalid', 'valid'].map((name) => reporter.claim(tunnelOfWorkspace('acme', name), 'key'))
+  const claims = ['invalid', 'valid'].map((name) => reporter.claim(createTunnel('acme', name), 'key'))
   const invalid = new ControlPlaneError('It is invalid.', 400)
   await until('both are claimed', () => sent.length === 1)
   assert.deepEqual(sent[0]?.names, ['invalid', 'valid'])
@@ -337,11 +324,11 @@ test('an invalid tunnel does not affect the others of its claim', async (t) => {
   assert.equal((await claims[1])?.granted, true)
 })
 
-test('if the control plane does not respond to a claim, those that wait fail with it', async (t) => {
+test('if the control plane does not respond, all waiting claims fail', async (t) => {
   const { reporter, sent } = startWaiting(t)
-  const first = reporter.claim(tunnelOfWorkspace('acme', 'first'), 'key')
+  const first = reporter.claim(createTunnel('acme', 'first'), 'key')
   await until('the first claim', () => sent.length === 1)
-  const second = reporter.claim(tunnelOfWorkspace('other', 'second'), 'key')
+  const second = reporter.claim(createTunnel('other', 'second'), 'key')
   second.catch(() => undefined)
   // The second has its grant, and waits.
   await new Promise((resolve) => setImmediate(resolve))
@@ -352,7 +339,7 @@ test('if the control plane does not respond to a claim, those that wait fail wit
 
 test('at most 1,000 names of a workspace wait, and others are not affected', async (t) => {
   const { reporter, sent } = startWaiting(t)
-  const claim = (workspace: string, name: string) => reporter.claim(tunnelOfWorkspace(workspace, name), 'key')
+  const claim = (workspace: string, name: string) => reporter.claim(createTunnel(workspace, name), 'key')
   const claims = [claim('acme', 'first')]
   await until('the first claim', () => sent.length === 1)
   for (let index = 0; index < 1_000; index++) claims.push(claim('acme', `app-${index}`))

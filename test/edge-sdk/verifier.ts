@@ -25,9 +25,8 @@ export async function setUpVerifier(t: Test, options: VerifierOptions = {}, engi
   const relayed = createControlPlane({ url: relay.url, credential: edge.token })
   const { counted, requested } = counting(relayed)
   const notices: string[] = []
-  const start = (controlPlane: ControlPlane, more: VerifierOptions = {}) => {
-    const all = { onNotice: (line: string) => notices.push(line), ...options, ...more }
-    const verifier = startVerifier(controlPlane, all)
+  const start = (controlPlane: ControlPlane) => {
+    const verifier = startVerifier(controlPlane, { onNotice: (line) => notices.push(line), ...options })
     atEnd(t, verifier.close)
     return verifier
   }
@@ -54,6 +53,6 @@ export async function warm(
     const before = requested.length
     await verifier.verify(key)
     await verifier.verify(key)
-    return requested.length === before || requested.length === before + 1
+    return requested.length <= before + 1
   })
 }
