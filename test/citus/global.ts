@@ -1,8 +1,10 @@
 // Before all tests of `npm run test:citus`: empties the given database. The suites of `npm test` that run
-// here too create their databases on it, see test/support/databases/create.ts.
+// here too create their databases on it, see test/support/databases/create.ts; rules that do not depend on the
+// engine are tested on SQLite there, also here.
 import { fileURLToPath } from 'node:url'
 import { emptyDatabase } from '../support/databases/citus.ts'
 import { query } from '../support/databases/client.ts'
+import { createSqliteTemplate, removeSqliteTemplate } from '../support/global.ts'
 
 export async function globalSetup(): Promise<void> {
   const { env } = process
@@ -22,4 +24,7 @@ export async function globalSetup(): Promise<void> {
   process.stdout.write(`${version}; workers ${nodes.map(({ address }) => address).join(', ')}\n`)
   await emptyDatabase(url)
   env.TEST_CITUS_URL = url
+  await createSqliteTemplate()
 }
+
+export const globalTeardown = removeSqliteTemplate

@@ -37,16 +37,22 @@ export async function globalSetup(): Promise<void> {
   url.pathname = `/${postgresTemplate}`
   await migrate(url.href)
   env[TEMPLATES.postgres] = postgresTemplate
-  sqliteTemplate = mkdtempSync(join(tmpdir(), 'adit-template-'))
-  await migrate(sqliteUrl(sqliteTemplate))
-  env[TEMPLATES.sqlite] = sqliteTemplate
+  await createSqliteTemplate()
 }
 
 export async function globalTeardown(): Promise<void> {
-  rmSync(sqliteTemplate, { recursive: true, force: true })
+  removeSqliteTemplate()
   if (cluster) await cluster.remove()
   else await query(process.env.TEST_POSTGRES_URL as string, `drop database if exists ${postgresTemplate}`)
 }
+
+export async function createSqliteTemplate(): Promise<void> {
+  sqliteTemplate = mkdtempSync(join(tmpdir(), 'adit-template-'))
+  await migrate(sqliteUrl(sqliteTemplate))
+  process.env[TEMPLATES.sqlite] = sqliteTemplate
+}
+
+export const removeSqliteTemplate = () => rmSync(sqliteTemplate, { recursive: true, force: true })
 
 /** Databases of tests are in memory where there is enough: a commit to SQLite waits for the disk. */
 function memoryFolder(): string {
