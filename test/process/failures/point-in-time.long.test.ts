@@ -81,7 +81,11 @@ test('a PostgreSQL database is recovered to a time before a mistake', { skip }, 
   const revoke = (id: string) => call('DELETE', `/tokens/${id}`)
   const [early, leaked] = [await createKey(), await createKey()]
   const edge = await adit(old, 'edge', 'create', 'fra-1')
-  command('pg_basebackup', '--checkpoint=fast', `--dbname=${old}`, `--pgdata=${base}`)
+  await query(old, 'create role replicator login replication')
+  const replicator = old.replace('adit@', 'replicator@').replace('/postgres', '')
+  // Recovery must override it: commits would wait for a standby of the old server.
+  await query(old, "alter system set synchronous_standby_names = 'b'")
+  command('pg_basebackup', '--checkpoint=fast', `--dbname=${replicator}`, `--pgdata=${base}`)
 
   const later = await createKey()
   await revoke(early.id)
@@ -103,6 +107,8 @@ test('a PostgreSQL database is recovered to a time before a mistake', { skip }, 
     `restore_command = 'cp ${archive}/%f %p'`,
     `recovery_target_time = '${time}'`,
     `recovery_target_action = 'promote'`,
+    `synchronous_standby_names = ''`,
+    'archive_mode = off',
   ]
   appendFileSync(join(base, 'postgresql.auto.conf'), `${settings.join('\n')}\n`)
   writeFileSync(join(base, 'recovery.signal'), '')
