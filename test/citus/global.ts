@@ -1,6 +1,6 @@
 // Before all tests of `npm run test:citus`: empties the given database. The suites of `npm test` that run
-// here too create their databases on it, see test/support/databases/create.ts; rules that do not depend on the
-// engine are tested on SQLite there, also here.
+// here too create their databases on it, see test/support/databases/create.ts; rules that do not depend on
+// the engine are tested on SQLite there, also here.
 import { fileURLToPath } from 'node:url'
 import { emptyDatabase } from '../support/databases/citus.ts'
 import { query } from '../support/databases/client.ts'
