@@ -14,7 +14,7 @@ import { until } from '../../support/until.ts'
 const RESPONSE_TIMEOUT_MS = 8_000
 
 /** Two nodes under load, on a primary with a standby. */
-async function begin(t: TestContext) {
+async function startUnderLoad(t: TestContext) {
   const primary = await createCluster(['fsync=off'])
   atEnd(t, () => primary.remove())
   await primary.start()
@@ -31,7 +31,7 @@ async function begin(t: TestContext) {
   // Fills the pool of each node with connections, most of them idle at the failover.
   await clients.assertServing()
 
-  async function end(back: number): Promise<void> {
+  async function assertRecovered(back: number): Promise<void> {
     await clients.assertRecovered(t, back)
     assert.ok(clients.slowestMs < RESPONSE_TIMEOUT_MS, `a response took ${clients.slowestMs} ms`)
     await clients.assertExact(`${standby.url}/postgres`)
@@ -40,29 +40,29 @@ async function begin(t: TestContext) {
       assert.equal((await node.ended).code, 0)
     }
   }
-  return { primary, standby, relay, urls, clients, end }
+  return { primary, standby, relay, urls, clients, assertRecovered }
 }
 
 test('failover loses and duplicates nothing, and takes the nodes at most 2 s', async (t) => {
-  const { primary, standby, relay, end } = await begin(t)
+  const { primary, standby, relay, assertRecovered } = await startUnderLoad(t)
   await primary.stop('kill')
   await sleep(500)
   await standby.promote()
   relay.retarget(standby.url)
-  await end(performance.now())
+  await assertRecovered(performance.now())
 })
 
 test('failover takes at most 2 s also if connections to the old primary stay open', async (t) => {
-  const { primary, standby, relay, end } = await begin(t)
+  const { primary, standby, relay, assertRecovered } = await startUnderLoad(t)
   relay.blackhole()
   await primary.stop('kill')
   await standby.promote()
   relay.retarget(standby.url)
-  await end(performance.now())
+  await assertRecovered(performance.now())
 })
 
 test('a standby causes 503, its promotion ends that within 2 s, and no revoked key is accepted', async (t) => {
-  const { primary, standby, relay, urls, clients, end } = await begin(t)
+  const { primary, standby, relay, urls, clients, assertRecovered } = await startUnderLoad(t)
   relay.retarget(standby.url)
   await primary.stop('kill')
   await until('503', () => clients.unavailable.length > 0)
@@ -72,5 +72,5 @@ test('a standby causes 503, its promotion ends that within 2 s, and no revoked k
   await sleep(1_000)
   assert.equal(clients.ledger.created.size, before, 'something was acknowledged that a standby cannot store')
   await standby.promote()
-  await end(performance.now())
+  await assertRecovered(performance.now())
 })

@@ -7,12 +7,12 @@ import { atEnd } from '../../support/cleanup.ts'
 import { createCluster } from '../../support/databases/postgres.ts'
 import { startServing } from '../../support/processes/process.ts'
 
-/** A node has detected an outage after this time, and responds with 503 soon from then on. */
+/** After this time, a node has detected an outage and responds with 503 quickly. */
 const DETECTED_WITHIN_MS = 1_500
 const QUICK_MS = 2_000
 
 /** A node under load, on a separate PostgreSQL. */
-async function begin(t: TestContext) {
+async function startUnderLoad(t: TestContext) {
   const cluster = await createCluster()
   atEnd(t, () => cluster.remove())
   await cluster.start()
@@ -27,10 +27,10 @@ async function begin(t: TestContext) {
 }
 
 for (const how of ['fast', 'kill'] as const)
-  test(`while PostgreSQL is stopped (${how}) 503 takes less than 2 s, and all succeeds within 2 s of its start`, async (t) => {
-    const { cluster, database, node, clients, fetchStatus } = await begin(t)
+  test(`while PostgreSQL is stopped (${how}) 503 takes less than 2 s, and requests succeed within 2 s of its start`, async (t) => {
+    const { cluster, database, node, clients, fetchStatus } = await startUnderLoad(t)
     await cluster.stop(how)
-    const gone = performance.now()
+    const stoppedAt = performance.now()
     await sleep(DETECTED_WITHIN_MS)
     const readiness = await fetch(`${node.url}/readyz`)
     assert.equal(readiness.status, 503)
@@ -39,7 +39,7 @@ for (const how of ['fast', 'kill'] as const)
     await sleep(1_000)
     await cluster.start()
     await clients.assertRecovered(t, performance.now())
-    const later = clients.unavailable.filter(({ at }) => at > gone + DETECTED_WITHIN_MS)
+    const later = clients.unavailable.filter(({ at }) => at > stoppedAt + DETECTED_WITHIN_MS)
     assert.ok(later.length > 0)
     for (const { what, ms } of later) assert.ok(ms < QUICK_MS, `${what} took ${ms} ms`)
     assert.equal(await fetchStatus('/readyz'), 200)
@@ -49,7 +49,7 @@ for (const how of ['fast', 'kill'] as const)
   })
 
 test('while PostgreSQL hangs requests get 503, succeed within 2 s afterwards, and a stop does not wait for it', async (t) => {
-  const { cluster, database, node, clients, fetchStatus } = await begin(t)
+  const { cluster, database, node, clients, fetchStatus } = await startUnderLoad(t)
   cluster.freeze()
   await sleep(4_000)
   assert.equal(await fetchStatus('/readyz'), 503)

@@ -9,7 +9,7 @@ import { createDatabase } from '../../support/databases/create.ts'
 import { startServing } from '../../support/processes/process.ts'
 
 test('an address is normalized: no port, brackets, zone or mapping', () => {
-  for (const [given, address] of [
+  for (const [text, address] of [
     ['192.0.2.7', '192.0.2.7'],
     [' 192.0.2.7:61234', '192.0.2.7'],
     ['::ffff:192.0.2.7', '192.0.2.7'],
@@ -32,7 +32,7 @@ test('an address is normalized: no port, brackets, zone or mapping', () => {
     ['example.com', undefined],
     ['"192.0.2.7"', undefined],
   ] as const)
-    assert.equal(normalizeAddress(given), address, given)
+    assert.equal(normalizeAddress(text), address, text)
 })
 
 test('IPv6 addresses are counted by network, IPv4 addresses one by one', () => {

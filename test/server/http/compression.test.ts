@@ -43,15 +43,13 @@ for (const engine of engines)
     }
   })
 
-test('a change is seen in both forms', async (t) => {
+test('a change is visible in compressed and uncompressed responses that were cached', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
   for (let number = 0; number < 20; number += 1) await server.post('/tokens', { label: `key ${number}` })
-  const before = await readBoth(server, '/tokens')
+  await readBoth(server, '/tokens')
   await server.post('/tokens', { label: 'another' })
   const { identity, compressed } = await readBoth(server, '/tokens')
   for (const { json } of [identity, compressed]) assert.equal(json.tokens[0].label, 'another')
-  for (const { json } of [before.identity, before.compressed])
-    assert.notEqual(json.tokens[0].label, 'another')
 })
 
 test('short responses, secrets, errors and the dashboard are not compressed', async (t) => {

@@ -1,4 +1,4 @@
-// As many writes as a limit allows.
+// Sends as many writes as a limit allows.
 const CONCURRENCY = 20
 
 /** Sends requests with some concurrency until one is rejected with 429; returns how many succeeded. */

@@ -1,4 +1,4 @@
-// The delay that callers cause who write as fast as they may.
+// How much callers that write as fast as their limit allows delay others.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { HOUR_MS } from '../../../src/lib/time.ts'

@@ -20,7 +20,7 @@ test('sqlite: while another process holds the write lock, reads succeed and writ
   const other = new DatabaseSync(rows[0]?.file as string)
   atEnd(t, () => other.close())
   other.exec('begin immediate')
-  const began = performance.now()
+  const startedAt = performance.now()
   const writes = Promise.all(Array.from({ length: 60 }, () => server.call('POST', '/tokens')))
   let written = false
   void writes.then(() => {
@@ -30,11 +30,11 @@ test('sqlite: while another process holds the write lock, reads succeed and writ
   while (!written) {
     assert.equal((await server.call('GET', '/workspace')).status, 200)
     if (!written) reads += 1
-    await new Promise((resolve) => setTimeout(resolve, 50))
+    await sleep(50)
   }
   for (const { status, json } of await writes) assert.deepEqual([status, json.error], [503, 'unavailable'])
   // 5 s each, if they waited one after the other.
-  assert.ok(performance.now() - began < 60_000, 'the writes waited one after the other')
+  assert.ok(performance.now() - startedAt < 60_000, 'the writes waited one after the other')
   // If a read waited for the lock, it would end when the writes time out.
   assert.ok(reads > 5, `${reads} reads while the writes waited`)
   other.exec('rollback')
@@ -99,13 +99,13 @@ test('postgres: requests blocked by a lock time out with 503, and succeed once i
   const server = await serve(t, { engine: 'postgres' })
   const holder = await connectPostgres(t, databaseOf(server))
   await holder.query('begin; lock table api_keys in access exclusive mode')
-  const began = performance.now()
+  const startedAt = performance.now()
   const responses = await Promise.all([server.call('GET', '/workspace'), server.call('POST', '/tokens')])
   assert.deepEqual(
     responses.map((response) => response.status),
     [503, 503],
   )
-  assert.ok(performance.now() - began < 10_000)
+  assert.ok(performance.now() - startedAt < 10_000)
   await holder.query('rollback')
   assert.equal((await server.call('POST', '/tokens')).status, 201)
 })

@@ -1,5 +1,5 @@
-// Statements that are prepared, on a session that does not have them: as behind a pooler that gives each
-// transaction another session.
+// Prepared statements on sessions that do not have them, as behind a pooler that gives each transaction
+// another session.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { sql } from 'kysely'
@@ -18,13 +18,13 @@ async function open(t: Test) {
   return store
 }
 
-const preparedNames = async (db: Db) =>
+const countPrepared = async (db: Db) =>
   (await sql<{ name: string }>`select name from pg_prepared_statements`.execute(db)).rows.length
 
 test('a statement is prepared once per connection', async (t) => {
   const { db } = await open(t)
   for (let run = 0; run < 3; run++) assert.equal(await findKeyByHash(db, 'none'), undefined)
-  assert.equal(await preparedNames(db), 1)
+  assert.equal(await countPrepared(db), 1)
 })
 
 test('a read repeats a prepared statement that the session does not have', async (t) => {
@@ -32,18 +32,18 @@ test('a read repeats a prepared statement that the session does not have', async
   await findKeyByHash(db, 'none')
   await sql`deallocate all`.execute(db)
   assert.equal(await findKeyByHash(db, 'none'), undefined)
-  assert.equal(await preparedNames(db), 0)
+  assert.equal(await countPrepared(db), 0)
 })
 
 test('a transaction is retried if the session does not have a prepared statement', async (t) => {
   const store = await open(t)
-  const name = { workspaceId: 'none', id: 'none' }
-  await store.transaction((db) => lockKey(db, name, 'shared'))
+  const key = { workspaceId: 'none', id: 'none' }
+  await store.transaction((db) => lockKey(db, key, 'shared'))
   let attempts = 0
   await store.transaction(async (db) => {
     attempts += 1
     await sql`deallocate all`.execute(db)
-    assert.equal(await lockKey(db, name, 'shared'), undefined)
+    assert.equal(await lockKey(db, key, 'shared'), undefined)
   })
   assert.equal(attempts, 2)
 })

@@ -69,22 +69,23 @@ function countAttempts(store: Store): { store: Store; retries: () => number } {
   return { store: counting, retries: () => attempts - calls }
 }
 
-test('postgres: edges, also one edge on two nodes, report overlapping workspaces concurrently', async (t) => {
+test('postgres: concurrent reports of the same workspaces on two nodes add up, without deadlock or retry', async (t) => {
   const { stores } = await openNodes(t, 2)
   const counted = stores.map(countAttempts)
   const before = await deadlocks(stores[0])
-  const random = createRandom('concurrent')
-  // Two reports of each edge at a time, no more than a pool has connections: they wait for locks alone.
+  const shared = createRandom('concurrent')
+  // Two reports of each edge at a time: no more than a pool has connections, so that they only wait for
+  // locks.
   const edges = 5
   const steps = 8
   await Promise.all(
     Array.from({ length: edges * 2 }, async (_, index) => {
       const edge = index % edges
-      const mine = random.fork(`${index}`)
-      for (const step of mine.shuffled(Array.from({ length: steps }, (_, each) => each + 1)))
-        await commitReports((counted[mine.whole(0, 2)] as { store: Store }).store, [
-          createReport(edge, step, mine.shuffled(WORKSPACES)),
-          createReport((edge + 1) % edges, step, mine.shuffled(WORKSPACES).slice(0, 3)),
+      const random = shared.fork(`${index}`)
+      for (const step of random.shuffled(Array.from({ length: steps }, (_, each) => each + 1)))
+        await commitReports((counted[random.whole(0, 2)] as { store: Store }).store, [
+          createReport(edge, step, random.shuffled(WORKSPACES)),
+          createReport((edge + 1) % edges, step, random.shuffled(WORKSPACES).slice(0, 3)),
         ])
     }),
   )
@@ -130,7 +131,7 @@ test('postgres: a reset among concurrent reports leaves exactly what was reporte
     ...Array.from({ length: 8 }, (_, index) => reset(index % 2 ? `edge_${index % edges}` : undefined)),
   ])
   for (const workspaceId of WORKSPACES) {
-    const { rows } = await sql<{ bytes: string; open: number }>`
+    const { rows } = await sql<{ bytes: string }>`
       select cast(coalesce(sum(bytes_in), 0) as text) as bytes from usage_counters
       where workspace_id = ${workspaceId}`.execute(store.db)
     const [day] = await readDays(store.db, workspaceId, DAY, DAY)
@@ -144,7 +145,7 @@ test('postgres: a reset among concurrent reports leaves exactly what was reporte
   }
 })
 
-test('postgres: a merge that checks the totals of days locks the hours first, as every merge', async (t) => {
+test('postgres: a merge that checks the totals of days locks the hours first, like every merge', async (t) => {
   const { database, stores } = await openNodes(t, 1)
   const [store] = stores
   const other = await connectPostgres(t, database)
@@ -175,7 +176,7 @@ test('postgres: a merge that checks the totals of days locks the hours first, as
   assert.deepEqual(await merge, [[{ workspaceId: 'w0', day: DAY, reason: 'too_large' }]])
 })
 
-test('postgres: rows that are deleted again and again make a report fail with 503', async (t) => {
+test('postgres: a report whose rows disappear after every attempt fails with 503', async (t) => {
   const { stores } = await openNodes(t, 1)
   const [store] = stores
   const undone = new Error('rolled back')

@@ -18,18 +18,16 @@ const createReport = (edgeId: string, items = 1): ParsedReport => ({
   tunnels: [],
 })
 
-/**
- * Records the groups. `next` returns the oldest commit in progress, which ends when its `end` is resolved.
- */
+/** Records the groups. `next` returns the oldest merge in progress, which ends when it is resolved. */
 function controlledMerge(concurrency = 1) {
   const groups: string[][] = []
-  const pending: { end: PromiseWithResolvers<void> }[] = []
+  const pending: PromiseWithResolvers<void>[] = []
   const commit = createGroupCommit(
     async (reports) => {
       groups.push(reports.map(({ edgeId }) => edgeId))
-      const end = Promise.withResolvers<void>()
-      pending.push({ end })
-      await end.promise
+      const merge = Promise.withResolvers<void>()
+      pending.push(merge)
+      await merge.promise
       return reports.map(({ edgeId }) => [{ workspaceId: edgeId, day: 0, reason: 'too_large' as const }])
     },
     { concurrency },
@@ -37,7 +35,7 @@ function controlledMerge(concurrency = 1) {
   const next = async () => {
     // The queue takes the next group in a later microtask.
     await new Promise((resolve) => setImmediate(resolve))
-    return pending.shift() as (typeof pending)[number]
+    return pending.shift() as PromiseWithResolvers<void>
   }
   return { commit, groups, next }
 }
@@ -46,12 +44,12 @@ test('reports that arrive during a merge are merged together, each with its own 
   const { commit, groups, next } = controlledMerge()
   const first = commit(createReport('a'))
   const others = ['b', 'c', 'd'].map((edge) => commit(createReport(edge)))
-  ;(await next()).end.resolve()
+  ;(await next()).resolve()
   assert.deepEqual(
     (await first).map(({ workspaceId }) => workspaceId),
     ['a'],
   )
-  ;(await next()).end.resolve()
+  ;(await next()).resolve()
   const results = await Promise.all(others)
   assert.deepEqual(
     results.map(([rejected]) => rejected?.workspaceId),
@@ -65,9 +63,9 @@ test('two merges can run at a time, and the next free one takes all that wait', 
   const all = ['a', 'b', 'c', 'd'].map((edge) => commit(createReport(edge)))
   const first = await next()
   const second = await next()
-  second.end.resolve()
-  ;(await next()).end.resolve()
-  first.end.resolve()
+  second.resolve()
+  ;(await next()).resolve()
+  first.resolve()
   await Promise.all(all)
   assert.deepEqual(groups, [['a'], ['b'], ['c', 'd']])
 })
@@ -80,11 +78,11 @@ test('a group is limited in items, and so is the queue: more is 503', async () =
   ]
   const full = await commit(createReport('y', 5_000)).catch(toFault)
   assert.equal((full as { code: string }).code, 'unavailable')
-  for (let index = 0; index < 21; index++) (await next()).end.resolve()
+  for (let index = 0; index < 21; index++) (await next()).resolve()
   await Promise.all(all)
   assert.deepEqual(groups, [['first'], ...Array(20).fill(['x'])])
   const again = commit(createReport('y', 5_000))
-  ;(await next()).end.resolve()
+  ;(await next()).resolve()
   await again
 })
 

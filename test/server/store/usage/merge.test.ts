@@ -42,7 +42,7 @@ function randomRow(random: Random): CounterRow {
   })
 }
 
-/** Stored rows and days, as a database that applies each result. */
+/** The rows and days that a database would store. */
 class Model {
   readonly rows = new Map<string, CounterRow>()
   readonly days = new Map<string, Totals & { lastSeen: number | null }>()
@@ -56,15 +56,15 @@ class Model {
       ...fields,
     })
     for (const [key, row] of result.rows) this.rows.set(key, row)
-    for (const [key, delta] of result.deltas) this.days.set(key, this.#raised(key, delta))
+    for (const [key, delta] of result.deltas) this.days.set(key, this.#add(key, delta))
     return result
   }
 
-  #raised(key: string, delta: DayDelta) {
+  #add(key: string, delta: DayDelta) {
     const { lastSeen, ...sums } = this.days.get(key) ?? { ...noUsage, lastSeen: null }
-    for (const figure of counterFields) {
-      assert.ok(delta[figure] >= 0n)
-      sums[figure] += delta[figure]
+    for (const field of counterFields) {
+      assert.ok(delta[field] >= 0n)
+      sums[field] += delta[field]
     }
     const seen = Math.max(lastSeen ?? 0, delta.lastSeen ?? 0)
     return { ...sums, lastSeen: seen === 0 ? null : seen }
@@ -91,12 +91,12 @@ test('any order, grouping and repetition of reports gives the same rows and days
   for (let run = 0; run < RUNS; run++) {
     const random = createRandom(`order ${run}`)
     const rows = Array.from({ length: random.whole(1, 25) }, () => randomRow(random))
-    const one = new Model()
-    one.merge(rows)
-    const other = new Model()
-    const again = random.shuffled([...rows, ...rows.filter(() => random.chance(0.5))])
-    for (const group of grouped(random, again)) other.merge(group)
-    assert.deepEqual(other.state, one.state, `run ${run}`)
+    const expected = new Model()
+    expected.merge(rows)
+    const model = new Model()
+    const repeated = random.shuffled([...rows, ...rows.filter(() => random.chance(0.5))])
+    for (const group of grouped(random, repeated)) model.merge(group)
+    assert.deepEqual(model.state, expected.state, `run ${run}`)
   }
 })
 
