@@ -79,9 +79,8 @@ export async function admit(tx: Tx, services: Services, request: AdmissionReques
   for (const candidate of candidates) {
     const { tunnel } = candidate.parsed
     const key = nameKey(candidate)
-    const client = candidateClient(candidate)
     const sameName = (others.get(key) ?? []).filter(
-      (other) => !request.isClaim || other.resume_hash === null || clientKey(other) !== client,
+      ({ resume_hash }) => !request.isClaim || resume_hash === null || resume_hash !== tunnel.resume,
     )
     if (!mayShare(tunnel, sameName, request.isClaim)) {
       rejected.set(tunnel.id, { reason: 'name_taken', message: takenMessage(tunnel, sameName) })

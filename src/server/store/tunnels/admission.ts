@@ -3,7 +3,7 @@ import { executeBulk } from '../engine/bulk.ts'
 import { nowText } from '../engine/clock.ts'
 import type { Tx } from '../engine/store.ts'
 import { rowState, type StateColumns, stateColumns } from '../keys/state.ts'
-import { type NameId, nameColumns } from './names.ts'
+import { type NameId, nameColumns, nameKey } from './names.ts'
 
 /** A tunnel with the name of one that is about to be opened. */
 export interface OtherTunnel extends NameId {
@@ -25,10 +25,12 @@ export async function findOtherTunnels(
   edgeId: string,
   names: readonly NameId[],
 ): Promise<OtherTunnel[]> {
+  // Each name once: many tunnels may share it.
+  const unique = new Map(names.map((name) => [nameKey(name), name]))
   const rows = await executeBulk<OtherTunnel>(
     tx,
     { ...nameColumns, edge_id: 'text' },
-    names.map(({ workspace_id, name }) => [workspace_id, name, edgeId]),
+    [...unique.values()].map(({ workspace_id, name }) => [workspace_id, name, edgeId]),
     `select tunnel.workspace_id, tunnel.name, tunnel.edge_id, tunnel.id, tunnel.type, tunnel.pool,
        tunnel.resume_hash, tunnel.close_reason, session.lease_until > ${nowText(tx)} as "isLive"
      from input
