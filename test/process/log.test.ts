@@ -35,8 +35,8 @@ async function runScript(t: TestContext, script: string): Promise<string[]> {
   return text.trimEnd().split('\n')
 }
 
-// Less than a batch where nothing waits for the log: a batch that is being written may be lost or end up
-// behind.
+// Fewer lines than a batch for processes that do not flush: a batch that is being written at the end may be
+// lost, or written after later lines.
 for (const [ending, count, script] of [
   ['ends by itself', 1000, ''],
   ['flushes and is killed', 1000, "await flushLog(log); process.kill(process.pid, 'SIGKILL')"],
@@ -89,7 +89,9 @@ test('while standard error is not read, lines past 4 MiB are dropped', async (t)
   child.stderr.on('data', (chunk) => {
     text += chunk
     // By then the buffer has space again.
-    if (!isRequested && text.length > BUFFER_BYTES_MAX / 2) isRequested = child.stdin.write('\n') || true
+    if (isRequested || text.length <= BUFFER_BYTES_MAX / 2) return
+    isRequested = true
+    child.stdin.write('\n')
   })
   await once(child, 'close')
   const lines = text.trimEnd().split('\n')
@@ -108,7 +110,7 @@ const hasFullDevice = existsSync('/dev/full')
 for (const [ending, script] of [
   ['ends by itself', ''],
   ['crashes', "setTimeout(() => { throw new Error('crash') })"],
-  ['goes on for a while', 'setTimeout(() => {}, 300)'],
+  ['continues for a while', 'setTimeout(() => {}, 300)'],
 ] as const)
   test(`a process whose log cannot be written, and that ${ending}, ends as usual`, async (t) => {
     if (!hasFullDevice) return t.skip('no /dev/full')
@@ -117,7 +119,7 @@ for (const [ending, script] of [
     assert.deepEqual([code, signal], [ending === 'crashes' ? 1 : 0, null])
   })
 
-test('a server whose log cannot be written serves, and stops when it is told to', async (t) => {
+test('a server whose log cannot be written serves requests, and stops on SIGTERM', async (t) => {
   if (!hasFullDevice) return t.skip('no /dev/full')
   const env = { ...process.env, ADIT_PORT: '0', ADIT_DATABASE_URL: await createDatabase(t, 'sqlite') }
   const stdio: StdioOptions = ['ignore', 'pipe', openSync('/dev/full', 'w')]

@@ -1,4 +1,4 @@
-// What signing in needs is loaded after the start, in the background, and from few files.
+// The code for sign-in is loaded in the background after the start, and from few files.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
@@ -31,10 +31,10 @@ test('sign-in is loaded before its first use, and after the server listens', asy
   assert.equal(code, 0)
   const lines = stderr.trim().split('\n')
   const findLine = (text: string) => lines.findIndex((line) => line.includes(text))
-  assert.ok(findLine('sign-in loaded') < findLine('/dashboard/api'), 'a request waited for it')
+  assert.ok(findLine('sign-in loaded') < findLine('/dashboard/api'), 'a request waited for sign-in')
 })
 
-test('a server that is stopped before it has loaded sign-in stops immediately', async (t) => {
+test('a server that is stopped while it loads sign-in exits with 0, and logs no failure', async (t) => {
   const env = {
     ADIT_DATABASE_URL: await createDatabase(t, 'sqlite'),
     ADIT_PORT: '0',
@@ -64,6 +64,6 @@ test('the bundle contains the sign-in code, instead of hundreds of files', () =>
   assert.deepEqual([...packages], [])
   assert.ok(
     [...seen].some((file) => file.startsWith('sso-')),
-    'the part was found',
+    'the chunk with sign-in was found',
   )
 })

@@ -1,4 +1,4 @@
-// The output of the first start, which works when pasted.
+// The first start: its output works when it is pasted, and shows no secret twice.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { existsSync, statSync } from 'node:fs'
@@ -74,17 +74,17 @@ test('no secret in any part of a request is logged', async (t) => {
   })
   const token = serving.token as string
   const call = caller(serving.api, token)
-  const made = (await call('POST', '/tokens', { headers: { 'idempotency-key': token } })).json
+  const key = (await call('POST', '/tokens', { headers: { 'idempotency-key': token } })).json
   for (const [method, path] of [
     ['GET', '/workspace'],
-    ['GET', `/workspace?key=${made.token}`],
-    ['DELETE', `/tokens/${made.token}`],
-    ['GET', `/${made.token}`],
-    ['GET', `/tokens?cursor=${made.token}`],
+    ['GET', `/workspace?key=${key.token}`],
+    ['DELETE', `/tokens/${key.token}`],
+    ['GET', `/${key.token}`],
+    ['GET', `/tokens?cursor=${key.token}`],
   ] as const) {
     await call(method, path)
-    await call(method, path, { key: made.token.slice(0, -1) })
-    await call(method, path, { key: null, headers: { 'x-request-id': made.token, 'user-agent': made.token } })
+    await call(method, path, { key: key.token.slice(0, -1) })
+    await call(method, path, { key: null, headers: { 'x-request-id': key.token, 'user-agent': key.token } })
   }
   serving.child.kill('SIGTERM')
   const { stderr } = await serving.ended
@@ -92,7 +92,7 @@ test('no secret in any part of a request is logged', async (t) => {
   assert.ok(lines.length > 10)
   for (const line of lines) {
     assert.ok(JSON.parse(line).msg, 'each line is one JSON object')
-    for (const secret of [token, made.token]) assert.ok(!line.includes(secret.slice(5, 25)), line)
+    for (const secret of [token, key.token]) assert.ok(!line.includes(secret.slice(5, 25)), line)
   }
   assert.ok(lines.some((line) => JSON.parse(line).msg === 'authentication failed'))
 })
@@ -106,7 +106,7 @@ for (const engine of engines)
     assert.equal(
       tokens.length,
       engine === 'sqlite' ? 1 : 0,
-      'who is first makes the first workspace, and no other',
+      'only the first node creates the first workspace',
     )
     for (const token of tokens)
       for (const { api } of nodes)
@@ -115,8 +115,8 @@ for (const engine of engines)
       child.kill('SIGTERM')
       const { code, stderr } = await ended
       assert.equal(code, 0)
-      const worries = stderr.split('\n').filter((line) => line && JSON.parse(line).level !== 'info')
-      assert.deepEqual(worries, [])
+      const warnings = stderr.split('\n').filter((line) => line && JSON.parse(line).level !== 'info')
+      assert.deepEqual(warnings, [])
     }
   })
 

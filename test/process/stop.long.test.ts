@@ -109,7 +109,7 @@ test('a Ctrl-C that npm forwards a second time counts once', async (t) => {
   const serving = await startServing(t, env)
   await caller(serving.api, serving.token as string)('GET', '/workspace')
   serving.child.kill('SIGINT')
-  await new Promise((resolve) => setTimeout(resolve, 30))
+  await sleep(30)
   serving.child.kill('SIGINT')
   assert.equal((await serving.ended).code, 0)
   const [key] = JSON.parse((await run(t, ['admin', 'key', 'list', '--json'], env)).stdout)
@@ -139,7 +139,7 @@ test('during the stop delay requests and streams are served; a second signal end
   const serving = await startServing(t, env)
   const edge = JSON.parse((await run(t, ['admin', 'edge', 'create', 'fra-1', '--json'], env)).stdout)
   const call = caller(serving.api, serving.token as string)
-  const made = (await call('POST', '/tokens')).json
+  const key = (await call('POST', '/tokens')).json
   const stream = await fetch(`${serving.url}/edge/v1/key-changes`, {
     headers: { authorization: `Bearer ${edge.token}` },
   })
@@ -153,9 +153,9 @@ test('during the stop delay requests and streams are served; a second signal end
   setTimeout(() => serving.child.kill('SIGTERM'), 30)
   await until('/readyz returns 503', async () => (await fetch(`${serving.url}/readyz`)).status === 503)
   await sleep(REPEATED_SIGNAL_MS + 200)
-  const revoked = await call('DELETE', `/tokens/${made.id}`)
+  const revoked = await call('DELETE', `/tokens/${key.id}`)
   assert.deepEqual([revoked.status, revoked.headers.get('connection')], [200, 'close'])
-  await until('the stream has the revocation', () => received.includes(hashSecret(made.token)))
+  await until('the stream has the revocation', () => received.includes(hashSecret(key.token)))
   assert.equal(serving.child.exitCode, null)
 
   serving.child.kill('SIGTERM')

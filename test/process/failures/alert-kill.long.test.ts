@@ -60,16 +60,14 @@ for (const engine of engines)
       ADIT_LOG_LEVEL: 'silent',
       NODE_OPTIONS: shortPolls,
     }
-    /** Starts a node, and lets it find a reason for every alert. */
+    /** Starts a node, and causes every alert. */
     const start = async () => {
       const node = await startServing(t, env)
       const report = caller(`${node.url}/edge/v1`, edge.token)
       const counters = [
         { workspace: 'acme', day: today(), requests: 9, bytesIn: 1_000, bytesOut: 0, events: 0 },
       ]
-      const headers = { 'content-type': 'application/json' }
-      const body = JSON.stringify({ epoch: 'e-1', counters })
-      assert.equal((await report('POST', '/usage', { headers, body })).status, 200)
+      assert.equal((await report('POST', '/usage', { json: { epoch: 'e-1', counters } })).status, 200)
       const call = caller(node.api, leaked.token)
       const uses = await Promise.all(Array.from({ length: REJECTIONS }, () => call('GET', '/workspace')))
       for (const { status } of uses) assert.equal(status, 401)
@@ -118,7 +116,7 @@ for (const engine of engines)
     const rejections = () => store.db.selectFrom('key_rejections').selectAll().executeTakeFirst()
     const before = await rejections()
     await start()
-    await until('it has looked at everything again', async () => {
+    await until('the node has counted the rejections again', async () => {
       const after = await rejections()
       return after?.attempts !== before?.attempts || after?.hour !== before?.hour
     })

@@ -1,12 +1,10 @@
 // Exports of the audit log while nodes and exports are killed.
 import assert from 'node:assert/strict'
-import { appendFileSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { appendFileSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { caller, type TestResponse } from '../../support/api/server.ts'
-import { atEnd } from '../../support/cleanup.ts'
-import { createMigratedDatabase, engines } from '../../support/databases/create.ts'
+import { createFolder, createMigratedDatabase, engines } from '../../support/databases/create.ts'
 import { run, startProcess, startServing } from '../../support/processes/process.ts'
 import { until } from '../../support/until.ts'
 
@@ -26,9 +24,7 @@ const parse = (lines: string): Entry[] =>
 for (const engine of engines)
   test(`${engine}: the exported audit log equals what was done, across kill -9 of nodes and exports`, async (t) => {
     const env = { ADIT_DATABASE_URL: await createMigratedDatabase(t, engine), ADIT_LOG_LEVEL: 'silent' }
-    const folder = mkdtempSync(join(tmpdir(), 'adit-audit-'))
-    atEnd(t, () => rmSync(folder, { recursive: true, force: true }))
-    const output = join(folder, 'audit.ndjson')
+    const output = join(createFolder(t), 'audit.ndjson')
     await run(t, ['admin', 'workspace', 'create', 'acme'], env)
     const first = JSON.parse(
       (await run(t, ['admin', 'key', 'create', '--workspace', 'acme', '--json'], env)).stdout,
@@ -38,8 +34,8 @@ for (const engine of engines)
     const revoked = new Set<string>()
     /** Without a response: both outcomes are correct. */
     const inDoubt = new Set<string>()
-    let unansweredCreations = 0
-    /** What a consumer of standard output has. It continues after the last complete line. */
+    let unacknowledgedCreations = 0
+    /** The complete lines that exports have printed; the next one continues after them. */
     let printed = ''
     let killed = false
 
@@ -60,16 +56,16 @@ for (const engine of engines)
       while (!killed) {
         const key = await attempt(() => call('POST', '/tokens', {}))
         if (!key) {
-          unansweredCreations += 1
+          unacknowledgedCreations += 1
           continue
         }
         assert.equal(key.status, 201)
         created.add(key.json.id)
         if (created.size % 3 !== 0) continue
         inDoubt.add(key.json.id)
-        const gone = await attempt(() => call('DELETE', `/tokens/${key.json.id}`))
-        if (!gone) continue
-        assert.equal(gone.status, 200)
+        const revocation = await attempt(() => call('DELETE', `/tokens/${key.json.id}`))
+        if (!revocation) continue
+        assert.equal(revocation.status, 200)
         inDoubt.delete(key.json.id)
         revoked.add(key.json.id)
       }
@@ -80,23 +76,23 @@ for (const engine of engines)
       return last === undefined ? [] : ['--since', last]
     }
     const readSize = () => statSync(output, { throwIfNoEntry: false })?.size ?? 0
-    // Killed when their first output arrives: one to a pipe, one to a file.
+    // Exports to a pipe and to a file are killed when their first output arrives.
     for (let number = 0; number < 2; number += 1) {
-      const piped = startProcess(t, ['admin', 'audit', 'export', ...since()], env)
-      piped.child.stdout?.once('data', () => piped.child.kill('SIGKILL'))
-      const { stdout } = await piped.ended
+      const toPipe = startProcess(t, ['admin', 'audit', 'export', ...since()], env)
+      toPipe.child.stdout?.once('data', () => toPipe.child.kill('SIGKILL'))
+      const { stdout } = await toPipe.ended
       printed += stdout.slice(0, stdout.lastIndexOf('\n') + 1)
       const size = readSize()
-      const filed = startProcess(t, ['admin', 'audit', 'export', '--output', output], env)
+      const toFile = startProcess(t, ['admin', 'audit', 'export', '--output', output], env)
       await until('the export has begun to write', () => readSize() > size)
-      filed.child.kill('SIGKILL')
-      await filed.ended
+      toFile.child.kill('SIGKILL')
+      await toFile.ended
     }
     await until('keys are created', () => created.size >= 30)
     killed = true
     for (const { child } of nodes) child.kill('SIGKILL')
     await Promise.all([...writers, ...nodes.map(({ ended }) => ended)])
-    // As if it had been killed while it wrote a line.
+    // As if the export had been killed while it wrote a line.
     appendFileSync(output, '{"cursor":"17')
 
     printed += (await run(t, ['admin', 'audit', 'export', ...since()], env)).stdout
@@ -109,13 +105,13 @@ for (const engine of engines)
       const creations = targets('key.created')
       assert.equal(new Set(creations).size, creations.length)
       for (const id of created) assert.ok(creations.includes(id), `the creation of ${id} is missing`)
-      assert.ok(creations.length <= created.size + unansweredCreations)
+      assert.ok(creations.length <= created.size + unacknowledgedCreations)
       const revocations = targets('key.revoked')
       assert.equal(new Set(revocations).size, revocations.length)
       for (const id of revoked) assert.ok(revocations.includes(id), `the revocation of ${id} is missing`)
       for (const id of revocations) assert.ok(revoked.has(id) || inDoubt.has(id), id)
     }
     t.diagnostic(
-      `${created.size} creations and ${revoked.size} revocations acknowledged, ${unansweredCreations} creations not`,
+      `${created.size} creations and ${revoked.size} revocations acknowledged, ${unacknowledgedCreations} creations not`,
     )
   })

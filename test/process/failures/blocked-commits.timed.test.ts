@@ -45,8 +45,7 @@ async function startNode(t: TestContext, synchronousCommit = 'on') {
   const env = { ADIT_DATABASE_URL: database, ADIT_LOG_LEVEL: 'silent', ADIT_METRICS_PORT: '0' }
   const node = await startServing(t, env)
   const call = caller(`${node.url}/api/v1`, key)
-  const create = (callerKey = key) =>
-    call('POST', '/tokens', { key: callerKey, body: '{}', headers: { 'content-type': 'application/json' } })
+  const create = (callerKey = key) => call('POST', '/tokens', { key: callerKey, json: {} })
   const keys: { id: string; token: string }[] = []
   while (keys.length < 60) keys.push((await create()).json)
   const session = new pg.Client(database)

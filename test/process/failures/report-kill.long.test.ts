@@ -23,21 +23,18 @@ for (const engine of engines)
     const { token } = await json('admin', 'key', 'create', '--workspace', 'acme')
     const base = `http://127.0.0.1:${port}`
     const day = new Date().toISOString().slice(0, 10)
-    let over = false
+    let isOver = false
 
-    /** An edge that counts throughout and reports its totals. */
-    const edge = async (name: string) => {
+    /** An edge whose `work` counts requests and reports its totals. */
+    const addEdge = async (name: string) => {
       const { token: credential } = await json('admin', 'edge', 'create', name)
       const call = caller(`${base}/edge/v1`, credential)
       const total = { requests: 0, bytesIn: 0, bytesOut: 0, events: 0 }
       let acknowledged = 0
       const report = async () => {
         const sent = { ...total }
-        const body = JSON.stringify({ epoch: 'e1', counters: [{ workspace: 'acme', day, ...sent }] })
-        const response = await call('POST', '/usage', {
-          body,
-          headers: { 'content-type': 'application/json' },
-        })
+        const counters = [{ workspace: 'acme', day, ...sent }]
+        const response = await call('POST', '/usage', { json: { epoch: 'e1', counters } })
         assert.equal(response.status, 200, response.text)
         acknowledged = sent.bytesIn
       }
@@ -47,7 +44,7 @@ for (const engine of engines)
         acknowledged: () => acknowledged,
         report,
         async work() {
-          while (!over) {
+          while (!isOver) {
             total.requests += 1
             total.bytesIn += 1 + Math.floor(Math.random() * 1000)
             total.bytesOut += 7
@@ -59,37 +56,37 @@ for (const engine of engines)
         },
       }
     }
-    const edges: Awaited<ReturnType<typeof edge>>[] = []
-    for (let index = 0; index < EDGES; index++) edges.push(await edge(`edge-${index}`))
+    const edges: Awaited<ReturnType<typeof addEdge>>[] = []
+    for (let index = 0; index < EDGES; index++) edges.push(await addEdge(`edge-${index}`))
     const usage = async () => (await caller(`${base}/api/v1`, token)('GET', '/usage?days=2')).json
-    const sum = (figureOf: (one: (typeof edges)[number]) => number) =>
-      edges.reduce((all, one) => all + figureOf(one), 0)
+    const sum = (read: (edge: (typeof edges)[number]) => number) =>
+      edges.reduce((total, edge) => total + read(edge), 0)
 
     let serving = await startServing(t, env)
     for (const { credential } of edges) await presentKey(base, credential, token)
     atEnd(t, () => {
-      over = true
+      isOver = true
     })
-    const working = Promise.all(edges.map((one) => one.work()))
+    const working = Promise.all(edges.map((edge) => edge.work()))
     for (let kill = 0; kill < 3; kill++) {
-      const before = sum((one) => one.total.requests)
-      const reported = until('edges report', () => sum((one) => one.total.requests) >= before + 80)
+      const before = sum(({ total }) => total.requests)
+      const reported = until('edges report', () => sum(({ total }) => total.requests) >= before + 80)
       // Fails at once if an edge does.
       await Promise.race([reported, working])
       serving.child.kill('SIGKILL')
       await serving.ended
-      const acknowledged = sum((one) => one.acknowledged())
+      const acknowledged = sum((edge) => edge.acknowledged())
       serving = await startServing(t, env)
       const { totalBytes } = await usage()
       assert.ok(totalBytes >= acknowledged, `${totalBytes} of ${acknowledged} acknowledged bytes are stored`)
     }
-    over = true
+    isOver = true
     await working
-    for (const one of edges) await one.report()
+    for (const edge of edges) await edge.report()
     const { totalBytes } = await usage()
     assert.equal(
       totalBytes,
-      sum((one) => one.total.bytesIn + one.total.bytesOut),
+      sum(({ total }) => total.bytesIn + total.bytesOut),
     )
-    t.diagnostic(`${sum((one) => one.total.requests)} reports over 3 kills, ${totalBytes} bytes, exact`)
+    t.diagnostic(`${sum(({ total }) => total.requests)} reports over 3 kills, ${totalBytes} bytes, exact`)
   })

@@ -41,7 +41,7 @@ async function setUp(t: Test, engine: (typeof engines)[number]) {
     )
   const pickUp = (user: Member, id: string) => user.post(`${REQUESTS}/${id}/key`)
   const readState = async (user: Member, id: string) =>
-    (await user.get(REQUESTS)).json.requests.find((one: { id: string }) => one.id === id)?.state
+    (await user.get(REQUESTS)).json.requests.find((each: { id: string }) => each.id === id)?.state
   const actions = async (id: string) =>
     (
       await server.services.store.db
@@ -86,8 +86,8 @@ for (const [index, engine] of engines.entries()) {
     assert.deepEqual((await approve(id)).json, { id, state: 'approved' })
     assert.equal((await approve(id)).status, 409, 'decided already')
     for (const other of [max, adam]) {
-      const foreign = await pickUp(other, id)
-      assert.deepEqual([foreign.status, foreign.text], [404, '{"error":"not_found"}'])
+      const { status, text } = await pickUp(other, id)
+      assert.deepEqual([status, text], [404, '{"error":"not_found"}'])
     }
     const picked = await Promise.all([1, 2, 3].map(() => pickUp(mia, id)))
     assert.deepEqual(picked.map(({ status }) => status).sort(), [201, 409, 409])
@@ -118,7 +118,8 @@ for (const [index, engine] of engines.entries()) {
       await olga.post('/workspaces/acme/policy', { keyCreators: 'admin' })
       assert.equal(rejected.status, 409, name)
       assert.match(rejected.json.message, name === 'late' ? /has expired/ : /may no longer create API keys/)
-      if (name !== 'late') assert.equal((await mia.remove(`${REQUESTS}/${id}`)).status, 200, 'not stuck')
+      if (name !== 'late')
+        assert.equal((await mia.remove(`${REQUESTS}/${id}`)).status, 200, 'it can be withdrawn')
       await request(mia)
     }
   })
@@ -197,7 +198,7 @@ for (const [index, engine] of engines.entries()) {
     assert.equal((await pickUp(mia, id)).status, 409)
   })
 
-  test(`${engine}: a terminal waits for the approval, gets the key, and continues with a later sign-in`, async () => {
+  test(`${engine}: a terminal waits for the approval and gets the key, also after a second sign-in`, async () => {
     const mia = await join('member')
     const signIn = async () => {
       const device = await startDevice(server.url, 'mias-laptop')

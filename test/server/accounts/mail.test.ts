@@ -144,7 +144,7 @@ test('an invitation contains no sender text that mail programs turn into a link'
     const lines = emails[0]?.text.split('\r\n') ?? []
     assert.ok(lines.includes('Subject: Invitation to a workspace on Adit'), name)
     assert.equal(lines.filter((line) => /^(Workspace|Invited by): \S/.test(line)).length, 2, name)
-    for (const line of lines.filter((one) => /^(Workspace|Invited by): /.test(one)))
+    for (const line of lines.filter((text) => /^(Workspace|Invited by): /.test(text)))
       assert.doesNotMatch(line.replace(/^[\w ]+: /, ''), /\S[.:/\\@\u3002\uff0e]\S|=[0-9A-F]{2}/, name)
   }
 })
