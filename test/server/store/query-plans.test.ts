@@ -13,6 +13,7 @@ import * as twoFactors from '../../../src/server/store/accounts/two-factors.ts'
 import * as audit from '../../../src/server/store/audit/entries.ts'
 import * as auditExport from '../../../src/server/store/audit/export.ts'
 import * as changeLog from '../../../src/server/store/change-log/entries.ts'
+import * as locationLog from '../../../src/server/store/cluster/location-log.ts'
 import * as devices from '../../../src/server/store/device-authorizations.ts'
 import type { Store, Tx } from '../../../src/server/store/engine/store.ts'
 import * as idempotency from '../../../src/server/store/keys/idempotency.ts'
@@ -212,6 +213,15 @@ const tables: Record<string, Record<string, string>> = {
     streams: '1',
     instruction_sequence: `case when i % 100 = 0 then 0 end`,
   },
+  location_log: {
+    edge_group: `'g' || (i / 10)`,
+    sequence: 'i',
+    checksum: `'c'`,
+    previous_checksum: `'c'`,
+    opened: `'[]'`,
+    closed: `'[]'`,
+    at: 'i',
+  },
   tunnel_names: {
     workspace_id: `'w' || (i / 10 + 1)`,
     name: `'n' || i`,
@@ -319,6 +329,7 @@ function scansOnSqlite(path: string, queries: Recorded[]): string[] {
 const SMALL = new Set([
   'nodes',
   'edges',
+  'edge_groups',
   'edge_sessions',
   'session',
   'head',
@@ -653,6 +664,24 @@ const calls: [module: object, calls: Calls][] = [
     {
       deleteAbandoned: (db) => abandoned.deleteAbandoned(db, 1_000, 10),
       countAbandoned: (db) => abandoned.countAbandoned(db, 1_000),
+    },
+  ],
+  [
+    locationLog,
+    {
+      lockHeads: (db) => locationLog.lockHeads(db, ['e1', 'e2']),
+      readHeads: (db) => locationLog.readHeads(db),
+      readLocations: (db) => locationLog.readLocations(db, [openTunnel]),
+      appendLocations: (db) =>
+        locationLog.appendLocations(
+          db,
+          { group: 'default', sequence: 1, checksum: 'c' },
+          [{ checksum: 'c', opened: [], closed: [] }],
+          NOW,
+        ),
+      readEntries: (db) => locationLog.readEntries(db, 'g1', { sequence: 10, checksum: 'c' }, 10),
+      listLocatedEdges: (db) => locationLog.listLocatedEdges(db, 'default'),
+      listLocations: (db) => locationLog.listLocations(db, 'e1', { after: 't1', limit: 10 }),
     },
   ],
   [

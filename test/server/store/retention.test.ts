@@ -146,6 +146,9 @@ async function fill({ store, clock }: Services) {
     [6, now],
   ] as const)
     await insert('change_log', { sequence, ...change, at })
+  const location = { edge_group: 'default', checksum: '', previous_checksum: '', opened: '[]', closed: '[]' }
+  await insert('location_log', { sequence: 1, ...location, at: now - HOUR - MINUTE })
+  await insert('location_log', { sequence: 2, ...location, at: now - HOUR + MINUTE })
   const zero = { requests: 7n, bytes_in: 0n, bytes_out: 0n, events: 0n }
   for (const daysAgo of [0, 35, 40, 41, 300]) {
     const day = today - daysAgo * DAY_MS
@@ -211,6 +214,7 @@ for (const engine of engines) {
       webhook_deliveries: 1,
       open_tunnels: 1,
       tunnel_names: 1,
+      location_log: 1,
       change_log: 5,
       usage_counters: 2,
       usage_hours: 2,
@@ -231,6 +235,7 @@ for (const engine of engines) {
       'kept',
     ])
     assert.deepEqual(await column(services, 'change_log', 'sequence'), [6])
+    assert.deepEqual(await column(services, 'location_log', 'sequence'), [2])
     const kept = [40, 35, 0].map((daysAgo) => today - daysAgo * DAY_MS)
     assert.deepEqual(await column(services, 'usage_counters', 'day'), kept)
     assert.deepEqual([...new Set(await column(services, 'usage_hours', 'hour'))], kept)

@@ -19,9 +19,9 @@ import { CHANGE_RETENTION_MS } from '../../verification/propagation.ts'
 import { LINK_MS } from '../accounts/link-limits.ts'
 import { USED_CODES_MS } from '../accounts/sign-ins.ts'
 import { deleteAuditBefore } from '../audit/export-all.ts'
+import { recordChanges } from '../cluster/tunnel-changes.ts'
 import type { Services } from '../context.ts'
 import { type DeletionBatch, deleteInBatches, type Run, runInBatches } from '../deletion-batches.ts'
-import { recordTunnels } from '../events/tunnel-events.ts'
 import { firstIdSince } from '../ids.ts'
 import { IDEMPOTENCY_MS } from '../keys/lifecycle.ts'
 import { NAME_RENEWAL_MS, nameExpiry } from '../tunnels/admission.ts'
@@ -39,6 +39,9 @@ const NOTICE_RETENTION_MS = 40 * DAY_MS
 
 /** Longer than deliveries are retried: these were sent, or their endpoint is disabled or deleted. */
 const DELIVERY_RETENTION_MS = 30 * DAY_MS
+
+/** An edge that was away for longer gets all locations again. */
+const LOCATION_RETENTION_MS = HOUR_MS
 
 /** Tunnels of an edge that is gone do not count, but are kept for a while in case it comes back. */
 const ABANDONED_RETENTION_MS = 10 * MINUTE_MS
@@ -65,6 +68,7 @@ function expiryLimits(now: number, { auditRetentionDays, tcpPorts }: Limits) {
     ['key_rejections', now - DAY_MS],
     ['webhook_deliveries', now - DELIVERY_RETENTION_MS],
     ['tunnel_names', now],
+    ['location_log', now - LOCATION_RETENTION_MS],
     ['tcp_ports', now - portRetentionMs(tcpPorts)],
   ]
   if (auditRetentionDays !== undefined)
@@ -108,7 +112,7 @@ async function deleteAbandonedTunnels(run: Run): Promise<boolean> {
     deleted = 0
     const isComplete = await deleteInBatches(run, 'open_tunnels', async (db, size) => {
       const abandoned = await deleteAbandoned(db, ABANDONED_RETENTION_MS, size)
-      await recordTunnels(db, run.services, { closed: abandoned.closed })
+      await recordChanges(db, run.services, { opened: [], closed: abandoned.closed, moved: [] })
       deleted = abandoned.deleted
       return deleted
     })

@@ -10,8 +10,8 @@ import { lockExpiredSessions } from '../../store/tunnels/edge-sessions.ts'
 import { type NameId, nameKey, trimNames, upsertNames } from '../../store/tunnels/names.ts'
 import { countTunnels, deleteRows, type ReportedRow } from '../../store/tunnels/rows.ts'
 import type { EdgeRef } from '../../verification/edge-workspaces.ts'
+import type { TunnelChanges } from '../cluster/tunnel-changes.ts'
 import type { Services } from '../context.ts'
-import { recordTunnels } from '../events/tunnel-events.ts'
 import { effectiveLimit, isReached, QUOTA_REACHED } from '../quotas/limits.ts'
 import { checkQuota, type LimitedTunnel, type TunnelQuotas } from './quota.ts'
 import { createTunnelRow, type ParsedTunnel, type RejectedTunnel } from './reported.ts'
@@ -33,6 +33,8 @@ export interface ReportingEdge extends EdgeRef {
 
 /** The edge has grants for the keys of all tunnels. */
 interface AdmissionRequest {
+  /** Gets the tunnels of edges that are gone, whose names others take. */
+  changes: TunnelChanges
   edgeId: string
   group: string
   sequence: number
@@ -72,7 +74,7 @@ export async function admit(tx: Tx, services: Services, request: AdmissionReques
   const tcp = candidates.filter(({ parsed }) => parsed.tunnel.type === 'tcp')
   const assignPort = await lockPorts(tx, services, tcp, request.isClaim)
   const rules = await lockNames(tx, services, candidates)
-  const { moved, others } = await findOthers(tx, services, request, candidates)
+  const { moved, others } = await findOthers(tx, request, candidates)
   const names = new Map<string, Admission['names'][number]>()
   const rows: ReportedRow[] = []
   const ports: Admission['ports'] = new Map()
@@ -180,8 +182,7 @@ export const clientKey = (tunnel: NameId & Pick<ReportedRow, 'resume_hash'>) =>
 /** Tunnels with these names: those of the clients of a claim, and, by name, all at other edges. */
 async function findOthers(
   tx: Tx,
-  services: Services,
-  { edgeId, isClaim }: AdmissionRequest,
+  { changes, edgeId, isClaim }: AdmissionRequest,
   candidates: readonly Candidate[],
 ) {
   const found = await findOtherTunnels(tx, edgeId, candidates)
@@ -191,7 +192,7 @@ async function findOthers(
   )
   const isElsewhere = ({ edge_id, close_reason }: OtherTunnel) =>
     edge_id !== edgeId && close_reason !== 'ended'
-  const live = await deleteExpiredEdgeTunnels(tx, services, rest.filter(isElsewhere))
+  const live = await deleteExpiredEdgeTunnels(tx, changes, rest.filter(isElsewhere))
   return { moved, others: Map.groupBy([...live, ...moved.filter(isElsewhere)], nameKey) }
 }
 
@@ -201,13 +202,13 @@ async function findOthers(
  */
 async function deleteExpiredEdgeTunnels(
   tx: Tx,
-  services: Services,
+  changes: TunnelChanges,
   tunnels: readonly OtherTunnel[],
 ): Promise<OtherTunnel[]> {
   const candidates = new Set(tunnels.filter(({ isLive }) => !isLive).map(({ edge_id }) => edge_id))
   const expired = new Set(await lockExpiredSessions(tx, [...candidates]))
   const lost = tunnels.filter(({ edge_id }) => expired.has(edge_id))
-  if (lost.length > 0) await recordTunnels(tx, services, { closed: await deleteRows(tx, lost) })
+  if (lost.length > 0) changes.closed.push(...(await deleteRows(tx, lost)))
   return tunnels.filter(({ edge_id }) => !expired.has(edge_id))
 }
 

@@ -7,9 +7,8 @@ import { lockCloseReasons, markMoved } from '../../store/tunnels/instructions.ts
 import { nameKey, readRules } from '../../store/tunnels/names.ts'
 import { findTunnels, insertTunnels, type ReportedRow, writeTunnels } from '../../store/tunnels/rows.ts'
 import { usePorts } from '../../store/tunnels/tcp-ports.ts'
-import { announce, publishChange } from '../../verification/propagation.ts'
+import { changeTunnels, type TunnelChanges } from '../cluster/tunnel-changes.ts'
 import type { Services } from '../context.ts'
-import { recordTunnels } from '../events/tunnel-events.ts'
 import { Fault, invalid } from '../fault.ts'
 import { admit, clientKey, parseRules, type ReportingEdge } from './admission.ts'
 import { enterSession, isLive, LEASE_MS } from './edge-sessions.ts'
@@ -21,7 +20,6 @@ const RETRY_AFTER_S = 1
 
 /** By tunnel id. */
 type Decisions = Map<string, ClaimResult>
-type Changes = Awaited<ReturnType<typeof publishChange>>[]
 
 /** The tunnels of a claim, by id. */
 type Claimed = ReadonlyMap<string, ParsedTunnel>
@@ -41,11 +39,10 @@ export async function claimTunnels(
   const parsed = parseTunnels(tunnels)
   const granted = new Map([...parsed].filter(([, { tunnel }]) => verifiedKeys.has(tunnel.keyId)))
   const claim = { edgeId, group, session, sequence, tunnels: granted }
-  const { decisions, changes } =
+  const decisions: Decisions =
     granted.size === 0
-      ? NOTHING_DECIDED
-      : await services.store.transaction((tx) => decide(tx, services, claim))
-  for (const change of changes) announce(services, change)
+      ? new Map()
+      : await changeTunnels(services, (tx, changes) => decide(tx, services, claim, changes))
   return { results: tunnels.map(({ id }) => decisions.get(id) ?? GRANT_REQUIRED) }
 }
 
@@ -78,28 +75,30 @@ const OUTDATED = reject(
   'The tunnel was closed before its claim reached the control plane. Try again.',
 )
 
-interface Decided {
-  decisions: Decisions
-  changes: Changes
-}
-
-const NOTHING_DECIDED: Decided = { decisions: new Map(), changes: [] }
-
-async function decide(tx: Tx, services: Services, claim: ParsedClaim): Promise<Decided> {
+async function decide(
+  tx: Tx,
+  services: Services,
+  claim: ParsedClaim,
+  changes: TunnelChanges,
+): Promise<Decisions> {
   const { edgeId, session: sessionId, sequence, tunnels } = claim
   const session =
-    (await lockSessionShared(tx, edgeId, sessionId)) ?? (await enterSession(tx, services, edgeId, sessionId))
-  if (!session) return { decisions: new Map([...tunnels.keys()].map((id) => [id, REPLACED])), changes: [] }
+    (await lockSessionShared(tx, edgeId, sessionId)) ?? (await enterSession(tx, changes, edgeId, sessionId))
+  if (!session) return new Map([...tunnels.keys()].map((id) => [id, REPLACED]))
   if (!isLive(session))
     throw new Fault('unavailable', {
       message: `This edge has not reported its tunnels for ${LEASE_MS / 1_000} seconds. It must sync first.`,
       retryAfterS: RETRY_AFTER_S,
     })
-  if (sequence <= session.sequence) return { decisions: await repeatClaim(tx, claim), changes: [] }
-  return openTunnels(tx, services, claim)
+  return sequence <= session.sequence ? repeatClaim(tx, claim) : openTunnels(tx, services, claim, changes)
 }
 
-async function openTunnels(tx: Tx, services: Services, claim: ParsedClaim): Promise<Decided> {
+async function openTunnels(
+  tx: Tx,
+  services: Services,
+  claim: ParsedClaim,
+  changes: TunnelChanges,
+): Promise<Decisions> {
   const { edgeId, group, sequence, tunnels } = claim
   const { rows, ports, rejected, names, moved, quotas } = await admit(tx, services, {
     edgeId,
@@ -107,6 +106,7 @@ async function openTunnels(tx: Tx, services: Services, claim: ParsedClaim): Prom
     sequence,
     tunnels: [...tunnels.values()],
     isClaim: true,
+    changes,
   })
   const decisions: Decisions = new Map()
   for (const [id, { reason, message }] of rejected) decisions.set(id, reject(reason, message))
@@ -131,30 +131,26 @@ async function openTunnels(tx: Tx, services: Services, claim: ParsedClaim): Prom
   const clients = new Set(opened.map(clientKey))
   const left = moved.filter((other) => clients.has(clientKey(other)))
   await markMoved(tx, left, services.clock())
-  await storeTunnels(tx, services, claim, opened)
+  changes.moved.push(...left)
+  changes.opened.push(...(await storeTunnels(tx, claim, opened)))
   // Called even if none was opened: the quota may have been lowered since the last tunnel was.
   await alertTunnels(tx, services, quotas)
-  const changes: Changes = []
-  for (const id of new Set(left.map(({ edge_id }) => edge_id)))
-    changes.push(await publishChange(tx, services, { kind: 'tunnels', subjectId: id }))
-  return { decisions, changes }
+  return decisions
 }
 
 /**
- * Tunnels of a repeated claim are stored already. An id that belongs to another tunnel is rejected: no row
- * would hold the claimed name.
+ * Returns the tunnels that were opened; those of a repeated claim are stored already. An id that belongs to
+ * another tunnel is rejected: no row would hold the claimed name.
  */
 async function storeTunnels(
   tx: Tx,
-  services: Services,
   { edgeId, tunnels }: ParsedClaim,
   rows: readonly ReportedRow[],
-): Promise<void> {
+): Promise<ReportedRow[]> {
   const inserted = new Set(await insertTunnels(tx, rows))
   const { opened = [], repeated = [] } = Object.groupBy(rows, ({ id }) =>
     inserted.has(id) ? 'opened' : 'repeated',
   )
-  await recordTunnels(tx, services, { opened })
   const stored = await findStored(
     tx,
     edgeId,
@@ -169,6 +165,7 @@ async function storeTunnels(
         'belongs to another tunnel of this edge; use a new random id',
       )
   await writeTunnels(tx, repeated)
+  return opened
 }
 
 /** Tunnels that are stored as they are claimed. */

@@ -3,8 +3,7 @@ import { TUNNEL_LEASE_S } from '../../../contract/edge/tunnels.ts'
 import { MINUTE_MS } from '../../../lib/time.ts'
 import type { Tx } from '../../store/engine/store.ts'
 import { type LockedSession, lockSession, replaceSession } from '../../store/tunnels/edge-sessions.ts'
-import type { Services } from '../context.ts'
-import { recordTunnels } from '../events/tunnel-events.ts'
+import type { TunnelChanges } from '../cluster/tunnel-changes.ts'
 
 export const LEASE_MS = TUNNEL_LEASE_S * 1_000
 
@@ -19,7 +18,7 @@ export const isLive = ({ lease_until, now }: LockedSession): boolean => lease_un
 /** Locks the session, and starts it if it is new. Undefined if a later one exists. */
 export async function enterSession(
   tx: Tx,
-  services: Services,
+  changes: TunnelChanges,
   edgeId: string,
   session: string,
 ): Promise<LockedSession | undefined> {
@@ -27,7 +26,6 @@ export async function enterSession(
   if (stored.session === session) return stored
   const { now, lease_until } = stored
   if (stored.session > session && now < lease_until + OLDER_AFTER_MS) return undefined
-  const closed = await replaceSession(tx, edgeId, session, LEASE_MS)
-  await recordTunnels(tx, services, { closed })
+  changes.closed.push(...(await replaceSession(tx, edgeId, session, LEASE_MS)))
   return { session, sequence: 0, now, lease_until: now + LEASE_MS }
 }

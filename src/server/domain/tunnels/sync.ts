@@ -16,7 +16,6 @@ import {
 import { type InstructedTunnel, lockInstructed, setInstructed } from '../../store/tunnels/instructions.ts'
 import { nameKey, readRules } from '../../store/tunnels/names.ts'
 import {
-  type ClosedTunnel,
   deleteRows,
   endOtherTunnels,
   endTunnels,
@@ -24,8 +23,8 @@ import {
   findTunnels,
   writeTunnels,
 } from '../../store/tunnels/rows.ts'
+import { changeTunnels, type TunnelChanges } from '../cluster/tunnel-changes.ts'
 import type { Services } from '../context.ts'
-import { recordTunnels } from '../events/tunnel-events.ts'
 import { parseTimestamp } from '../timestamps.ts'
 import { admit, parseRules, type ReportingEdge } from './admission.ts'
 import { enterSession, isLive, LEASE_MS } from './edge-sessions.ts'
@@ -69,28 +68,31 @@ export async function syncTunnels(
     if (renewed)
       return createResult(renewed.hasInstructions ? await store.transaction((tx) => instruct(tx, sync)) : {})
   }
-  return store.transaction((tx) => applySync(tx, services, sync))
+  return changeTunnels(services, (tx, changes) => applySync(tx, services, sync, changes))
 }
 
-async function applySync(tx: Tx, services: Services, sync: ParsedSync): Promise<SyncResult> {
+async function applySync(
+  tx: Tx,
+  services: Services,
+  sync: ParsedSync,
+  changes: TunnelChanges,
+): Promise<SyncResult> {
   const { edgeId, session, snapshot } = sync
   const { sequence, previous } = session
   const renewed = previous > 0 && (await renewLockedSession(tx, edgeId, session, LEASE_MS))
   if (renewed) {
-    const added = await applyChanges(tx, services, sync)
+    const added = await applyChanges(tx, services, sync, changes)
     return createResult(renewed.hasInstructions ? merge(added, await instruct(tx, sync)) : added)
   }
-  const stored = await enterSession(tx, services, edgeId, session.session)
+  const stored = await enterSession(tx, changes, edgeId, session.session)
   if (!stored) return createResult({ replaced: true })
   // A repeated or delayed sync: a later one had everything that this one has.
   if (sequence <= stored.sequence) return createResult({})
   if (previous > stored.sequence || (previous > 0 && !isLive(stored))) return createResult({ resync: true })
   await updateSession(tx, edgeId, session, LEASE_MS)
-  const replaced =
-    previous === 0 && !snapshot
-      ? await endOtherTunnels(tx, edgeId, { ids: sync.reported, sequence, previous })
-      : []
-  const added = await applyChanges(tx, services, sync, replaced)
+  if (previous === 0 && !snapshot)
+    changes.closed.push(...(await endOtherTunnels(tx, edgeId, { ids: sync.reported, sequence, previous })))
+  const added = await applyChanges(tx, services, sync, changes)
   return createResult(merge(added, await instruct(tx, sync)))
 }
 
@@ -109,7 +111,7 @@ async function applyChanges(
   tx: Tx,
   services: Services,
   { edgeId, group, verifiedKeys, session, snapshot, reported, closed }: ParsedSync,
-  replaced: readonly ClosedTunnel[] = [],
+  changes: TunnelChanges,
 ): Promise<Instructions> {
   const { sequence, previous } = session
   const stored = reported.size === 0 ? [] : await findTunnels(tx, edgeId, [...reported.keys()])
@@ -126,17 +128,17 @@ async function applyChanges(
     sequence,
     tunnels: granted,
     isClaim: false,
+    changes,
   })
   const { rows: opened, rejected, names, quotas } = admission
   const updated = stored.map((tunnel) => {
     const parsed = restoreAdmitted(reported.get(tunnel.id) as ParsedTunnel, tunnel)
     return createTunnelRow(services, { edgeId, sequence }, { parsed, workspace_id: tunnel.workspace_id })
   })
-  const closedTunnels = [...replaced]
-  if (closed.size > 0) closedTunnels.push(...(await endTunnels(tx, edgeId, { ids: [...closed], previous })))
+  if (closed.size > 0) changes.closed.push(...(await endTunnels(tx, edgeId, { ids: [...closed], previous })))
   if (opened.length + updated.length > 0) await writeTunnels(tx, [...opened, ...updated])
-  if (snapshot?.isLast) closedTunnels.push(...(await endUnreported(tx, edgeId, snapshot.first)))
-  await recordTunnels(tx, services, { closed: closedTunnels, opened })
+  if (snapshot?.isLast) changes.closed.push(...(await endUnreported(tx, edgeId, snapshot.first)))
+  changes.opened.push(...opened)
   await alertTunnels(tx, services, quotas)
   const close = [...rejected].map(([id, { reason, message }]) => ({ id, reason, message }))
   return { close, grantRequired: ungranted.map(({ tunnel }) => tunnel.id), names }

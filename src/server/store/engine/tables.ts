@@ -22,6 +22,9 @@ export interface Tables {
   /** Edges that trust each other with the traffic of the workspaces of the group. */
   edge_groups: {
     name: string
+    /** The last entry of its location log. */
+    location_sequence: Generated<number>
+    location_checksum: Generated<string>
   }
   schema_version: {
     id: number
@@ -339,6 +342,17 @@ export interface Tables {
      * response said so, or 0 before that.
      */
     instruction_sequence: number | null
+  }
+  /** At which edges names are open, in commit order within each group. */
+  location_log: {
+    edge_group: string
+    sequence: number
+    checksum: string
+    previous_checksum: string
+    /** JSON: pairs of `<name>.<workspace>` and the id of an edge. */
+    opened: string
+    closed: string
+    at: number
   }
   tunnel_names: {
     workspace_id: string

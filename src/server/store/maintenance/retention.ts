@@ -28,6 +28,7 @@ const expiring = {
   key_requests: { by: 'expires_at', ties: ['id'] },
   device_authorizations: { by: 'expires_at', ties: ['hash'] },
   tunnel_names: { by: 'expires_at', ties: ['workspace_id', 'name'], unless: 'access_rules' },
+  location_log: { by: 'at', ties: ['edge_group', 'sequence'] },
   tcp_ports: { by: 'last_used_at', ties: ['port'] },
   // The primary key begins with the hour.
   usage_hours: { by: 'hour', ties: ['workspace_id', 'edge_id'] },

@@ -46,6 +46,7 @@ export const placements: Readonly<Record<keyof Tables, Placement>> = {
   edge_sessions: 'local',
   edge_workspaces: 'local',
   open_tunnels: 'local',
+  location_log: 'local',
   tunnel_names: 'local',
   tcp_ports: 'local',
   usage_counters: 'distributed',

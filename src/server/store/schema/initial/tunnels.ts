@@ -66,6 +66,18 @@ export const tunnels: Migration = ({ int64, strict, clustered, halfFull }) => [
   `create index open_tunnels_with_instruction on open_tunnels (edge_id)
      where instruction_sequence is not null`,
 
+  `create table location_log (
+     edge_group text not null,
+     sequence ${int64} not null,
+     checksum text not null,
+     previous_checksum text not null,
+     opened text not null,
+     closed text not null,
+     at ${int64} not null,
+     primary key (edge_group, sequence)
+   )${strict}`,
+  'create index location_log_by_time on location_log (at)',
+
   `create table tunnel_names (
      workspace_id text not null references workspaces (id),
      name text not null,

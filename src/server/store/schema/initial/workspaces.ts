@@ -2,7 +2,9 @@ import type { Migration } from '../migration.ts'
 
 export const workspaces: Migration = ({ int64, strict }) => [
   `create table edge_groups (
-     name text primary key
+     name text primary key,
+     location_sequence ${int64} not null default 0,
+     location_checksum text not null default ''
    )${strict}`,
   `insert into edge_groups (name) values ('default')`,
 
