@@ -242,8 +242,8 @@ function startNameClaims(
   let claims: NameClaims | undefined
   const reporter = startReporter?.({
     verifier,
-    onClose({ id, resume, reason, message }) {
-      if (reason !== 'moved') return registry.closeForGood(id, resume, { reason, message })
+    onClose({ id, session, reason, message }) {
+      if (reason !== 'moved') return registry.closeForGood(id, session, { reason, message })
       // A client that has moved is open at another edge.
       const client = registry.clientById(id)
       if (client) registry.close(client, reason)

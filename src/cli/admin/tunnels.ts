@@ -20,7 +20,7 @@ export async function list(io: Io): Promise<void> {
       columns: {
         WORKSPACE: (tunnel) => tunnel.workspace,
         URL: (tunnel) => tunnel.url,
-        EDGE: (tunnel) => tunnel.edge.name,
+        EDGES: (tunnel) => tunnel.edges.map(({ name }) => name).join(', '),
         KEY: (tunnel) => tunnel.key.label || tunnel.key.id,
         CLIENT: (tunnel) => tunnel.client.address,
         ACCESS: (tunnel) => describeAccess(tunnel.access),
@@ -31,7 +31,7 @@ export async function list(io: Io): Promise<void> {
         STREAMS: (tunnel) => String(tunnel.streams),
       },
       empty: 'No open tunnels.',
-      shrink: ['ACCESS', 'KEY', 'CLIENT', 'EDGE', 'OPENED', 'WORKSPACE'],
+      shrink: ['ACCESS', 'KEY', 'CLIENT', 'EDGES', 'OPENED', 'WORKSPACE'],
     }),
   )
 }

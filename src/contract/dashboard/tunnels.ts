@@ -15,7 +15,7 @@ const OpenTunnel = Type.Object({
   pool: Type.Boolean(),
   url: Type.String(),
   key: Type.Object({ id: Id, label: TextOrNull }),
-  edge: Type.Object({ id: Id, name: EdgeName }),
+  edges: Type.Array(Type.Object({ id: Id, name: EdgeName })),
   client: Type.Object({ address: Type.String(), version: TextOrNull }),
   access: ClientAccess,
   openedAt: Instant,

@@ -52,7 +52,7 @@ export const Grant = (description: string) =>
     'x-rule': 'must be a grant of a verification response',
   })
 
-export const ResumeHash = (description: string) =>
+export const SecretHash = (description: string) =>
   Type.String({ pattern: '^[0-9a-f]{64}$', description, 'x-rule': 'must be a SHA-256 in hex' })
 
 /** User and password are left out: the dashboard shows only that there is a password. */
@@ -90,8 +90,14 @@ const tunnelFields = {
   openedAt: UtcTimestamp({ description: 'When the tunnel was opened.' }),
   access: Type.Optional(ClientAccess),
   resume: Type.Optional(
-    ResumeHash(
-      'SHA-256 of a secret of the tunnel client, in hex: a client that moves to another edge has the same.',
+    SecretHash(
+      'SHA-256 of a secret of the connection, in hex: a connection that moves to another edge has the same.',
+    ),
+  ),
+  session: Type.Optional(
+    SecretHash(
+      'SHA-256 of a secret of the tunnel client, in hex: its connections to several edges have the same, and ' +
+        'are one tunnel. If it is missing, `resume` is used.',
     ),
   ),
 }

@@ -1,6 +1,6 @@
 // Open tunnels: edges claim a name before they open a tunnel, and report what is open.
 import Type, { type Static } from 'typebox'
-import { OneOf, Slug, UtcTimestamp } from '../fields.ts'
+import { EdgeUrl, OneOf, Slug, UtcTimestamp } from '../fields.ts'
 import { operation } from '../operation.ts'
 import { AccessRulesOrNull } from './access-rules.ts'
 import {
@@ -9,7 +9,7 @@ import {
   Grant,
   REPORTED_BY_EDGES,
   ReportedTunnel,
-  ResumeHash,
+  SecretHash,
   TunnelId,
   TunnelName,
 } from './tunnel-fields.ts'
@@ -88,10 +88,39 @@ const exampleTunnel = {
 const exampleSession = 'mhz0k3a1b-4f7c2a9d'
 const exampleGrant = `${exampleTunnel.keyId}.mi0aq3k0.${'a'.repeat(43)}`
 
+/** One edge counts a name, so that reports of several edges can be added. */
+const countFields = {
+  counts: Type.Optional(
+    Type.Boolean({
+      description:
+        'Whether this edge counts the name as an open tunnel in its reports. One of the edges that have the ' +
+        'name does.',
+    }),
+  ),
+  countsFrom: Type.Optional(
+    UtcTimestamp({
+      description: 'When it starts to count; without it, at once. Another edge has counted until then.',
+    }),
+  ),
+}
+
 const ClaimResult = Type.Union(
   [
     Type.Object(
-      { granted: Type.Literal(true), access: AccessRulesOrNull, port: Type.Optional(TcpPort) },
+      {
+        granted: Type.Literal(true),
+        access: AccessRulesOrNull,
+        port: Type.Optional(TcpPort),
+        ...countFields,
+        edge: Type.Optional(EdgeUrl),
+        edges: Type.Optional(
+          Type.Array(EdgeUrl, {
+            description:
+              'Public URLs of up to three other edges, the best first, at which the client can open further ' +
+              'connections of its session.',
+          }),
+        ),
+      },
       { title: 'GrantedClaim' },
     ),
     Type.Object(
@@ -100,7 +129,7 @@ const ClaimResult = Type.Union(
         reason: OneOf(
           claimRejectionReasons,
           rejectionTexts +
-            '`closed`: a user closed the tunnel of the client with this `resume`. `replaced`: a newer ' +
+            '`closed`: a user closed the tunnel of the client with this `session`. `replaced`: a newer ' +
             'session of this edge exists. `outdated`: a later sync did not have the tunnel. ' +
             '`grant_required`: no grant of its key was sent, or it has expired; verify the key ' +
             'again. Later versions may add reasons.',
@@ -123,9 +152,9 @@ export const claimTunnels = operation({
   summary: 'Claim the names of tunnels',
   description:
     'Call it before tunnels are opened, with a grant of a verification of each key. A name belongs to one ' +
-    'edge, unless a later tunnel of the same type joins as `pool`, or has the same `resume`: then its ' +
-    'client has moved, and the other edge closes its tunnel. The edge itself decides about several clients ' +
-    'of one name. Each tunnel is granted or rejected by itself. The name of a TCP tunnel has a port, which ' +
+    'edge, unless a later tunnel of the same type joins as `pool`, or has the same `session`: then it is ' +
+    'another connection of the same client, and both are one tunnel. With the same `resume`, the connection ' +
+    'has moved, and the other edge closes it. The edge itself decides about several clients of one name. Each tunnel is granted or rejected by itself. The name of a TCP tunnel has a port, which ' +
     'the response assigns; `url` need not have one yet. 503 if the edge has not synced for 30 seconds: ' +
     'sync first.\n\n' +
     'Send one claim at a time, with all tunnels that wait, up to 250: it is one transaction, so many ' +
@@ -160,7 +189,9 @@ export const claimTunnels = operation({
       { results: Type.Array(ClaimResult, { description: 'One for each tunnel, in the same order.' }) },
       { title: 'ClaimResults' },
     ),
-    example: { results: [{ granted: true, access: null }] },
+    example: {
+      results: [{ granted: true, access: null, counts: true, edges: ['https://edge-2.tunnels.example.com'] }],
+    },
   },
 })
 
@@ -185,7 +216,7 @@ export const syncTunnels = operation({
     'not listed, and its id is in `grantRequired`: verify the key again, and report the tunnel with the ' +
     'grant in the next sync. Tunnels that were claimed, or reported before, need none.\n\n' +
     'Close the tunnels in `close`, and report them as closed. Apply the access rules in `names` to open ' +
-    'tunnels too. Both are repeated until a later sync has confirmed the response by its `previous`.',
+    'tunnels too, and count these names from then on, or no longer, as `counts` says. Both are repeated until a later sync has confirmed the response by its `previous`.',
   body: Type.Object(
     {
       session: Session,
@@ -267,10 +298,10 @@ export const syncTunnels = operation({
                   'edge was away, for example. Later versions may add reasons.',
               ),
               message,
-              resume: Type.Optional(
-                ResumeHash(
-                  'Only if a user closed it: the `resume` of its client, which must not open it again. It may have ' +
-                    'done so already, under another id.',
+              session: Type.Optional(
+                SecretHash(
+                  'Only if a user closed it: the `session` of its client, or its `resume` if it has none. The ' +
+                    'client must not open it again. It may have done so already, under another id.',
                 ),
               ),
             },
@@ -283,10 +314,10 @@ export const syncTunnels = operation({
         }),
         names: Type.Array(
           Type.Object(
-            { workspace: Slug, name: TunnelName, access: AccessRulesOrNull },
+            { workspace: Slug, name: TunnelName, access: AccessRulesOrNull, ...countFields },
             { title: 'NameRules' },
           ),
-          { description: 'Names whose access rules have changed.' },
+          { description: 'Names whose access rules have changed, or which this edge counts from now on.' },
         ),
       },
       { title: 'SyncResult' },

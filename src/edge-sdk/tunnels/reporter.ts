@@ -43,7 +43,7 @@ export interface TunnelReporterOptions {
   /** Name and version of the edge. */
   version: string
   /**
-   * Close this tunnel if it is open, and call `closed`. If it has `resume`, also close a tunnel that its
+   * Close this tunnel if it is open, and call `closed`. If it has `session`, also close tunnels that its
    * client has opened since, and reject the client if it comes back.
    */
   onClose: (tunnel: SyncResult['close'][number]) => void

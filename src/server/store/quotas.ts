@@ -1,10 +1,8 @@
 // SQL of quotas: the columns of workspaces, and their usage.
-import { sql } from 'kysely'
 import { executeBulk, inWorkspaces } from './engine/bulk.ts'
 import { groupByShard, withCurrentShards } from './engine/postgres/usage-shards.ts'
 import type { Db, Store, Tx } from './engine/store.ts'
 import { openTunnels } from './tunnels/lists.ts'
-import type { TunnelRow } from './tunnels/rows.ts'
 import { readDays } from './usage/commit.ts'
 import { quotaColumns, type WorkspaceRow } from './workspaces.ts'
 
@@ -109,40 +107,16 @@ export async function readMonth(
   return sums
 }
 
-type ResumedTunnel = Pick<TunnelRow, 'workspace_id' | 'name' | 'resume_hash'>
-
-/** Open tunnels of each workspace, at all edges. */
+/** Open tunnels of each workspace, at all edges, except those with these ids. */
 export async function countOpenTunnels(
   db: Db,
   workspaceIds: readonly string[],
-  /** Tunnels that do not count: repeated claims, and clients that reconnect with the same name. */
-  except: { edgeId: string; ids: readonly string[]; resumed: readonly ResumedTunnel[] } = {
-    edgeId: '',
-    ids: [],
-    resumed: [],
-  },
+  except: readonly string[] = [],
 ): Promise<Map<string, number>> {
-  const { edgeId, ids, resumed } = except
-  let query = openTunnels(db)
-    .select((row) => ['tunnel.workspace_id', row.fn.countAll().as('count')])
+  const query = openTunnels(db)
+    .select((row) => ['tunnel.workspace_id', row.fn.count('tunnel.tunnel_id').distinct().as('count')])
     .where('tunnel.workspace_id', 'in', workspaceIds)
-  // A tunnel of another edge with the same id counts.
-  if (ids.length > 0)
-    query = query.where(({ or, eb }) =>
-      or([eb('tunnel.edge_id', '<>', edgeId), eb('tunnel.id', 'not in', ids)]),
-    )
-  if (resumed.length > 0)
-    query = query.where(({ or, eb }) =>
-      or([
-        eb('tunnel.resume_hash', 'is', null),
-        // Compared as one text, because SQLite has no lists of tuples.
-        eb(
-          sql<string>`tunnel.workspace_id || ' ' || tunnel.name || ' ' || tunnel.resume_hash`,
-          'not in',
-          resumed.map((each) => `${each.workspace_id} ${each.name} ${each.resume_hash}`),
-        ),
-      ]),
-    )
-  const rows = await query.groupBy('tunnel.workspace_id').execute()
+  const counted = except.length > 0 ? query.where('tunnel.tunnel_id', 'not in', except) : query
+  const rows = await counted.groupBy('tunnel.workspace_id').execute()
   return new Map(rows.map((row) => [row.workspace_id, Number(row.count)]))
 }

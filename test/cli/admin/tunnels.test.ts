@@ -24,12 +24,12 @@ for (const engine of engines)
 
     assert.match(
       await adit('tunnels'),
-      /^WORKSPACE +URL +EDGE .*\nacme +https:\/\/a-first\S+ +fra-1 +first +192\.0\.2\.7 +open .*\nacme +https:\/\/my-app\S+ +fra-1 +first +192\.0\.2\.7 +password, 10\.0\.0\.0\/8, 192\.0\.2\.0\/24, 1 more +\S+ +1200 +2\.0 KiB +0 B +3\n$/,
+      /^WORKSPACE +URL +EDGES .*\nacme +https:\/\/a-first\S+ +fra-1 +first +192\.0\.2\.7 +open .*\nacme +https:\/\/my-app\S+ +fra-1 +first +192\.0\.2\.7 +password, 10\.0\.0\.0\/8, 192\.0\.2\.0\/24, 1 more +\S+ +1200 +2\.0 KiB +0 B +3\n$/,
     )
     const [, listed] = JSON.parse(await adit('tunnels', '--json'))
     assert.deepEqual(
-      [listed.workspace, listed.id, listed.requests, listed.edge, listed.access],
-      ['acme', tunnel.id, 1_200, { id: edge.id, name: 'fra-1' }, access],
+      [listed.workspace, listed.id, listed.requests, listed.edges, listed.access],
+      ['acme', tunnel.id, 1_200, [{ id: edge.id, name: 'fra-1' }], access],
     )
     const edges = JSON.parse(await adit('edge', 'list', '--json'))
     assert.deepEqual(

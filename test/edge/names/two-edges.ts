@@ -25,7 +25,7 @@ interface Listed {
   id: string
   name: string
   url: string
-  edge: { name: string }
+  edges: { name: string }[]
   key: { id: string; label: string }
   client: { address: string; version: string | null }
   requests: number
@@ -37,7 +37,8 @@ export async function startTwoEdges(t: Test, engine: Engine = 'sqlite') {
   const admin = await addMember(server, 'Ann', 'admin')
   const edges = [await startEdge(t, server, 'one'), await startEdge(t, server, 'two')] as const
   const list = async () => (await admin.get('/workspaces/acme/tunnels')).json.tunnels as Listed[]
-  const listed = async () => (await list()).map(({ name, edge }) => `${name} at ${edge.name}`)
+  const listed = async () =>
+    (await list()).map(({ name, edges }) => `${name} at ${edges.map((edge) => edge.name)}`)
   return { server, admin, edges, key: server.key.token, list, listed }
 }
 

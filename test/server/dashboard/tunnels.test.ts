@@ -5,7 +5,7 @@ import { sql } from 'kysely'
 import type { SyncResult } from '../../../src/contract/edge/tunnels.ts'
 import { verifyPassword } from '../../../src/lib/credentials/password-hash.ts'
 import { markMoved } from '../../../src/server/store/tunnels/instructions.ts'
-import { reserveName } from '../../../src/server/store/tunnels/names.ts'
+import { lockName, reserveName } from '../../../src/server/store/tunnels/names.ts'
 import { lockWorkspace } from '../../../src/server/store/workspaces.ts'
 import { addMember } from '../../support/accounts/users.ts'
 import { addWorkspace, serve } from '../../support/api/server.ts'
@@ -42,7 +42,7 @@ for (const engine of engines) {
         pool: false,
         url: tunnel.url,
         key: { id: server.key.id, label: 'first' },
-        edge: { id: edge.id, name: 'fra-1' },
+        edges: [{ id: edge.id, name: 'fra-1' }],
         client: { address: '192.0.2.7', version: 'adit/0.1.0' },
         access,
         openedAt: '2026-11-15T10:02:11.000Z',
@@ -187,7 +187,7 @@ for (const engine of engines) {
     assert.equal(await verifyPassword('correct horse', hash), true)
     assert.deepEqual((await edge.sync()).names, [])
     const claimed = await edge.claim(tunnelOf(server))
-    assert.deepEqual(claimed, { granted: true, access: names[0]?.access })
+    assert.deepEqual(claimed, { granted: true, access: names[0]?.access, counts: true })
 
     assert.equal((await admin.remove(`${NAMES}/my-app`)).status, 409)
     assert.deepEqual((await set({ basicAuth: { user: 'other' } })).json.access, {
@@ -201,7 +201,9 @@ for (const engine of engines) {
     const [onlyHost] = (await edge.sync()).names
     assert.deepEqual(onlyHost?.access, { basicAuth: null, allowIp: [], hostHeader: 'app.test' })
     assert.deepEqual((await set({})).json.access, { user: null, allowIp: [], hostHeader: null })
-    assert.deepEqual((await edge.sync()).names, [{ workspace: 'acme', name: 'my-app', access: null }])
+    assert.deepEqual((await edge.sync()).names, [
+      { workspace: 'acme', name: 'my-app', access: null, counts: true },
+    ])
     assert.equal((await admin.remove(`${NAMES}/my-app`)).status, 200)
   })
 
@@ -236,7 +238,10 @@ test('postgres: a tunnel whose client moves to another edge while it is closed i
   await edge.sync({ changed: [tunnel] })
   const { status } = await commitWhenBlocked(
     server.services.store,
-    (tx) => markMoved(tx, [{ edge_id: edge.id, id: tunnel.id }], 1),
+    async (tx) => {
+      await lockName(tx, { workspace_id: server.workspace.id, name: tunnel.name })
+      await markMoved(tx, [{ edge_id: edge.id, id: tunnel.id }], 1)
+    },
     () => admin.remove(`${TUNNELS}/${tunnel.id}`),
   )
   assert.equal(status, 404)

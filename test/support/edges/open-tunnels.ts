@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import type { ClaimedTunnel, ReportedTunnel } from '../../../src/contract/edge/tunnel-fields.ts'
 import type { ClaimResult, SyncRequest, SyncResult, TunnelClaim } from '../../../src/contract/edge/tunnels.ts'
+import { publicId } from '../../../src/server/domain/tunnels/reported.ts'
 import { createGrants } from '../../../src/server/verification/grants.ts'
 import { addEdge, type TestResponse, type TestServer } from '../api/server.ts'
 import { SECRET } from '../databases/migrated-databases.ts'
@@ -34,6 +35,9 @@ export const tunnelOf = (server: TestServer, given: Partial<ReportedTunnel> = {}
   streams: 0,
   ...given,
 })
+
+/** The id of the tunnel in lists and events. */
+export const publicIdOf = (server: TestServer, tunnel: ClaimedTunnel) => publicId(server.workspace.id, tunnel)
 
 const grants = createGrants(SECRET)
 

@@ -6,6 +6,7 @@ import { showToast } from '../components/toast.tsx'
 import { invalidateWorkspace, queryClient, type Tunnel, tunnelsQuery } from '../queries.ts'
 import { useWorkspace } from '../session.tsx'
 import { publicAddress } from './tunnel-address.tsx'
+import { edgeNames } from './tunnel-cells.tsx'
 
 /** Edges confirm within a second, unless they have lost their connection. */
 const CONFIRMATION_MAX_MS = 3_000
@@ -73,5 +74,5 @@ async function closeTunnel(workspace: string, tunnel: Tunnel): Promise<string> {
     if (!listed) return `Tunnel ${address} closed.`
     await sleep(CONFIRMATION_POLL_MS)
   } while (performance.now() < deadline)
-  return `Closing tunnel ${address}. Edge ${tunnel.edge.name} has not confirmed it yet.`
+  return `Closing tunnel ${address}. Not all edges (${edgeNames(tunnel)}) have confirmed it yet.`
 }

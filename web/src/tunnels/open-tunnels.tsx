@@ -9,6 +9,7 @@ import { compareNames, formatCount } from '../format.ts'
 import { SearchIcon } from '../icons.tsx'
 import type { Tunnel } from '../queries.ts'
 import { NoTunnels } from './no-tunnels.tsx'
+import { edgeNames } from './tunnel-cells.tsx'
 import { TunnelList } from './tunnel-list.tsx'
 
 /** Fewer tunnels are seen at a glance and need no search. */
@@ -34,7 +35,7 @@ const matches = (tunnel: Tunnel, search: string): boolean =>
     tunnel.type,
     tunnel.key.label,
     tunnel.key.id,
-    tunnel.edge.name,
+    edgeNames(tunnel),
     tunnel.client.address,
     tunnel.client.version,
   )

@@ -40,6 +40,8 @@ export function KeyLabel({ tunnel: { key } }: { tunnel: Tunnel }) {
   )
 }
 
+export const edgeNames = ({ edges }: Tunnel): string => edges.map(({ name }) => name).join(', ')
+
 export const Requests = ({ tunnel: { requests } }: { tunnel: Tunnel }) => (
   <span title={formatCount(requests)}>{formatCountShort(requests)}</span>
 )

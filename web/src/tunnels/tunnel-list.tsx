@@ -10,6 +10,7 @@ import { useWorkspace } from '../session.tsx'
 import { CloseTunnelDialog } from './close-tunnel-dialog.tsx'
 import {
   CloseButton,
+  edgeNames,
   inProgress,
   KeyLabel,
   type OnClose,
@@ -111,7 +112,7 @@ const TunnelRow = memo(function TunnelRow({ tunnel, onClose }: TunnelProps) {
           </Text>
         )}
       </Table.Td>
-      <Table.Td>{tunnel.edge.name}</Table.Td>
+      <Table.Td>{edgeNames(tunnel)}</Table.Td>
       <Table.Td className="nowrap">
         <RelativeTime at={tunnel.openedAt} />
       </Table.Td>
@@ -143,7 +144,7 @@ const TunnelCard = memo(function TunnelCard({ tunnel, onClose }: TunnelProps) {
           <Detail name="Key">
             <KeyLabel tunnel={tunnel} />
           </Detail>
-          <Detail name="Edge">{tunnel.edge.name}</Detail>
+          <Detail name={tunnel.edges.length > 1 ? 'Edges' : 'Edge'}>{edgeNames(tunnel)}</Detail>
           <Detail name="Client">
             {tunnel.client.address}
             <Text size="xs" c="dimmed">

@@ -3,6 +3,7 @@
 
 import * as log from '../../store/cluster/location-log.ts'
 import type { Tx } from '../../store/engine/store.ts'
+import { moveCounts } from '../../store/tunnels/names.ts'
 import type { ClosedTunnel } from '../../store/tunnels/rows.ts'
 import { announce, type LinkedChange, publishChange } from '../../verification/propagation.ts'
 import type { Services } from '../context.ts'
@@ -40,6 +41,7 @@ export async function recordChanges(
   services: Services,
   { opened, closed, moved }: TunnelChanges,
 ): Promise<LinkedChange[]> {
+  await moveCounts(tx, closed)
   await recordTunnels(tx, services, { closed, opened })
   await recordLocations(tx, services, { opened, others: [...closed, ...moved] })
   const published: LinkedChange[] = []

@@ -4,7 +4,7 @@ import { type EventType, events } from '../../../contract/events.ts'
 import { HOUR_MS } from '../../../lib/time.ts'
 import type { Tx } from '../../store/engine/store.ts'
 import { countTunnelEvents } from '../../store/tunnels/edge-workspaces.ts'
-import type { ClosedTunnel } from '../../store/tunnels/rows.ts'
+import { type ClosedTunnel, findConnections, type TunnelPosition } from '../../store/tunnels/rows.ts'
 import { type EventReceiver, listReceivers } from '../../store/webhooks/events.ts'
 import { toIso } from '../timestamps.ts'
 import { type EventServices, insertEvents, type WorkspaceEvent } from './record.ts'
@@ -18,12 +18,16 @@ export const tunnelEventTypes = (Object.keys(events) as EventType[]).filter((typ
   type.startsWith('tunnel.'),
 )
 
+/** Connections of tunnels. */
 interface TunnelChanges {
   closed?: readonly ClosedTunnel[]
   opened?: readonly ClosedTunnel[]
 }
 
-/** Accepts tunnels of several workspaces. Costs one statement if no endpoint subscribes to the events. */
+/**
+ * Records the first connection of a tunnel that was opened, and the last one that was closed. Accepts
+ * connections of several workspaces. Costs one statement if no endpoint subscribes to the events.
+ */
 export async function recordTunnels(
   tx: Tx,
   services: EventServices,
@@ -35,11 +39,33 @@ export async function recordTunnels(
   const receivers = found.filter(({ waiting }) => waiting < WAITING_MAX)
   const workspaceIds = new Set(receivers.filter(wantsTunnels).map(({ workspace_id }) => workspace_id))
   const isWanted = ({ workspace_id }: ClosedTunnel) => workspaceIds.has(workspace_id)
+  const wanted = { closed: closed.filter(isWanted), opened: opened.filter(isWanted) }
+  const changed = await findChangedTunnels(tx, wanted)
   const recorded = [
-    ...closed.filter(isWanted).map((row) => tunnelEvent('tunnel.closed', row)),
-    ...opened.filter(isWanted).map((row) => tunnelEvent('tunnel.opened', row)),
+    ...changed.closed.map((row) => tunnelEvent('tunnel.closed', row)),
+    ...changed.opened.map((row) => tunnelEvent('tunnel.opened', row)),
   ]
   if (recorded.length > 0) await insertEvents(tx, services, receivers, await limit(tx, recorded))
+}
+
+/** One connection of each tunnel that was not open before, or is not open any more. */
+async function findChangedTunnels(tx: Tx, { closed, opened }: Required<TunnelChanges>) {
+  const toKey = ({ edge_id, id }: TunnelPosition) => `${edge_id} ${id}`
+  const openedKeys = new Set(opened.map(toKey))
+  const open = await findConnections(tx, [...closed, ...opened])
+  const openIds = new Set(open.map(({ tunnel_id }) => tunnel_id))
+  const openBefore = new Set(
+    [...open.filter((connection) => !openedKeys.has(toKey(connection))), ...closed].map(
+      ({ tunnel_id }) => tunnel_id,
+    ),
+  )
+  const byTunnel = (rows: readonly ClosedTunnel[]) => [
+    ...new Map(rows.map((row) => [`${row.workspace_id} ${row.tunnel_id}`, row])).values(),
+  ]
+  return {
+    closed: byTunnel(closed.filter(({ tunnel_id }) => !openIds.has(tunnel_id))),
+    opened: byTunnel(opened.filter(({ tunnel_id }) => !openBefore.has(tunnel_id))),
+  }
 }
 
 const wantsTunnels = ({ events }: EventReceiver) => events === null || events.includes(',tunnel.')
@@ -81,7 +107,7 @@ const tunnelEvent = (type: 'tunnel.opened' | 'tunnel.closed', row: ClosedTunnel)
   type,
   data: {
     tunnel: {
-      id: row.id,
+      id: row.tunnel_id,
       name: row.name,
       type: row.type,
       url: row.url,

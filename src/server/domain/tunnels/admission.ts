@@ -2,19 +2,32 @@
 // adds.
 import type { AccessRules } from '../../../contract/edge/access-rules.ts'
 import type { ClaimedTunnel } from '../../../contract/edge/tunnel-fields.ts'
-import { type RejectionReason, TUNNELS_PER_EDGE_MAX } from '../../../contract/edge/tunnels.ts'
-import { DAY_MS, HOUR_MS } from '../../../lib/time.ts'
+import {
+  type RejectionReason,
+  type SyncResult,
+  TUNNELS_PER_EDGE_MAX,
+} from '../../../contract/edge/tunnels.ts'
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../../lib/time.ts'
 import type { Tx } from '../../store/engine/store.ts'
 import { findOtherTunnels, type OtherTunnel, resolveKeys } from '../../store/tunnels/admission.ts'
 import { lockExpiredSessions } from '../../store/tunnels/edge-sessions.ts'
-import { type NameId, nameKey, trimNames, upsertNames } from '../../store/tunnels/names.ts'
+import {
+  countNames,
+  type LockedName,
+  type NameCount,
+  type NameId,
+  nameKey,
+  trimNames,
+  upsertNames,
+} from '../../store/tunnels/names.ts'
 import { countTunnels, deleteRows, type ReportedRow } from '../../store/tunnels/rows.ts'
 import type { EdgeRef } from '../../verification/edge-workspaces.ts'
 import type { TunnelChanges } from '../cluster/tunnel-changes.ts'
 import type { Services } from '../context.ts'
 import { effectiveLimit, isReached, QUOTA_REACHED } from '../quotas/limits.ts'
+import { toIso } from '../timestamps.ts'
 import { checkQuota, type LimitedTunnel, type TunnelQuotas } from './quota.ts'
-import { createTunnelRow, type ParsedTunnel, type RejectedTunnel } from './reported.ts'
+import { createTunnelRow, type ParsedTunnel, publicId, type RejectedTunnel } from './reported.ts'
 import { lockPorts } from './tcp-ports.ts'
 
 /** Names that a workspace has used or reserved. */
@@ -50,12 +63,11 @@ interface Admission {
   /** By tunnel id. */
   rejected: Map<string, RejectedTunnel>
   /** The names of the admitted tunnels, once each. */
-  names: { workspace: string; name: string; access: AccessRules | null }[]
-  /**
-   * Tunnels of the clients of a claim, which have moved here: at other edges, or closed by a user at any
-   * edge.
-   */
+  names: SyncResult['names']
+  /** Connections of a claim that have moved here from other edges. */
   moved: OtherTunnel[]
+  /** Who closed tunnels of the clients, by their public ids. */
+  closures: Map<string, string | null>
   /** For `alertTunnels`. */
   quotas: TunnelQuotas
 }
@@ -70,21 +82,26 @@ export async function admit(tx: Tx, services: Services, request: AdmissionReques
   const rejected: Admission['rejected'] = new Map()
   const valid = await checkKeys(tx, services, request, rejected)
   const withinLimit = await checkLimit(tx, request, valid, rejected)
-  const { admitted: candidates, quotas } = await checkQuota(tx, request.edgeId, withinLimit, rejected)
+  const { admitted: candidates, quotas } = await checkQuota(tx, withinLimit, rejected)
   const tcp = candidates.filter(({ parsed }) => parsed.tunnel.type === 'tcp')
   const assignPort = await lockPorts(tx, services, tcp, request.isClaim)
-  const rules = await lockNames(tx, services, candidates)
-  const { moved, others } = await findOthers(tx, request, candidates)
+  const locked = await lockNames(tx, services, candidates)
+  const { moved, others, closures } = await findOthers(tx, request, candidates)
   const names = new Map<string, Admission['names'][number]>()
+  const counted: Parameters<typeof countNames>[2][number][] = []
   const rows: ReportedRow[] = []
   const ports: Admission['ports'] = new Map()
   for (const candidate of candidates) {
     const { tunnel } = candidate.parsed
     const key = nameKey(candidate)
-    const sameName = (others.get(key) ?? []).filter(
-      ({ resume_hash }) => !request.isClaim || resume_hash === null || resume_hash !== tunnel.resume,
-    )
-    if (!mayShare(tunnel, sameName, request.isClaim)) {
+    const isSameClient = ({ resume_hash }: OtherTunnel) =>
+      resume_hash !== null && resume_hash === tunnel.resume
+    const isSameTunnel = (other: OtherTunnel) =>
+      other.session_hash !== null && other.tunnel_id === candidate.tunnel_id
+    const found = others.get(key) ?? []
+    const sameName = request.isClaim ? found.filter((other) => !isSameClient(other)) : found
+    const joins = sameName.some((other) => isSameTunnel(other) && !isSameClient(other))
+    if (!joins && !mayShare(tunnel, sameName, request.isClaim)) {
       rejected.set(tunnel.id, { reason: 'name_taken', message: takenMessage(tunnel, sameName) })
       continue
     }
@@ -94,10 +111,20 @@ export async function admit(tx: Tx, services: Services, request: AdmissionReques
       continue
     }
     if (port !== undefined) ports.set(tunnel.id, port)
-    rows.push(createTunnelRow(services, request, { ...candidate, port }))
-    names.set(key, { workspace: tunnel.workspace, name: tunnel.name, access: rules.get(key) ?? null })
+    const row = createTunnelRow(services, request, { ...candidate, port })
+    const openedAt = found.filter(isSameTunnel).map(({ opened_at }) => opened_at)
+    rows.push({ ...row, opened_at: Math.min(row.opened_at, ...openedAt) })
+    if (names.has(key)) continue
+    const { workspace_id, name } = candidate
+    const current = locked.get(key) as LockedName
+    const count = decideCount(current, request.edgeId, sameName)
+    if (count.counting_edge_id !== current.counting_edge_id)
+      counted.push({ workspace_id, name, from: count.counting_from ?? current.now })
+    const access = parseRules(current.access_rules)
+    names.set(key, { workspace: tunnel.workspace, name, access, ...describeCount(count, request.edgeId) })
   }
-  return { rows, ports, rejected, names: [...names.values()], moved, quotas }
+  await countNames(tx, request.edgeId, counted)
+  return { rows, ports, rejected, names: [...names.values()], moved, closures, quotas }
 }
 
 async function checkKeys(
@@ -135,7 +162,8 @@ async function checkKeys(
     if (isClaim && isReached(key.usage_level, key.usage_level_until ?? 0, clock()))
       return reject('limit_reached', QUOTA_REACHED)
     const quota = effectiveLimit(key.quota_tunnels, limits.quotas.tunnels)
-    return { parsed, workspace_id: key.workspace_id, name, quota }
+    const { workspace_id } = key
+    return { parsed, workspace_id, name, quota, tunnel_id: publicId(workspace_id, parsed.tunnel) }
   })
 }
 
@@ -159,27 +187,54 @@ async function checkLimit(
   })
 }
 
-/** Locks the names, and returns their access rules. */
+/** Locks the names, and returns their rows. */
 async function lockNames(tx: Tx, { clock }: Services, candidates: readonly Candidate[]) {
   const now = clock()
   const unique = new Map(candidates.map((each) => [nameKey(each), each]))
-  if (unique.size === 0) return new Map<string, AccessRules | null>()
+  if (unique.size === 0) return new Map<string, LockedName>()
   const locked = await upsertNames(tx, [...unique.values()], { now, expiresAt: nameExpiry(now) })
   const grown = new Set(
     locked.filter(({ created_at }) => created_at === now).map(({ workspace_id }) => workspace_id),
   )
   for (const workspaceId of grown) await trimNames(tx, workspaceId, NAMES_MAX)
-  return new Map(locked.map((name) => [nameKey(name), parseRules(name.access_rules)]))
+  return new Map(locked.map((name) => [nameKey(name), name]))
 }
 
 export const parseRules = (text: string | null): AccessRules | null =>
   text === null ? null : (JSON.parse(text) as AccessRules)
 
-/** Identifies a client that has a tunnel of a name. */
+/**
+ * One edge counts a name in `peakTunnels`. The edge that opens it takes over if the one that counted does not
+ * have it any longer: from the next minute, so that no minute counts it twice.
+ */
+function decideCount(
+  { counting_edge_id, counting_from, now }: NameCount,
+  edgeId: string,
+  others: readonly OtherTunnel[],
+): NameCount {
+  const isCounted = counting_edge_id === edgeId || others.some(({ edge_id }) => edge_id === counting_edge_id)
+  if (isCounted) return { counting_edge_id, counting_from, now }
+  const nextMinute = now - (now % MINUTE_MS) + MINUTE_MS
+  const from = counting_edge_id === null ? (counting_from ?? now) : nextMinute
+  return { counting_edge_id: edgeId, counting_from: Math.max(from, now), now }
+}
+
+/** For an edge. Empty if no edge counts the name. */
+export const describeCount = (
+  { counting_edge_id, counting_from, now }: NameCount,
+  edgeId: string,
+): Pick<SyncResult['names'][number], 'counts' | 'countsFrom'> => {
+  if (counting_edge_id === null) return {}
+  if (counting_edge_id !== edgeId) return { counts: false }
+  const isLater = counting_from !== null && counting_from > now
+  return { counts: true, ...(isLater && { countsFrom: toIso(counting_from) }) }
+}
+
+/** Identifies a connection that has a tunnel of a name. */
 export const clientKey = (tunnel: NameId & Pick<ReportedRow, 'resume_hash'>) =>
   `${nameKey(tunnel)} ${tunnel.resume_hash}`
 
-/** Tunnels with these names: those of the clients of a claim, and, by name, all at other edges. */
+/** Tunnels with these names: those that moved with a claim, by name all at other edges, and closed ones. */
 async function findOthers(
   tx: Tx,
   { changes, edgeId, isClaim }: AdmissionRequest,
@@ -190,10 +245,15 @@ async function findOthers(
   const { moved = [], rest = [] } = Object.groupBy(found, (tunnel) =>
     tunnel.resume_hash !== null && clients.has(clientKey(tunnel)) ? 'moved' : 'rest',
   )
+  const closures = new Map(
+    found
+      .filter(({ session_hash, close_reason }) => session_hash !== null && close_reason !== null)
+      .map(({ tunnel_id, close_requested_by }) => [tunnel_id, close_requested_by]),
+  )
   const isElsewhere = ({ edge_id, close_reason }: OtherTunnel) =>
     edge_id !== edgeId && close_reason !== 'ended'
   const live = await deleteExpiredEdgeTunnels(tx, changes, rest.filter(isElsewhere))
-  return { moved, others: Map.groupBy([...live, ...moved.filter(isElsewhere)], nameKey) }
+  return { moved, closures, others: Map.groupBy([...live, ...moved.filter(isElsewhere)], nameKey) }
 }
 
 /**

@@ -1,25 +1,26 @@
 // An edge claims the names of tunnels before it opens them.
-import type { AccessRules } from '../../../contract/edge/access-rules.ts'
 import type { ClaimRejectionReason, ClaimResult, TunnelClaim } from '../../../contract/edge/tunnels.ts'
 import type { Tx } from '../../store/engine/store.ts'
 import { lockSessionShared } from '../../store/tunnels/edge-sessions.ts'
-import { lockCloseReasons, markMoved } from '../../store/tunnels/instructions.ts'
+import { markMoved } from '../../store/tunnels/instructions.ts'
 import { nameKey, readRules } from '../../store/tunnels/names.ts'
 import { findTunnels, insertTunnels, type ReportedRow, writeTunnels } from '../../store/tunnels/rows.ts'
 import { usePorts } from '../../store/tunnels/tcp-ports.ts'
 import { changeTunnels, type TunnelChanges } from '../cluster/tunnel-changes.ts'
 import type { Services } from '../context.ts'
 import { Fault, invalid } from '../fault.ts'
-import { admit, clientKey, parseRules, type ReportingEdge } from './admission.ts'
+import { admit, clientKey, describeCount, parseRules, type ReportingEdge } from './admission.ts'
 import { enterSession, isLive, LEASE_MS } from './edge-sessions.ts'
+import { findOtherEdges } from './edges.ts'
 import { closedBy } from './open.ts'
 import { alertTunnels } from './quota.ts'
 import { isSameTunnel, type ParsedTunnel, parseTunnel } from './reported.ts'
 
 const RETRY_AFTER_S = 1
 
+type Granted = Omit<ClaimResult & { granted: true }, 'edge' | 'edges'>
 /** By tunnel id. */
-type Decisions = Map<string, ClaimResult>
+type Decisions = Map<string, Granted | (ClaimResult & { granted: false })>
 
 /** The tunnels of a claim, by id. */
 type Claimed = ReadonlyMap<string, ParsedTunnel>
@@ -43,7 +44,13 @@ export async function claimTunnels(
     granted.size === 0
       ? new Map()
       : await changeTunnels(services, (tx, changes) => decide(tx, services, claim, changes))
-  return { results: tunnels.map(({ id }) => decisions.get(id) ?? GRANT_REQUIRED) }
+  const others = await findOtherEdges(services, edgeId)
+  return {
+    results: tunnels.map(({ id }) => {
+      const decision = decisions.get(id) ?? GRANT_REQUIRED
+      return decision.granted ? { ...decision, ...others } : decision
+    }),
+  }
 }
 
 function parseTunnels(tunnels: TunnelClaim['tunnels']): Claimed {
@@ -62,9 +69,9 @@ const reject = (reason: ClaimRejectionReason, message: string) => ({
   message,
 })
 
-const grant = (access: AccessRules | null, port: number | undefined) => ({
-  granted: true as const,
-  access,
+const grant = (name: Omit<Granted, 'granted' | 'port'>, port: number | undefined): Granted => ({
+  granted: true,
+  ...name,
   ...(port !== undefined && { port }),
 })
 
@@ -100,7 +107,7 @@ async function openTunnels(
   changes: TunnelChanges,
 ): Promise<Decisions> {
   const { edgeId, group, sequence, tunnels } = claim
-  const { rows, ports, rejected, names, moved, quotas } = await admit(tx, services, {
+  const { rows, ports, rejected, names, moved, closures, quotas } = await admit(tx, services, {
     edgeId,
     group,
     sequence,
@@ -110,22 +117,19 @@ async function openTunnels(
   })
   const decisions: Decisions = new Map()
   for (const [id, { reason, message }] of rejected) decisions.set(id, reject(reason, message))
-  // All are read before the first is marked: a rejected claim leaves them as they are.
-  const closures = new Map(
-    (await lockCloseReasons(tx, moved))
-      .filter(({ close_reason }) => close_reason !== null && close_reason !== 'moved')
-      .map((closed) => [clientKey(closed), closed.close_requested_by]),
+  const granted = new Map(
+    names.map(({ workspace, name, ...fields }) => [`${workspace} ${name}`, fields] as const),
   )
-  const rules = new Map(names.map(({ workspace, name, access }) => [`${workspace} ${name}`, access]))
   const opened: ReportedRow[] = []
   for (const row of rows) {
-    const client = clientKey(row)
-    if (closures.has(client)) {
-      decisions.set(row.id, reject('closed', closedBy(closures.get(client) ?? null)))
+    const by = closures.get(row.tunnel_id)
+    if (by !== undefined) {
+      decisions.set(row.id, reject('closed', closedBy(by)))
       continue
     }
     const { workspace, name } = (tunnels.get(row.id) as ParsedTunnel).tunnel
-    decisions.set(row.id, grant(rules.get(`${workspace} ${name}`) ?? null, ports.get(row.id)))
+    const fields = granted.get(`${workspace} ${name}`) ?? { access: null }
+    decisions.set(row.id, grant(fields, ports.get(row.id)))
     opened.push(row)
   }
   const clients = new Set(opened.map(clientKey))
@@ -177,7 +181,7 @@ async function findStored(tx: Tx, edgeId: string, ids: readonly string[], tunnel
 /** A sync that was sent after the claim has already decided about the tunnels. */
 async function repeatClaim(tx: Tx, { edgeId, tunnels }: ParsedClaim): Promise<Decisions> {
   const open = await findStored(tx, edgeId, [...tunnels.keys()], tunnels)
-  const rules = new Map((await readRules(tx, open)).map((row) => [nameKey(row), row.access_rules]))
+  const rules = new Map((await readRules(tx, open)).map((row) => [nameKey(row), row]))
   const ports = await usePorts(
     tx,
     open.filter(({ type }) => type === 'tcp'),
@@ -186,7 +190,9 @@ async function repeatClaim(tx: Tx, { edgeId, tunnels }: ParsedClaim): Promise<De
   for (const tunnel of open) {
     const key = nameKey(tunnel)
     const port = tunnel.type === 'tcp' ? ports.get(key) : undefined
-    decisions.set(tunnel.id, grant(parseRules(rules.get(key) ?? null), port))
+    const row = rules.get(key)
+    const fields = row && { access: parseRules(row.access_rules), ...describeCount(row, edgeId) }
+    decisions.set(tunnel.id, grant(fields ?? { access: null }, port))
   }
   return decisions
 }

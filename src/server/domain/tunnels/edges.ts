@@ -12,6 +12,7 @@ import {
   listActiveEdges,
   listEdges,
   listEdgeUrls,
+  listLiveUrls,
   listReportedEdges,
   type ReportedEdge,
   revokeEdge,
@@ -84,6 +85,30 @@ export async function setUrl(services: Services, actor: Actor, id: string, urlTe
 export async function findEdgeUrl({ store, workspaceId }: Context): Promise<string | null> {
   const [url = null, ...others] = await listEdgeUrls(store.db, workspaceId, 2)
   return others.length > 0 ? null : url
+}
+
+/** How many other edges a client is told. */
+const OTHERS_MAX = 3
+/** Of how many, with the fewest tunnels, these are chosen. */
+const CANDIDATES_MAX = 30
+
+/**
+ * For the clients of an edge: its URL, and those of other edges of its group, at other
+ * hosts and with few tunnels first.
+ */
+export async function findOtherEdges(
+  { store }: Services,
+  edgeId: string,
+): Promise<{ edge?: string; edges?: string[] }> {
+  const { url, edge_group } = await getEdge(store.db, edgeId)
+  const urls = await listLiveUrls(store.db, edge_group, CANDIDATES_MAX)
+  const others = urls.filter((other) => other !== url)
+  const hostname = url === null ? '' : new URL(url).hostname
+  const { far = [], near = [] } = Object.groupBy(new Set(others), (other) =>
+    new URL(other).hostname === hostname ? 'near' : 'far',
+  )
+  const edges = [...far, ...near].slice(0, OTHERS_MAX)
+  return { ...(url !== null && { edge: url }), ...(edges.length > 0 && { edges }) }
 }
 
 const noActiveEdge = (id: string) => new Fault('not_found', { message: `There is no active edge ${id}.` })

@@ -10,6 +10,8 @@ import type { ParsedTunnel, RejectedTunnel } from './reported.ts'
 export interface LimitedTunnel {
   workspace_id: string
   parsed: ParsedTunnel
+  /** The public id of the tunnel. */
+  tunnel_id: string
   /** How many tunnels the workspace may have open; null: no limit. */
   quota: number | null
 }
@@ -20,7 +22,6 @@ export type TunnelQuotas = ReadonlyMap<string, number>
 /** Locks the workspaces that have a quota, so that no other edge opens a tunnel at the same time. */
 export async function checkQuota<T extends LimitedTunnel>(
   tx: Tx,
-  edgeId: string,
   candidates: T[],
   rejected: Map<string, RejectedTunnel>,
 ): Promise<{ admitted: T[]; quotas: TunnelQuotas }> {
@@ -28,18 +29,19 @@ export async function checkQuota<T extends LimitedTunnel>(
   if (withQuota.length === 0) return { admitted: candidates, quotas: new Map() }
   const workspaceIds = [...new Set(withQuota.map(({ workspace_id }) => workspace_id))]
   await lockWorkspaces(tx, workspaceIds)
-  const open = await countOpenTunnels(tx, workspaceIds, {
-    edgeId,
-    ids: withQuota.map(({ parsed }) => parsed.tunnel.id),
-    // With the name: a client may have tunnels of several names open with one secret.
-    resumed: withQuota.flatMap(({ workspace_id, parsed: { tunnel } }) =>
-      tunnel.resume === undefined ? [] : { workspace_id, name: tunnel.name, resume_hash: tunnel.resume },
-    ),
-  })
-  const admitted = candidates.filter(({ workspace_id, parsed, quota }) => {
+  // Repeated claims and clients that reconnect do not count twice.
+  const open = await countOpenTunnels(
+    tx,
+    workspaceIds,
+    withQuota.map(({ tunnel_id }) => tunnel_id),
+  )
+  const counted = new Set<string>()
+  const admitted = candidates.filter(({ workspace_id, tunnel_id, parsed, quota }) => {
     const count = open.get(workspace_id) ?? 0
-    if (quota === null || count < quota) {
+    if (quota === null || counted.has(tunnel_id)) return true
+    if (count < quota) {
       open.set(workspace_id, count + 1)
+      counted.add(tunnel_id)
       return true
     }
     rejected.set(parsed.tunnel.id, {

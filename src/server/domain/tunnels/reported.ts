@@ -1,6 +1,7 @@
 // Tunnels as edges report them in claims and syncs, and the rows that are stored of them.
 import type { ClaimedTunnel, ClientAccess, ReportedTunnel } from '../../../contract/edge/tunnel-fields.ts'
 import type { RejectionReason } from '../../../contract/edge/tunnels.ts'
+import { hashSecret } from '../../../lib/credentials/secret.ts'
 import { normalizeAddress } from '../../../lib/net/ip-address.ts'
 import { parseNetwork } from '../../../lib/net/ip-network.ts'
 import type { ReportedRow, StoredTunnel } from '../../store/tunnels/rows.ts'
@@ -81,6 +82,16 @@ export const restoreAdmitted = (parsed: ParsedTunnel, stored: StoredTunnel): Par
   },
 })
 
+/** Hex digits of a public id, which is derived from the session of its client. */
+const ID_CHARS = 26
+
+/** The connections of a client with one name have the same id. */
+export const publicId = (workspaceId: string, { id, name, type, session, resume }: ClaimedTunnel): string => {
+  const secretHash = session ?? resume
+  if (secretHash === undefined) return id
+  return `tun_${hashSecret(`${workspaceId} ${name} ${type} ${secretHash}`).slice(0, ID_CHARS)}`
+}
+
 export function createTunnelRow(
   { tunnelDomain }: Pick<Services, 'tunnelDomain'>,
   { edgeId, sequence }: { edgeId: string; sequence: number },
@@ -102,6 +113,8 @@ export function createTunnelRow(
     opened_at: openedAt,
     client_access: tunnel.access ? JSON.stringify(tunnel.access) : null,
     resume_hash: tunnel.resume ?? null,
+    session_hash: tunnel.session ?? tunnel.resume ?? null,
+    tunnel_id: publicId(workspace_id, tunnel),
     requests,
     bytes_in: bytesIn,
     bytes_out: bytesOut,

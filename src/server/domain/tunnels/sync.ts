@@ -26,7 +26,7 @@ import {
 import { changeTunnels, type TunnelChanges } from '../cluster/tunnel-changes.ts'
 import type { Services } from '../context.ts'
 import { parseTimestamp } from '../timestamps.ts'
-import { admit, parseRules, type ReportingEdge } from './admission.ts'
+import { admit, describeCount, parseRules, type ReportingEdge } from './admission.ts'
 import { enterSession, isLive, LEASE_MS } from './edge-sessions.ts'
 import { closedBy } from './open.ts'
 import { alertTunnels } from './quota.ts'
@@ -168,18 +168,23 @@ async function instruct(tx: Tx, { edgeId, session }: ParsedSync): Promise<Instru
   const { close = [], rules = [] } = Object.groupBy(pending, ({ close_reason }) =>
     close_reason === null ? 'rules' : 'close',
   )
-  return { ...NOTHING, close: close.map(closeInstruction), names: await readNameRules(tx, rules) }
+  return { ...NOTHING, close: close.map(closeInstruction), names: await readNameRules(tx, edgeId, rules) }
 }
 
-async function readNameRules(tx: Tx, tunnels: readonly InstructedTunnel[]): Promise<Instructions['names']> {
+async function readNameRules(
+  tx: Tx,
+  edgeId: string,
+  tunnels: readonly InstructedTunnel[],
+): Promise<Instructions['names']> {
   const names = new Map(
     tunnels.map(({ workspace_id, name }) => [nameKey({ workspace_id, name }), { workspace_id, name }]),
   )
   const found = names.size === 0 ? [] : await readRules(tx, [...names.values()])
-  return found.map(({ slug, name, access_rules }) => ({
-    workspace: slug,
-    name,
-    access: parseRules(access_rules),
+  return found.map((row) => ({
+    workspace: row.slug,
+    name: row.name,
+    access: parseRules(row.access_rules),
+    ...describeCount(row, edgeId),
   }))
 }
 
@@ -192,14 +197,14 @@ const isConfirmed = ({ close_reason, instruction_sequence: sequence }: Instructe
 
 const tunnelIds = (tunnels: readonly InstructedTunnel[]) => tunnels.map(({ id }) => id)
 
-function closeInstruction({ id, resume_hash, close_reason, close_requested_by }: InstructedTunnel) {
+function closeInstruction({ id, session_hash, close_reason, close_requested_by }: InstructedTunnel) {
   if (close_reason === 'moved')
     return { id, reason: 'moved' as const, message: 'The tunnel client connected to another edge.' }
   return {
     id,
     reason: 'requested' as const,
     message: closedBy(close_requested_by),
-    ...(resume_hash !== null && { resume: resume_hash }),
+    ...(session_hash !== null && { session: session_hash }),
   }
 }
 

@@ -324,6 +324,10 @@ export interface Tables {
     client_access: string | null
     /** SHA-256 of a secret that a client keeps when it connects to another edge. */
     resume_hash: string | null
+    /** SHA-256 of a secret that all connections of a client share; null if it has none. */
+    session_hash: string | null
+    /** The public id: the connections of a client with this name, at all edges, are one tunnel. */
+    tunnel_id: string
     /** At most 2^53 - 1, so drivers do not round them. */
     requests: number
     bytes_in: number
@@ -363,6 +367,10 @@ export interface Tables {
     expires_at: number | null
     /** JSON. A name with rules is always reserved. */
     access_rules: string | null
+    /** The edge that counts the name in `peakTunnels`; null if it is not open. */
+    counting_edge_id: string | null
+    /** The time of the database's clock from which that edge counts it; without one, the next edge. */
+    counting_from: number | null
   }
   /** A port belongs to its name until the row is deleted. */
   tcp_ports: {

@@ -59,7 +59,7 @@ export async function countTunnelsByWorkspace(
 ): Promise<Map<string, number>> {
   const rows = await db
     .selectFrom('open_tunnels')
-    .select((row) => ['workspace_id', row.fn.countAll().as('count')])
+    .select((row) => ['workspace_id', row.fn.count('tunnel_id').distinct().as('count')])
     .where('edge_id', '=', edgeId)
     .where('close_reason', 'is', null)
     .groupBy('workspace_id')

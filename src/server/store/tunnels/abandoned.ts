@@ -3,6 +3,7 @@ import { sql } from 'kysely'
 import { statementTimeIn } from '../engine/clock.ts'
 import type { Db, Tx } from '../engine/store.ts'
 import { lockExpiredSessions } from './edge-sessions.ts'
+import { lockNamesOfTunnels } from './names.ts'
 import { deleteRows } from './rows.ts'
 
 const ABANDONED_EDGES_MAX = 20
@@ -41,7 +42,9 @@ export async function deleteAbandoned(tx: Tx, graceMs: number, size: number) {
     .orderBy('id')
     .limit(size)
     .execute()
-  const closed = abandoned.length > 0 ? await deleteRows(tx, abandoned) : []
+  if (abandoned.length === 0) return { deleted: 0, closed: [] }
+  await lockNamesOfTunnels(tx, abandoned)
+  const closed = await deleteRows(tx, abandoned)
   return { deleted: abandoned.length, closed }
 }
 

@@ -12,7 +12,11 @@ export interface OtherTunnel extends NameId {
   type: 'http' | 'tcp'
   pool: number
   resume_hash: string | null
+  session_hash: string | null
+  tunnel_id: string
+  opened_at: number
   close_reason: 'requested' | 'ended' | null
+  close_requested_by: string | null
   isLive: boolean
 }
 
@@ -32,7 +36,8 @@ export async function findOtherTunnels(
     { ...nameColumns, edge_id: 'text' },
     [...unique.values()].map(({ workspace_id, name }) => [workspace_id, name, edgeId]),
     `select tunnel.workspace_id, tunnel.name, tunnel.edge_id, tunnel.id, tunnel.type, tunnel.pool,
-       tunnel.resume_hash, tunnel.close_reason, session.lease_until > ${nowText(tx)} as "isLive"
+       tunnel.resume_hash, tunnel.session_hash, tunnel.tunnel_id, tunnel.opened_at, tunnel.close_reason,
+       tunnel.close_requested_by, session.lease_until > ${nowText(tx)} as "isLive"
      from input
      join open_tunnels as tunnel on tunnel.workspace_id = input.workspace_id and tunnel.name = input.name
      join edge_sessions as session on session.edge_id = tunnel.edge_id

@@ -75,6 +75,23 @@ export const listEdgeUrls = async (db: Db, workspaceId: string, limit: number): 
   return rows.flatMap(({ url }) => url ?? [])
 }
 
+/** Public URLs of edges of a group that report their tunnels, those with the fewest tunnels first. */
+export const listLiveUrls = async (db: Db, group: string, limit: number): Promise<string[]> => {
+  const rows = await db
+    .selectFrom('edges')
+    .innerJoin('edge_sessions as session', 'session.edge_id', 'edges.id')
+    .select('edges.url')
+    .where(isActiveEdge)
+    .where('edges.edge_group', '=', group)
+    .where('edges.url', 'is not', null)
+    .where('session.lease_until', '>', nowIn(db))
+    .orderBy('session.tunnels')
+    .orderBy('edges.id')
+    .limit(limit)
+    .execute()
+  return rows.flatMap(({ url }) => url ?? [])
+}
+
 /** Returns the name of the edge; undefined if there is no active edge with this id. */
 export const updateEdgeUrl = (
   db: Tx,

@@ -6,10 +6,15 @@ import type { Tx } from '../engine/store.ts'
 import { openTunnels } from './lists.ts'
 import type { TunnelPosition, TunnelRow } from './rows.ts'
 
-const closingColumns = ['workspace_id', 'name', 'resume_hash', 'close_reason', 'close_requested_by'] as const
-const instructedColumns = ['id', 'instruction_sequence', ...closingColumns] as const
-
-type ClosingTunnel = Pick<TunnelRow, (typeof closingColumns)[number]>
+const instructedColumns = [
+  'id',
+  'instruction_sequence',
+  'workspace_id',
+  'name',
+  'session_hash',
+  'close_reason',
+  'close_requested_by',
+] as const
 export type InstructedTunnel = Pick<TunnelRow, (typeof instructedColumns)[number]>
 
 /** Locks tunnels with an instruction, in the order of their ids. */
@@ -60,26 +65,27 @@ export async function instructByName(tx: Tx, workspaceId: string, name: string):
   return [...new Set(rows.map((row) => row.edge_id))]
 }
 
+/** The name of an open tunnel; undefined if the workspace has no such tunnel. */
+export const findTunnelName = async (tx: Tx, workspaceId: string, tunnelId: string) =>
+  (
+    await openTunnels(tx)
+      .select('tunnel.name')
+      .where('tunnel.workspace_id', '=', workspaceId)
+      .where('tunnel.tunnel_id', '=', tunnelId)
+      .limit(1)
+      .executeTakeFirst()
+  )?.name
+
 /**
- * Instructs the edge to close an open tunnel. `isNew` is false if that was requested before. Undefined if the
- * workspace has no such tunnel, or its client moves to another edge at the same time.
+ * Instructs edges to close all connections of a tunnel whose name is locked. Returns these edges; none if
+ * that was requested before.
  */
 export async function requestClose(
   tx: Tx,
-  workspaceId: string,
-  id: string,
+  { workspaceId, tunnelId, name }: { workspaceId: string; tunnelId: string; name: string },
   { at, by }: { at: number; by: string },
-): Promise<{ edgeId: string; name: string; isNew: boolean } | undefined> {
-  const find = () =>
-    openTunnels(tx)
-      .select(['tunnel.edge_id as edgeId', 'tunnel.name', 'tunnel.close_reason'])
-      .where('tunnel.workspace_id', '=', workspaceId)
-      .where('tunnel.id', '=', id)
-      .executeTakeFirst()
-  const found = await find()
-  if (!found) return undefined
-  const { edgeId, name } = found
-  const updated = await tx
+): Promise<string[]> {
+  const rows = await tx
     .updateTable('open_tunnels')
     .set({
       close_requested_at: at,
@@ -87,30 +93,20 @@ export async function requestClose(
       close_reason: 'requested',
       instruction_sequence: 0,
     })
-    .where('edge_id', '=', edgeId)
-    .where('id', '=', id)
+    .where('workspace_id', '=', workspaceId)
+    .where('name', '=', name)
+    .where('tunnel_id', '=', tunnelId)
     .where('close_reason', 'is', null)
-    .executeTakeFirst()
-  if (updated.numUpdatedRows === 1n) return { edgeId, name, isNew: true }
-  return (await find()) && { edgeId, name, isNew: false }
+    .returning('edge_id')
+    .execute()
+  return [...new Set(rows.map((row) => row.edge_id))]
 }
 
 const positionColumns = { edge_id: 'text', id: 'text' } as const
 
 const toPositions = (tunnels: readonly TunnelPosition[]) => tunnels.map(({ edge_id, id }) => [edge_id, id])
 
-/** Reads why tunnels have to be closed, and locks them, so that no one closes them in the meantime. */
-export const lockCloseReasons = (tx: Tx, tunnels: readonly TunnelPosition[]): Promise<ClosingTunnel[]> =>
-  executeBulk(
-    tx,
-    positionColumns,
-    toPositions(tunnels),
-    `select ${closingColumns.join(', ')} from open_tunnels
-     where (edge_id, id) in (select edge_id, id from input)
-     order by edge_id, id ${isPostgres(tx) ? 'for update' : ''}`,
-  )
-
-/** Called when the clients of the tunnels have moved to another edge. The tunnels are locked. */
+/** Called when the clients of the tunnels have moved to another edge. Their names are locked. */
 export const markMoved = (tx: Tx, tunnels: readonly TunnelPosition[], at: number): Promise<unknown> =>
   executeBulk(
     tx,

@@ -23,20 +23,22 @@ const describedTunnels = (db: Db) =>
     .selectAll('tunnel')
     .select(['edges.name as edgeName', 'workspaces.slug', 'api_keys.label as keyLabel'])
 
-/** Sorted by name. */
+/** Connections, sorted by name and tunnel. */
 export const listTunnels = (db: Db, workspaceId: string, limit: number) =>
   describedTunnels(db)
     .where('tunnel.workspace_id', '=', workspaceId)
     .orderBy('tunnel.name')
-    .orderBy('tunnel.id')
+    .orderBy('tunnel.tunnel_id')
+    .orderBy('tunnel.opened_at')
+    .orderBy('tunnel.edge_id')
     .limit(limit)
     .execute()
 
 export type DescribedTunnel = Awaited<ReturnType<typeof listTunnels>>[number]
 
-export type ListPosition = Pick<TunnelRow, 'workspace_id' | 'name' | 'edge_id' | 'id'>
+export type ListPosition = Pick<TunnelRow, 'workspace_id' | 'name' | 'tunnel_id' | 'edge_id' | 'id'>
 
-/** Across workspaces, so only for the operator. Sorted by workspace and name. */
+/** Across workspaces, so only for the operator. Sorted by workspace, name and tunnel. */
 export function listAllTunnels(
   db: Db,
   { after, limit }: { after: ListPosition | undefined; limit: number },
@@ -44,6 +46,7 @@ export function listAllTunnels(
   const query = describedTunnels(db)
     .orderBy('tunnel.workspace_id')
     .orderBy('tunnel.name')
+    .orderBy('tunnel.tunnel_id')
     .orderBy('tunnel.edge_id')
     .orderBy('tunnel.id')
     .limit(limit)
@@ -51,9 +54,9 @@ export function listAllTunnels(
     after
       ? query.where(({ eb, refTuple, tuple }) =>
           eb(
-            refTuple('tunnel.workspace_id', 'tunnel.name', 'tunnel.edge_id', 'tunnel.id'),
+            refTuple('tunnel.workspace_id', 'tunnel.name', 'tunnel.tunnel_id', 'tunnel.edge_id', 'tunnel.id'),
             '>',
-            tuple(after.workspace_id, after.name, after.edge_id, after.id),
+            tuple(after.workspace_id, after.name, after.tunnel_id, after.edge_id, after.id),
           ),
         )
       : query
@@ -63,7 +66,7 @@ export function listAllTunnels(
 /** Counts the open tunnels of a workspace by edge. */
 export async function countByEdge(db: Db, workspaceId: string): Promise<Map<string, number>> {
   const rows = await openTunnels(db)
-    .select((row) => ['tunnel.edge_id', row.fn.countAll().as('count')])
+    .select((row) => ['tunnel.edge_id', row.fn.count('tunnel.tunnel_id').distinct().as('count')])
     .where('tunnel.workspace_id', '=', workspaceId)
     .groupBy('tunnel.edge_id')
     .execute()
@@ -79,7 +82,11 @@ interface OpenName {
 /** Names of open tunnels of a workspace. */
 export async function listOpenNames(db: Db, workspaceId: string): Promise<Map<string, OpenName>> {
   const rows = await openTunnels(db)
-    .select((row) => ['tunnel.name', row.fn.countAll().as('count'), row.fn.min('tunnel.url').as('url')])
+    .select((row) => [
+      'tunnel.name',
+      row.fn.count('tunnel.tunnel_id').distinct().as('count'),
+      row.fn.min('tunnel.url').as('url'),
+    ])
     .where('tunnel.workspace_id', '=', workspaceId)
     .groupBy('tunnel.name')
     .execute()

@@ -1,14 +1,17 @@
 // SQL of tunnel names: those that a workspace has used or reserved, and their access rules. A transaction
 // that admits a tunnel locks the row of its name first.
 import type { Selectable } from 'kysely'
-import { executeBulk } from '../engine/bulk.ts'
-import { nowIn } from '../engine/clock.ts'
+import { MINUTE_MS } from '../../../lib/time.ts'
+import { executeBulk, isPostgres } from '../engine/bulk.ts'
+import { nowIn, nowText } from '../engine/clock.ts'
 import type { Db, Tx } from '../engine/store.ts'
 import type { Tables } from '../engine/tables.ts'
 
 export type NameRow = Selectable<Tables['tunnel_names']>
 export type NameId = Pick<NameRow, 'workspace_id' | 'name'>
-type LockedName = Pick<NameRow, 'workspace_id' | 'name' | 'created_at' | 'access_rules'>
+/** Which edge counts the name in `peakTunnels`. */
+export type NameCount = Pick<NameRow, 'counting_edge_id' | 'counting_from'> & { now: number }
+export type LockedName = NameId & NameCount & Pick<NameRow, 'created_at' | 'access_rules'>
 
 export const nameColumns = { workspace_id: 'text', name: 'text' } as const
 
@@ -31,10 +34,93 @@ export const upsertNames = (
      select workspace_id, name, now, now, expires_at from input where true
      on conflict (workspace_id, name) do update set last_used_at = excluded.last_used_at,
        expires_at = case when tunnel_names.expires_at is null then null else excluded.expires_at end
-     returning workspace_id, name, created_at, access_rules`,
+     returning workspace_id, name, created_at, access_rules, counting_edge_id, counting_from,
+       ${nowText(tx)} as now`,
   )
 
-/** Deletes the names of a workspace that expire first beyond `max`, but none with access rules. */
+/**
+ * Locks the names of tunnels before they are closed, so that one transaction at a time decides whether it
+ * closes the last connection of a tunnel. SQLite has one writer anyway.
+ */
+export async function lockNamesOfTunnels(
+  tx: Tx,
+  tunnels: readonly { edge_id: string; id: string }[],
+): Promise<void> {
+  if (!isPostgres(tx)) return
+  await executeBulk(
+    tx,
+    { edge_id: 'text', id: 'text' },
+    tunnels.map(({ edge_id, id }) => [edge_id, id]),
+    `select from tunnel_names where (workspace_id, name) in (
+       select workspace_id, name from open_tunnels where (edge_id, id) in (select edge_id, id from input))
+     order by workspace_id collate "C", name collate "C" for update`,
+  )
+}
+
+/** Locks one name, see `lockNamesOfTunnels`. */
+export async function lockName(tx: Tx, { workspace_id, name }: NameId): Promise<void> {
+  if (!isPostgres(tx)) return
+  await tx
+    .selectFrom('tunnel_names')
+    .select('name')
+    .where('workspace_id', '=', workspace_id)
+    .where('name', '=', name)
+    .forUpdate()
+    .execute()
+}
+
+/** Lets the edge count the names from these times. The names are locked. */
+export const countNames = (
+  tx: Tx,
+  edgeId: string,
+  names: readonly (NameId & { from: number })[],
+): Promise<unknown> =>
+  executeBulk(
+    tx,
+    { ...nameColumns, edge_id: 'text', counting_from: 'bigint' },
+    names.map(({ workspace_id, name, from }) => [workspace_id, name, edgeId, from]),
+    `update tunnel_names set counting_edge_id = input.edge_id, counting_from = input.counting_from from input
+     where tunnel_names.workspace_id = input.workspace_id and tunnel_names.name = input.name`,
+  )
+
+/**
+ * Called with closed tunnels, whose names are locked. If the edge that counts a name has no more tunnels of
+ * it, another edge that has one counts it from the next minute, and gets an instruction.
+ */
+export async function moveCounts(tx: Tx, closed: readonly (NameId & { edge_id: string })[]): Promise<void> {
+  const now = nowText(tx)
+  const lost = new Map(closed.map((tunnel) => [`${nameKey(tunnel)} ${tunnel.edge_id}`, tunnel]))
+  const moved = await executeBulk<NameId & Pick<NameRow, 'counting_edge_id'>>(
+    tx,
+    { ...nameColumns, edge_id: 'text' },
+    [...lost.values()].map(({ workspace_id, name, edge_id }) => [workspace_id, name, edge_id]),
+    `update tunnel_names set counting_from = (${now} / ${MINUTE_MS} + 1) * ${MINUTE_MS},
+       counting_edge_id = (select min(tunnel.edge_id) from open_tunnels as tunnel
+         join edge_sessions as session on session.edge_id = tunnel.edge_id
+         where tunnel.workspace_id = tunnel_names.workspace_id and tunnel.name = tunnel_names.name
+           and tunnel.close_reason is null and session.lease_until > ${now}
+           and tunnel.edge_id <> tunnel_names.counting_edge_id)
+     from input
+     where tunnel_names.workspace_id = input.workspace_id and tunnel_names.name = input.name
+       and tunnel_names.counting_edge_id = input.edge_id
+       and not exists (select 1 from open_tunnels as tunnel where tunnel.workspace_id = input.workspace_id
+         and tunnel.name = input.name and tunnel.edge_id = input.edge_id
+         and (tunnel.close_reason is null or tunnel.close_reason = 'requested'))
+     returning tunnel_names.workspace_id, tunnel_names.name, tunnel_names.counting_edge_id`,
+  )
+  await executeBulk(
+    tx,
+    { ...nameColumns, edge_id: 'text' },
+    moved.flatMap(({ workspace_id, name, counting_edge_id }) =>
+      counting_edge_id === null ? [] : [[workspace_id, name, counting_edge_id]],
+    ),
+    `update open_tunnels set instruction_sequence = 0 from input
+     where open_tunnels.workspace_id = input.workspace_id and open_tunnels.name = input.name
+       and open_tunnels.edge_id = input.edge_id and open_tunnels.close_reason is null`,
+  )
+}
+
+/** Deletes the names of a workspace that expire first beyond `max`, but none with access rules or open. */
 export async function trimNames(tx: Tx, workspaceId: string, max: number): Promise<void> {
   const { count } = await tx
     .selectFrom('tunnel_names')
@@ -49,6 +135,16 @@ export async function trimNames(tx: Tx, workspaceId: string, max: number): Promi
     .where('workspace_id', '=', workspaceId)
     .where('expires_at', 'is not', null)
     .where('access_rules', 'is', null)
+    .where(({ not, exists, selectFrom }) =>
+      not(
+        exists(
+          selectFrom('open_tunnels as tunnel')
+            .select('tunnel.id')
+            .whereRef('tunnel.workspace_id', '=', 'tunnel_names.workspace_id')
+            .whereRef('tunnel.name', '=', 'tunnel_names.name'),
+        ),
+      ),
+    )
     .orderBy('expires_at')
     .orderBy('name')
     .limit(excess)
@@ -71,12 +167,13 @@ export async function trimNames(tx: Tx, workspaceId: string, max: number): Promi
 export const readRules = (
   db: Db,
   names: readonly NameId[],
-): Promise<(NameId & { access_rules: string | null; slug: string })[]> =>
+): Promise<(NameId & NameCount & { access_rules: string | null; slug: string })[]> =>
   executeBulk(
     db,
     nameColumns,
     names.map(({ workspace_id, name }) => [workspace_id, name]),
-    `select input.workspace_id, input.name, tunnel_names.access_rules, workspaces.slug
+    `select input.workspace_id, input.name, tunnel_names.access_rules, workspaces.slug,
+       tunnel_names.counting_edge_id, tunnel_names.counting_from, ${nowText(db)} as now
      from input join workspaces on workspaces.id = input.workspace_id
      left join tunnel_names on tunnel_names.workspace_id = input.workspace_id
        and tunnel_names.name = input.name`,

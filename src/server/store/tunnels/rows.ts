@@ -3,6 +3,7 @@ import { type Selectable, sql } from 'kysely'
 import { executeBulk, insertBulk } from '../engine/bulk.ts'
 import type { Tx } from '../engine/store.ts'
 import type { Tables } from '../engine/tables.ts'
+import { lockNamesOfTunnels } from './names.ts'
 
 export type TunnelRow = Selectable<Tables['open_tunnels']>
 export type TunnelPosition = Pick<TunnelRow, 'edge_id' | 'id'>
@@ -18,6 +19,7 @@ const closedColumns = [
   'key_id',
   'client_address',
   'opened_at',
+  'tunnel_id',
 ] as const
 export type ClosedTunnel = Pick<TunnelRow, (typeof closedColumns)[number]>
 const closedList = closedColumns.join(', ')
@@ -43,6 +45,8 @@ const columns = {
   opened_at: 'bigint',
   client_access: 'text',
   resume_hash: 'text',
+  session_hash: 'text',
+  tunnel_id: 'text',
   requests: 'bigint',
   bytes_in: 'bigint',
   bytes_out: 'bigint',
@@ -113,6 +117,10 @@ export async function endTunnels(
   // `previous` is a column, because as part of the text it would make a new statement for each sync.
   const columns = { edge_id: 'text', id: 'text', previous: 'bigint' } as const
   const rows = ids.map((id) => [edgeId, id, previous])
+  await lockNamesOfTunnels(
+    tx,
+    ids.map((id) => ({ edge_id: edgeId, id })),
+  )
   const deleted = await executeBulk<ClosedTunnel & { close_reason: string | null }>(
     tx,
     columns,
@@ -135,7 +143,22 @@ export async function endTunnels(
   return [...closed, ...marked]
 }
 
-/** Returns the tunnels that were open. */
+/** The connections of these tunnels, at all edges, that were not reported as closed. */
+export const findConnections = (
+  tx: Tx,
+  tunnels: readonly ClosedTunnel[],
+): Promise<(TunnelPosition & Pick<TunnelRow, 'tunnel_id'>)[]> =>
+  executeBulk(
+    tx,
+    { workspace_id: 'text', name: 'text', tunnel_id: 'text' },
+    tunnels.map(({ workspace_id, name, tunnel_id }) => [workspace_id, name, tunnel_id]),
+    `select distinct stored.edge_id, stored.id, stored.tunnel_id from input
+     join open_tunnels as stored on stored.workspace_id = input.workspace_id
+       and stored.name = input.name and stored.tunnel_id = input.tunnel_id
+     where stored.close_reason is null or stored.close_reason <> 'ended'`,
+  )
+
+/** The names are locked. Returns the tunnels that were open. */
 export async function deleteRows(tx: Tx, tunnels: readonly TunnelPosition[]): Promise<ClosedTunnel[]> {
   const deleted = await executeBulk<ClosedTunnel & { close_reason: string | null }>(
     tx,
@@ -175,6 +198,8 @@ export async function endUnreported(
   edgeId: string,
   sequence = Number.MAX_SAFE_INTEGER,
 ): Promise<ClosedTunnel[]> {
+  const ending = tx.selectFrom('open_tunnels').select(['edge_id', 'id']).where('edge_id', '=', edgeId)
+  await lockNamesOfTunnels(tx, await ending.where('sequence', '<', sequence).execute())
   const deleted = await tx
     .deleteFrom('open_tunnels')
     .where('edge_id', '=', edgeId)

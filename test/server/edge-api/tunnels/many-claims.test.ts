@@ -5,7 +5,13 @@ import { addMember } from '../../../support/accounts/users.ts'
 import { serve } from '../../../support/api/server.ts'
 import { engines } from '../../../support/databases/create.ts'
 import { recordQueries } from '../../../support/databases/recorded-queries.ts'
-import { addTunnelEdge, grantOf, storedTunnels, tunnelOf } from '../../../support/edges/open-tunnels.ts'
+import {
+  addTunnelEdge,
+  grantOf,
+  publicIdOf,
+  storedTunnels,
+  tunnelOf,
+} from '../../../support/edges/open-tunnels.ts'
 
 const outcome = (result: { granted: boolean; reason?: string }) => result.reason ?? result.granted
 
@@ -19,7 +25,7 @@ for (const engine of engines) {
       tunnelOf(server, { name, resume: resume(`${index}`) }),
     ) as [ReturnType<typeof tunnelOf>, ReturnType<typeof tunnelOf>]
     await old.sync({ changed: [moving, closing, tunnelOf(server, { name: 'taken' })] })
-    await admin.remove(`/workspaces/acme/tunnels/${closing.id}`)
+    await admin.remove(`/workspaces/acme/tunnels/${publicIdOf(server, closing)}`)
     await admin.post('/workspaces/acme/names/ruled/access', { allowIp: ['192.0.2.0/24'] })
     const cases = [
       [tunnelOf(server, { name: 'free' }), true],
@@ -41,6 +47,7 @@ for (const engine of engines) {
     assert.deepEqual(results[7], {
       granted: true,
       access: { basicAuth: null, allowIp: ['192.0.2.0/24'] },
+      counts: true,
     })
     const granted = cases.filter(([, expected]) => expected === true).map(([{ id }]) => id)
     assert.deepEqual(await storedTunnels(server, next.id), granted.toSorted())

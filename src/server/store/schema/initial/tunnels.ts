@@ -51,6 +51,8 @@ export const tunnels: Migration = ({ int64, strict, clustered, halfFull }) => [
      client_access text,
      opened_at ${int64} not null,
      resume_hash text,
+     session_hash text,
+     tunnel_id text not null,
      requests ${int64} not null,
      bytes_in ${int64} not null,
      bytes_out ${int64} not null,
@@ -85,6 +87,8 @@ export const tunnels: Migration = ({ int64, strict, clustered, halfFull }) => [
      last_used_at ${int64},
      expires_at ${int64},
      access_rules text,
+     counting_edge_id text,
+     counting_from ${int64},
      primary key (workspace_id, name)
    )${strict}`,
   'create index tunnel_names_by_expiry on tunnel_names (expires_at)',
