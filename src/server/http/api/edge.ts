@@ -22,6 +22,7 @@ import {
   thenMaybe,
 } from '../../verification/verify.ts'
 import { bearerToken, createAuthenticator, edgeMessages, keyMessages } from '../auth/authenticator.ts'
+import { createCallerQueue } from '../limits/caller-queue.ts'
 import { type Handlers, registerOperations } from '../operations/routes.ts'
 import { keyChanges, parseEventId } from './change-events.ts'
 import { ChangeStreams } from './change-streams.ts'
@@ -63,6 +64,20 @@ const reasonsForEdges: Record<
   archived: 'archived',
 }
 
+/**
+ * Claims of an edge in progress, and syncs. An edge sends one at a time; more would take the connections to
+ * the database from other edges.
+ */
+const TUNNEL_CALLS_MAX = 2
+/** The lock timeout of the database. */
+const TUNNEL_CALL_WAIT_MS = 5_000
+
+const waitedTooLong = () =>
+  new Fault('unavailable', {
+    message: 'Earlier calls of this edge are still in progress. Send one claim and one sync at a time.',
+    retryAfterS: 1,
+  })
+
 export function registerEdgeApi(
   server: FastifyInstance,
   options: EdgeOptions,
@@ -87,6 +102,7 @@ export function registerEdgeApi(
           workspace: describeWorkspace(result.workspace),
         }
       : { valid: false as const, reason: reasonsForEdges[result.reason] }
+  const calls = createCallerQueue(TUNNEL_CALLS_MAX, { ms: TUNNEL_CALL_WAIT_MS, error: waitedTooLong })
   /** The edge, with the keys that its grants allow it to open tunnels with. */
   const findGranted = ({ id, group }: EdgeCaller['actor'], sentGrants: readonly string[]) => ({
     id,
@@ -116,8 +132,10 @@ export function registerEdgeApi(
           closing,
         }),
       ),
-    'tunnels.claim': ({ actor }, claim) => claimTunnels(services, findGranted(actor, claim.grants), claim),
-    'tunnels.sync': ({ actor }, sync) => syncTunnels(services, findGranted(actor, sync.grants ?? []), sync),
+    'tunnels.claim': ({ actor }, claim) =>
+      calls.run(`claim ${actor.id}`, () => claimTunnels(services, findGranted(actor, claim.grants), claim)),
+    'tunnels.sync': ({ actor }, sync) =>
+      calls.run(`sync ${actor.id}`, () => syncTunnels(services, findGranted(actor, sync.grants ?? []), sync)),
     'usage.report': ({ actor }, report) => ingestReport(services, edgeWorkspaces.findIds, actor, report),
     'hosts.find': ({ actor }, { host }) => findHost(services, actor.group, host),
     'description.read': createOpenApiDocument(apis.edge, baseUrl),

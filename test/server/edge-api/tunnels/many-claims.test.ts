@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { addMember } from '../../../support/accounts/users.ts'
 import { serve } from '../../../support/api/server.ts'
+import { withClient } from '../../../support/databases/client.ts'
 import { engines } from '../../../support/databases/create.ts'
 import { recordQueries } from '../../../support/databases/recorded-queries.ts'
 import {
@@ -12,6 +13,7 @@ import {
   storedTunnels,
   tunnelOf,
 } from '../../../support/edges/open-tunnels.ts'
+import { until } from '../../../support/until.ts'
 
 const outcome = (result: { granted: boolean; reason?: string }) => result.reason ?? result.granted
 
@@ -108,4 +110,28 @@ test('postgres: a claim of 250 tunnels takes about as many statements as one of 
   const many = await countStatements('many', 250)
   // Background tasks of the server may add a few.
   assert.ok(many < few + 5, `${few}, then ${many}`)
+})
+
+test('postgres: an edge with many claims in progress does not take the connections of others', async (t) => {
+  const server = await serve(t, { engine: 'postgres' })
+  const [hostile, other] = [await addTunnelEdge(server, 'a'), await addTunnelEdge(server, 'b')]
+  for (const edge of [hostile, other]) await edge.sync()
+  await hostile.claim(tunnelOf(server, { name: 'locked' }))
+  const { database } = server.config
+  assert.ok(database.engine === 'postgres')
+  await withClient(database.url, async (client) => {
+    await client.query('begin')
+    await client.query("select 1 from tunnel_names where name = 'locked' for update")
+    const waiting = Promise.all(
+      Array.from({ length: 20 }, () =>
+        hostile.post('/tunnels/claim', hostile.claimBody(tunnelOf(server, { name: 'locked', pool: true }))),
+      ),
+    )
+    const isBlocked = `select 1 from pg_stat_activity where datname = current_database()
+      and wait_event_type = 'Lock'`
+    await until('claims wait for the lock', async () => (await client.query(isBlocked)).rows.length >= 2)
+    assert.deepEqual(await other.claim(tunnelOf(server, { name: 'free' })), { granted: true, access: null })
+    await client.query('rollback')
+    for (const { status } of await waiting) assert.equal(status, 200)
+  })
 })
