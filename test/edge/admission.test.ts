@@ -69,8 +69,8 @@ test('rejections have a reason: unknown key, unprovisioned workspace, taken or i
   const { port } = await startLocal(t)
   const key = await newKey(plane, 'acme')
   await openTunnel(t, { edge, key, port, name: 'taken' })
-  const rejection = async (given: { key: string; name: string }) => {
-    const { code, stderr } = await startTunnel(t, { edge, port, ...given }).ended
+  const rejection = async (options: { key: string; name: string }) => {
+    const { code, stderr } = await startTunnel(t, { edge, port, ...options }).ended
     const { error, message } = JSON.parse(stderr.trim().split('\n').at(-1) as string)
     return [code, error, message]
   }
@@ -207,7 +207,7 @@ test('a local server may be down, slow or broken: clients get 502, and the tunne
   })
   broken.listen(port, 'localhost')
   await once(broken, 'listening')
-  for (const given of INVALID_RESPONSES) assert.equal((await fetchHost(edge, tunnel.host)).status, 502, given)
+  for (const text of INVALID_RESPONSES) assert.equal((await fetchHost(edge, tunnel.host)).status, 502, text)
   broken.close()
 
   // Chunks arrive as they are sent, without buffering.
@@ -225,10 +225,10 @@ test('a local server may be down, slow or broken: clients get 502, and the tunne
 })
 
 test('invalid responses of a tunnel client do not crash the edge', async () => {
-  for (const given of INVALID_RESPONSES) {
+  for (const text of INVALID_RESPONSES) {
     const { host, respond } = await openRawTunnel(edge, key)
-    respond(given)
-    assert.equal((await fetchHost(edge, host)).status, 502, given)
+    respond(text)
+    assert.equal((await fetchHost(edge, host)).status, 502, text)
   }
 })
 
@@ -242,7 +242,7 @@ test('a closed tunnel counts no usage, even while a client continues to send', a
   const [rejection] = await once(sending, 'data')
   assert.match(String(rejection), /^HTTP\/1.1 502 /)
   sending.write('x'.repeat(4_999_000))
-  await until('the rest is read or refused', () => sending.writableLength === 0 || sending.destroyed)
+  await until('the rest is read or rejected', () => sending.writableLength === 0 || sending.destroyed)
   sending.destroy()
   edge.child.kill('SIGTERM')
   const [{ bytesIn } = { bytesIn: 0 }] = closedTunnels((await edge.ended).stderr)
@@ -334,8 +334,8 @@ test('a tunnel reopens under its name after the edge restarts', async (t) => {
 
 test('a tunnel whose client was killed is closed within seconds, and its name is free', async (t) => {
   const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
-  const given = { edge, key: keys[0] as string, port: local.port, name: 'app' }
-  const tunnel = await openTunnel(t, given)
+  const options = { edge, key: keys[0] as string, port: local.port, name: 'app' }
+  const tunnel = await openTunnel(t, options)
   assert.equal((await fetchHost(edge, tunnel.host)).status, 200)
   tunnel.child.kill('SIGKILL')
   await tunnel.ended
@@ -345,7 +345,7 @@ test('a tunnel whose client was killed is closed within seconds, and its name is
     10_000,
   )
   t.diagnostic(`after ${Math.round(took)} ms`)
-  assert.equal((await openTunnel(t, given)).host, tunnel.host)
+  assert.equal((await openTunnel(t, options)).host, tunnel.host)
 })
 
 test('an edge that shuts down completes requests in progress', async (t) => {

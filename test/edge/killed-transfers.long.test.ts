@@ -27,7 +27,7 @@ async function kill(...running: { child: { kill(signal: 'SIGKILL'): boolean }; e
 }
 
 /** Waits until the tunnel client has reconnected. */
-const backAt = (edge: Pick<Edge, 'port'>, host: string) =>
+const untilReopened = (edge: Pick<Edge, 'port'>, host: string) =>
   until(
     'the tunnel is open again',
     async () => (await fetchHost(edge, host).catch(() => undefined))?.status === 200,
@@ -35,12 +35,12 @@ const backAt = (edge: Pick<Edge, 'port'>, host: string) =>
   )
 
 /** Starts a long download, and counts the bytes received before it is interrupted. */
-function beginLong(edge: Pick<Edge, 'port'>, host: string) {
-  let got = 0
-  const broken = download(edge, host, (bytes) => {
-    got += bytes
+function startLongDownload(edge: Pick<Edge, 'port'>, host: string) {
+  let received = 0
+  const interrupted = download(edge, host, (bytes) => {
+    received += bytes
   })
-  return { got: () => got, broken }
+  return { received: () => received, interrupted }
 }
 
 async function download(edge: Pick<Edge, 'port'>, host: string, onBytes: (bytes: number) => void) {
@@ -68,22 +68,22 @@ test('edge and control plane are killed during transfers and restarted: spooled 
   const key = await newKey(plane, 'acme')
   let edge = await startTunnelEdge(t, { plane })
   const { host } = await openTunnel(t, { edge, key, port: local.port, name: 'app' })
-  const kept: { bytesIn: number; bytesOut: number }[] = []
+  const spooled: { bytesIn: number; bytesOut: number }[] = []
   /** Transferred before an edge was killed: counted or not. */
   let uncertainBytes = 0
   const transferAndSpool = async () => {
-    kept.push(await transfer(edge, host, [MB, MB, MB / 2]))
+    spooled.push(await transfer(edge, host, [MB, MB, MB / 2]))
     await sleep(SPOOLED_MS)
   }
 
   await transferAndSpool()
-  const first = beginLong(edge, host)
-  await until('it has begun', () => first.got() > 100_000)
+  const first = startLongDownload(edge, host)
+  await until('the download has begun', () => first.received() > 100_000)
   await kill(edge)
-  await first.broken
-  uncertainBytes += first.got()
+  await first.interrupted
+  uncertainBytes += first.received()
   edge = await edge.restart()
-  await backAt(edge, host)
+  await untilReopened(edge, host)
 
   await kill(plane)
   await transferAndSpool()
@@ -91,28 +91,31 @@ test('edge and control plane are killed during transfers and restarted: spooled 
   plane = { ...plane, ...(await plane.restart()) }
   await transferAndSpool()
 
-  const second = beginLong(edge, host)
-  await until('it has begun', () => second.got() > 100_000)
+  const second = startLongDownload(edge, host)
+  await until('the download has begun', () => second.received() > 100_000)
   await kill(edge, plane)
-  await second.broken
-  uncertainBytes += second.got()
+  await second.interrupted
+  uncertainBytes += second.received()
   plane = { ...plane, ...(await plane.restart()) }
   edge = await edge.restart()
-  await backAt(edge, host)
+  await untilReopened(edge, host)
   await transferAndSpool()
   edge.child.kill('SIGTERM')
   const { stderr } = await edge.ended
 
   const { totalBytes } = await readUsage(plane, key)
   const left = await readdir(edge.folder)
-  const least = sum(kept, ({ bytesIn, bytesOut }) => bytesIn + bytesOut)
+  const spooledBytes = sum(spooled, ({ bytesIn, bytesOut }) => bytesIn + bytesOut)
   t.diagnostic(
-    `${totalBytes} bytes counted, ${least} spooled, ${uncertainBytes} more in interrupted transfers`,
+    `${totalBytes} bytes counted, ${spooledBytes} spooled, ${uncertainBytes} more in interrupted transfers`,
   )
-  assert.ok(totalBytes >= least, `${totalBytes} of ${least}, left in the spool: ${left}. ${stderr}`)
+  assert.ok(
+    totalBytes >= spooledBytes,
+    `${totalBytes} of ${spooledBytes}, left in the spool: ${left}. ${stderr}`,
+  )
   // Interrupted transfers may have been counted up to what the edge had buffered.
   assert.ok(
-    totalBytes <= least + uncertainBytes + HEADERS_MAX * kept.length + MB / 2,
-    `${totalBytes} of ${least}`,
+    totalBytes <= spooledBytes + uncertainBytes + HEADERS_MAX * spooled.length + MB / 2,
+    `${totalBytes} of ${spooledBytes}`,
   )
 })

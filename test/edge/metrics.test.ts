@@ -39,7 +39,7 @@ test('tunnels, requests, bytes, rejections and verdicts are counted', async () =
   assert.equal((await metrics()).get('adit_edge_requests_total'), 1)
 })
 
-test('a verdict of a later control plane leaves the counted ones as they are', () => {
+test('an unknown verdict, of a newer control plane, is not counted as another one', () => {
   const instruments = new EdgeInstruments()
   const before = { ...instruments.verdicts }
   instruments.countVerdict('suspended')
@@ -48,7 +48,7 @@ test('a verdict of a later control plane leaves the counted ones as they are', (
   assert.equal(instruments.verdicts.expired, 1)
 })
 
-test('metrics bounded under hostile traffic to the edge', async () => {
+test('hostile traffic to the edge adds no series to its metrics', async () => {
   const tunnel = await openRawTunnel(edge, key, { name: 'app' })
   const random = () => randomBytes(6).toString('hex')
   // One response for each stream, so that the next request gets another.

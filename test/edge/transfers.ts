@@ -23,16 +23,16 @@ export async function transfer(
 ) {
   const sent = await fetchHost(edge, host, { method: 'POST', body: Buffer.alloc(up, 'u') })
   assert.equal(JSON.parse(String(sent.body)).received, up)
-  const got = await fetchHost(edge, host, { path: `/bytes/${down}` })
-  assert.equal(got.body.length, down)
+  const download = await fetchHost(edge, host, { path: `/bytes/${down}` })
+  assert.equal(download.body.length, down)
   const socket = await openSocket(edge, host)
   socket.send(Buffer.alloc(echoed, 'w'))
-  const [back] = await once(socket, 'message')
-  assert.equal((back as Buffer).length, echoed)
+  const [echo] = await once(socket, 'message')
+  assert.equal((echo as Buffer).length, echoed)
   socket.close()
   await once(socket, 'close')
   return { bytesIn: up + echoed, bytesOut: down + echoed + sent.body.length, requests: 3 }
 }
 
-export const sum = <T>(items: T[], of: (item: T) => number) =>
-  items.reduce((total, item) => total + of(item), 0)
+export const sum = <T>(items: T[], read: (item: T) => number) =>
+  items.reduce((total, item) => total + read(item), 0)

@@ -23,15 +23,16 @@ const events = (lines: string) =>
     .map((line) => JSON.parse(line) as { event: string; path?: string })
 
 test('a client with the same secret replaces its connection; one without gets name_taken', async () => {
-  const first = await openRawTunnel(edge, key, { name: 'resumed', resume: secret('a') })
+  let previous = await openRawTunnel(edge, key, { name: 'resumed', resume: secret('a') })
   for (const resume of [undefined, secret('b')])
     await assert.rejects(openRawTunnel(edge, key, { name: 'resumed', resume }), /already open/)
   // Also if the client never learned that its second connection was accepted.
   for (let turn = 0; turn < 2; turn++) {
     const next = await openRawTunnel(edge, key, { name: 'resumed', resume: secret('a') })
     next.respond(OK)
-    await until('the one before is closed', () => first.session.isClosed)
+    await until('the previous connection is closed', () => previous.session.isClosed)
     assert.equal((await fetchHost(edge, next.host)).status, 200)
+    previous = next
   }
 })
 
@@ -64,7 +65,7 @@ test('a client that stops gets the events of its last requests before the connec
   )
 })
 
-test('a stream that is not kept is ended and not reset, so that the local server sees no error', async () => {
+test('a stream that is not reused is ended and not reset, so that the local server sees no error', async () => {
   const tunnel = await openRawTunnel(edge, key, { name: 'deletes' })
   tunnel.respond(OK)
   // More than the edge keeps for reuse; DELETE always opens a new stream.
