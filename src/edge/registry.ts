@@ -2,13 +2,11 @@
 import type { Meter } from '../edge-sdk/index.ts'
 import { BoundedMap } from '../lib/bounded-map.ts'
 import { hashSecret } from '../lib/credentials/secret.ts'
-import type { SharedBufferBudget } from '../tunnel-protocol/buffers/buffer-budget.ts'
 import type { TunnelClosure, TunnelRequest, TunnelType } from '../tunnel-protocol/protocol.ts'
-import { AccessControl, type AccessRules } from './access/access-control.ts'
-import { PasswordVerifier } from './access/basic-auth.ts'
-import { WorkspaceLoad } from './admission/workspace-load.ts'
-import { type TransferCounts, Tunnel, type TunnelAddress } from './tunnel.ts'
+import type { AccessRules } from './access/access-control.ts'
+import type { Tunnel, TunnelAddress } from './tunnel.ts'
 import { type ClientKey, type CloseReason, TunnelClient, type TunnelClientOptions } from './tunnel-client.ts'
+import type { TunnelFactory } from './tunnel-factory.ts'
 
 const CLIENTS_MAX = 10_000
 const CLIENTS_PER_WORKSPACE_MAX = 500
@@ -16,12 +14,8 @@ const CLIENTS_PER_WORKSPACE_MAX = 500
 const CLOSURES_MAX = 1_000
 
 export interface RegistryOptions {
-  readonly meter: Pick<Meter, 'opened' | 'closed' | 'transferred'> | undefined
-  readonly transferred: TransferCounts['transferred']
-  /** The memory of all workspaces. */
-  readonly buffers: SharedBufferBudget
-  /** The address is undefined if it is not known. */
-  onWrongPassword(host: string, address: string | undefined): void
+  readonly factory: TunnelFactory
+  readonly meter: Pick<Meter, 'opened' | 'closed'> | undefined
   onOpened(tunnel: Tunnel, client: TunnelClient): void
   onClosed(tunnel: Tunnel, client: TunnelClient, reason: CloseReason): void
 }
@@ -37,19 +31,16 @@ interface NewClient extends Pick<TunnelClientOptions, 'id' | 'address' | 'key' |
 
 export class Registry {
   readonly #options: RegistryOptions
-  readonly #passwordVerifier: PasswordVerifier
   readonly #tunnels = new Map<string, Tunnel>()
   readonly #clients = new Map<TunnelClient, Tunnel>()
   readonly #byId = new Map<string, TunnelClient>()
   readonly #byName = new Map<string, Tunnel>()
   /** By `resumeHash`, to reject a client that reconnects because it did not receive the closure. */
   readonly #closures = new BoundedMap<string, TunnelClosure>(CLOSURES_MAX)
-  readonly #loads = new Map<string, WorkspaceLoad>()
   #isStopping = false
 
   constructor(options: RegistryOptions) {
     this.#options = options
-    this.#passwordVerifier = new PasswordVerifier(options.onWrongPassword)
   }
 
   /** The edge is stopping: new tunnels are rejected. */
@@ -73,7 +64,7 @@ export class Registry {
   limitReached(workspace: string): string | undefined {
     if (this.#clients.size >= CLIENTS_MAX)
       return `This edge is at its limit of ${CLIENTS_MAX} tunnel clients.`
-    if ((this.#loads.get(workspace)?.clients ?? 0) >= CLIENTS_PER_WORKSPACE_MAX)
+    if (this.#options.factory.clientCount(workspace) >= CLIENTS_PER_WORKSPACE_MAX)
       return `The workspace is at its limit of ${CLIENTS_PER_WORKSPACE_MAX} tunnel clients at this edge.`
     return undefined
   }
@@ -111,14 +102,12 @@ export class Registry {
   ): { tunnel: Tunnel; client: TunnelClient } {
     const { host } = address
     const { workspace } = options.key
-    const { meter, onOpened } = this.#options
+    const { factory, meter, onOpened } = this.#options
     const existing = this.#tunnels.get(host)
-    const access = existing?.access ?? new AccessControl({ workspace, host }, this.#passwordVerifier, rules)
-    access.clientRules = rules
-    if (!existing) access.setNameRules(nameRules)
     const { resume, client: software, target, hostHeader, idleConnections } = request
-    const load = this.#loads.get(workspace) ?? this.#addLoad(workspace)
-    const tunnel = existing ?? new Tunnel({ address, workspace, access, load, counts: this.#options })
+    const tunnel = existing ?? factory.create({ address, workspace, clientRules: rules, nameRules })
+    const { access, load } = tunnel
+    access.clientRules = rules
     const replaced = clientWith(tunnel, resume)
     const client = new TunnelClient({
       ...options,
@@ -210,30 +199,20 @@ export class Registry {
     return [...new Map([...this.#clients.keys()].map(({ key }) => [key.id, key])).values()]
   }
 
-  #addLoad(workspace: string): WorkspaceLoad {
-    const load = new WorkspaceLoad(this.#options.buffers)
-    this.#loads.set(workspace, load)
-    this.#options.buffers.add(load.buffers)
-    return load
-  }
-
   #remove(client: TunnelClient, reason: CloseReason): void {
     const tunnel = this.#clients.get(client)
     if (!tunnel) return
     const { workspace, load } = tunnel
-    const { meter, buffers, onClosed } = this.#options
+    const { factory, meter, onClosed } = this.#options
     this.#clients.delete(client)
     this.#byId.delete(client.id)
     tunnel.clients.delete(client)
     load.clients -= 1
-    if (load.clients === 0) {
-      this.#loads.delete(workspace)
-      buffers.delete(load.buffers)
-    }
     if (tunnel.clients.size === 0) {
       this.#tunnels.delete(tunnel.address.host)
       this.#byName.delete(nameKey(workspace, tunnel.address.name))
       tunnel.address.listener?.close()
+      factory.release(tunnel)
       meter?.closed(workspace)
     }
     onClosed(tunnel, client, reason)

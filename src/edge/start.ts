@@ -36,6 +36,7 @@ import { createIngress, type Ingress } from './ingress/server.ts'
 import { Registry, type RegistryOptions } from './registry.ts'
 import { createReverification } from './reverification.ts'
 import { TcpTunnels, type TcpTunnelsOptions } from './tcp/tunnels.ts'
+import { TunnelFactory, type TunnelFactoryOptions } from './tunnel-factory.ts'
 
 const HEADERS_TIMEOUT_MS = 20_000
 const IDLE_TIMEOUT_MS = 65_000
@@ -46,7 +47,8 @@ const DRAIN_POLL_MS = 20
 const ABORT_DELAY_MS = 1_000
 
 export interface EdgeOptions
-  extends Pick<RegistryOptions, 'onOpened' | 'onClosed' | 'onWrongPassword'>,
+  extends Pick<RegistryOptions, 'onOpened' | 'onClosed'>,
+    Pick<TunnelFactoryOptions, 'onWrongPassword'>,
     Pick<TcpTunnelsOptions, 'localPorts' | 'onPortUnavailable'>,
     CertificateLimits,
     ClientAddressesOptions,
@@ -86,10 +88,10 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
   let names: NameClaims | undefined
   const instruments = new EdgeInstruments()
   const buffers = new SharedBufferBudget(EDGE_BUFFERED_BYTES_MAX)
+  const factory = new TunnelFactory({ ...options, buffers, transferred: instruments.transferred })
   const registry = new Registry({
     ...options,
-    buffers,
-    transferred: instruments.transferred,
+    factory,
     onClosed(tunnel, client, reason) {
       names?.closed(tunnel, client, reason)
       options.onClosed(tunnel, client, reason)

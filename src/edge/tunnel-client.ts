@@ -11,6 +11,7 @@ import { type Connection, type MemoryPressure, Session, type YamuxStream } from 
 import { EventWriter } from './event-writer.ts'
 import { ConnectionPool } from './local-server/connection-pool.ts'
 import { quotaUsedUp } from './rejections.ts'
+import type { UpstreamClient } from './upstream-client.ts'
 
 /** How far the windows of all clients may grow: responses that are read slowly must not fill the memory. */
 const totalGrowth = { bytesLeft: 256 * 1024 * 1024 }
@@ -54,7 +55,7 @@ export interface TunnelClientOptions
   onClosed(): void
 }
 
-export class TunnelClient {
+export class TunnelClient implements UpstreamClient {
   readonly id: string
   readonly address: string
   readonly key: ClientKey
@@ -62,9 +63,7 @@ export class TunnelClient {
   readonly resume: string | undefined
   /** Name and version of the client program. */
   readonly software: string | undefined
-  /** Origin of the local server. */
   readonly target: string | undefined
-  /** Takes precedence over the Host header in the rules of the name. */
   readonly hostHeader: string | undefined
   readonly totals = { requests: 0, bytesIn: 0, bytesOut: 0 }
   isDraining = false
@@ -113,7 +112,6 @@ export class TunnelClient {
     this.#events = new EventWriter(this.#eventStream)
   }
 
-  /** Requests and connections in progress. */
   get active(): number {
     return this.#active
   }
@@ -146,14 +144,12 @@ export class TunnelClient {
     this.#events.sendNow({ event: 'notice', message })
   }
 
-  /** Calls back when the client is stopping. Returns a function that removes the listener. */
   onDraining(listener: () => void): () => void {
     if (this.isDraining) listener()
     this.#drainListeners.add(listener)
     return () => this.#drainListeners.delete(listener)
   }
 
-  /** Opens a stream, which the client connects to its local server. Throws if the session is closed. */
   openStream(): YamuxStream {
     const stream = this.#session.open()
     // Users of the stream have their own listeners; an idle one has none.

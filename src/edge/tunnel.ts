@@ -8,6 +8,7 @@ import { ProgressCheck } from './ingress/progress-check.ts'
 import { RequestSet } from './ingress/request-set.ts'
 import type { TcpListener } from './tcp/listeners.ts'
 import type { TunnelClient } from './tunnel-client.ts'
+import type { UpstreamClient } from './upstream-client.ts'
 
 /** Requests and connections in progress. */
 const REQUESTS_MAX = 500
@@ -33,11 +34,12 @@ interface TunnelOptions {
   readonly counts: TransferCounts
 }
 
-export class Tunnel {
+/** `Client` is another type if the clients are connected to another edge. */
+export class Tunnel<Client extends UpstreamClient = TunnelClient> {
   readonly address: TunnelAddress
   readonly workspace: string
   readonly access: AccessControl
-  readonly clients = new Set<TunnelClient>()
+  readonly clients = new Set<Client>()
   readonly perAddress = new ClientLimit(REQUESTS_PER_ADDRESS)
   readonly requests = new RequestSet(REQUESTS_MAX, 'tunnelPosition')
   readonly progress = new ProgressCheck(this.requests)
@@ -65,8 +67,8 @@ export class Tunnel {
   /**
    * The client with the fewest requests, in turn if several have as few; `failed` only if it is the only one.
    */
-  pickClient(failed?: TunnelClient): TunnelClient | undefined {
-    let picked: TunnelClient | undefined
+  pickClient(failed?: Client): Client | undefined {
+    let picked: Client | undefined
     for (const client of this.clients)
       if (client !== failed && !client.isDraining && (!picked || client.active < picked.active))
         picked = client
@@ -79,12 +81,12 @@ export class Tunnel {
   }
 
   /** The Host header for the local server of the client; undefined for the host of the tunnel. */
-  hostHeader(client: TunnelClient): string | undefined {
+  hostHeader(client: Client): string | undefined {
     return client.hostHeader ?? this.access.nameRules.hostHeader
   }
 
   /** Counts usage of the client that carries it, of the workspace and of the edge. */
-  count(client: TunnelClient, transfer: Transfer): void {
+  count(client: Client, transfer: Transfer): void {
     const { meter, transferred } = this.#counts
     add(client.totals, transfer)
     add(transferred, transfer)

@@ -17,3 +17,39 @@ export class WorkspaceLoad {
     this.buffers = new BufferBudget(BUFFERED_BYTES_MAX, shared)
   }
 }
+
+/** The loads of the workspaces that have tunnels. */
+export class WorkspaceLoads {
+  readonly #shared: SharedBufferBudget
+  readonly #byWorkspace = new Map<string, { load: WorkspaceLoad; users: number }>()
+
+  constructor(shared: SharedBufferBudget) {
+    this.#shared = shared
+  }
+
+  find(workspace: string): WorkspaceLoad | undefined {
+    return this.#byWorkspace.get(workspace)?.load
+  }
+
+  acquire(workspace: string): WorkspaceLoad {
+    const entry = this.#byWorkspace.get(workspace) ?? this.#add(workspace)
+    entry.users += 1
+    return entry.load
+  }
+
+  release(workspace: string): void {
+    const entry = this.#byWorkspace.get(workspace)
+    if (!entry) return
+    entry.users -= 1
+    if (entry.users > 0) return
+    this.#byWorkspace.delete(workspace)
+    this.#shared.delete(entry.load.buffers)
+  }
+
+  #add(workspace: string): { load: WorkspaceLoad; users: number } {
+    const entry = { load: new WorkspaceLoad(this.#shared), users: 0 }
+    this.#byWorkspace.set(workspace, entry)
+    this.#shared.add(entry.load.buffers)
+    return entry
+  }
+}

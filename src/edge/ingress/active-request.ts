@@ -8,7 +8,7 @@ import { reset } from '../../tunnel-protocol/connect-streams.ts'
 import type { RequestProblem } from '../../tunnel-protocol/problems.ts'
 import { type CauseCode, causes, type VisitorError } from '../error-responses/causes.ts'
 import type { Tunnel } from '../tunnel.ts'
-import type { TunnelClient } from '../tunnel-client.ts'
+import type { UpstreamClient } from '../upstream-client.ts'
 
 /** The tunnel client shows the path of a request; a longer path is cut. */
 const PATH_CHARS_MAX = 2_000
@@ -32,7 +32,7 @@ const EVICTION_CAUSES: Record<EvictionReason, CauseCode> = {
 }
 
 interface ActiveRequestOptions {
-  readonly tunnel: Tunnel
+  readonly tunnel: Tunnel<UpstreamClient>
   readonly visitor: Visitor
   readonly instruments: EdgeInstruments
   /** Called once. */
@@ -40,13 +40,13 @@ interface ActiveRequestOptions {
 }
 
 export class ActiveRequest extends ConnectionBuffers {
-  readonly tunnel: Tunnel
+  readonly tunnel: Tunnel<UpstreamClient>
   tunnelPosition = -1
   workspacePosition = -1
   readonly #options: ActiveRequestOptions
   readonly #startedAt: number
   readonly #network: string
-  #client: TunnelClient | undefined
+  #client: UpstreamClient | undefined
   #bytesIn = 0
   #bytesOut = 0
   /** Bytes in both directions at the last check of progress. */
@@ -75,7 +75,7 @@ export class ActiveRequest extends ConnectionBuffers {
   }
 
   /** Picks the client that carries the request, and another one than `failed` if possible. */
-  pickClient(failed?: TunnelClient): TunnelClient | undefined {
+  pickClient(failed?: UpstreamClient): UpstreamClient | undefined {
     const client = this.tunnel.pickClient(failed)
     if (client === this.#client) return client
     this.#client?.finish()

@@ -6,7 +6,7 @@ import type { NoResponseCause } from '../../tunnel-protocol/problems.ts'
 import type { YamuxStream } from '../../yamux/index.ts'
 import { type RequestHead, type UpstreamHandler, UpstreamRequest } from '../local-server/request.ts'
 import type { ResponseHead } from '../local-server/response-head.ts'
-import type { TunnelClient } from '../tunnel-client.ts'
+import type { UpstreamClient } from '../upstream-client.ts'
 import { formatHeaders } from './headers.ts'
 import type { HostRewrite } from './host-rewrite.ts'
 import {
@@ -48,7 +48,7 @@ interface UpgradingSocket {
 
 class UpgradeExchange implements UpstreamHandler {
   readonly #downstream: UpgradingSocket
-  readonly #client: TunnelClient
+  readonly #client: UpstreamClient
   readonly #options: ProxyOptions
   readonly #timeout: NodeJS.Timeout
   readonly #hostRewrite: HostRewrite | undefined
@@ -60,7 +60,7 @@ class UpgradeExchange implements UpstreamHandler {
   }
   readonly #onEnd = () => this.#downstream.socket.destroy()
 
-  constructor(downstream: UpgradingSocket, client: TunnelClient, options: ProxyOptions) {
+  constructor(downstream: UpgradingSocket, client: UpstreamClient, options: ProxyOptions) {
     this.#downstream = downstream
     this.#client = client
     this.#options = options

@@ -7,7 +7,7 @@ import { compact, type YamuxStream } from '../../yamux/index.ts'
 import type { UpstreamConnection } from '../local-server/connection.ts'
 import { type RequestHead, type UpstreamHandler, UpstreamRequest } from '../local-server/request.ts'
 import type { ResponseHead } from '../local-server/response-head.ts'
-import type { TunnelClient } from '../tunnel-client.ts'
+import type { UpstreamClient } from '../upstream-client.ts'
 import {
   endToEnd,
   forwardedTrailers,
@@ -28,13 +28,13 @@ const SMALL_BYTES_MAX = 4_096
 
 export interface ProxyOptions {
   /** Prefers a client other than `failed`, which did not respond; returns it only if there is no other. */
-  pickClient(failed?: TunnelClient): TunnelClient | undefined
+  pickClient(failed?: UpstreamClient): UpstreamClient | undefined
   /** Request headers that replace those of the client, by lower-case name; undefined removes them. */
   readonly headers: Readonly<Record<string, string | undefined>>
   /** Rewrites response headers, which are alternating names and values. */
   rewriteResponse(headers: string[]): string[]
   /** Undefined if the local server of the client gets the host of the tunnel. */
-  hostRewrite(client: TunnelClient): HostRewrite | undefined
+  hostRewrite(client: UpstreamClient): HostRewrite | undefined
   /** Called with the stream that carries the request, after its head was written. */
   onStream(stream: YamuxStream): void
   /** Called with the size of the head, of each chunk of the body, and of the trailers. */
@@ -64,7 +64,7 @@ class ProxiedExchange implements UpstreamHandler {
   readonly #mayRepeat: boolean
   readonly #timeout: NodeJS.Timeout
   #upstream: UpstreamRequest | undefined
-  #client: TunnelClient | undefined
+  #client: UpstreamClient | undefined
   #hostRewrite: HostRewrite | undefined
   #isConnectionReused = false
   #isRepeated = false
@@ -90,7 +90,7 @@ class ProxiedExchange implements UpstreamHandler {
     if (this.#head.body !== 'none') this.#sendBody()
   }
 
-  #send(client: TunnelClient | undefined): void {
+  #send(client: UpstreamClient | undefined): void {
     this.#client = client
     const connection = client && this.#connect(client)
     if (!connection) return void this.#fail('no_response')
@@ -105,7 +105,7 @@ class ProxiedExchange implements UpstreamHandler {
    * Only requests that may be repeated are sent over a used connection, because the local server may be
    * closing it at the same time. Undefined if the session of the client is closed.
    */
-  #connect({ connections }: TunnelClient): UpstreamConnection | undefined {
+  #connect({ connections }: UpstreamClient): UpstreamConnection | undefined {
     try {
       const idle = this.#mayRepeat && !this.#isRepeated ? connections.takeIdle() : undefined
       return idle ?? connections.open()

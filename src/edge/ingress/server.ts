@@ -9,7 +9,8 @@ import { connectStreams, reset } from '../../tunnel-protocol/connect-streams.ts'
 import { quotaExceeded } from '../access/denial.ts'
 import { causes, type VisitorError } from '../error-responses/causes.ts'
 import type { Registry } from '../registry.ts'
-import type { TunnelClient } from '../tunnel-client.ts'
+import type { Tunnel } from '../tunnel.ts'
+import type { UpstreamClient } from '../upstream-client.ts'
 import { ActiveRequest, type Visitor } from './active-request.ts'
 import type { ClientAddresses } from './client-address.ts'
 import { confineCookies } from './cookies.ts'
@@ -40,6 +41,8 @@ interface PendingRequest {
   readonly sendError: SendError
 }
 
+type OpenTunnel = Tunnel<UpstreamClient>
+
 type SendError = (error: VisitorError) => void
 
 /** nginx's status for a client that closed the connection before the response. */
@@ -48,9 +51,13 @@ const CLIENT_CLOSED_REQUEST = 499
 export function createIngress(options: IngressOptions): Ingress {
   const { registry, addresses, scheme, instruments } = options
   /** Acquires a slot of the tunnel, or sends an error. */
-  function admit(host: string, visitor: Visitor, send: SendError): ActiveRequest | undefined {
+  function admit(
+    host: string,
+    tunnel: OpenTunnel | undefined,
+    visitor: Visitor,
+    send: SendError,
+  ): ActiveRequest | undefined {
     const { address } = visitor
-    const tunnel = registry.atHost(host)
     const releaseAddress = tunnel?.perAddress.acquire(address)
     if (!tunnel?.isAvailable)
       send({ cause: 'tunnel_not_found', detail: `The host of the request is ${host}.` })
@@ -67,13 +74,14 @@ export function createIngress(options: IngressOptions): Ingress {
   }
 
   /**
-   * Calls `proceed` if the access rules of the tunnel allow the request, at once if no password is verified.
+   * Calls `proceed` with the tunnel if its access rules allow the request, at once if no password is
+   * verified.
    */
   function authorize(
     host: string,
     request: IncomingMessage,
     pending: PendingRequest,
-    proceed: () => void,
+    proceed: (tunnel: OpenTunnel | undefined) => void,
   ): void {
     const tunnel = registry.atHost(host)
     const access = tunnel?.access
@@ -90,12 +98,17 @@ export function createIngress(options: IngressOptions): Ingress {
         else authorize(host, request, pending, proceed)
       })
     else if (result) pending.sendError(result)
-    else proceed()
+    else proceed(tunnel)
   }
 
-  function admitRequest(host: string, visitor: Visitor, send: SendError): ActiveRequest | undefined {
+  function admitRequest(
+    host: string,
+    tunnel: OpenTunnel | undefined,
+    visitor: Visitor,
+    send: SendError,
+  ): ActiveRequest | undefined {
     // A TCP tunnel has a name too, but takes no HTTP requests.
-    if (registry.atHost(host)?.type !== 'tcp') return admit(host, visitor, send)
+    if (tunnel?.type !== 'tcp') return admit(host, tunnel, visitor, send)
     send({ cause: 'tcp_tunnel' })
     return undefined
   }
@@ -158,8 +171,8 @@ export function createIngress(options: IngressOptions): Ingress {
           sendError(response, error)
         },
       }
-      authorize(host, request, pending, () => {
-        const active = admitRequest(host, visitor, send)
+      authorize(host, request, pending, (tunnel) => {
+        const active = admitRequest(host, tunnel, visitor, send)
         if (!active) return
         response.once('close', () => {
           active.onResponse(CLIENT_CLOSED_REQUEST)
@@ -184,8 +197,8 @@ export function createIngress(options: IngressOptions): Ingress {
         writable: socket,
         reject: (error) => sendRawError(socket, request, error),
       }
-      authorize(host, request, pending, () => {
-        const active = admitRequest(host, visitor, send)
+      authorize(host, request, pending, (tunnel) => {
+        const active = admitRequest(host, tunnel, visitor, send)
         if (!active) return
         socket.once('close', () => {
           active.onResponse(CLIENT_CLOSED_REQUEST)
@@ -202,7 +215,7 @@ export function createIngress(options: IngressOptions): Ingress {
       if (tunnel && options.quotaReachedUntil(tunnel.workspace) !== undefined) return void socket.destroy()
       const close = () => void socket.destroy()
       const visitor = { address, request: undefined, readable: socket, writable: socket, reject: close }
-      const active = admit(host, visitor, close)
+      const active = admit(host, tunnel, visitor, close)
       const client = active?.pickClient()
       if (!active || !client) return
       socket.on('error', () => {})
@@ -221,7 +234,7 @@ export function createIngress(options: IngressOptions): Ingress {
 }
 
 /** Undefined if the connection of the client cannot carry another stream. */
-function openStream(client: TunnelClient) {
+function openStream(client: UpstreamClient) {
   try {
     return client.openStream()
   } catch {
