@@ -1,7 +1,6 @@
-// Writes the events of a tunnel client to its event stream. Events are collected for a moment, so that a busy
-// tunnel sends many at once, and dropped while the client does not read them.
+// Writes events to a stream, as JSON lines: those for a tunnel client, and for a peer. Events are collected
+// for a moment, so that a busy tunnel sends many at once, and dropped while the receiver does not read them.
 import type { Writable } from 'node:stream'
-import type { TunnelEvent } from '../tunnel-protocol/protocol.ts'
 
 const FLUSH_DELAY_MS = 50
 const UNREAD_BYTES_MAX = 256 * 1024
@@ -16,12 +15,12 @@ export class EventWriter {
     stream.on('error', () => {})
   }
 
-  sendNow(event: TunnelEvent): void {
+  sendNow(event: object): void {
     this.send(event)
     this.flush()
   }
 
-  send(event: TunnelEvent): void {
+  send(event: object): void {
     if (this.#lines.length + this.#stream.writableLength > UNREAD_BYTES_MAX) return
     this.#lines += `${JSON.stringify(event)}\n`
     this.#timer ??= setTimeout(() => this.flush(), FLUSH_DELAY_MS).unref()

@@ -18,6 +18,8 @@ export interface RegistryOptions {
   readonly meter: Pick<Meter, 'opened' | 'closed'> | undefined
   onOpened(tunnel: Tunnel, client: TunnelClient): void
   onClosed(tunnel: Tunnel, client: TunnelClient, reason: CloseReason): void
+  /** The rules of a tunnel have changed, or which of its clients take requests. */
+  onChanged(tunnel: Tunnel): void
 }
 
 /** A client that connects. */
@@ -102,7 +104,7 @@ export class Registry {
   ): { tunnel: Tunnel; client: TunnelClient } {
     const { host } = address
     const { workspace } = options.key
-    const { factory, meter, onOpened } = this.#options
+    const { factory, meter, onOpened, onChanged } = this.#options
     const existing = this.#tunnels.get(host)
     const { resume, client: software, target, hostHeader, idleConnections } = request
     const tunnel = existing ?? factory.create({ address, workspace, clientRules: rules, nameRules })
@@ -123,6 +125,7 @@ export class Registry {
     if (!existing) {
       this.#tunnels.set(host, tunnel)
       this.#byName.set(nameKey(workspace, address.name), tunnel)
+      access.onChanged = () => onChanged(tunnel)
       meter?.opened(workspace)
     }
     onOpened(tunnel, client)
@@ -131,7 +134,9 @@ export class Registry {
       ...publicAddress,
       access: { basicAuth: access.needsPassword, allowIp: access.limitsAddresses },
     })
+    client.onDraining(() => onChanged(tunnel))
     if (replaced) this.close(replaced, 'replaced')
+    onChanged(tunnel)
     return { tunnel, client }
   }
 
@@ -188,6 +193,7 @@ export class Registry {
   goAway(): void {
     this.#isStopping = true
     for (const client of this.#clients.keys()) client.goAway()
+    for (const tunnel of this.#tunnels.values()) this.#options.onChanged(tunnel)
   }
 
   closeAll(): void {
@@ -203,7 +209,7 @@ export class Registry {
     const tunnel = this.#clients.get(client)
     if (!tunnel) return
     const { workspace, load } = tunnel
-    const { factory, meter, onClosed } = this.#options
+    const { factory, meter, onClosed, onChanged } = this.#options
     this.#clients.delete(client)
     this.#byId.delete(client.id)
     tunnel.clients.delete(client)
@@ -216,6 +222,7 @@ export class Registry {
       meter?.closed(workspace)
     }
     onClosed(tunnel, client, reason)
+    onChanged(tunnel)
   }
 }
 

@@ -33,6 +33,8 @@ import { headersError } from './ingress/header-limits.ts'
 import { mayUpgrade } from './ingress/proxy.ts'
 import { INVALID_TARGET, parseTarget, sendError, sendRawError } from './ingress/responses.ts'
 import { createIngress, type Ingress } from './ingress/server.ts'
+import type { ListenAddress } from './peers/listener.ts'
+import { Peers, type PeersOptions } from './peers/peers.ts'
 import { Registry, type RegistryOptions } from './registry.ts'
 import { createReverification } from './reverification.ts'
 import { TcpTunnels, type TcpTunnelsOptions } from './tcp/tunnels.ts'
@@ -69,6 +71,8 @@ export interface EdgeOptions
       'onRevoked' | 'onArchived' | 'onQuota' | 'onReset' | 'onTunnelsChanged'
     >,
   ): Verifier
+  /** Where other edges of the cluster connect; undefined if this edge neither accepts nor forwards. */
+  readonly peerListener?: ListenAddress | undefined
   /** Undefined without a control plane, and so is the reporter. */
   readonly meter: Meter | undefined
   startReporter:
@@ -86,6 +90,7 @@ interface RunningEdge {
 export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
   const { host, meter } = options
   let names: NameClaims | undefined
+  let peers: Peers | undefined
   const instruments = new EdgeInstruments()
   const buffers = new SharedBufferBudget(EDGE_BUFFERED_BYTES_MAX)
   const factory = new TunnelFactory({ ...options, buffers, transferred: instruments.transferred })
@@ -96,6 +101,7 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
       names?.closed(tunnel, client, reason)
       options.onClosed(tunnel, client, reason)
     },
+    onChanged: (tunnel) => peers?.onTunnelChanged(tunnel),
   })
   const abortIfReached = (workspace: string) => {
     if (verifier.quotaReachedUntil(workspace) === undefined) return
@@ -116,6 +122,7 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
       onQuota(workspace, { level }) {
         const until = verifier.quotaReachedUntil(workspace)
         for (const client of registry.clientsInWorkspace(workspace)) client.setQuotaReached(until)
+        peers?.onQuotaChanged(workspace)
         if (level === 'reached') setTimeout(abortIfReached, ABORT_DELAY_MS, workspace).unref()
       },
       onReset() {
@@ -141,9 +148,11 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
   server.maxHeadersCount = 0
   let listener: Listener
   try {
+    peers = await startPeers(options, { registry, factory, verifier, pressure: buffers })
     listener = await startListener(server, { host, port: options.port, keepAliveInitialDelay: KEEP_ALIVE_MS })
   } catch (error) {
     server.close()
+    peers?.close()
     verifier.close()
     await meter?.stop()
     await options.localPorts?.close()
@@ -159,6 +168,7 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
     addresses,
     scheme: options.publicEndpoint?.scheme ?? 'http',
     instruments,
+    remote: peers?.tunnels,
     quotaReachedUntil: (workspace) => verifier.quotaReachedUntil(workspace),
   })
   const tcpTunnels = new TcpTunnels({
@@ -211,9 +221,11 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
       await closed
       server.close()
       const deadline = performance.now() + SHUTDOWN_GRACE_MS
-      while (connections.busyCount() > 0 && performance.now() < deadline) await sleep(DRAIN_POLL_MS)
+      const isBusy = () => connections.busyCount() > 0 || (peers?.forwarded ?? 0) > 0
+      while (isBusy() && performance.now() < deadline) await sleep(DRAIN_POLL_MS)
       verifier.close()
       registry.closeAll()
+      peers?.close()
       server.closeAllConnections()
       await meter?.stop()
       await released
@@ -257,6 +269,22 @@ function startNameClaims(
   })
   claims = reporter && new NameClaims(reporter)
   return claims
+}
+
+async function startPeers(
+  { peerListener: listen }: EdgeOptions,
+  { verifier, ...services }: Pick<PeersOptions, 'registry' | 'factory' | 'pressure'> & { verifier: Verifier },
+): Promise<Peers | undefined> {
+  const { cluster } = verifier
+  if (!listen || !cluster) return undefined
+  const peers = new Peers({
+    ...services,
+    cluster,
+    listen,
+    quotaReachedUntil: (workspace) => verifier.quotaReachedUntil(workspace),
+  })
+  await peers.listen()
+  return peers
 }
 
 const UPGRADE_WITH_BODY: VisitorError = {

@@ -73,7 +73,7 @@ export class TunnelClient implements UpstreamClient {
   readonly #session: Session
   readonly #eventStream: YamuxStream
   readonly #events: EventWriter
-  readonly #idleConnections: number | undefined
+  readonly idleConnections: number | undefined
   #connections: ConnectionPool | undefined
   #isQuotaReached = false
   readonly #drainListeners = new Set<() => void>()
@@ -87,7 +87,7 @@ export class TunnelClient implements UpstreamClient {
     this.software = options.software
     this.target = options.target
     this.hostHeader = options.hostHeader
-    this.#idleConnections = options.idleConnections
+    this.idleConnections = options.idleConnections
     this.#onDrained = onDrained
     this.#session = new Session(connection, {
       role: 'server',
@@ -158,7 +158,7 @@ export class TunnelClient implements UpstreamClient {
   }
 
   get connections(): ConnectionPool {
-    this.#connections ??= new ConnectionPool(() => this.openStream(), this.#idleConnections)
+    this.#connections ??= new ConnectionPool(() => this.openStream(), this.idleConnections)
     return this.#connections
   }
 

@@ -44,6 +44,8 @@ export class Tunnel<Client extends UpstreamClient = TunnelClient> {
   readonly requests = new RequestSet(REQUESTS_MAX, 'tunnelPosition')
   readonly progress = new ProgressCheck(this.requests)
   readonly load: WorkspaceLoad
+  /** Known for a tunnel at another edge: until when it rejects requests, in milliseconds since 1970. */
+  quotaReachedUntil: number | undefined
   readonly #counts: TransferCounts
 
   constructor({ address, workspace, access, load, counts }: TunnelOptions) {

@@ -6,6 +6,14 @@
 const CONNECT_PROBLEMS = ['unreachable', 'certificate', 'no_tls'] as const
 export type ConnectProblem = (typeof CONNECT_PROBLEMS)[number]
 
+/** Why an edge does not pass a request of another edge to the tunnel client. */
+const FORWARD_PROBLEMS = [
+  /** The tunnel client is not there, or other access rules apply by now. */
+  'tunnel_moved',
+  'tunnel_busy',
+] as const
+export type ForwardProblem = (typeof FORWARD_PROBLEMS)[number]
+
 /** Why the visitor gets no response of the local server. */
 const NO_RESPONSE_CAUSES = [
   ...CONNECT_PROBLEMS,
@@ -23,6 +31,12 @@ const NO_RESPONSE_CAUSES = [
 ] as const
 export type NoResponseCause = (typeof NO_RESPONSE_CAUSES)[number]
 
+/** Why a request fails, at the local server or before it. */
+export type FailureCause = NoResponseCause | ForwardProblem
+
+export const isForwardProblem = (cause: FailureCause): cause is ForwardProblem =>
+  FORWARD_PROBLEMS.some((problem) => problem === cause)
+
 /** The type and major version of a TLS alert, which servers send that expect TLS. */
 const TLS_ALERT = String.fromCharCode(0x15, 0x03)
 
@@ -38,16 +52,18 @@ export function recognizeOther(start: string): 'tls' | 'http2' | 'not_http' | un
   return HTTP2_FRAMES.includes(start.slice(3, 9)) ? 'http2' : 'not_http'
 }
 
-/** The header of a 502 by which a client says why it could not connect; its value is a ConnectProblem. */
+/** The header of a 502 by which a client, or another edge, says why it could not connect. */
 const PROBLEM_HEADER = 'adit-problem'
 
-export const problemResponse = (problem: ConnectProblem) =>
+export const problemResponse = (problem: ConnectProblem | ForwardProblem) =>
   `HTTP/1.1 502 Bad Gateway\r\n${PROBLEM_HEADER}: ${problem}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n`
 
 /** Headers are alternating names and values. */
-export function readProblem(headers: readonly string[]): ConnectProblem | undefined {
+export function readProblem(headers: readonly string[]): ConnectProblem | ForwardProblem | undefined {
   const index = headers.findIndex((name, at) => at % 2 === 0 && name.toLowerCase() === PROBLEM_HEADER)
-  return CONNECT_PROBLEMS.find((problem) => index >= 0 && problem === headers[index + 1])
+  return [...CONNECT_PROBLEMS, ...FORWARD_PROBLEMS].find(
+    (problem) => index >= 0 && problem === headers[index + 1],
+  )
 }
 
 /** Development servers whose rejections of an unknown host the edge recognizes. */

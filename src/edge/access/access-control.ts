@@ -26,6 +26,8 @@ export const areSameRules = (a: AccessRules, b: AccessRules): boolean =>
 const isSameCredential = (a: BasicAuthRule | null, b: BasicAuthRule | null) =>
   a?.user === b?.user && a?.hash === b?.hash
 
+let latestRevision = 0
+
 interface ActiveRules extends AccessRules {
   readonly isAllowed: NetworkMatcher | undefined
   readonly passwordCheck: BasicAuthCheck | undefined
@@ -36,12 +38,22 @@ export class AccessControl {
   readonly #verifier: PasswordVerifier
   #clientRules: ActiveRules
   #nameRules: ActiveRules
+  #revision: number
+  /** Called when the rules have changed. */
+  onChanged: (() => void) | undefined
 
   constructor(tunnel: TunnelRef, verifier: PasswordVerifier, clientRules: AccessRules) {
     this.#tunnel = tunnel
     this.#verifier = verifier
     this.#clientRules = this.#activate(clientRules)
     this.#nameRules = this.#activate(NO_RULES)
+    latestRevision += 1
+    this.#revision = latestRevision
+  }
+
+  /** Grows with each change. No two tunnels of this edge have had the same one. */
+  get revision(): number {
+    return this.#revision
   }
 
   /** All clients of a pool have the same rules. */
@@ -50,7 +62,9 @@ export class AccessControl {
   }
 
   set clientRules(rules: AccessRules) {
-    if (!areSameRules(rules, this.#clientRules)) this.#clientRules = this.#activate(rules, this.#clientRules)
+    if (areSameRules(rules, this.#clientRules)) return
+    this.#clientRules = this.#activate(rules, this.#clientRules)
+    this.#change()
   }
 
   get nameRules(): AccessRules {
@@ -60,7 +74,9 @@ export class AccessControl {
   /** The control plane may change the rules while the tunnel is open. Null if the name has none. */
   setNameRules(rules: AccessRules | null): void {
     const changed = rules ?? NO_RULES
-    if (!areSameRules(changed, this.#nameRules)) this.#nameRules = this.#activate(changed, this.#nameRules)
+    if (areSameRules(changed, this.#nameRules)) return
+    this.#nameRules = this.#activate(changed, this.#nameRules)
+    this.#change()
   }
 
   get hasRules(): boolean {
@@ -103,6 +119,12 @@ export class AccessControl {
     const [allowedByClients, allowedByName] = [this.#clientRules.isAllowed, this.#nameRules.isAllowed]
     if (address === undefined) return !allowedByClients && !allowedByName
     return (allowedByClients?.(address) ?? true) && (allowedByName?.(address) ?? true)
+  }
+
+  #change(): void {
+    latestRevision += 1
+    this.#revision = latestRevision
+    this.onChanged?.()
   }
 
   #activate(rules: AccessRules, before?: ActiveRules): ActiveRules {

@@ -176,6 +176,20 @@ export const causes = {
     visitor: 'Too many requests are in progress. Try again shortly.',
     owner: REDUCE_LOAD,
   },
+  tunnel_moved: {
+    status: 503,
+    title: 'The tunnel has just changed',
+    visitor: 'The request was not processed. Try again.',
+    owner: 'Your client has moved to another edge, or the access rules were changed. No change is needed.',
+  },
+  tunnel_unreachable: {
+    status: 503,
+    title: 'The tunnel cannot be reached from here',
+    visitor: 'Try again shortly.',
+    owner:
+      'The client is connected to another edge, and this one cannot reach that edge. If this continues, tell ' +
+      'the operator of the edges.',
+  },
   request_too_slow: {
     status: 503,
     title: 'The tunnel is at capacity',

@@ -35,6 +35,8 @@ interface ActiveRequestOptions {
   readonly tunnel: Tunnel<UpstreamClient>
   readonly visitor: Visitor
   readonly instruments: EdgeInstruments
+  /** The request failed at another edge, and was counted there. */
+  readonly isRepeated?: boolean
   /** Called once. */
   onFinished(): void
 }
@@ -55,6 +57,7 @@ export class ActiveRequest extends ConnectionBuffers {
   #status: number | undefined
   #problem: RequestProblem | undefined
   #isFinished = false
+  readonly #revision: number
 
   constructor(options: ActiveRequestOptions) {
     const { tunnel, visitor } = options
@@ -65,6 +68,7 @@ export class ActiveRequest extends ConnectionBuffers {
     this.#options = options
     this.#network = clientNetwork(visitor.address)
     this.tunnel = tunnel
+    this.#revision = tunnel.access.revision
     tunnel.requests.add(this)
     tunnel.load.requests.add(this)
   }
@@ -80,7 +84,7 @@ export class ActiveRequest extends ConnectionBuffers {
     if (client === this.#client) return client
     this.#client?.finish()
     client?.start()
-    if (client && !this.#client) this.tunnel.count(client, { requests: 1 })
+    if (client && !this.#client && !this.#options.isRepeated) this.tunnel.count(client, { requests: 1 })
     this.#client = client
     return client
   }
@@ -100,7 +104,7 @@ export class ActiveRequest extends ConnectionBuffers {
 
   /** Counts the response when it begins, once. The tunnel client gets an event when it is complete. */
   onResponse(status: number): void {
-    if (this.#status !== undefined) return
+    if (this.#status !== undefined || this.#isFinished) return
     this.#status = status
     this.#options.instruments.tunneled.observe(status, performance.now() - this.#startedAt)
   }
@@ -134,6 +138,16 @@ export class ActiveRequest extends ConnectionBuffers {
     const before = this.#checkedBytes
     this.#checkedBytes = bytes
     return before === undefined || bytes - before >= bytesMin || !this.#isVisitorSlow()
+  }
+
+  /** The access rules have changed since the request was authorized. */
+  get areRulesChanged(): boolean {
+    return this.tunnel.access.revision !== this.#revision
+  }
+
+  /** Without a response yet, what the stream has received belongs to earlier requests. */
+  repeatIfReused(): void {
+    if (this.#status === undefined && this.bytesReceived > 0) this.resetStream()
   }
 
   /** Ends the request. Its slot is free when this returns. */

@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { connectStreams } from '../../tunnel-protocol/connect-streams.ts'
-import type { NoResponseCause } from '../../tunnel-protocol/problems.ts'
+import { type FailureCause, isForwardProblem } from '../../tunnel-protocol/problems.ts'
 import type { YamuxStream } from '../../yamux/index.ts'
 import { type RequestHead, type UpstreamHandler, UpstreamRequest } from '../local-server/request.ts'
 import type { ResponseHead } from '../local-server/response-head.ts'
@@ -30,7 +30,7 @@ export function proxyUpgrade(
 ): void {
   const client = options.pickClient()
   if (!client) {
-    options.fail('no_response')
+    options.fail('no_response', false)
     return
   }
   const { headers, ...request } = requestHead(downstream, options)
@@ -128,9 +128,9 @@ class UpgradeExchange implements UpstreamHandler {
     socket.once('close', this.#client.onDraining(closeIfIdle))
   }
 
-  onError(cause: NoResponseCause): void {
+  onError(cause: FailureCause): void {
     this.#fail(this.#client.isClosed ? 'no_response' : cause)
-    this.#options.onProblem(findUpgradeProblem(this.#downstream.path, cause))
+    if (!isForwardProblem(cause)) this.#options.onProblem(findUpgradeProblem(this.#downstream.path, cause))
   }
 
   /** The request has no body. */
@@ -148,11 +148,11 @@ class UpgradeExchange implements UpstreamHandler {
     this.#options.onBytesOut(text.length)
   }
 
-  #fail(cause: NoResponseCause): void {
+  #fail(cause: FailureCause): void {
     const { socket } = this.#downstream
     clearTimeout(this.#timeout)
     this.#upstream?.destroy()
     if (this.#hasResponse) socket.destroy()
-    else if (!socket.destroyed) this.#options.fail(cause)
+    else if (!socket.destroyed) this.#options.fail(cause, false)
   }
 }

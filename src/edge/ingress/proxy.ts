@@ -2,7 +2,7 @@
 // retries a safe request once if it got no response.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { freeAfterWrite } from '../../tunnel-protocol/free-memory.ts'
-import type { NoResponseCause, RequestProblem } from '../../tunnel-protocol/problems.ts'
+import type { FailureCause, RequestProblem } from '../../tunnel-protocol/problems.ts'
 import { compact, type YamuxStream } from '../../yamux/index.ts'
 import type { UpstreamConnection } from '../local-server/connection.ts'
 import { type RequestHead, type UpstreamHandler, UpstreamRequest } from '../local-server/request.ts'
@@ -44,8 +44,13 @@ export interface ProxyOptions {
   onResponse(status: number): void
   /** The response says what is wrong between the tunnel and the local server. */
   onProblem(problem: RequestProblem): void
-  /** Sends an error downstream. Called only before a response has begun. */
-  fail(cause: NoResponseCause): void
+  /** The request failed at another edge, where its head was counted. */
+  readonly isRepeated: boolean
+  /**
+   * Sends an error downstream, or begins again at another edge if the request may be repeated. Called only
+   * before a response has begun.
+   */
+  fail(cause: FailureCause, mayRepeat: boolean): void
 }
 
 export function proxyRequest(
@@ -83,7 +88,7 @@ class ProxiedExchange implements UpstreamHandler {
 
   start(): void {
     const client = this.#options.pickClient()
-    this.#options.onBytesIn(requestHeadBytes(this.#head))
+    if (!this.#options.isRepeated) this.#options.onBytesIn(requestHeadBytes(this.#head))
     this.#response.once('close', () => this.#onClose())
     this.#response.on('drain', () => this.#upstream?.resume())
     this.#send(client)
@@ -135,7 +140,7 @@ class ProxiedExchange implements UpstreamHandler {
   }
 
   /** Repeats a request if possible: at another client, or on a new connection if its own was reused. */
-  onError(cause: NoResponseCause): void {
+  onError(cause: FailureCause): void {
     if (this.#response.destroyed) return
     const mayRepeat = this.#mayRepeat && !this.#isRepeated && !this.#response.headersSent
     this.#isRepeated = true
@@ -205,13 +210,13 @@ class ProxiedExchange implements UpstreamHandler {
     if (trailers.length > 0) onBytes(headersBytes(trailers))
   }
 
-  #fail(cause: NoResponseCause): void {
+  #fail(cause: FailureCause): void {
     const response = this.#response
     clearTimeout(this.#timeout)
     this.#upstream?.destroy()
     if (response.writableEnded || response.destroyed) return
     if (response.headersSent) response.destroy()
-    else this.#options.fail(cause)
+    else this.#options.fail(cause, this.#mayRepeat)
   }
 
   #onClose(): void {

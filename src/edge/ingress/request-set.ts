@@ -17,6 +17,8 @@ interface Entry extends Record<PositionKey, number> {
   checkProgress(bytesMin: number): boolean
   /** Ends the request. Its slot is free when this returns. */
   evict(reason: EvictionReason): void
+  /** Repeats a request that waits for its response on a stream which has carried others. */
+  repeatIfReused?(): void
 }
 
 export class RequestSet {
@@ -36,6 +38,10 @@ export class RequestSet {
   /** More than half of the slots are taken. */
   get isCrowded(): boolean {
     return this.#requests.size > this.#max / 2
+  }
+
+  repeatReused(): void {
+    for (const request of [...this.#requests]) request.repeatIfReused?.()
   }
 
   add(request: Entry): void {

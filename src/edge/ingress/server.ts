@@ -6,13 +6,17 @@ import type { Duplex } from 'node:stream'
 import type { EdgeInstruments } from '../../lib/metrics/edge-instruments.ts'
 import { normalizeOrigin } from '../../lib/net/host-header.ts'
 import { connectStreams, reset } from '../../tunnel-protocol/connect-streams.ts'
-import { quotaExceeded } from '../access/denial.ts'
-import { causes, type VisitorError } from '../error-responses/causes.ts'
-import type { Registry } from '../registry.ts'
-import type { Tunnel } from '../tunnel.ts'
+import { type FailureCause, isForwardProblem } from '../../tunnel-protocol/problems.ts'
+import { causes } from '../error-responses/causes.ts'
 import type { UpstreamClient } from '../upstream-client.ts'
 import { ActiveRequest, type Visitor } from './active-request.ts'
-import type { ClientAddresses } from './client-address.ts'
+import {
+  type AuthorizationOptions,
+  createAuthorization,
+  type OpenTunnel,
+  type PendingRequest,
+  type SendError,
+} from './authorization.ts'
 import { confineCookies } from './cookies.ts'
 import { HostRewrite } from './host-rewrite.ts'
 import { type ProxyOptions, proxyRequest } from './proxy.ts'
@@ -26,36 +30,38 @@ export interface Ingress {
   onTcpConnection(host: string, socket: Socket): void
 }
 
-interface IngressOptions {
-  readonly registry: Registry
-  readonly addresses: ClientAddresses
+interface IngressOptions extends AuthorizationOptions {
   readonly scheme: 'http' | 'https'
   readonly instruments: EdgeInstruments
-  /** Until when the traffic of a workspace is rejected; undefined if it is accepted. */
-  quotaReachedUntil(workspace: string): number | undefined
 }
 
-/** A request whose response has not begun. */
-interface PendingRequest {
-  isPending(): boolean
-  readonly sendError: SendError
+/** How a request that failed at one tunnel begins again. */
+interface Attempt {
+  /** At how many tunnels it has failed. */
+  readonly failures: number
+  readonly failed?: OpenTunnel
 }
 
-type OpenTunnel = Tunnel<UpstreamClient>
-
-type SendError = (error: VisitorError) => void
+const FIRST_ATTEMPT: Attempt = { failures: 0 }
+/** A request begins again at most twice: rules may change, and then its edge may be lost. */
+const FAILURES_MAX = 3
+/** The client or its edge may be gone. */
+const LOST_CAUSES: ReadonlySet<FailureCause> = new Set(['no_response', 'closed'])
 
 /** nginx's status for a client that closed the connection before the response. */
 const CLIENT_CLOSED_REQUEST = 499
 
 export function createIngress(options: IngressOptions): Ingress {
-  const { registry, addresses, scheme, instruments } = options
+  const { registry, remote, addresses, scheme, instruments } = options
+  const authorize = createAuthorization(options)
+
   /** Acquires a slot of the tunnel, or sends an error. */
   function admit(
     host: string,
     tunnel: OpenTunnel | undefined,
     visitor: Visitor,
     send: SendError,
+    isRepeated = false,
   ): ActiveRequest | undefined {
     const { address } = visitor
     const releaseAddress = tunnel?.perAddress.acquire(address)
@@ -65,7 +71,13 @@ export function createIngress(options: IngressOptions): Ingress {
     else if (!tunnel.requests.makeRoom(address)) send({ cause: 'tunnel_busy' })
     else if (!tunnel.load.requests.makeRoom(address)) send({ cause: 'workspace_busy' })
     else {
-      const active = new ActiveRequest({ tunnel, visitor, instruments, onFinished: releaseAddress })
+      const active = new ActiveRequest({
+        tunnel,
+        visitor,
+        instruments,
+        isRepeated,
+        onFinished: releaseAddress,
+      })
       tunnel.progress.start()
       return active
     }
@@ -73,48 +85,34 @@ export function createIngress(options: IngressOptions): Ingress {
     return undefined
   }
 
-  /**
-   * Calls `proceed` with the tunnel if its access rules allow the request, at once if no password is
-   * verified.
-   */
-  function authorize(
-    host: string,
-    request: IncomingMessage,
-    pending: PendingRequest,
-    proceed: (tunnel: OpenTunnel | undefined) => void,
-  ): void {
-    const tunnel = registry.atHost(host)
-    const access = tunnel?.access
-    const until = tunnel && options.quotaReachedUntil(tunnel.workspace)
-    if (until !== undefined) {
-      pending.sendError(quotaExceeded(until, Date.now()))
-      return
-    }
-    const result = access?.hasRules ? access.check(request, addresses.ofRequest(request)) : undefined
-    if (result instanceof Promise)
-      void result.then((denial) => {
-        if (!pending.isPending()) return
-        if (denial) pending.sendError(denial)
-        else authorize(host, request, pending, proceed)
-      })
-    else if (result) pending.sendError(result)
-    else proceed(tunnel)
-  }
-
   function admitRequest(
     host: string,
     tunnel: OpenTunnel | undefined,
     visitor: Visitor,
     send: SendError,
+    isRepeated = false,
   ): ActiveRequest | undefined {
     // A TCP tunnel has a name too, but takes no HTTP requests.
-    if (tunnel?.type !== 'tcp') return admit(host, tunnel, visitor, send)
+    if (tunnel?.type !== 'tcp') return admit(host, tunnel, visitor, send, isRepeated)
     send({ cause: 'tcp_tunnel' })
     return undefined
   }
 
-  function proxyOptions(active: ActiveRequest, request: IncomingMessage, send: SendError): ProxyOptions {
+  /** Whether a request without a response may begin again, at another edge or by other rules. */
+  function mayBeginAgain({ tunnel, areRulesChanged }: ActiveRequest, cause: FailureCause): boolean {
+    if (cause === 'tunnel_moved') return remote !== undefined
+    if (!LOST_CAUSES.has(cause)) return false
+    return areRulesChanged || remote?.hasOther(tunnel.address.host, tunnel) === true
+  }
+
+  function proxyOptions(
+    active: ActiveRequest,
+    request: IncomingMessage,
+    send: SendError,
+    attempt?: Attempt & { begin(next: Attempt): void },
+  ): ProxyOptions {
     return {
+      isRepeated: attempt?.failed !== undefined,
       headers: {
         'x-forwarded-for': addresses.forwardedFor(request),
         'x-forwarded-host': request.headers.host ?? '',
@@ -135,15 +133,24 @@ export function createIngress(options: IngressOptions): Ingress {
           host: value === 'rewrite' ? undefined : value,
         })
       },
-      pickClient: (failed) => active.pickClient(failed),
+      // By other rules, the request may not be allowed: it begins again.
+      pickClient: (failed) => (failed && active.areRulesChanged ? undefined : active.pickClient(failed)),
       onStream: (stream) => active.attach(stream),
       onBytesIn: (bytes) => active.countIn(bytes),
       onBytesOut: (bytes) => active.countOut(bytes),
       onResponse: (status) => active.onResponse(status),
       onProblem: (problem) => active.onProblem(problem),
-      fail(cause) {
+      fail(cause, mayRepeat) {
+        const { tunnel } = active
+        if (cause === 'tunnel_moved') remote?.onMoved(tunnel)
+        const failures = (attempt?.failures ?? 0) + 1
+        if (attempt && mayRepeat && failures < FAILURES_MAX && mayBeginAgain(active, cause)) {
+          active.finish()
+          attempt.begin({ failures, failed: tunnel })
+          return
+        }
         active.onResponse(causes[cause].status)
-        active.onProblem({ problem: cause })
+        if (!isForwardProblem(cause)) active.onProblem({ problem: cause })
         send({ cause })
       },
     }
@@ -171,15 +178,19 @@ export function createIngress(options: IngressOptions): Ingress {
           sendError(response, error)
         },
       }
-      authorize(host, request, pending, (tunnel) => {
-        const active = admitRequest(host, tunnel, visitor, send)
-        if (!active) return
-        response.once('close', () => {
-          active.onResponse(CLIENT_CLOSED_REQUEST)
-          active.finish()
-        })
-        proxyRequest(request, response, proxyOptions(active, request, send))
-      })
+      const begin = (attempt: Attempt) => {
+        const proceed = (tunnel: OpenTunnel | undefined) => {
+          const active = admitRequest(host, tunnel, visitor, send, attempt.failures > 0)
+          if (!active) return
+          response.once('close', () => {
+            active.onResponse(CLIENT_CLOSED_REQUEST)
+            active.finish()
+          })
+          proxyRequest(request, response, proxyOptions(active, request, send, { ...attempt, begin }))
+        }
+        authorize(host, request, pending, proceed, attempt.failed)
+      }
+      begin(FIRST_ATTEMPT)
     },
     onUpgrade(host, request, socket, head) {
       const send: SendError = (error) => {

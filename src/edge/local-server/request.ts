@@ -1,7 +1,7 @@
 // A request to the local server of a tunnel client: writes it to a connection, and parses the response.
 
 import { freeAfterWrite } from '../../tunnel-protocol/free-memory.ts'
-import { type NoResponseCause, readProblem } from '../../tunnel-protocol/problems.ts'
+import { type FailureCause, readProblem } from '../../tunnel-protocol/problems.ts'
 import type { YamuxStream } from '../../yamux/index.ts'
 import { formatHeaders } from '../ingress/headers.ts'
 import type { ConnectionUser, UpstreamConnection } from './connection.ts'
@@ -29,7 +29,7 @@ export interface UpstreamHandler {
   /** The local server switched protocols. */
   onUpgrade(head: ResponseHead, stream: YamuxStream): void
   /** There will be no response, or not the rest of it. */
-  onError(cause: NoResponseCause): void
+  onError(cause: FailureCause): void
 }
 
 /** Calls its handler until the response is complete, there is an error, or it is destroyed. */

@@ -1,6 +1,6 @@
 // Accounts for the memory of a tunnel's stream and of the connection that it carries, in both directions.
 import type { Readable, Writable } from 'node:stream'
-import type { StreamObserver, YamuxStream } from '../../yamux/index.ts'
+import { type StreamObserver, YamuxStream } from '../../yamux/index.ts'
 import type { BufferBudget, BufferUser } from './buffer-budget.ts'
 import { TransferRate } from './transfer-rate.ts'
 
@@ -126,8 +126,18 @@ export class ConnectionBuffers implements BufferUser, StreamObserver {
 
   #endpointUnread(): number {
     const readable = this.#endpoint?.readable
+    if (readable instanceof YamuxStream) return readable.unreadBytes
     // A paused stream fills its buffer without a notification.
     return readable?.isPaused() ? Math.max(readable.readableLength, readable.readableHighWaterMark) : 0
+  }
+
+  /** What the stream received before it was attached is included. */
+  protected get bytesReceived(): number {
+    return this.#ownStream()?.bytesRead ?? 0
+  }
+
+  protected resetStream(): void {
+    this.#ownStream()?.destroy()
   }
 
   /** Undefined if the stream carries another request by now. */

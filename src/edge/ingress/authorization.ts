@@ -1,0 +1,84 @@
+// Finds the tunnel of a request, here or at another edge, and checks whether its access rules and the quota
+// of its workspace allow the request.
+import type { IncomingMessage } from 'node:http'
+import { quotaExceeded } from '../access/denial.ts'
+import type { VisitorError } from '../error-responses/causes.ts'
+import type { Found, RemoteTunnels } from '../peers/remote-tunnels.ts'
+import type { Registry } from '../registry.ts'
+import type { Tunnel } from '../tunnel.ts'
+import type { UpstreamClient } from '../upstream-client.ts'
+import type { ClientAddresses } from './client-address.ts'
+
+export type OpenTunnel = Tunnel<UpstreamClient>
+
+export type SendError = (error: VisitorError) => void
+
+/** A request whose response has not begun. */
+export interface PendingRequest {
+  isPending(): boolean
+  readonly sendError: SendError
+}
+
+export interface AuthorizationOptions {
+  readonly registry: Registry
+  readonly addresses: ClientAddresses
+  /** Tunnels at other edges; undefined if this edge does not forward. */
+  readonly remote: RemoteTunnels | undefined
+  /** Until when the traffic of a workspace is rejected; undefined if it is accepted. */
+  quotaReachedUntil(workspace: string): number | undefined
+}
+
+type Proceed = (tunnel: OpenTunnel | undefined) => void
+
+export function createAuthorization(options: AuthorizationOptions) {
+  const { registry, remote, addresses } = options
+
+  /**
+   * Calls `proceed` with the tunnel if its access rules allow the request, at once if no password is verified
+   * and no other edge is asked. A tunnel other than `failed` is preferred.
+   */
+  function authorize(
+    host: string,
+    request: IncomingMessage,
+    pending: PendingRequest,
+    proceed: Proceed,
+    failed?: OpenTunnel,
+  ): void {
+    const local = registry.atHost(host)
+    if (!remote || (local?.isAvailable && local !== failed))
+      return void check(local, host, request, pending, proceed)
+    const proceedAt = (found: Found) =>
+      found === 'unreachable'
+        ? pending.sendError({ cause: 'tunnel_unreachable' })
+        : check(found ?? local, host, request, pending, proceed)
+    const found = remote.find(host, failed)
+    if (!(found instanceof Promise)) proceedAt(found)
+    else void found.then((tunnel) => pending.isPending() && proceedAt(tunnel))
+  }
+
+  function check(
+    tunnel: OpenTunnel | undefined,
+    host: string,
+    request: IncomingMessage,
+    pending: PendingRequest,
+    proceed: Proceed,
+  ): void {
+    const access = tunnel?.access
+    const until = tunnel && (options.quotaReachedUntil(tunnel.workspace) ?? tunnel.quotaReachedUntil)
+    if (until !== undefined && until > Date.now()) {
+      pending.sendError(quotaExceeded(until, Date.now()))
+      return
+    }
+    const result = access?.hasRules ? access.check(request, addresses.ofRequest(request)) : undefined
+    if (result instanceof Promise)
+      void result.then((denial) => {
+        if (!pending.isPending()) return
+        if (denial) pending.sendError(denial)
+        else authorize(host, request, pending, proceed)
+      })
+    else if (result) pending.sendError(result)
+    else proceed(tunnel)
+  }
+
+  return authorize
+}

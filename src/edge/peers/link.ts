@@ -1,0 +1,178 @@
+// The connection to a peer that has clients of tunnels: opened at the first need, kept, and opened again
+// after a failure, with increasing delays.
+import { once } from 'node:events'
+import { connect, type TLSSocket } from 'node:tls'
+import type { Cluster, Peer } from '../../edge-sdk/index.ts'
+import type { ProxiedRequest } from '../../tunnel-protocol/protocol.ts'
+import { Session, type YamuxStream } from '../../yamux/index.ts'
+import { EventWriter } from '../event-writer.ts'
+import { sessionOptions, toConnection } from './connection.ts'
+import { readLines } from './control-lines.ts'
+import { type Description, type EntryMessage, parseServingMessage } from './messages.ts'
+import { presentIdentity, rejectCertificate, TLS_OPTIONS } from './psk.ts'
+
+const CONNECT_TIMEOUT_MS = 3_000
+const DESCRIBE_TIMEOUT_MS = 3_000
+const RETRY_MIN_MS = 100
+const RETRY_MAX_MS = 5_000
+
+export interface LinkOptions {
+  readonly cluster: Cluster
+  readonly pressure: { readonly isHigh: boolean }
+  onTunnel(link: PeerLink, description: Description): void
+  onGone(link: PeerLink, host: string): void
+  /** All streams are reset, and nothing is known of the tunnels of the peer any more. */
+  onClosed(link: PeerLink): void
+}
+
+export class PeerLink {
+  readonly peerId: string
+  readonly #options: LinkOptions
+  #session: Session | undefined
+  #control: { stream: YamuxStream; writer: EventWriter } | undefined
+  #connecting: Promise<void> | undefined
+  /** Descriptions that were asked for. */
+  readonly #pending = new Map<string, PromiseWithResolvers<void>>()
+  #failures = 0
+  #retryAt = 0
+  #isClosed = false
+
+  constructor(peerId: string, options: LinkOptions) {
+    this.peerId = peerId
+    this.#options = options
+  }
+
+  /** Resolves after `onTunnel` or `onGone` was called for the host; rejects if the peer cannot be reached. */
+  async describe(host: string): Promise<void> {
+    if (!this.#session) await this.#connectOnce()
+    const pending = this.#pending.get(host)
+    if (pending) return pending.promise
+    const asked = Promise.withResolvers<void>()
+    this.#pending.set(host, asked)
+    const timeout = setTimeout(() => asked.reject(new Error('timeout')), DESCRIBE_TIMEOUT_MS).unref()
+    this.#sendNow({ describe: host })
+    try {
+      await asked.promise
+    } finally {
+      clearTimeout(timeout)
+      if (this.#pending.get(host) === asked) this.#pending.delete(host)
+    }
+  }
+
+  /** Throws if there is no session. What is written until the next turn leaves together with the head. */
+  openStream(head: Buffer): YamuxStream {
+    if (!this.#session) throw new Error('The session with the peer is closed.')
+    const stream = this.#session.open()
+    stream.on('error', () => {})
+    stream.cork()
+    stream.write(head)
+    process.nextTick(() => stream.uncork())
+    return stream
+  }
+
+  forget(host: string): void {
+    this.#sendNow({ forget: host })
+  }
+
+  applied(host: string, revision: number): void {
+    this.#sendNow({ applied: host, revision })
+  }
+
+  /** Dropped while the peer does not read. */
+  sendRequestEvent(client: string, request: ProxiedRequest): void {
+    this.#control?.writer.send({ client, request } satisfies EntryMessage)
+  }
+
+  /** For good: the peer has left the cluster, or this edge stops. */
+  close(): void {
+    this.#isClosed = true
+    this.#session?.close()
+  }
+
+  #sendNow(message: EntryMessage): void {
+    this.#control?.stream.write(`${JSON.stringify(message)}\n`)
+  }
+
+  #connectOnce(): Promise<void> {
+    this.#connecting ??= this.#connect().finally(() => {
+      this.#connecting = undefined
+    })
+    return this.#connecting
+  }
+
+  async #connect(): Promise<void> {
+    const peer = this.#options.cluster.peer(this.peerId)
+    if (!peer || this.#isClosed) throw new Error('The edge is not a peer.')
+    if (performance.now() < this.#retryAt) throw new Error('The last connection failed.')
+    try {
+      const socket = await openSocket(this.#options.cluster, peer)
+      this.#failures = 0
+      if (this.#isClosed) socket.destroy()
+      else this.#start(socket)
+    } catch (error) {
+      const delay = Math.min(RETRY_MIN_MS * 2 ** this.#failures, RETRY_MAX_MS)
+      this.#failures += 1
+      this.#retryAt = performance.now() + delay
+      throw error
+    }
+  }
+
+  #start(socket: TLSSocket): void {
+    const session = new Session(toConnection(socket), {
+      ...sessionOptions(this.#options.pressure),
+      role: 'client',
+      // Only the entry edge opens streams.
+      maxStreams: 0,
+      onStream: (stream) => stream.destroy(),
+      onGoAway: () => session.close(),
+      onClose: () => this.#onSessionClosed(),
+    })
+    const stream = session.open()
+    stream.on('close', () => session.close())
+    this.#session = session
+    this.#control = { stream, writer: new EventWriter(stream) }
+    readLines(
+      stream,
+      (fields) => this.#onMessage(parseServingMessage(fields)),
+      (error) => session.close(error),
+    )
+  }
+
+  #onMessage(message: ReturnType<typeof parseServingMessage>): void {
+    const host = 'gone' in message ? message.gone : message.tunnel.host
+    if ('gone' in message) this.#options.onGone(this, host)
+    else this.#options.onTunnel(this, message.tunnel)
+    this.#pending.get(host)?.resolve()
+  }
+
+  #onSessionClosed(): void {
+    this.#session = undefined
+    this.#control = undefined
+    for (const { reject } of this.#pending.values()) reject(new Error('The session with the peer closed.'))
+    this.#pending.clear()
+    this.#options.onClosed(this)
+  }
+}
+
+async function openSocket(cluster: Cluster, peer: Peer): Promise<TLSSocket> {
+  const identity = presentIdentity(cluster, peer)
+  if (!identity) throw new Error('There is no key for the peer.')
+  const { hostname, port } = new URL(`tcp://${peer.address}`)
+  const socket = connect({
+    ...TLS_OPTIONS,
+    // An IPv6 address is in brackets.
+    host: hostname.replace(/^\[|\]$/g, ''),
+    port: Number(port),
+    pskCallback: () => identity,
+    checkServerIdentity: rejectCertificate,
+  })
+  const signal = AbortSignal.timeout(CONNECT_TIMEOUT_MS)
+  try {
+    await once(socket, 'secureConnect', { signal })
+    return socket
+  } catch (error) {
+    socket.on('error', () => {})
+    socket.destroy()
+    throw error
+  }
+}

@@ -1,0 +1,167 @@
+// What edges send each other. A peer may be of another version, or hostile: every field is checked.
+import { ALLOWED_NETWORKS_MAX } from '../../lib/credentials/access-limits.ts'
+import { isHost, normalizeOrigin } from '../../lib/net/host-header.ts'
+import { parseNetwork } from '../../lib/net/ip-network.ts'
+import { toRequestProblem } from '../../tunnel-protocol/problems.ts'
+import type { ProxiedRequest, TunnelType } from '../../tunnel-protocol/protocol.ts'
+import type { AccessRules } from '../access/access-control.ts'
+import { PeerProtocolError, parseObject } from './control-lines.ts'
+
+/** Of a pool with more clients, the others get no requests from other edges. */
+export const CLIENTS_MAX = 50
+const HEAD_BYTES_MAX = 1_024
+const HEAD_LENGTH_BYTES = 2
+const TEXT_CHARS_MAX = 4_096
+
+/** A tunnel, as the edge that has its clients describes it to the entry edge. */
+export interface Description {
+  readonly host: string
+  readonly name: string
+  readonly url: string
+  readonly type: TunnelType
+  readonly workspace: string
+  /** Grows when the access rules change. */
+  readonly revision: number
+  readonly clientRules: AccessRules
+  readonly nameRules: AccessRules
+  /** Until when the quota of the workspace rejects requests, in milliseconds since 1970. */
+  readonly quotaReachedUntil?: number | undefined
+  readonly clients: readonly DescribedClient[]
+}
+
+export interface DescribedClient {
+  readonly id: string
+  readonly target?: string | undefined
+  readonly hostHeader?: string | undefined
+  readonly idleConnections?: number | undefined
+}
+
+export type EntryMessage =
+  | { readonly describe: string }
+  /** Changes of the host are not sent any more. */
+  | { readonly forget: string }
+  /** The entry edge decides by the revision, and uses no stream of an earlier one for another request. */
+  | { readonly applied: string; readonly revision: number }
+  /** A request is complete: for the terminal of the client. */
+  | { readonly client: string; readonly request: ProxiedRequest }
+
+export type ServingMessage = { readonly tunnel: Description } | { readonly gone: string }
+
+/** The beginning of a forwarded stream. */
+export interface StreamHead {
+  readonly host: string
+  readonly client: string
+  /** The access rules by which the entry edge has decided. */
+  readonly revision: number
+}
+
+type Fields = Readonly<Record<string, unknown>>
+
+export function formatHead(head: StreamHead): Buffer {
+  const json = Buffer.from(JSON.stringify(head))
+  const bytes = Buffer.allocUnsafe(HEAD_LENGTH_BYTES + json.length)
+  bytes.writeUInt16BE(json.length)
+  json.copy(bytes, HEAD_LENGTH_BYTES)
+  return bytes
+}
+
+/** Undefined if the head is not complete yet. */
+export function parseHead(received: Buffer): { head: StreamHead; rest: Buffer } | undefined {
+  if (received.length < HEAD_LENGTH_BYTES) return undefined
+  const end = HEAD_LENGTH_BYTES + received.readUInt16BE()
+  if (end > HEAD_BYTES_MAX) throw new PeerProtocolError(`head over ${HEAD_BYTES_MAX} bytes`)
+  if (received.length < end) return undefined
+  const fields = parseObject(received.toString('utf8', HEAD_LENGTH_BYTES, end))
+  const head = { host: text(fields.host), client: text(fields.client), revision: integer(fields.revision) }
+  return { head, rest: received.subarray(end) }
+}
+
+export function parseEntryMessage(fields: Fields): EntryMessage {
+  if (fields.describe !== undefined) return { describe: text(fields.describe) }
+  if (fields.forget !== undefined) return { forget: text(fields.forget) }
+  if (fields.applied !== undefined)
+    return { applied: text(fields.applied), revision: integer(fields.revision) }
+  return { client: text(fields.client), request: parseRequest(object(fields.request)) }
+}
+
+export function parseServingMessage(fields: Fields): ServingMessage {
+  if (fields.gone !== undefined) return { gone: text(fields.gone) }
+  const tunnel = object(fields.tunnel)
+  const { type, quotaReachedUntil: until, clients } = tunnel
+  if (type !== 'http' && type !== 'tcp') throw invalid('type', type)
+  if (!Array.isArray(clients) || clients.length > CLIENTS_MAX) throw invalid('clients', clients)
+  return {
+    tunnel: {
+      host: text(tunnel.host),
+      name: text(tunnel.name),
+      url: text(tunnel.url),
+      type,
+      workspace: text(tunnel.workspace),
+      revision: integer(tunnel.revision),
+      clientRules: parseRules(object(tunnel.clientRules)),
+      nameRules: parseRules(object(tunnel.nameRules)),
+      quotaReachedUntil: until === undefined ? undefined : integer(until),
+      clients: clients.map((client) => parseClient(object(client))),
+    },
+  }
+}
+
+function parseClient({ id, target, hostHeader, idleConnections }: Fields): DescribedClient {
+  if (target !== undefined && normalizeOrigin(text(target)) === undefined) throw invalid('target', target)
+  return {
+    id: text(id),
+    target: target as string | undefined,
+    hostHeader: parseHostHeader(hostHeader),
+    idleConnections: idleConnections === undefined ? undefined : integer(idleConnections),
+  }
+}
+
+function parseRules({ basicAuth, allowIp, hostHeader }: Fields): AccessRules {
+  if (!Array.isArray(allowIp) || allowIp.length > ALLOWED_NETWORKS_MAX) throw invalid('allowIp', allowIp)
+  // A network that is not understood must not turn into no rule.
+  if (!allowIp.every((network) => parseNetwork(text(network)))) throw invalid('allowIp', allowIp)
+  const { user, hash } = basicAuth === null ? {} : object(basicAuth)
+  return {
+    basicAuth: basicAuth === null ? null : { user: text(user), hash: text(hash) },
+    allowIp,
+    hostHeader: parseHostHeader(hostHeader),
+  }
+}
+
+/** `rewrite` is a host, too. */
+function parseHostHeader(value: unknown): string | undefined {
+  if (value !== undefined && !isHost(text(value))) throw invalid('hostHeader', value)
+  return value as string | undefined
+}
+
+function parseRequest(fields: Fields): ProxiedRequest {
+  const { method, path, status, bytesIn, bytesOut, ms } = fields
+  if (typeof ms !== 'number') throw invalid('ms', ms)
+  return {
+    method: text(method),
+    path: text(path),
+    status: integer(status),
+    bytesIn: integer(bytesIn),
+    bytesOut: integer(bytesOut),
+    ms,
+    ...toRequestProblem(fields),
+  }
+}
+
+function text(value: unknown): string {
+  if (typeof value !== 'string' || value.length > TEXT_CHARS_MAX) throw invalid('text', value)
+  return value
+}
+
+function integer(value: unknown): number {
+  if (!Number.isSafeInteger(value) || (value as number) < 0) throw invalid('number', value)
+  return value as number
+}
+
+function object(value: unknown): Fields {
+  if (typeof value !== 'object' || value === null) throw invalid('object', value)
+  return value as Fields
+}
+
+const invalid = (field: string, value: unknown) =>
+  new PeerProtocolError(`invalid ${field}: ${String(JSON.stringify(value)).slice(0, 100)}`)

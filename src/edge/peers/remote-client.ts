@@ -1,0 +1,93 @@
+// A tunnel client that is connected to another edge, as ingress of the entry edge uses it.
+import type { TunnelEvent } from '../../tunnel-protocol/protocol.ts'
+import type { YamuxStream } from '../../yamux/index.ts'
+import { ConnectionPool } from '../local-server/connection-pool.ts'
+import type { UpstreamClient } from '../upstream-client.ts'
+import type { PeerLink } from './link.ts'
+import { type DescribedClient, formatHead } from './messages.ts'
+
+export class RemoteClient implements UpstreamClient {
+  readonly target: string | undefined
+  readonly hostHeader: string | undefined
+  readonly totals = { requests: 0, bytesIn: 0, bytesOut: 0 }
+  isDraining = false
+  isClosed = false
+  active = 0
+  readonly #link: PeerLink
+  readonly #host: string
+  readonly #client: DescribedClient
+  /** The head of each stream. */
+  #head: Buffer
+  #connections: ConnectionPool
+  readonly #drainListeners = new Set<() => void>()
+
+  constructor(link: PeerLink, host: string, client: DescribedClient, revision: number) {
+    this.#link = link
+    this.#host = host
+    this.#client = client
+    this.target = client.target
+    this.hostHeader = client.hostHeader
+    this.#head = this.#formatHead(revision)
+    this.#connections = this.#createPool()
+  }
+
+  get id(): string {
+    return this.#client.id
+  }
+
+  get connections(): ConnectionPool {
+    return this.#connections
+  }
+
+  /** Access rules have changed: no further request uses a stream that was opened before. */
+  setRevision(revision: number): void {
+    this.#head = this.#formatHead(revision)
+    this.#connections.drain()
+    this.#connections = this.#createPool()
+  }
+
+  start(): void {
+    this.active += 1
+  }
+
+  finish(): void {
+    this.active -= 1
+  }
+
+  send(event: TunnelEvent): void {
+    if (event.event !== 'request') return
+    const { event: _name, ...request } = event
+    this.#link.sendRequestEvent(this.id, request)
+  }
+
+  onDraining(listener: () => void): () => void {
+    if (this.isDraining) listener()
+    this.#drainListeners.add(listener)
+    return () => this.#drainListeners.delete(listener)
+  }
+
+  openStream(): YamuxStream {
+    return this.#link.openStream(this.#head)
+  }
+
+  /** It gets no more requests; those in progress are completed. */
+  drain(): void {
+    this.isDraining = true
+    this.#connections.drain()
+    for (const listener of this.#drainListeners) listener()
+  }
+
+  /** The session with its edge is closed. */
+  close(): void {
+    this.isClosed = true
+    this.drain()
+  }
+
+  #formatHead(revision: number): Buffer {
+    return formatHead({ host: this.#host, client: this.id, revision })
+  }
+
+  #createPool(): ConnectionPool {
+    return new ConnectionPool(() => this.openStream(), this.#client.idleConnections)
+  }
+}

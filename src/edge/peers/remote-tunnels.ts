@@ -1,0 +1,265 @@
+// Tunnels whose clients are connected to other edges: found by the locations of the cluster, described by
+// these edges, and cached while they are used. Each edge that has clients of a host is a tunnel of its own,
+// because it has its own access rules and their revision.
+import type { Cluster } from '../../edge-sdk/index.ts'
+import { MINUTE_MS } from '../../lib/time.ts'
+import type { Tunnel } from '../tunnel.ts'
+import type { TunnelFactory } from '../tunnel-factory.ts'
+import type { UpstreamClient } from '../upstream-client.ts'
+import { PeerLink } from './link.ts'
+import type { Description } from './messages.ts'
+import { RemoteClient } from './remote-client.ts'
+import { DESCRIBED_HOSTS_MAX } from './serving-session.ts'
+
+const UNUSED_MS = 5 * MINUTE_MS
+/** How many edges are asked about a host. */
+const EDGES_MAX = 4
+
+/** The tunnel of a host at one peer. */
+interface RemoteTunnel {
+  readonly link: PeerLink
+  readonly tunnel: Tunnel<RemoteClient>
+  revision: number
+  /** The peer has rejected a stream: what is known of the tunnel is wrong until it is described again. */
+  isStale: boolean
+}
+
+interface RemoteHost {
+  readonly tunnels: Map<string, RemoteTunnel>
+  lookup: Promise<Found> | undefined
+  usedAt: number
+}
+
+/** `unreachable`: edges have clients of the host, but none of these edges responds. */
+export type Found = Tunnel<RemoteClient> | 'unreachable' | undefined
+
+type AnyTunnel = Tunnel<UpstreamClient>
+
+export interface RemoteTunnelsOptions {
+  readonly cluster: Cluster
+  readonly factory: TunnelFactory
+  readonly pressure: { readonly isHigh: boolean }
+}
+
+export class RemoteTunnels {
+  readonly #options: RemoteTunnelsOptions
+  readonly #links = new Map<string, PeerLink>()
+  readonly #hosts = new Map<string, RemoteHost>()
+  /** Removed tunnels whose requests are still in progress. */
+  readonly #closing = new Set<Tunnel<RemoteClient>>()
+  readonly #sweep: NodeJS.Timeout
+
+  constructor(options: RemoteTunnelsOptions) {
+    this.#options = options
+    this.#sweep = setInterval(() => this.#removeUnused(), MINUTE_MS).unref()
+  }
+
+  /** A tunnel at another edge than that of `failed`, if there is one. */
+  find(host: string, failed?: AnyTunnel): Found | Promise<Found> {
+    const known = this.#hosts.get(host)
+    const tunnel = known && pick(known, failed)
+    if (tunnel) {
+      known.usedAt = performance.now()
+      return tunnel
+    }
+    const edges = this.#edgesToAsk(host, known)
+    if (edges.length === 0) return known && pick(known)
+    const entry = known ?? this.#addHost(host)
+    entry.lookup ??= this.#lookUp(host, entry, edges).finally(() => {
+      entry.lookup = undefined
+    })
+    return entry.lookup
+  }
+
+  /** Whether a request that failed at a tunnel may be repeated at another edge. */
+  hasOther(host: string, failed: AnyTunnel): boolean {
+    const known = this.#hosts.get(host)
+    return (known && pick(known, failed)) !== undefined || this.#edgesToAsk(host, known).length > 0
+  }
+
+  /** The edge of the tunnel has rejected a stream. */
+  onMoved(moved: AnyTunnel): void {
+    for (const remote of this.#hosts.get(moved.address.host)?.tunnels.values() ?? [])
+      if (remote.tunnel === moved) remote.isStale = true
+  }
+
+  onPeersChanged(): void {
+    for (const [id, link] of this.#links) {
+      if (this.#options.cluster.peer(id)) continue
+      this.#links.delete(id)
+      link.close()
+    }
+  }
+
+  onLocationsChanged(hosts: readonly string[]): void {
+    for (const host of hosts) {
+      const known = this.#hosts.get(host)
+      if (!known) continue
+      const edges = new Set(this.#options.cluster.findEdges(host))
+      for (const [id, remote] of known.tunnels) if (!edges.has(id)) this.#remove(host, known, remote)
+      // Further edges are described now, so that they are known when another one fails.
+      for (const id of this.#edgesToAsk(host, known))
+        this.#link(id)
+          .describe(host)
+          .catch(() => {})
+    }
+  }
+
+  close(): void {
+    clearInterval(this.#sweep)
+    for (const link of this.#links.values()) link.close()
+  }
+
+  /** Peers that have a client of the host, and of which nothing is known, or nothing that is right. */
+  #edgesToAsk(host: string, known: RemoteHost | undefined): string[] {
+    const { cluster } = this.#options
+    return cluster
+      .findEdges(host)
+      .filter((id) => id !== cluster.edgeId && cluster.peer(id) && !isUsable(known?.tunnels.get(id)))
+      .slice(0, EDGES_MAX)
+  }
+
+  /** Resolves as soon as one edge has described a tunnel that can be used. */
+  async #lookUp(host: string, known: RemoteHost, edges: readonly string[]): Promise<Found> {
+    const answers = edges.map(async (id) => {
+      await this.#link(id).describe(host)
+      if (!isUsable(known.tunnels.get(id))) throw new NotThere()
+    })
+    const found = await Promise.any(answers).then(
+      () => pick(known),
+      ({ errors }: AggregateError) =>
+        errors.some((error) => !(error instanceof NotThere)) ? 'unreachable' : undefined,
+    )
+    if (known.tunnels.size === 0 && this.#hosts.get(host) === known) this.#hosts.delete(host)
+    return found
+  }
+
+  #link(id: string): PeerLink {
+    const existing = this.#links.get(id)
+    if (existing) return existing
+    const link = new PeerLink(id, {
+      ...this.#options,
+      onTunnel: (_link, description) => this.#onTunnel(link, description),
+      onGone: (_link, host) => {
+        const known = this.#hosts.get(host)
+        const remote = known?.tunnels.get(id)
+        if (remote) this.#remove(host, known as RemoteHost, remote)
+      },
+      onClosed: () => this.#onLinkClosed(link),
+    })
+    this.#links.set(id, link)
+    return link
+  }
+
+  #addHost(host: string): RemoteHost {
+    if (this.#hosts.size >= DESCRIBED_HOSTS_MAX) this.#removeOldest()
+    const added = { tunnels: new Map(), lookup: undefined, usedAt: performance.now() }
+    this.#hosts.set(host, added)
+    return added
+  }
+
+  #onTunnel(link: PeerLink, description: Description): void {
+    const { host, revision, clientRules, nameRules } = description
+    const known = this.#hosts.get(host)
+    // It was removed meanwhile.
+    if (!known) return void link.forget(host)
+    const existing = known.tunnels.get(link.peerId)
+    const isSame =
+      existing &&
+      existing.tunnel.workspace === description.workspace &&
+      existing.tunnel.type === description.type
+    if (existing && !isSame) this.#remove(host, known, existing)
+    const remote = isSame ? existing : this.#create(link, description)
+    known.tunnels.set(link.peerId, remote)
+    const { tunnel } = remote
+    tunnel.access.clientRules = clientRules
+    tunnel.access.setNameRules(nameRules)
+    tunnel.quotaReachedUntil = description.quotaReachedUntil
+    remote.isStale = false
+    const isRevised = revision !== remote.revision
+    remote.revision = revision
+    if (isRevised) for (const client of tunnel.clients) client.setRevision(revision)
+    setClients(remote, description)
+    if (!isRevised) return
+    // These were authorized by earlier rules, on streams that do not say so.
+    tunnel.requests.repeatReused()
+    link.applied(host, revision)
+  }
+
+  #create(link: PeerLink, description: Description): RemoteTunnel {
+    const { host, name, url, type, revision } = description
+    const address = { host, name, url, type }
+    const tunnel = this.#options.factory.create<RemoteClient>({ ...description, address })
+    return { link, tunnel, revision, isStale: false }
+  }
+
+  #remove(host: string, known: RemoteHost, { link, tunnel }: RemoteTunnel): void {
+    if (known.tunnels.get(link.peerId)?.tunnel === tunnel) known.tunnels.delete(link.peerId)
+    if (known.tunnels.size === 0 && !known.lookup) this.#hosts.delete(host)
+    for (const client of tunnel.clients) client.drain()
+    tunnel.clients.clear()
+    if (tunnel.requests.size === 0) this.#options.factory.release(tunnel)
+    else this.#closing.add(tunnel)
+  }
+
+  #onLinkClosed(link: PeerLink): void {
+    for (const [host, known] of this.#hosts) {
+      const remote = known.tunnels.get(link.peerId)
+      if (!remote) continue
+      for (const client of remote.tunnel.clients) client.close()
+      this.#remove(host, known, remote)
+    }
+  }
+
+  #removeUnused(): void {
+    for (const tunnel of this.#closing)
+      if (tunnel.requests.size === 0 && this.#closing.delete(tunnel)) this.#options.factory.release(tunnel)
+    const before = performance.now() - UNUSED_MS
+    for (const [host, known] of this.#hosts)
+      if (known.usedAt < before && !isBusy(known)) this.#forget(host, known)
+  }
+
+  #removeOldest(): void {
+    let oldest: [string, RemoteHost] | undefined
+    for (const entry of this.#hosts) if (!oldest || entry[1].usedAt < oldest[1].usedAt) oldest = entry
+    if (oldest) this.#forget(...oldest)
+  }
+
+  #forget(host: string, known: RemoteHost): void {
+    for (const remote of [...known.tunnels.values()]) {
+      remote.link.forget(host)
+      this.#remove(host, known, remote)
+    }
+    this.#hosts.delete(host)
+  }
+}
+
+/** The edge has no client of the host: its location is out of date. */
+class NotThere extends Error {}
+
+const isUsable = (remote: RemoteTunnel | undefined): remote is RemoteTunnel =>
+  remote !== undefined && !remote.isStale && remote.tunnel.isAvailable
+
+const isBusy = ({ tunnels }: RemoteHost) => tunnels.values().some(({ tunnel }) => tunnel.requests.size > 0)
+
+/** The tunnel with the fewest requests, other than `failed`. */
+function pick({ tunnels }: RemoteHost, failed?: AnyTunnel): Tunnel<RemoteClient> | undefined {
+  let picked: Tunnel<RemoteClient> | undefined
+  for (const remote of tunnels.values()) {
+    const { tunnel } = remote
+    if (!isUsable(remote) || tunnel === failed) continue
+    if (!picked || tunnel.requests.size < picked.requests.size) picked = tunnel
+  }
+  return picked
+}
+
+/** Adds new clients, and drains those that are gone. */
+function setClients({ link, tunnel, revision }: RemoteTunnel, { host, clients }: Description): void {
+  const before = new Map([...tunnel.clients].map((client) => [client.id, client]))
+  for (const described of clients)
+    if (!before.delete(described.id)) tunnel.clients.add(new RemoteClient(link, host, described, revision))
+  for (const client of before.values()) {
+    tunnel.clients.delete(client)
+    client.drain()
+  }
+}

@@ -1,0 +1,233 @@
+// A session that another edge has opened: describes the tunnels of this edge to it, and connects its streams
+// to their clients. It only knows the clients of this edge, so a request is forwarded at most once.
+import type { TLSSocket } from 'node:tls'
+import { Session, type YamuxStream } from '../../yamux/index.ts'
+import type { Registry } from '../registry.ts'
+import type { Tunnel } from '../tunnel.ts'
+import type { TunnelClient } from '../tunnel-client.ts'
+import { sessionOptions, toConnection } from './connection.ts'
+import { PeerProtocolError, readLines } from './control-lines.ts'
+import { connectForwarded, readHead, rejectForwarded } from './forwarded-stream.ts'
+import {
+  CLIENTS_MAX,
+  type Description,
+  type EntryMessage,
+  parseEntryMessage,
+  type ServingMessage,
+  type StreamHead,
+} from './messages.ts'
+
+/** Open streams of one entry edge, those without a request included. */
+const STREAMS_MAX = 20_000
+/**
+ * Requests in progress at one client: it accepts 1,000 streams, and some are for requests that arrive here.
+ */
+const REQUESTS_PER_CLIENT_MAX = 900
+/** As many as an entry edge caches. */
+export const DESCRIBED_HOSTS_MAX = 10_000
+const UNREAD_BYTES_MAX = 4 * 1024 * 1024
+/** An entry edge that takes longer to apply changed rules is disconnected. */
+const APPLY_TIMEOUT_MS = 1_000
+
+export interface ServingOptions {
+  readonly registry: Pick<Registry, 'atHost' | 'clientById' | 'isStopping'>
+  readonly pressure: { readonly isHigh: boolean }
+  quotaReachedUntil(workspace: string): number | undefined
+}
+
+interface DescribedHost {
+  workspace: string | undefined
+  revision: number
+  /** What the entry edge was told last. */
+  line: string
+  /** Set until the entry edge has applied the revision. */
+  deadline?: NodeJS.Timeout | undefined
+  /** Streams that are connected to a client. */
+  readonly streams: Set<YamuxStream>
+}
+
+export class ServingSession {
+  readonly #options: ServingOptions
+  readonly #session: Session
+  readonly #hosts = new Map<string, DescribedHost>()
+  #control: YamuxStream | undefined
+  #forwarded = 0
+
+  constructor(socket: TLSSocket, options: ServingOptions & { onClosed(): void }) {
+    this.#options = options
+    this.#session = new Session(toConnection(socket), {
+      ...sessionOptions(options.pressure),
+      role: 'server',
+      maxStreams: STREAMS_MAX,
+      onStream: (stream) => this.#onStream(stream),
+      onClose: () => {
+        for (const { deadline } of this.#hosts.values()) clearTimeout(deadline)
+        options.onClosed()
+      },
+    })
+  }
+
+  /** Streams that are connected to a client. */
+  get forwarded(): number {
+    return this.#forwarded
+  }
+
+  /** A tunnel was opened, closed or changed. */
+  onTunnelChanged(host: string): void {
+    const described = this.#hosts.get(host)
+    if (described) this.#describe(host, described)
+  }
+
+  onQuotaChanged(workspace: string): void {
+    for (const [host, described] of this.#hosts)
+      if (described.workspace === workspace) this.#describe(host, described)
+  }
+
+  close(error?: Error): void {
+    this.#session.close(error)
+  }
+
+  #onStream(stream: YamuxStream): void {
+    stream.on('error', () => {})
+    const fail = (error: PeerProtocolError) => this.#session.close(error)
+    if (this.#control) return void readHead(stream, (head, rest) => this.#onHead(stream, head, rest), fail)
+    this.#control = stream
+    // Without its control stream, a session is of no use.
+    stream.on('close', () => this.#session.close())
+    readLines(stream, (fields) => this.#onMessage(parseEntryMessage(fields)), fail)
+  }
+
+  #onMessage(message: EntryMessage): void {
+    if ('describe' in message) this.#onDescribe(message.describe)
+    else if ('forget' in message) this.#hosts.delete(message.forget)
+    else if ('applied' in message) this.#onApplied(message.applied, message.revision)
+    else {
+      const client = this.#options.registry.clientById(message.client)
+      if (!client) return
+      client.totals.requests += 1
+      client.send({ event: 'request', ...message.request })
+    }
+  }
+
+  #onDescribe(host: string): void {
+    if (this.#hosts.size >= DESCRIBED_HOSTS_MAX && !this.#hosts.has(host))
+      throw new PeerProtocolError(`more than ${DESCRIBED_HOSTS_MAX} hosts`)
+    const described = this.#hosts.get(host) ?? {
+      workspace: undefined,
+      revision: 0,
+      line: '',
+      streams: new Set<YamuxStream>(),
+    }
+    this.#hosts.set(host, described)
+    // The entry edge asks because it waits for an answer, also if nothing has changed.
+    described.line = ''
+    this.#describe(host, described)
+  }
+
+  #describe(host: string, described: DescribedHost): void {
+    const { registry, quotaReachedUntil } = this.#options
+    const tunnel = registry.isStopping ? undefined : registry.atHost(host)
+    const clients = [...(tunnel?.clients ?? [])].filter(({ isDraining }) => !isDraining)
+    const message: ServingMessage =
+      tunnel && clients.length > 0
+        ? { tunnel: describeTunnel(tunnel, clients, quotaReachedUntil(tunnel.workspace)) }
+        : { gone: host }
+    const line = JSON.stringify(message)
+    if (line === described.line) return
+    described.line = line
+    described.workspace = tunnel?.workspace
+    if (tunnel && tunnel.access.revision !== described.revision) {
+      described.revision = tunnel.access.revision
+      this.#hold(described)
+    }
+    this.#send(line)
+  }
+
+  /**
+   * Passes on nothing of streams with an earlier revision until the entry edge has applied this one: it may
+   * send another request on them that it has authorized by the rules before. (A stream whose body is being
+   * sent may continue earlier, when its buffer drains: it never carries another request.)
+   */
+  #hold(described: DescribedHost): void {
+    if (described.streams.size === 0) return
+    for (const stream of described.streams) stream.pause()
+    clearTimeout(described.deadline)
+    const late = new Error('The peer did not apply changed access rules in time.')
+    described.deadline = setTimeout(() => this.#session.close(late), APPLY_TIMEOUT_MS).unref()
+  }
+
+  #onApplied(host: string, revision: number): void {
+    const described = this.#hosts.get(host)
+    if (!described?.deadline || revision !== described.revision) return
+    clearTimeout(described.deadline)
+    described.deadline = undefined
+    for (const stream of described.streams) stream.resume()
+  }
+
+  #send(line: string): void {
+    const control = this.#control
+    if (!control?.writable) return
+    control.write(`${line}\n`)
+    if (control.writableLength > UNREAD_BYTES_MAX)
+      this.#session.close(new Error('The peer does not read what changes.'))
+  }
+
+  #onHead(stream: YamuxStream, head: StreamHead, rest: Buffer): void {
+    const { registry, quotaReachedUntil } = this.#options
+    const tunnel = registry.atHost(head.host)
+    const client = registry.clientById(head.client)
+    const described = this.#hosts.get(head.host)
+    const isCurrent =
+      described &&
+      tunnel?.type === 'http' &&
+      client &&
+      tunnel.clients.has(client) &&
+      !client.isDraining &&
+      !registry.isStopping &&
+      head.revision === tunnel.access.revision &&
+      quotaReachedUntil(tunnel.workspace) === undefined
+    if (!isCurrent) return void rejectForwarded(stream, 'tunnel_moved')
+    if (client.active >= REQUESTS_PER_CLIENT_MAX) return void rejectForwarded(stream, 'tunnel_busy')
+    const upstream = openStream(client)
+    if (!upstream) return void rejectForwarded(stream, 'tunnel_moved')
+    described.streams.add(stream)
+    this.#forwarded += 1
+    stream.once('close', () => {
+      described.streams.delete(stream)
+      this.#forwarded -= 1
+    })
+    connectForwarded(stream, rest, tunnel, client, upstream)
+  }
+}
+
+function describeTunnel(
+  { address: { host, name, url, type }, workspace, access }: Tunnel,
+  clients: readonly TunnelClient[],
+  quotaReachedUntil: number | undefined,
+): Description {
+  const { revision, clientRules, nameRules } = access
+  return {
+    ...{ host, name, url, type, workspace, revision, quotaReachedUntil },
+    clientRules: publicRules(clientRules),
+    nameRules: publicRules(nameRules),
+    clients: clients.slice(0, CLIENTS_MAX).map(({ id, target, hostHeader, idleConnections }) => ({
+      ...{ id, target, hostHeader, idleConnections },
+    })),
+  }
+}
+
+/** Without what the edge derives from the rules. */
+const publicRules = ({ basicAuth, allowIp, hostHeader }: Description['nameRules']) => ({
+  basicAuth,
+  allowIp,
+  hostHeader,
+})
+
+function openStream(client: TunnelClient): YamuxStream | undefined {
+  try {
+    return client.openStream()
+  } catch {
+    // The session of the client is closed.
+    return undefined
+  }
+}
