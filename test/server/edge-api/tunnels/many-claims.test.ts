@@ -130,7 +130,7 @@ test('postgres: an edge with many claims in progress does not take the connectio
     const isBlocked = `select 1 from pg_stat_activity where datname = current_database()
       and wait_event_type = 'Lock'`
     await until('claims wait for the lock', async () => (await client.query(isBlocked)).rows.length >= 2)
-    assert.deepEqual(await other.claim(tunnelOf(server, { name: 'free' })), { granted: true, access: null })
+    assert.equal((await other.claim(tunnelOf(server, { name: 'free' }))).granted, true)
     await client.query('rollback')
     for (const { status } of await waiting) assert.equal(status, 200)
   })
