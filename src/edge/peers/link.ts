@@ -16,7 +16,7 @@ const DESCRIBE_TIMEOUT_MS = 3_000
 const RETRY_MIN_MS = 100
 const RETRY_MAX_MS = 5_000
 
-export interface LinkOptions {
+interface LinkOptions {
   readonly cluster: Cluster
   readonly pressure: { readonly isHigh: boolean }
   onTunnel(link: PeerLink, description: Description): void

@@ -4,15 +4,11 @@ import { once } from 'node:events'
 import type { AddressInfo, Socket } from 'node:net'
 import { createServer, type TLSSocket } from 'node:tls'
 import type { Cluster } from '../../edge-sdk/index.ts'
+import type { ListenAddress } from '../../lib/net/listen-error.ts'
 import { PeerIdentities, TLS_OPTIONS } from './psk.ts'
 
 const HANDSHAKES_MAX = 64
 const HANDSHAKE_TIMEOUT_MS = 5_000
-
-export interface ListenAddress {
-  readonly host: string
-  readonly port: number
-}
 
 export interface PeerListener {
   readonly address: AddressInfo

@@ -26,7 +26,7 @@ export function presentIdentity({ edgeId }: Cluster, { id, secrets }: Peer) {
  * Finds the peer and the key of an identity; undefined if it is not a peer, or means another edge. A message
  * of this edge that is sent back to it means another edge, too.
  */
-export function findIdentity(cluster: Cluster, identity: string): { id: string; psk: Buffer } | undefined {
+function findIdentity(cluster: Cluster, identity: string): { id: string; psk: Buffer } | undefined {
   const [, from = '', to, key] = IDENTITY.exec(identity) ?? []
   if (to === undefined || to !== cluster.edgeId || from === to) return undefined
   const psk = cluster.peer(from)?.secrets.find((secret) => keyId(secret) === key)

@@ -70,7 +70,7 @@ export class RemoteClient implements UpstreamClient {
     return this.#link.openStream(this.#head)
   }
 
-  /** It gets no more requests; those in progress are completed. */
+  /** It gets no further requests; those in progress are completed. */
   drain(): void {
     this.isDraining = true
     this.#connections.drain()

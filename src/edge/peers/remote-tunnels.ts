@@ -35,7 +35,7 @@ export type Found = Tunnel<RemoteClient> | 'unreachable' | undefined
 
 type AnyTunnel = Tunnel<UpstreamClient>
 
-export interface RemoteTunnelsOptions {
+interface RemoteTunnelsOptions {
   readonly cluster: Cluster
   readonly factory: TunnelFactory
   readonly pressure: { readonly isHigh: boolean }

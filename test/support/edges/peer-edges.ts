@@ -19,8 +19,6 @@ import { run } from '../processes/process.ts'
 export const pairSecret = (a: string, b: string, hour = 0) =>
   createHash('sha256').update([a, b].sort().join()).update(String(hour)).digest()
 
-export type PeerEdge = Awaited<ReturnType<PeerEdges['start']>>
-
 /** The cluster that all edges of a test share. */
 export class PeerEdges {
   readonly #t: Test

@@ -1,9 +1,10 @@
 // Forwarding between the edges of a cluster: requests for tunnels whose clients are connected to other edges,
 // and requests that other edges forward to the clients of this one.
 import type { Cluster } from '../../edge-sdk/index.ts'
+import type { ListenAddress } from '../../lib/net/listen-error.ts'
 import type { Tunnel } from '../tunnel.ts'
 import type { TunnelFactory } from '../tunnel-factory.ts'
-import { type ListenAddress, listenForPeers, type PeerListener } from './listener.ts'
+import { listenForPeers, type PeerListener } from './listener.ts'
 import { RemoteTunnels } from './remote-tunnels.ts'
 import { type ServingOptions, ServingSession } from './serving-session.ts'
 
