@@ -46,6 +46,8 @@ export async function edge(input: { 'tokens-file': string | undefined }, io: Io)
   const file = input['tokens-file']
   if (file === undefined && config.tcpPorts.range)
     log.warn('ADIT_EDGE_TCP_PORTS ignored: the control plane assigns ports, from its ADIT_TCP_PORTS')
+  if (file !== undefined && config.peerListener)
+    log.warn('ADIT_EDGE_PEER_PORT ignored: without a control plane, an edge has no peers')
   const onNotice = (line: string) => log.warn(withCertificateAdvice(line))
   const shutdown = awaitShutdown(0)
   // Closes if `adit serve --edge`, which started this process, is killed.
@@ -152,7 +154,7 @@ function announcement(
 }
 
 async function useControlPlane(
-  { controlPlaneUrl: url, credential, folder }: EdgeConfig,
+  { controlPlaneUrl: url, credential, folder, peerListener }: EdgeConfig,
   /** `onReady`: the control plane was unreachable at the start, and is reached now. */
   { onNotice, onReady }: { onNotice: OnNotice; onReady: (url: string) => void },
 ): Promise<KeyAccess> {
@@ -178,7 +180,13 @@ async function useControlPlane(
         onNotice,
         onConnected,
       }),
-    startReporter: (on) => startTunnelReporter(controlPlane, { ...on, version: `adit ${version}`, onNotice }),
+    startReporter: (on) =>
+      startTunnelReporter(controlPlane, {
+        ...on,
+        ...(peerListener && { peerAddress: peerListener.address }),
+        version: `adit ${version}`,
+        onNotice,
+      }),
     meter,
     localPorts: undefined,
     verifiedBy: url,
@@ -251,9 +259,11 @@ async function startMetrics(address: ListenAddress, sources: EdgeSources, log: R
   return listener
 }
 
-function toStartError(error: unknown, address: ListenAddress): unknown {
+function toStartError(error: unknown, { peerListener, ...address }: EdgeConfig): unknown {
   if (error instanceof TokensFileError) return new CommandError('tokens_file', error.message)
-  return (error as NodeJS.ErrnoException).code === undefined
-    ? error
+  const { code, port } = error as NodeJS.ErrnoException & { port?: number }
+  if (code === undefined) return error
+  return peerListener && port === peerListener.port
+    ? listenError(peerListener, 'ADIT_EDGE_PEER', error)
     : listenError(address, 'ADIT_EDGE', error)
 }

@@ -4,7 +4,7 @@ import { resolve } from 'node:path'
 import { EDGE_PORT } from '../../lib/net/edge-port.ts'
 import { defaultPath } from './data-folder.ts'
 import { readMetricsAddress, readPortRules, settings } from './server.ts'
-import { createReader, requireValid, setting } from './setting.ts'
+import { createReader, type Read, requireValid, setting } from './setting.ts'
 import { integer, readNetworks, readPortRange, readPublicEndpoint } from './values.ts'
 
 export const edgeSettings = {
@@ -45,6 +45,28 @@ export const edgeSettings = {
     '',
     (text) => text,
   ),
+  ADIT_EDGE_PEER_PORT: setting(
+    'port to listen on for other edges of the group, to forward requests between edges; empty for none',
+    '',
+    (text) => (text === '' ? undefined : integer(1, 65_535)(text)),
+  ),
+  ADIT_EDGE_PEER_HOST: setting(
+    'address to listen on for other edges; empty for that of ADIT_EDGE_HOST',
+    '',
+    (text) => text,
+  ),
+  ADIT_EDGE_PEER_ADDRESS: setting(
+    'host and port at which other edges reach ADIT_EDGE_PEER_PORT; empty for the address it listens on',
+    '',
+    readPeerAddress,
+  ),
+}
+
+function readPeerAddress(text: string): string {
+  const url = URL.parse(`tcp://${text}`)
+  if (text !== '' && (url?.host !== text || !(Number(url.port) > 0)))
+    throw new Error('must be a host and a port, e.g. 10.0.0.7:8446')
+  return text
 }
 
 export type EdgeConfig = ReturnType<typeof parseEdgeConfig>['config']
@@ -72,6 +94,7 @@ export function parseEdgeConfig(environment: NodeJS.ProcessEnv = process.env) {
       ...readPortRules(read),
     },
     tcpHost: read('ADIT_EDGE_TCP_HOST'),
+    peerListener: readPeerListener(read, errors),
     tunnelDomain: read('ADIT_TUNNEL_DOMAIN'),
     metrics: readMetricsAddress(read),
     logLevel: read('ADIT_LOG_LEVEL'),
@@ -79,4 +102,17 @@ export function parseEdgeConfig(environment: NodeJS.ProcessEnv = process.env) {
     credential: environment.ADIT_EDGE_KEY?.trim() || undefined,
   }
   return { config, errors }
+}
+
+const WILDCARDS = ['0.0.0.0', '::']
+
+/** Undefined if the edge neither accepts connections of other edges nor forwards requests to them. */
+function readPeerListener(read: Read<typeof edgeSettings>, errors: string[]) {
+  const port = read('ADIT_EDGE_PEER_PORT')
+  if (port === undefined) return undefined
+  const host = read('ADIT_EDGE_PEER_HOST') || read('ADIT_EDGE_HOST')
+  const address = read('ADIT_EDGE_PEER_ADDRESS')
+  if (address === '' && WILDCARDS.includes(host))
+    errors.push(`ADIT_EDGE_PEER_ADDRESS must be set if ADIT_EDGE_PEER_HOST or ADIT_EDGE_HOST is ${host}`)
+  return { host, port, address: address || `${host.includes(':') ? `[${host}]` : host}:${port}` }
 }
