@@ -37,8 +37,15 @@ export interface ControlPlane {
   /** Claims the names of tunnels that are about to be opened. The results are in the order of the tunnels. */
   claimTunnels(claim: TunnelClaim): Promise<ClaimResult[]>
   syncTunnels(sync: TunnelSync): Promise<SyncResult>
-  /** Streams revocations after an event id, or from now on. The stream ends with the connection. */
-  keyChanges(after: string | undefined, signal: AbortSignal): Promise<AsyncIterable<ServerEvent>>
+  /**
+   * Streams revocations after an event id, or from now on. With `locations`, a position or `none`, also peers
+   * and locations of the edge's group. The stream ends with the connection.
+   */
+  keyChanges(
+    after: string | undefined,
+    signal: AbortSignal,
+    locations?: string,
+  ): Promise<AsyncIterable<ServerEvent>>
 }
 
 /** The control plane is unreachable, failed, or rejected this edge's credential. */
@@ -132,9 +139,10 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
       return results
     },
     syncTunnels: (sync) => post('/tunnels/sync', sync, SYNC_TIMEOUT_MS, isSyncResult),
-    async keyChanges(after, signal) {
+    async keyChanges(after, signal, locations) {
       const headers: Record<string, string> = after === undefined ? {} : { 'last-event-id': after }
-      const response = await send('/key-changes', { headers, signal })
+      const query = locations === undefined ? '' : `?locations=${encodeURIComponent(locations)}`
+      const response = await send(`/key-changes${query}`, { headers, signal })
       return serverEvents(response.body as AsyncIterable<Uint8Array>)
     },
   }

@@ -9,7 +9,7 @@ export interface ServerEvent {
 }
 
 /** Far above any event of the control plane; protects memory from other servers. */
-const BLOCK_CHARS_MAX = 64 * 1024
+const BLOCK_CHARS_MAX = 256 * 1024
 
 export async function* serverEvents(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<ServerEvent> {
   const decoder = new TextDecoder()

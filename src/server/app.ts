@@ -18,6 +18,8 @@ import { type Auth, type AuthSettings, createAuth } from './auth/sign-in.ts'
 import type { SsoSettings } from './auth/sso.ts'
 import { type Config, version } from './config/server.ts'
 import { loadCommonPasswords } from './domain/accounts/passwords.ts'
+import { startClusterFollower } from './domain/cluster/follower.ts'
+import { createPeerSecrets } from './domain/cluster/peer-secrets.ts'
 import type { Services } from './domain/context.ts'
 import { KeyRejections } from './domain/keys/rejections.ts'
 import { startMaintenance } from './domain/maintenance/job.ts'
@@ -143,6 +145,7 @@ export async function startServer(
     await server.close()
     await idle
     await node.quotaWatch.stop()
+    await node.cluster.stop()
     await node.follower.deregister()
     const { lost } = await node.lastUsed.stop()
     if (lost > 0) log.error({ keys: lost }, 'failed to flush lastUsedAt before shutdown')
@@ -210,7 +213,9 @@ async function startNode(config: Config, opened: Services, log: Logger, { sendMa
     ...opened,
     afterChange: follower.receive,
     afterReport: (counters) => quotaWatch.noteReport(counters),
+    afterLocations: () => cluster.wake(),
   }
+  const cluster = startClusterFollower(store, follower)
   const quotaWatch = startQuotaWatch(services, {
     follower,
     onFailure: (error) => log.warn({ reason: errorMessage(error) }, 'checking quotas failed; will retry'),
@@ -252,7 +257,7 @@ async function startNode(config: Config, opened: Services, log: Logger, { sendMa
       onFailure: (error) => log.warn({ reason: errorMessage(error) }, 'failed to send a notice; will retry'),
     },
   })
-  return { services, follower, lastUsed, verifier, edgeWorkspaces, maintenance, quotaWatch }
+  return { services, follower, cluster, lastUsed, verifier, edgeWorkspaces, maintenance, quotaWatch }
 }
 
 /** What the metrics of this node read. */
@@ -319,7 +324,14 @@ function createApiServer(options: ApiServerOptions) {
   registerWorkspaceApi(server, forKeys)
   registerMcp(server, { ...forKeys, version, publicUrl, origins: config.mcpOrigins })
   const forEdges = { services, verifier, edgeWorkspaces, follower, closing, describeWorkspace }
-  const { openStreams } = registerEdgeApi(server, { ...forEdges, grants: createGrants(secret), baseUrl })
+  const cluster = {
+    follower: node.cluster,
+    secrets: createPeerSecrets(secret),
+    tunnelDomain: services.tunnelDomain,
+    databaseTime: follower.databaseTime,
+  }
+  const grants = createGrants(secret)
+  const { openStreams } = registerEdgeApi(server, { ...forEdges, grants, cluster, baseUrl })
   registerThirdPartyEdges(server, { ...forEdges, clock: services.clock })
   return { server, openStreams }
 }

@@ -124,6 +124,7 @@ function servicesOn(store: Store, config: Config): Services {
     afterChange: () => {},
     instruments,
     afterReport: () => {},
+    afterLocations: () => {},
   }
 }
 

@@ -40,6 +40,7 @@ export async function list(io: Io): Promise<void> {
       NAME: (edge) => edge.name,
       GROUP: (edge) => edge.group,
       URL: (edge) => edge.url ?? '',
+      'PEER ADDRESS': (edge) => edge.peerAddress ?? '',
       VERSION: (edge) => edge.version ?? '',
       TUNNELS: (edge) => String(edge.tunnels),
       STREAMS: (edge) => String(edge.streams),
@@ -48,7 +49,7 @@ export async function list(io: Io): Promise<void> {
       STATE: (edge) => printEdgeState(edge, io),
     },
     empty: 'No edges. Create one with `adit admin edge create edge-1`.',
-    shrink: ['NAME', 'URL', 'CREATED', 'STATE'],
+    shrink: ['NAME', 'URL', 'PEER ADDRESS', 'CREATED', 'STATE'],
   })
 }
 

@@ -177,6 +177,7 @@ async function useControlPlane(
           meter.setQuota(workspace, quota)
           on.onQuota(workspace, quota)
         },
+        cluster: peerListener !== undefined,
         onNotice,
         onConnected,
       }),

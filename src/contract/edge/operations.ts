@@ -126,6 +126,9 @@ const authorizeRequest = operation({
   faults: ['forbidden'],
 })
 
+/** The parameter of an edge that has no locations yet. */
+export const NO_LOCATIONS = 'none'
+
 const followKeyChanges = operation({
   id: 'keys.changes',
   method: 'GET',
@@ -146,7 +149,14 @@ const followKeyChanges = operation({
     '- `reset`: changes were missed and cannot be replayed. Drop all cached keys.\n' +
     '- `tunnels-changed`: a user closed a tunnel of this edge, or changed access rules of one. Sync ' +
     'tunnels now. Its data is empty.\n' +
-    '- `closed`: the node closes this stream. Its data has the reason as `message`.\n\n' +
+    '- `closed`: the node closes this stream. Its data has the reason as `message`.\n' +
+    '- `peers`, only with the parameter `locations`: other edges of the group that accept connections of ' +
+    'edges. Its data has the id of this `edge`, and `peers` with `id`, `address` and the `secrets` that ' +
+    'both edges have; connect with the first, and accept each. `removed` has ids. With `reset`, the list ' +
+    'begins anew; with `more`, another event continues it.\n' +
+    '- `locations`, only with that parameter: `open` and `closed` have pairs of a host and the id of an ' +
+    'edge of the group. With `reset`, the list begins anew, and is complete with the first event that has ' +
+    'a `position`. These two events have no `id`.\n\n' +
     'To resume without a gap, send the last `id` in `Last-Event-ID`; missed changes are sent first. ' +
     'Without that header, and after `reset`, up to 1,000 of the latest of these changes are sent first, ' +
     'without ids. Keep revocations, and let them take precedence over verification responses. An event ' +
@@ -161,6 +171,17 @@ const followKeyChanges = operation({
         description: 'Id of the last event received.',
         examples: ['41-9c3e5d0f7a1b2846'],
         'x-rule': 'must be the id of an event of this stream',
+      }),
+    ),
+  }),
+  query: Type.Object({
+    locations: Type.Optional(
+      Type.String({
+        pattern: '^([0-9]{1,15}-[0-9a-f]{0,16}|none)$',
+        description:
+          'Asks for `peers` and `locations`: the last `position` of an event `locations`, or `none`.',
+        examples: [NO_LOCATIONS],
+        'x-rule': 'must be the position of an event of this stream, or `none`',
       }),
     ),
   }),

@@ -229,6 +229,17 @@ export const syncTunnels = operation({
         'x-rule': 'must be at most 100 printable ASCII characters',
       }),
       startedAt: UtcTimestamp({ description: 'When the edge was started.' }),
+      peerAddress: Type.Optional(
+        Type.String({
+          maxLength: 260,
+          pattern: '^[0-9a-z.:\\[\\]-]+:[0-9]{1,5}$',
+          description:
+            'Host and port at which this edge accepts connections of other edges of its group. While its ' +
+            'lease is valid, they get it with the event `peers`.',
+          examples: ['10.0.0.7:8446'],
+          'x-rule': 'must be a host in lower case and a port such as 10.0.0.7:8446',
+        }),
+      ),
       load: Type.Object({
         tunnels: Gauge('Open tunnels.'),
         streams: Gauge('Requests and connections in progress.'),

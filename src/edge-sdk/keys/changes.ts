@@ -1,11 +1,15 @@
 // Follows the control plane's stream of revocations (server-sent events), and tracks whether this edge is up
 // to date.
 import { setTimeout as sleep } from 'node:timers/promises'
+import type * as contract from '../../contract/edge/operations.ts'
 import type { UsageQuota } from '../api.ts'
+import type { ClusterState } from '../cluster/state.ts'
 import type { ControlPlane } from '../control-plane.ts'
 import { startEventLoopClock } from '../event-loop-clock.ts'
 import { createNoticeOnce } from '../notice-once.ts'
 
+/** Asks for all locations. */
+const NO_LOCATIONS: typeof contract.NO_LOCATIONS = 'none'
 const BACKOFF_MIN_MS = 250
 const BACKOFF_MAX_MS = 5_000
 
@@ -37,10 +41,12 @@ interface FollowerOptions {
   /** The stream is up to date: once after the start, and after each reconnection. */
   onConnected: () => void
   onNotice: (line: string) => void
+  /** Gets peers and locations, if the edge follows them. */
+  cluster: ClusterState | undefined
 }
 
 export function followKeyChanges(controlPlane: Pick<ControlPlane, 'keyChanges'>, options: FollowerOptions) {
-  const { staleAfterMs } = options
+  const { staleAfterMs, cluster } = options
   const outage = createNoticeOnce(options.onNotice, 'Receiving revocations again.')
   const clock = startEventLoopClock()
   const stopping = new AbortController()
@@ -57,7 +63,10 @@ export function followKeyChanges(controlPlane: Pick<ControlPlane, 'keyChanges'>,
     try {
       const signal = AbortSignal.any([stopping.signal, silence.signal])
       let caughtUp = false
-      for await (const { id, event, data } of await controlPlane.keyChanges(lastId, signal)) {
+      cluster?.onStreamStart()
+      const locations = cluster && (cluster.position ?? NO_LOCATIONS)
+      const events = await controlPlane.keyChanges(lastId, signal, locations)
+      for await (const { id, event, data } of events) {
         // The event may be old: it was buffered while this process was suspended. Reconnect instead.
         if (caughtUp && !isFresh()) throw silent
         watchdog.refresh()
@@ -69,6 +78,8 @@ export function followKeyChanges(controlPlane: Pick<ControlPlane, 'keyChanges'>,
         else if (event === 'workspace-restored') options.onArchivedChanged(parseTopic(data), false)
         else if (event === 'quota-changed') options.onQuotaChanged(parseTopic(data), parseQuota(data))
         else if (event === 'tunnels-changed') options.onTunnelsChanged()
+        else if (event === 'peers') cluster?.applyPeers(data ?? '')
+        else if (event === 'locations') cluster?.applyLocations(data ?? '')
         if (id !== undefined) lastId = id
         // Missed revocations come first. After the last of them, there is an id without an event.
         if (id !== undefined && event === undefined && !caughtUp) {

@@ -3,6 +3,7 @@
 import { BoundedMap } from '../../lib/bounded-map.ts'
 import { hashSecret, isSecret } from '../../lib/credentials/secret.ts'
 import type { HostResult, UsageQuota, VerifyResult } from '../api.ts'
+import { ClusterState } from '../cluster/state.ts'
 import type { Cluster } from '../cluster/types.ts'
 import type { ControlPlane, ControlPlaneError } from '../control-plane.ts'
 import { safeCallback } from '../safe-callback.ts'
@@ -32,7 +33,7 @@ export interface Verifier {
    * new tunnels and traffic have to be rejected. Undefined otherwise.
    */
   quotaReachedUntil(workspace: string): number | undefined
-  /** The other edges of this edge's group. Undefined without a control plane. */
+  /** The other edges of this edge's group. Undefined without the option `cluster`, or a control plane. */
   readonly cluster: Cluster | undefined
   close(): void
 }
@@ -68,6 +69,8 @@ export interface VerifierOptions {
    * provisioned. Revalidating also updates `lastUsedAt`.
    */
   revalidateAfterMs?: number
+  /** Whether to follow the peers and locations of this edge's group; false by default. */
+  cluster?: boolean
   /** Capacity of the cache, 100,000 keys by default; the least recently used key is evicted first. */
   keysMax?: number
 }
@@ -89,6 +92,7 @@ export function startVerifier(
   const onReset = safeCallback(options.onReset)
   const onConnected = safeCallback(options.onConnected)
   const onTunnelsChanged = safeCallback(options.onTunnelsChanged)
+  const cluster = options.cluster ? new ClusterState() : undefined
   const cache = new KeyCache(keysMax)
   const revoked = new BoundedMap<string, true>(keysMax)
   /** Valid keys, by hash. */
@@ -143,6 +147,7 @@ export function startVerifier(
 
   const follower = followKeyChanges(controlPlane, {
     staleAfterMs,
+    cluster,
     onNotice: safeCallback(options.onNotice),
     onConnected() {
       onConnected()
@@ -221,7 +226,7 @@ export function startVerifier(
     quotaReachedUntil: (workspace) => quotas.reachedUntil(workspace, Date.now()),
     findHost: (host) => controlPlane.findHost(host),
     isUpToDate: isFresh,
-    cluster: undefined,
+    cluster,
     close() {
       follower.stop()
       expiries.stop()

@@ -42,6 +42,8 @@ export interface TunnelReporterOptions {
   verifier: Pick<Verifier, 'grant'>
   /** Name and version of the edge. */
   version: string
+  /** Host and port at which this edge accepts connections of other edges of its group. */
+  peerAddress?: string | undefined
   /**
    * Close this tunnel if it is open, and call `closed`. If it has `session`, also close tunnels that its
    * client has opened since, and reject the client if it comes back.
@@ -55,7 +57,7 @@ export interface TunnelReporterOptions {
 
 export function startTunnelReporter(
   controlPlane: Pick<ControlPlane, 'claimTunnels' | 'syncTunnels'>,
-  { version, verifier, ...callbacks }: TunnelReporterOptions,
+  { version, peerAddress, verifier, ...callbacks }: TunnelReporterOptions,
 ): TunnelReporter {
   const onClose = safeCallback(callbacks.onClose)
   const onAccessRules = safeCallback(callbacks.onAccessRules)
@@ -105,6 +107,7 @@ export function startTunnelReporter(
         session,
         version,
         startedAt: startedAt.toISOString(),
+        ...(peerAddress !== undefined && { peerAddress }),
         ...next.changes,
       })
       if (result.resync && next.changes.previous === 0)

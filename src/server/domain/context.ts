@@ -17,6 +17,8 @@ export interface Services extends PropagationServices {
   commitUsage: CommitUsage
   /** Called with the committed counters of a report. */
   afterReport: (counters: Iterable<{ workspaceId: string }>) => void
+  /** Called when a transaction of this process has changed locations of tunnels. */
+  afterLocations: () => void
   limits: Limits
   /** Whether a mail server is configured. */
   hasMail: boolean

@@ -2,6 +2,9 @@
 // polls instead if the payload is empty because it would be too long, or if an earlier change is missing.
 import type { LinkedChange } from '../store/change-log/entries.ts'
 
+/** The payload after locations of tunnels have changed, which the change log does not have. */
+export const LOCATIONS_CHANGED = 'locations'
+
 /** PostgreSQL accepts 7,999 bytes. */
 const BYTES_MAX = 7_500
 

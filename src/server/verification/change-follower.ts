@@ -13,7 +13,7 @@ import {
   readPosition,
 } from '../store/change-log/entries.ts'
 import type { Store } from '../store/engine/store.ts'
-import { parseAnnouncement } from './announcement.ts'
+import { LOCATIONS_CHANGED, parseAnnouncement } from './announcement.ts'
 import { type AppliedChanges, createAppliedChanges } from './applied-changes.ts'
 import { startFence } from './fence.ts'
 import { createLease, type Moment } from './lease.ts'
@@ -203,6 +203,7 @@ export async function startChangeFollower(
   }
 
   const unsubscribe = store.onNotify((payload) => {
+    if (payload === LOCATIONS_CHANGED) return
     const changes = parseAnnouncement(payload)
     if (!changes) return wake()
     intervalMs = ANNOUNCED_INTERVAL_MS

@@ -91,6 +91,7 @@ for (const engine of engines) {
       startedAt: null,
       lastSyncAt: null,
       isConnected: false,
+      peerAddress: null,
       tunnels: 0,
       streams: 0,
     })

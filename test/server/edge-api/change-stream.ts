@@ -12,10 +12,10 @@ export interface ReceivedEvent {
 }
 
 /** Collects the events of a stream; `until` waits for a state of them, and returns the milliseconds. */
-export async function listen(t: Test, url: string, token: string, lastEventId?: string) {
+export async function listen(t: Test, url: string, token: string, lastEventId?: string, query = '') {
   const gone = new AbortController()
   atEnd(t, () => gone.abort())
-  const response = await fetch(`${url}/edge/v1/key-changes`, {
+  const response = await fetch(`${url}/edge/v1/key-changes${query}`, {
     headers: {
       authorization: `Bearer ${token}`,
       ...(lastEventId !== undefined && { 'last-event-id': lastEventId }),

@@ -104,6 +104,7 @@ test('an edge that is revoked while it connects gets no stream', async (t) => {
     describeWorkspace: async () => ({ topic: 'acme' }),
     after: undefined,
     closing,
+    openCluster: undefined,
   })
   assert.deepEqual(await events.next(), { value: undefined, done: true })
 })

@@ -14,6 +14,7 @@ import * as audit from '../../../src/server/store/audit/entries.ts'
 import * as auditExport from '../../../src/server/store/audit/export.ts'
 import * as changeLog from '../../../src/server/store/change-log/entries.ts'
 import * as locationLog from '../../../src/server/store/cluster/location-log.ts'
+import * as peers from '../../../src/server/store/cluster/peers.ts'
 import * as devices from '../../../src/server/store/device-authorizations.ts'
 import type { Store, Tx } from '../../../src/server/store/engine/store.ts'
 import * as idempotency from '../../../src/server/store/keys/idempotency.ts'
@@ -360,6 +361,7 @@ const sessionReport = {
   previous: 1,
   version: 'v',
   startedAt: 1,
+  peerAddress: null,
   tunnels: 1,
   streams: 1,
 }
@@ -693,6 +695,7 @@ const calls: [module: object, calls: Calls][] = [
       listLocations: (db) => locationLog.listLocations(db, 'e1', { after: 't1', limit: 10 }),
     },
   ],
+  [peers, { listPeers: (db) => peers.listPeers(db) }],
   [
     edgeWorkspaces,
     {

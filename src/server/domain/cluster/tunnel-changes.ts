@@ -5,6 +5,7 @@ import * as log from '../../store/cluster/location-log.ts'
 import type { Tx } from '../../store/engine/store.ts'
 import { moveCounts } from '../../store/tunnels/names.ts'
 import type { ClosedTunnel } from '../../store/tunnels/rows.ts'
+import { LOCATIONS_CHANGED } from '../../verification/announcement.ts'
 import { announce, type LinkedChange, publishChange } from '../../verification/propagation.ts'
 import type { Services } from '../context.ts'
 import { recordTunnels } from '../events/tunnel-events.ts'
@@ -26,28 +27,35 @@ export async function changeTunnels<T>(
   services: Services,
   work: (tx: Tx, changes: TunnelChanges) => Promise<T>,
 ): Promise<T> {
-  const { result, published } = await services.store.transaction(async (tx) => {
+  const { result, published, locations } = await services.store.transaction(async (tx) => {
     const changes: TunnelChanges = { opened: [], closed: [], moved: [] }
     const result = await work(tx, changes)
-    return { result, published: await recordChanges(tx, services, changes) }
+    return { result, ...(await recordChanges(tx, services, changes)) }
   })
   for (const change of published) announce(services, change)
+  if (locations > 0) announceLocations(services)
   return result
 }
 
-/** Call it last in the transaction. Returns changes to announce. */
+/** Nodes that miss it poll. */
+function announceLocations({ afterLocations, store }: Services): void {
+  afterLocations()
+  store.notify(LOCATIONS_CHANGED).catch(() => {})
+}
+
+/** Call it last in the transaction. Returns what to announce: changes, and how many entries of locations. */
 export async function recordChanges(
   tx: Tx,
   services: Services,
   { opened, closed, moved }: TunnelChanges,
-): Promise<LinkedChange[]> {
+): Promise<{ published: LinkedChange[]; locations: number }> {
   await moveCounts(tx, closed)
   await recordTunnels(tx, services, { closed, opened })
-  await recordLocations(tx, services, { opened, others: [...closed, ...moved] })
+  const locations = await recordLocations(tx, services, { opened, others: [...closed, ...moved] })
   const published: LinkedChange[] = []
   for (const id of new Set(moved.map(({ edge_id }) => edge_id)))
     published.push(await publishChange(tx, services, { kind: 'tunnels', subjectId: id }))
-  return published
+  return { published, locations }
 }
 
 const locationKey = ({ edge_id, workspace_id, name }: log.Location) => `${edge_id} ${workspace_id} ${name}`
@@ -60,13 +68,14 @@ async function recordLocations(
   tx: Tx,
   services: Services,
   { opened, others }: { opened: readonly log.Location[]; others: readonly log.Location[] },
-): Promise<void> {
+): Promise<number> {
   const touched = new Map([...opened, ...others].map((each) => [locationKey(each), each]))
-  if (touched.size === 0) return
+  if (touched.size === 0) return 0
   const edgeIds = new Set([...touched.values()].map(({ edge_id }) => edge_id))
   const heads = await log.lockHeads(tx, [...edgeIds])
   const states = Map.groupBy(await log.readLocations(tx, [...touched.values()]), ({ group }) => group)
   const openedCounts = countBy(opened)
+  let appended = 0
   for (const head of heads) {
     const changes = findChanges(states.get(head.group) ?? [], openedCounts)
     const entries = splitChanges(changes).map((part) => ({
@@ -74,7 +83,9 @@ async function recordLocations(
       checksum: Buffer.from(services.random(CHECKSUM_BYTES)).toString('hex'),
     }))
     if (entries.length > 0) await log.appendLocations(tx, head, entries, services.clock())
+    appended += entries.length
   }
+  return appended
 }
 
 function countBy(locations: readonly log.Location[]): Map<string, number> {

@@ -132,6 +132,7 @@ export async function listAll({ store }: Services) {
     createdAt: toIso(row.created_at),
     revokedAt: isoOrNull(row.revoked_at),
     ...describeReport(row),
+    peerAddress: row.peer_address,
     tunnels: row.tunnels ?? 0,
     streams: row.streams ?? 0,
   }))

@@ -25,6 +25,7 @@ import {
 } from '../../store/tunnels/rows.ts'
 import { changeTunnels, type TunnelChanges } from '../cluster/tunnel-changes.ts'
 import type { Services } from '../context.ts'
+import { invalid } from '../fault.ts'
 import { parseTimestamp } from '../timestamps.ts'
 import { admit, describeCount, parseRules, type ReportingEdge } from './admission.ts'
 import { enterSession, isLive, LEASE_MS } from './edge-sessions.ts'
@@ -219,13 +220,21 @@ function parseSync({ id: edgeId, group, verifiedKeys }: ReportingEdge, request: 
   }
   const startedAt = parseTimestamp(request.startedAt, () => '/body/startedAt')
   const { tunnels, streams } = load
+  const peerAddress = request.peerAddress === undefined ? null : parsePeerAddress(request.peerAddress)
   return {
     edgeId,
     group,
     verifiedKeys,
-    session: { session, sequence, previous, version, startedAt, tunnels, streams },
+    session: { session, sequence, previous, version, startedAt, tunnels, streams, peerAddress },
     reported,
     closed,
     ...(snapshot && { snapshot }),
   }
+}
+
+function parsePeerAddress(text: string): string {
+  const url = URL.parse(`tcp://${text}`)
+  const isValid = url !== null && url.host === text && Number(url.port) > 0
+  if (!isValid) throw invalid('/body/peerAddress', 'must be a host and a port such as 10.0.0.7:8446')
+  return text
 }

@@ -3,6 +3,7 @@
 import type { WorkspaceView } from '../../domain/workspaces/manage.ts'
 import type { Change, ChangeFollower, Position } from '../../verification/change-follower.ts'
 import { StreamReplaced } from './change-streams.ts'
+import type { ClusterEvents } from './cluster/events.ts'
 
 /** Sent when idle, so that the edge can detect a lost connection. */
 const HEARTBEAT_INTERVAL_MS = 5_000
@@ -22,7 +23,11 @@ interface SubscribedEdge {
   after: Position | undefined
   /** Aborted to end the stream. If a newer stream replaces it, the edge gets the reason. */
   closing: AbortSignal
+  /** Opens the events of the edge's group; undefined if the edge did not ask for them. */
+  openCluster: ((callbacks: ClusterCallbacks) => Promise<ClusterEvents>) | undefined
 }
+
+type ClusterCallbacks = { onReady: () => void; onEnd: () => void }
 
 /** The stream ends when the edge is revoked. */
 export async function* keyChanges(follower: ChangeFollower, edge: SubscribedEdge): AsyncGenerator<string> {
@@ -31,6 +36,7 @@ export async function* keyChanges(follower: ChangeFollower, edge: SubscribedEdge
   let wake: () => void = () => {}
   let isEnded = false
   let unsubscribe: () => void = () => {}
+  let cluster: ClusterEvents | undefined
   // Releases the buffer also while the generator is suspended because the edge does not read.
   const end = () => {
     isEnded = true
@@ -87,12 +93,19 @@ export async function* keyChanges(follower: ChangeFollower, edge: SubscribedEdge
     }
     // An id without data is not an event, but sets the position of the edge, which is now up to date.
     yield `id: ${toEventId(position)}\n\n`
+    cluster = await edge.openCluster?.({ onReady: () => wake(), onEnd: end })
 
     while (!isEnded) {
       const change = pending.shift()
       if (change) {
         if (change.kind === 'edge' && change.subjectId === edge.id) return
         yield await renderEvent(change)
+        continue
+      }
+      // Changes go first: revocations must not wait for a long list of locations.
+      if (cluster?.isReady) {
+        const event = await cluster.next()
+        if (event !== '') yield event
         continue
       }
       const { promise, resolve } = Promise.withResolvers<void>()
@@ -106,6 +119,7 @@ export async function* keyChanges(follower: ChangeFollower, edge: SubscribedEdge
     yield* closingEvent(closing)
   } finally {
     unsubscribe()
+    cluster?.close()
     closing.removeEventListener('abort', end)
   }
 }

@@ -3,7 +3,7 @@
 import type { FastifyInstance } from 'fastify'
 import type { Static } from 'typebox'
 import { apis } from '../../../contract/apis.ts'
-import type { verifyKey } from '../../../contract/edge/operations.ts'
+import { NO_LOCATIONS, type verifyKey } from '../../../contract/edge/operations.ts'
 import type { Services } from '../../domain/context.ts'
 import { Fault } from '../../domain/fault.ts'
 import { isQuotaReached, QUOTA_REACHED } from '../../domain/quotas/limits.ts'
@@ -26,6 +26,7 @@ import { createCallerQueue } from '../limits/caller-queue.ts'
 import { type Handlers, registerOperations } from '../operations/routes.ts'
 import { keyChanges, parseEventId } from './change-events.ts'
 import { ChangeStreams } from './change-streams.ts'
+import { ClusterEvents, type ClusterServices } from './cluster/events.ts'
 import { createOpenApiDocument } from './openapi-document.ts'
 import { describeValidKey } from './valid-key.ts'
 
@@ -34,6 +35,7 @@ interface EdgeOptions {
   verifier: CredentialVerifier
   edgeWorkspaces: EdgeWorkspaces
   grants: Grants
+  cluster: ClusterServices
   follower: ChangeFollower
   /** Aborted to end the streams. */
   closing: AbortSignal
@@ -82,8 +84,17 @@ export function registerEdgeApi(
   server: FastifyInstance,
   options: EdgeOptions,
 ): { openStreams: () => number } {
-  const { services, verifier, edgeWorkspaces, grants, follower, closing, baseUrl, describeWorkspace } =
-    options
+  const {
+    services,
+    verifier,
+    edgeWorkspaces,
+    grants,
+    cluster,
+    follower,
+    closing,
+    baseUrl,
+    describeWorkspace,
+  } = options
   const authenticateEdge = createAuthenticator(verifier.verifyEdge, edgeMessages)
   const authenticateKey = createAuthenticator(edgeWorkspaces.verifyKey, keyMessages)
   const streams = new ChangeStreams({
@@ -122,7 +133,7 @@ export function registerEdgeApi(
       if (isQuotaReached(quota, services.clock())) throw new Fault('forbidden', { message: QUOTA_REACHED })
       return { 'x-adit-workspace': slug, 'x-adit-key-id': keyId }
     },
-    'keys.changes': ({ actor, credential }, { 'last-event-id': after }) =>
+    'keys.changes': ({ actor, credential }, { 'last-event-id': after, locations }) =>
       streams.open(actor.id, (closing) =>
         keyChanges(follower, {
           id: actor.id,
@@ -130,6 +141,15 @@ export function registerEdgeApi(
           isStillValid: async () => (await verifier.verifyEdge(credential)).valid,
           after: after === undefined ? undefined : parseEventId(after),
           closing,
+          openCluster:
+            locations === undefined
+              ? undefined
+              : (callbacks) =>
+                  ClusterEvents.open(cluster, {
+                    edge: actor,
+                    after: locations === NO_LOCATIONS ? undefined : parseEventId(locations),
+                    ...callbacks,
+                  }),
         }),
       ),
     'tunnels.claim': ({ actor }, claim) =>

@@ -5,7 +5,7 @@ import { executeBulk, isPostgres } from '../engine/bulk.ts'
 import type { Db, Tx } from '../engine/store.ts'
 
 /** Identifies an entry like that of the change log: sequences are assigned again after a restore. */
-interface LocationPosition {
+export interface LocationPosition {
   readonly sequence: number
   readonly checksum: string
 }
@@ -24,7 +24,7 @@ export interface LocationChanges {
   closed: readonly HostEdge[]
 }
 
-interface LocationEntry extends LocationPosition, LocationChanges {}
+export interface LocationEntry extends LocationPosition, LocationChanges {}
 
 interface Head extends LocationPosition {
   group: string

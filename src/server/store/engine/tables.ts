@@ -299,6 +299,8 @@ export interface Tables {
     last_sync_at: number | null
     started_at: number | null
     version: string | null
+    /** Where it listens for other edges of its group, as it has reported. */
+    peer_address: string | null
     /** The load that the edge has reported. */
     tunnels: number
     streams: number

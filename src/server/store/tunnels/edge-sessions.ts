@@ -16,6 +16,7 @@ export interface SessionReport extends Pick<Columns, 'session' | 'sequence' | 't
   previous: number
   version: string
   startedAt: number
+  peerAddress: string | null
 }
 
 /**
@@ -59,6 +60,7 @@ const toColumns = <V extends SessionReport | Placeholders<SessionReport>>(report
   streams: report.streams,
   version: report.version,
   started_at: report.startedAt,
+  peer_address: report.peerAddress,
 })
 
 const leaseColumns = (now: RawBuilder<number>, leaseMs: number | RawBuilder<number>) => ({
@@ -112,6 +114,7 @@ export async function replaceSession(
       streams: 0,
       version: null,
       started_at: null,
+      peer_address: null,
       last_sync_at: null,
       lease_until: sql<number>`${nowIn(tx)} + ${sql.lit(leaseMs)}`,
     })

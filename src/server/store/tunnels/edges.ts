@@ -37,7 +37,7 @@ const reportedEdges = (db: Db) =>
       'edges.created_at',
       'edges.revoked_at',
     ])
-    .select(['session.version', 'session.started_at', 'session.last_sync_at'])
+    .select(['session.version', 'session.started_at', 'session.last_sync_at', 'session.peer_address'])
     .select(['session.tunnels', 'session.streams'])
     .select(sql<boolean>`coalesce(session.lease_until > ${nowIn(db)}, false)`.as('isConnected'))
 

@@ -32,6 +32,7 @@ export const tunnels: Migration = ({ int64, strict, clustered, halfFull }) => [
      last_sync_at ${int64},
      started_at ${int64},
      version text,
+     peer_address text,
      tunnels integer not null,
      streams integer not null
    )${strict}`,

@@ -1,0 +1,120 @@
+// The peers and locations of a cluster in memory, as the control plane's stream reports them. They stay as
+// they are while the stream is interrupted. A million locations fit: a host has the number of an edge, or a
+// list of numbers if it is open at several.
+import { safeCallback } from '../safe-callback.ts'
+import type { Cluster, Peer } from './types.ts'
+
+type Edges = number | readonly number[]
+
+export class ClusterState implements Cluster {
+  edgeId: string | undefined
+  /** Of the last locations that were applied; undefined before the first list is complete. */
+  position: string | undefined
+  #peers = new Map<string, Peer>()
+  #newPeers: Map<string, Peer> | undefined
+  #hosts = new Map<string, Edges>()
+  #newHosts: Map<string, Edges> | undefined
+  readonly #edgeIds: string[] = []
+  readonly #edgeNumbers = new Map<string, number>()
+  readonly #peersListeners: (() => void)[] = []
+  readonly #locationsListeners: ((hosts: readonly string[]) => void)[] = []
+
+  findEdges(host: string): readonly string[] {
+    return toList(this.#hosts.get(host))
+      .map((edge) => this.#edgeIds[edge] as string)
+      .filter((id) => id !== this.edgeId && this.#peers.has(id))
+  }
+
+  peer(id: string): Peer | undefined {
+    return this.#peers.get(id)
+  }
+
+  onPeers(listener: () => void): void {
+    this.#peersListeners.push(safeCallback(listener))
+  }
+
+  onLocations(listener: (hosts: readonly string[]) => void): void {
+    this.#locationsListeners.push(safeCallback(listener))
+  }
+
+  /** Forgets lists that were not complete when the stream ended. */
+  onStreamStart(): void {
+    this.#newPeers = undefined
+    this.#newHosts = undefined
+  }
+
+  /** Applies the data of an event `peers`. */
+  applyPeers(text: string): void {
+    const { edge, reset, more, peers, removed } = JSON.parse(text) as PeersData
+    this.edgeId = edge
+    if (reset) this.#newPeers = new Map()
+    const target = this.#newPeers ?? this.#peers
+    for (const id of removed) target.delete(id)
+    for (const { id, address, secrets } of peers)
+      target.set(id, { id, address, secrets: secrets.map((secret) => Buffer.from(secret, 'base64url')) })
+    if (more) return
+    this.#peers = target
+    this.#newPeers = undefined
+    for (const listener of this.#peersListeners) listener()
+  }
+
+  /** Applies the data of an event `locations`. */
+  applyLocations(text: string): void {
+    const { position, reset, open, closed } = JSON.parse(text) as LocationsData
+    if (reset) this.#newHosts = new Map()
+    const target = this.#newHosts ?? this.#hosts
+    for (const [host, edge] of closed) removeEdge(target, host, this.#numberEdge(edge))
+    for (const [host, edge] of open) addEdge(target, host, this.#numberEdge(edge))
+    if (position === undefined) return
+    this.position = position
+    const previous = this.#hosts
+    this.#hosts = target
+    this.#newHosts = undefined
+    const changed =
+      target === previous ? [...closed, ...open].map(([host]) => host) : findDifferences(previous, target)
+    if (changed.length > 0) for (const listener of this.#locationsListeners) listener(changed)
+  }
+
+  #numberEdge(id: string): number {
+    const known = this.#edgeNumbers.get(id)
+    if (known !== undefined) return known
+    this.#edgeNumbers.set(id, this.#edgeIds.length)
+    return this.#edgeIds.push(id) - 1
+  }
+}
+
+interface PeersData {
+  edge: string
+  reset?: true
+  more?: true
+  peers: { id: string; address: string; secrets: string[] }[]
+  removed: string[]
+}
+
+interface LocationsData {
+  position?: string
+  reset?: true
+  open: [host: string, edge: string][]
+  closed: [host: string, edge: string][]
+}
+
+const toList = (edges: Edges | undefined): readonly number[] =>
+  edges === undefined ? [] : typeof edges === 'number' ? [edges] : edges
+
+function addEdge(hosts: Map<string, Edges>, host: string, edge: number): void {
+  const edges = toList(hosts.get(host))
+  if (!edges.includes(edge)) hosts.set(host, edges.length === 0 ? edge : [...edges, edge])
+}
+
+function removeEdge(hosts: Map<string, Edges>, host: string, edge: number): void {
+  const [first, ...others] = toList(hosts.get(host)).filter((each) => each !== edge)
+  if (first === undefined) hosts.delete(host)
+  else hosts.set(host, others.length === 0 ? first : [first, ...others])
+}
+
+function findDifferences(before: ReadonlyMap<string, Edges>, after: ReadonlyMap<string, Edges>): string[] {
+  const changed: string[] = []
+  for (const host of before.keys()) if (!after.has(host)) changed.push(host)
+  for (const [host, edges] of after) if (String(before.get(host)) !== String(edges)) changed.push(host)
+  return changed
+}
