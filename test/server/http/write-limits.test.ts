@@ -19,6 +19,7 @@ const readAudit = async (server: TestServer, action: string) =>
       .selectFrom('audit_log')
       .select(['count', 'changes'])
       .where('action', '=', action)
+      .orderBy('id')
       .execute()
   ).map(({ count, changes }) => ({ count: count ?? 1, changes: JSON.parse(changes ?? '{}') }))
 
@@ -95,6 +96,16 @@ for (const engine of engines) {
     assert.equal(sum(await readAudit(server, 'user.renamed')), FEW.burst)
     assert.equal((await bob.post('/account/name', { name: 'Robert' })).status, 200, 'others may write')
     assert.equal((await ann.remove('/account/sessions')).status, 200, 'ending access is not limited')
+  })
+
+  test(`${engine}: concurrent renames of the own account share an entry with the first value`, async (t) => {
+    const server = await serve(t, { engine })
+    const ann = await addMember(server, 'Ann', 'member')
+    const names = Array.from({ length: 10 }, (_, index) => `Ann ${index}`)
+    const responses = await Promise.all(names.map((name) => ann.post('/account/name', { name })))
+    for (const { status } of responses) assert.equal(status, 200)
+    const [entry, ...others] = await readAudit(server, 'user.renamed')
+    assert.deepEqual([entry?.count, entry?.changes.name[0], others], [names.length, 'Ann', []])
   })
 
   test(`${engine}: renames in a row share an entry with the first and the last value, until it is exported`, async (t) => {

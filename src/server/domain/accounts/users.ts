@@ -18,6 +18,7 @@ import {
   findUserByEmail,
   hasUsers,
   listUsers,
+  lockUser,
   renameUser,
   setDisabledAt,
   type UserRow,
@@ -124,8 +125,12 @@ export const rename = (services: Services, actor: UserActor, name: string) =>
     services,
     actor,
     'user.renamed',
-    (db) => renameUser(db, actor.id, name, services.clock()),
-    () => changesBetween({ name: actor.name }, { name }),
+    async (db) => {
+      const before = await lockUser(db, actor.id)
+      await renameUser(db, actor.id, name, services.clock())
+      return { name: before?.name ?? actor.name }
+    },
+    (before) => changesBetween(before, { name }),
   )
 
 export async function readSessions(services: Services, actor: UserActor) {
