@@ -92,7 +92,9 @@ export class ConnectionBuffers implements BufferUser, StreamObserver {
   /** The connection is closed. The stream may still be sending what was written to it. */
   release(): void {
     const stream = this.#ownStream()
-    if (stream && !stream.destroyed && stream.writableLength > 0) stream.once('close', () => this.#release())
+    // The stream may be used again, for many requests: what is not accounted for must not add listeners.
+    const isSending = stream && !stream.destroyed && stream.writableLength >= ACCOUNTED_BYTES_MIN
+    if (isSending) stream.once('close', () => this.#release())
     else this.#release()
   }
 

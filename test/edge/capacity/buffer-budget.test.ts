@@ -6,7 +6,9 @@ import {
   type BufferUser,
   SharedBufferBudget,
 } from '../../../src/tunnel-protocol/buffers/buffer-budget.ts'
+import { ConnectionBuffers } from '../../../src/tunnel-protocol/buffers/connection-buffers.ts'
 import { TransferRate } from '../../../src/tunnel-protocol/buffers/transfer-rate.ts'
+import { Session } from '../../../src/yamux/index.ts'
 import { until } from '../../support/until.ts'
 
 class User implements BufferUser {
@@ -129,4 +131,19 @@ test('a budget that is high measures its users again, and notices that their buf
   assert.deepEqual([budget.isHigh, shared.isHigh], [true, true])
   isDrained = true
   await until('neither budget is high', () => !budget.isHigh && !shared.isHigh)
+})
+
+test('a stream that carries many small requests keeps nothing of them while it cannot send', () => {
+  const connection = { writable: true, on() {}, resume() {}, send() {}, end() {}, destroy() {} }
+  const session = new Session(connection, { role: 'client', onStream() {}, onClose() {} })
+  const stream = session.open()
+  const listeners = stream.listenerCount('close')
+  for (let request = 0; request < 20; request += 1) {
+    const buffers = new ConnectionBuffers(new BufferBudget(1_000_000), 0)
+    buffers.attach(stream)
+    stream.write('GET / HTTP/1.1\r\n\r\n')
+    buffers.release()
+  }
+  assert.ok(stream.writableLength > 0)
+  assert.equal(stream.listenerCount('close'), listeners)
 })
