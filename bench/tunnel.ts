@@ -8,22 +8,36 @@ interface ServedEdge extends Served {
   readonly logFile: string
 }
 
-export async function startEdge(
-  folder: string,
-  workspaces: readonly string[],
-  settings: Record<string, string> = {},
-): Promise<ServedEdge> {
+/** Creates a tokens file with an API key for each workspace. */
+export async function createTokens(folder: string, workspaces: readonly string[]) {
   const file = join(folder, 'tokens.json')
   const keys: string[] = []
   for (const workspace of workspaces) {
     const { stdout } = await runAdit(['tokens-file', 'add', workspace, '--file', file], {})
     keys.push(stdout.trim())
   }
+  return { file, keys }
+}
+
+export async function startEdge(
+  folder: string,
+  workspaces: readonly string[],
+  settings: Record<string, string> = {},
+): Promise<ServedEdge> {
+  const { file, keys } = await createTokens(folder, workspaces)
   const env = { ADIT_EDGE_PORT: '0', ADIT_TUNNEL_DOMAIN: 'localhost', ...settings }
   const logFile = join(folder, 'edge.log')
   const edge = await startCommand(['edge', '--tokens-file', file, '--json'], env, logFile)
   return { ...edge, keys, logFile }
 }
+
+/** `adit tunnel` with the name `app`. */
+export const startClient = (folder: string, port: number, edgeUrl: string, key: string) =>
+  startCommand(
+    ['tunnel', `127.0.0.1:${port}`, '--name', 'app', '--edge', edgeUrl],
+    { ADIT_API_KEY: key },
+    join(folder, 'tunnel.log'),
+  )
 
 interface ServedTunnel extends Served {
   /** The tunnel's host name; the URL is the edge's. */
@@ -33,11 +47,7 @@ interface ServedTunnel extends Served {
 
 export async function startTunnel(folder: string, port: number): Promise<ServedTunnel> {
   const edge = await startEdge(folder, ['bench'])
-  const client = await startCommand(
-    ['tunnel', `127.0.0.1:${port}`, '--name', 'app', '--edge', edge.url],
-    { ADIT_API_KEY: edge.keys[0] as string },
-    join(folder, 'tunnel.log'),
-  )
+  const client = await startClient(folder, port, edge.url, edge.keys[0] as string)
   return {
     url: edge.url,
     pid: edge.pid,

@@ -1,11 +1,12 @@
 // Tunnels: edge and tunnel client compared with one plain reverse proxy in front of the same local server.
+import { freePort } from '../../test/support/processes/ports.ts'
 import type { Figure } from '../figure.ts'
 import type { Fixtures } from '../fixtures.ts'
 import { collectGarbage, INSPECTABLE } from '../garbage.ts'
 import type { RequestSpec } from '../load/jobs.ts'
 import { residentMib } from '../processes.ts'
 import { compare, type Measured, roundLimit, type Sample, singleMeasurement, timing } from '../rounds.ts'
-import { startEdge, startTunnel } from '../tunnel.ts'
+import { createTokens, startClient, startEdge, startTunnel } from '../tunnel.ts'
 
 const TRANSFER_BYTES = 256 * 1024 * 1024
 const SHORT_TRANSFER_BYTES = 1024 * 1024
@@ -25,6 +26,7 @@ const WARM_UP_S = 10
  * More than usual: a request passes through four processes, so each round depends on how they are scheduled.
  */
 const ROUNDS = 11
+const HOP_CONNECTIONS = 64
 const MICROSECONDS = 1e6
 const MEGABYTE = 1e6
 
@@ -95,6 +97,34 @@ const bandwidth = (fixtures: Fixtures, direction: 'down' | 'up') =>
     return { value: perSecond / MEGABYTE, busy }
   })
 
+/** Requests at an edge that forwards them to another one, and at the one that has the tunnel client. */
+async function hop(fixtures: Fixtures): Promise<Measured> {
+  const origin = await fixtures.baseline('origin', {})
+  const { file, keys } = await createTokens(fixtures.folder, ['bench'])
+  const host = 'app.bench.localhost'
+  const [servingPort, entryPort] = [await freePort(), await freePort()]
+  const edges = { file, host }
+  const serving = await fixtures.baseline('peer-edge', {
+    ...{ ...edges, isEntry: false, peerPort: servingPort, otherPort: entryPort },
+  })
+  const entry = await fixtures.baseline('peer-edge', {
+    ...{ ...edges, isEntry: true, peerPort: entryPort, otherPort: servingPort },
+  })
+  const port = Number(new URL(origin.url).port)
+  const client = await fixtures.keep(startClient(fixtures.folder, port, serving.url, keys[0] as string))
+  const measure = (url: string, ...pids: number[]) => {
+    return async (round: number) => {
+      const { perSecond, busy } = await repeat(fixtures, { url, host, pids }, HOP_CONNECTIONS, round)
+      return { value: perSecond, busy }
+    }
+  }
+  return compare(
+    measure(entry.url, entry.pid, serving.pid, client.pid),
+    measure(serving.url, serving.pid, client.pid),
+    timing.requests ? timing.rounds : ROUNDS,
+  )
+}
+
 /** Memory in use by an edge, for each tunnel beyond the first ones. */
 async function idleMemory(fixtures: Fixtures): Promise<Measured> {
   const edge = await fixtures.keep(startEdge(fixtures.folder, IDLE_WORKSPACES, INSPECTABLE))
@@ -139,6 +169,14 @@ export const tunnels: Figure[] = [
     unit: 'µs',
     target: { atMost: 1.3 },
     measure: cpuPerRequest,
+  },
+  {
+    name: 'tunnel_hop',
+    ours: `small responses through an edge that forwards to another one, ${HOP_CONNECTIONS} connections`,
+    other: 'the same at the edge that has the tunnel client',
+    unit: 'requests/s',
+    target: { atLeast: 0.6 },
+    measure: hop,
   },
   {
     name: 'tunnel_idle',
