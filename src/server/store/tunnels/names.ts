@@ -84,8 +84,8 @@ export const countNames = (
   )
 
 /**
- * Called with closed tunnels, whose names are locked. If the edge that counts a name has no more tunnels of
- * it, another edge that has one counts it from the next minute, and gets an instruction.
+ * Called with closed tunnels, whose names are locked. If the edge that counts a name has no tunnel of
+ * it left, another edge that has one counts it from the next minute, and gets an instruction.
  */
 export async function moveCounts(tx: Tx, closed: readonly (NameId & { edge_id: string })[]): Promise<void> {
   const now = nowText(tx)
