@@ -23,16 +23,17 @@ import type { Rejection } from './rejections.ts'
 const HEALTH_PATH = `${OWN_PATHS}health`
 const TLS_ASK_PATH = `${OWN_PATHS}tls-ask`
 const HEADER_CHARS_MAX = 4_096
-const RESUME = /^[\w-]{32}$/
+/** Of `resume` and `session`. */
+const SECRET = /^[\w-]{32}$/
 const CLIENT = /^[\x20-\x7e]{0,64}$/
 const IDLE_CONNECTIONS_MAX = 1_000
-const FIELDS = 'type, name, pool, resume, client, access, target, hostHeader and idleConnections'
+const FIELDS = 'type, name, pool, resume, session, client, access, target, hostHeader and idleConnections'
 const INVALID_UPGRADE =
   `Expected a WebSocket upgrade to ${CONNECT_PATH} with Sec-WebSocket-Version 13, Sec-WebSocket-Key and ` +
   `Sec-WebSocket-Protocol: ${SUBPROTOCOL}.`
 const INVALID_HEADER =
   'The header Adit-Tunnel must be a JSON object of at most 4 KiB with type ("http" or "tcp"), name, pool, ' +
-  'resume, client, access, target (an origin such as "http://localhost:3000"), hostHeader and ' +
+  'resume, session, client, access, target (an origin such as "http://localhost:3000"), hostHeader and ' +
   'idleConnections (0 to 1000), all of them optional.'
 const INVALID_HOST_HEADER = `Invalid hostHeader (expected ${HOST_HEADER_RULE}, and a target).`
 const INTERNAL_ERROR = { error: 'internal', message: 'Internal error of the edge. Retry shortly.' }
@@ -146,6 +147,7 @@ function parseTunnelRequest(header: string | string[] | undefined = '{}'): Tunne
     name,
     pool = false,
     resume,
+    session,
     client,
     access,
     target,
@@ -157,15 +159,18 @@ function parseTunnelRequest(header: string | string[] | undefined = '{}'): Tunne
   if (type !== 'http' && type !== 'tcp') return undefined
   if (typeof pool !== 'boolean') return undefined
   if (name !== undefined && typeof name !== 'string') return undefined
-  if (resume !== undefined && !(typeof resume === 'string' && RESUME.test(resume))) return undefined
+  if (!isSecret(resume) || !isSecret(session)) return undefined
   if (client !== undefined && !(typeof client === 'string' && CLIENT.test(client))) return undefined
   if (target !== undefined && !(typeof target === 'string' && normalizeOrigin(target))) return undefined
   if (hostHeader !== undefined && !isHostHeader(hostHeader, target))
     throw new InvalidAccess(INVALID_HOST_HEADER)
   if (idleConnections !== undefined && !isIdleConnections(idleConnections)) return undefined
   const rules = access === undefined ? undefined : parseAccess(type, access)
-  return { type, name, pool, resume, client, access: rules, target, hostHeader, idleConnections }
+  return { type, name, pool, resume, session, client, access: rules, target, hostHeader, idleConnections }
 }
+
+const isSecret = (value: unknown): value is string | undefined =>
+  value === undefined || (typeof value === 'string' && SECRET.test(value))
 
 const isIdleConnections = (value: unknown): value is number =>
   Number.isInteger(value) && (value as number) >= 0 && (value as number) <= IDLE_CONNECTIONS_MAX

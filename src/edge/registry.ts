@@ -1,11 +1,11 @@
 // The registry of open tunnels by host name, and of their clients by id and key.
-import type { Meter } from '../edge-sdk/index.ts'
 import { BoundedMap } from '../lib/bounded-map.ts'
 import { hashSecret } from '../lib/credentials/secret.ts'
 import type { TunnelClosure, TunnelRequest, TunnelType } from '../tunnel-protocol/protocol.ts'
 import type { AccessRules } from './access/access-control.ts'
 import type { Tunnel, TunnelAddress } from './tunnel.ts'
 import { type ClientKey, type CloseReason, TunnelClient, type TunnelClientOptions } from './tunnel-client.ts'
+import { type CountRule, TunnelCount, type TunnelMeter } from './tunnel-count.ts'
 import type { TunnelFactory } from './tunnel-factory.ts'
 
 const CLIENTS_MAX = 10_000
@@ -15,7 +15,7 @@ const CLOSURES_MAX = 1_000
 
 export interface RegistryOptions {
   readonly factory: TunnelFactory
-  readonly meter: Pick<Meter, 'opened' | 'closed'> | undefined
+  readonly meter: TunnelMeter | undefined
   onOpened(tunnel: Tunnel, client: TunnelClient): void
   onClosed(tunnel: Tunnel, client: TunnelClient, reason: CloseReason): void
   /** The rules of a tunnel have changed, or which of its clients take requests. */
@@ -29,6 +29,8 @@ interface NewClient extends Pick<TunnelClientOptions, 'id' | 'address' | 'key' |
   readonly rules: AccessRules
   /** Access rules of the name. An open tunnel has them already, and ignores these. */
   readonly nameRules: AccessRules
+  /** What the control plane says about counting; an open tunnel ignores it. */
+  readonly count: CountRule
 }
 
 export class Registry {
@@ -37,7 +39,10 @@ export class Registry {
   readonly #clients = new Map<TunnelClient, Tunnel>()
   readonly #byId = new Map<string, TunnelClient>()
   readonly #byName = new Map<string, Tunnel>()
-  /** By `resumeHash`, to reject a client that reconnects because it did not receive the closure. */
+  readonly #counts = new Map<Tunnel, TunnelCount>()
+  /**
+   * By the hash of the session, to reject a client that reconnects because it did not receive the closure.
+   */
   readonly #closures = new BoundedMap<string, TunnelClosure>(CLOSURES_MAX)
   #isStopping = false
 
@@ -71,9 +76,10 @@ export class Registry {
     return undefined
   }
 
-  /** Why a client with this secret was closed for good. */
-  findClosure(resume: string | undefined): TunnelClosure | undefined {
-    return resume === undefined ? undefined : this.#closures.get(resumeHash(resume))
+  /** Why a client with these secrets was closed for good. */
+  findClosure(client: ClientSecrets): TunnelClosure | undefined {
+    const session = sessionHash(client)
+    return session === undefined ? undefined : this.#closures.get(session)
   }
 
   /** Whether a client with this secret serves the host. */
@@ -82,11 +88,17 @@ export class Registry {
     return tunnel !== undefined && clientWith(tunnel, resume) !== undefined
   }
 
-  /** Whether a client may serve the host: nobody does, it joins a pool, or it replaces its own connection. */
-  mayServe(host: string, type: TunnelType, { pool, resume }: TunnelRequest): boolean {
+  /**
+   * Whether a client may serve the host: nobody does, it joins a pool, replaces its own connection, or adds
+   * one to its session.
+   */
+  mayServe(host: string, type: TunnelType, { pool, resume, session }: TunnelRequest): boolean {
     const tunnel = this.#tunnels.get(host)
     if (!tunnel) return true
-    return tunnel.type === type && (pool === true || !tunnel.isAvailable || this.hasClient(host, resume))
+    if (tunnel.type !== type) return false
+    const isOfSession =
+      session !== undefined && tunnel.clients.values().some((each) => each.session === session)
+    return pool === true || !tunnel.isAvailable || isOfSession || this.hasClient(host, resume)
   }
 
   /** The rules that a client has to share: those of other clients of the host. */
@@ -100,20 +112,20 @@ export class Registry {
   /** Adds a client. The caller has checked `mayServe` in the same turn of the event loop. */
   connect(
     address: TunnelAddress,
-    { request, rules, nameRules, ...options }: NewClient,
+    { request, rules, nameRules, count, ...options }: NewClient,
   ): { tunnel: Tunnel; client: TunnelClient } {
     const { host } = address
     const { workspace } = options.key
     const { factory, meter, onOpened, onChanged } = this.#options
     const existing = this.#tunnels.get(host)
-    const { resume, client: software, target, hostHeader, idleConnections } = request
+    const { resume, session, client: software, target, hostHeader, idleConnections } = request
     const tunnel = existing ?? factory.create({ address, workspace, clientRules: rules, nameRules })
     const { access, load } = tunnel
     access.clientRules = rules
     const replaced = clientWith(tunnel, resume)
     const client = new TunnelClient({
       ...options,
-      ...{ resume, software, target, hostHeader, idleConnections },
+      ...{ resume, session, software, target, hostHeader, idleConnections },
       pressure: load.buffers,
       onDrained: () => this.close(client, 'closed'),
       onClosed: () => this.#remove(client, 'disconnected'),
@@ -126,7 +138,9 @@ export class Registry {
       this.#tunnels.set(host, tunnel)
       this.#byName.set(nameKey(workspace, address.name), tunnel)
       access.onChanged = () => onChanged(tunnel)
-      meter?.opened(workspace)
+      const counting = new TunnelCount(meter, workspace)
+      this.#counts.set(tunnel, counting)
+      counting.open(count)
     }
     onOpened(tunnel, client)
     const { listener, ...publicAddress } = tunnel.address
@@ -151,26 +165,32 @@ export class Registry {
 
   /**
    * Closes a tunnel for good: its client gets the reason, and is rejected if it reconnects. A client that has
-   * reconnected already has another id, and is found by `resume`, the hash of its secret.
+   * reconnected already has another id, and is found by `session`, the hash of its secret.
    */
   closeForGood(
     id: string,
-    resume: string | undefined,
+    session: string | undefined,
     closure: TunnelClosure & { reason: CloseReason },
   ): void {
-    const client = this.#byId.get(id) ?? this.#clientWithHash(resume)
-    const secretHash = resume ?? (client?.resume && resumeHash(client.resume))
-    if (secretHash) this.#closures.set(secretHash, closure)
-    if (!client) return
-    this.#remove(client, closure.reason)
-    client.close(closure)
+    const client = this.#byId.get(id)
+    const closed = session ?? (client && sessionHash(client))
+    if (closed) this.#closures.set(closed, closure)
+    const clients = client ? [client] : [...this.#clientsOfSession(session)]
+    for (const each of clients) {
+      this.#remove(each, closure.reason)
+      each.close(closure)
+    }
   }
 
-  #clientWithHash(secretHash: string | undefined): TunnelClient | undefined {
-    if (secretHash === undefined) return undefined
-    return this.#clients
-      .keys()
-      .find(({ resume }) => resume !== undefined && resumeHash(resume) === secretHash)
+  #clientsOfSession(session: string | undefined): Iterable<TunnelClient> {
+    if (session === undefined) return []
+    return this.#clients.keys().filter((client) => sessionHash(client) === session)
+  }
+
+  /** Starts or stops counting an open tunnel. */
+  setCount(workspace: string, name: string, count: CountRule): void {
+    const tunnel = this.#byName.get(nameKey(workspace, name))
+    if (tunnel) this.#counts.get(tunnel)?.set(count)
   }
 
   setNameRules(workspace: string, name: string, rules: AccessRules | null): void {
@@ -209,7 +229,7 @@ export class Registry {
     const tunnel = this.#clients.get(client)
     if (!tunnel) return
     const { workspace, load } = tunnel
-    const { factory, meter, onClosed, onChanged } = this.#options
+    const { factory, onClosed, onChanged } = this.#options
     this.#clients.delete(client)
     this.#byId.delete(client.id)
     tunnel.clients.delete(client)
@@ -219,15 +239,24 @@ export class Registry {
       this.#byName.delete(nameKey(workspace, tunnel.address.name))
       tunnel.address.listener?.close()
       factory.release(tunnel)
-      meter?.closed(workspace)
+      this.#counts.get(tunnel)?.close()
+      this.#counts.delete(tunnel)
     }
     onClosed(tunnel, client, reason)
     onChanged(tunnel)
   }
 }
 
+type ClientSecrets = Pick<TunnelRequest, 'resume' | 'session'>
+
 /** Only hashes of the clients' secrets leave the edge. */
-export const resumeHash = hashSecret
+export const secretHash = hashSecret
+
+/** A client without a session is identified by its connection. */
+const sessionHash = ({ session, resume }: ClientSecrets): string | undefined => {
+  const secret = session ?? resume
+  return secret === undefined ? undefined : secretHash(secret)
+}
 
 const nameKey = (workspace: string, name: string) => `${name}.${workspace}`
 

@@ -262,8 +262,9 @@ function startNameClaims(
       const client = registry.clientById(id)
       if (client) registry.close(client, reason)
     },
-    onAccessRules({ workspace, name, access }) {
+    onAccessRules({ workspace, name, access, ...count }) {
       registry.setNameRules(workspace, name, access)
+      registry.setCount(workspace, name, count)
       claims?.setRules(workspace, name, access)
     },
   })

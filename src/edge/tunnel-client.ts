@@ -46,6 +46,7 @@ export interface TunnelClientOptions
   readonly address: string
   readonly key: ClientKey
   readonly resume: string | undefined
+  readonly session: string | undefined
   readonly software: string | undefined
   /** The memory of the workspace. */
   readonly pressure: MemoryPressure
@@ -59,8 +60,10 @@ export class TunnelClient implements UpstreamClient {
   readonly id: string
   readonly address: string
   readonly key: ClientKey
-  /** A later connection of the same client has the same secret. */
+  /** A connection that replaces this one has the same secret. */
   readonly resume: string | undefined
+  /** All connections of the client have the same secret. */
+  readonly session: string | undefined
   /** Name and version of the client program. */
   readonly software: string | undefined
   readonly target: string | undefined
@@ -84,6 +87,7 @@ export class TunnelClient implements UpstreamClient {
     this.address = options.address
     this.key = key
     this.resume = options.resume
+    this.session = options.session
     this.software = options.software
     this.target = options.target
     this.hostHeader = options.hostHeader

@@ -29,6 +29,18 @@ export function toEdgeUrl({ url, tunnelDomain }: NamedEdge, controlPlane: string
   return { edge: LOCAL_EDGE, fromDomain: true }
 }
 
+/** Other edges that an edge names, without those to which the API key may not be sent. */
+export function acceptEdges(urls: readonly string[], edge: string): string[] {
+  const { protocol } = new URL(edge)
+  return urls.flatMap((url) => {
+    try {
+      return [parse(url, protocol)]
+    } catch {
+      return []
+    }
+  })
+}
+
 function parse(text: string, controlPlaneProtocol: string): string {
   const url = String(text).length <= URL_CHARS_MAX ? URL.parse(text) : null
   const { protocol = '', username, password, search, hash } = url ?? {}

@@ -11,6 +11,7 @@ import {
 
 const LF = 0x0a
 const EMPTY = Buffer.alloc(0)
+const EDGES_MAX = 10
 
 export interface EventHandlers {
   onOpen(opened: Opened): void
@@ -48,10 +49,10 @@ function handle(line: Buffer, handlers: EventHandlers): void {
   const { onOpen, onRequest, onConnection, onNotice, onClose } = handlers
   const fields = parse(line)
   if (fields?.event === 'open') {
-    const { type, url, host, name, access } = fields as unknown as Opened
+    const { type, url, host, name, access, edge, edges } = fields as unknown as Opened
     if (type !== 'http' && type !== 'tcp') return
     if (areStrings(url, host, name) && isAddress(url))
-      onOpen({ type, url, host, name, ...(access && { access: toAccess(access) }) })
+      onOpen({ type, url, host, name, ...(access && { access: toAccess(access) }), ...toEdges(edge, edges) })
   } else if (fields?.event === 'request') {
     const { method, path, status, bytesIn, bytesOut, ms } = fields as unknown as ProxiedRequest
     if (areStrings(method, path) && areNumbers(status, bytesIn, bytesOut, ms))
@@ -71,6 +72,14 @@ function handle(line: Buffer, handlers: EventHandlers): void {
 const toAccess = ({ basicAuth, allowIp }: NonNullable<Opened['access']>) => ({
   basicAuth: basicAuth === true,
   allowIp: allowIp === true,
+})
+
+/** URLs that are not strings are ignored; the others are validated before a connection is opened. */
+const toEdges = (edge: unknown, edges: unknown): Pick<Opened, 'edge' | 'edges'> => ({
+  ...(typeof edge === 'string' && { edge }),
+  ...(Array.isArray(edges) && {
+    edges: edges.filter((each) => typeof each === 'string').slice(0, EDGES_MAX),
+  }),
 })
 
 function parse(line: Buffer): Fields | undefined {

@@ -1,5 +1,5 @@
-// The tunnel client: keeps a tunnel to a local server open at an edge. It reconnects when the edge or the
-// network fails, and stops only when the edge rejects or closes the tunnel.
+// The tunnel client: keeps a tunnel to a local server open at one edge or several. It reconnects when an edge
+// or the network fails, and stops only when an edge rejects or closes the tunnel.
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { FindProxy } from '../lib/net/proxy/settings.ts'
@@ -13,6 +13,7 @@ import type {
 } from '../tunnel-protocol/protocol.ts'
 import { TunnelRejected } from './connect.ts'
 import { type EdgeConnection, openConnection } from './edge-connection.ts'
+import { acceptEdges } from './edge-url.ts'
 import type { StreamServer } from './local-server.ts'
 
 const BACKOFF_MIN_MS = 250
@@ -27,20 +28,25 @@ const IDLE_STREAMS_MS = 300
 export const DRAIN_MS = 10_000
 /** Earlier connections that may complete their streams; an edge could ask for new ones without end. */
 export const DRAINING_CONNECTIONS_MAX = 4
-/** Codes of rejections that are final even for a tunnel that was open before. */
+/** Codes of rejections that are final at any edge. */
+const PERMANENT_ANYWHERE = new Set(['unauthorized', 'not_provisioned', 'closed'])
+/** Codes of rejections that are final even for a tunnel that was open before, if no other edge has it. */
 const PERMANENT = new Set([
-  'unauthorized',
-  'not_provisioned',
+  ...PERMANENT_ANYWHERE,
   'invalid_request',
   'tcp_disabled',
   'access_unsupported',
   'proxy_rejected',
-  'closed',
 ])
+/** Edges at which a tunnel is open by default. */
+const EDGES_DEFAULT = 2
+export const EDGES_MAX = 4
 
 export interface TunnelOptions {
-  /** Base URL of the edge. */
+  /** Base URL of the first edge. */
   readonly edge: string
+  /** To how many edges the tunnel keeps a connection, if there are others; 2 by default. */
+  readonly edges?: number | undefined
   readonly key: string
   /** The proxy of connections to the edge; undefined for none. */
   readonly findProxy: FindProxy | undefined
@@ -62,7 +68,7 @@ export interface TunnelOptions {
   readonly abortSignal?: AbortSignal
   /** How long requests in progress may take after `signal`. */
   readonly drainMs?: number
-  /** Called each time the tunnel is open, also after a reconnection. */
+  /** Called when the first connection is open, also again after all were lost. */
   onOpen(opened: Opened): void
   onLost(reason: string): void
   onRequest(request: ProxiedRequest): void
@@ -75,72 +81,176 @@ export interface TunnelOptions {
 
 /** Resolves when the tunnel is stopped. Rejects with TunnelRejected if the edge rejects or closes it. */
 export async function runTunnel(options: TunnelOptions): Promise<void> {
-  const connections = new Set<EdgeConnection>()
+  const run = new TunnelRun(options)
   try {
-    await keepOpen(options, connections)
+    await run.keepOpen()
   } finally {
-    await drain(options, connections)
+    await drain(options, run.connections)
   }
 }
 
-/** Adds its connections: the last is the current one, and earlier ones are completing their streams. */
-async function keepOpen(options: TunnelOptions, connections: Set<EdgeConnection>): Promise<void> {
-  const { signal } = options
-  const resume = randomBytes(24).toString('base64url')
-  let opened: Opened | undefined
-  let backoffMs = 0
+/** One of the connections that a tunnel keeps open, each to another edge. */
+interface Slot {
+  /** Lets an edge replace an earlier connection whose loss it has not noticed. */
+  resume: string
+  /** The URL of the last attempt. */
+  url: string | undefined
+  /** The URL by which the edge of the open connection is known to others. */
+  publicUrl: string | undefined
+  isOpen: boolean
+  /** The last one. */
+  connection: EdgeConnection | undefined
+}
+
+const newSecret = () => randomBytes(24).toString('base64url')
+
+/** To the user, all connections are one tunnel: it is lost when none of them is left. */
+class TunnelRun {
+  /** The current ones, and earlier ones that are completing their streams. */
+  readonly connections = new Set<EdgeConnection>()
+  readonly #options: TunnelOptions
+  readonly #session = newSecret()
+  readonly #slots: Slot[]
+  /** Ends all slots when one of them fails. */
+  readonly #end = new AbortController()
+  readonly #signal: AbortSignal
+  /** Other edges, from the connection that was opened last. */
+  #edges: readonly string[] = []
+  #edgesChanged = Promise.withResolvers<void>()
+  #opened: Opened | undefined
   /** Reported after the next attempt, which is rejected with the actual reason if the key was revoked. */
-  let lossReason: string | undefined
-  const onOpen = (current: Opened) => {
-    if (lossReason !== undefined) options.onLost(lossReason)
-    lossReason = undefined
-    options.onOpen(current)
+  #lossReason: string | undefined
+
+  constructor(options: TunnelOptions) {
+    this.#options = options
+    this.#signal = AbortSignal.any([options.signal, this.#end.signal])
+    this.#slots = Array.from({ length: options.edges ?? EDGES_DEFAULT }, () => ({
+      resume: newSecret(),
+      url: undefined,
+      publicUrl: undefined,
+      isOpen: false,
+      connection: undefined,
+    }))
+    this.#signal.addEventListener('abort', () => this.#edgesChanged.resolve(), { once: true })
   }
-  while (!signal.aborted) {
-    // Jitter, so that clients do not reconnect simultaneously after a restart of the edge.
-    await sleep(backoffMs * Math.random(), undefined, { signal }).catch(() => undefined)
-    if (signal.aborted) return
+
+  async keepOpen(): Promise<void> {
+    const slots = this.#slots.map((slot) => this.#keepSlotOpen(slot))
     try {
-      const request = toRequest(options, resume, opened)
-      const isReconnect = opened !== undefined
-      const connection = await openConnection({ ...options, request, isReconnect, onOpen })
-      const openedAt = performance.now()
-      connections.add(connection)
-      const [oldest] = connections
-      if (connections.size > DRAINING_CONNECTIONS_MAX + 1) oldest?.close()
-      connection.closed.then(() => connections.delete(connection))
-      opened = connection.opened
-      lossReason = await connection.lossReason
-      backoffMs = performance.now() - openedAt > STABLE_AFTER_MS ? BACKOFF_MIN_MS : nextBackoff(backoffMs)
-    } catch (error) {
-      if (isFinal(error, opened)) throw error
-      if (signal.aborted) return
-      options.onLost(lossReason ?? (error as Error).message)
-      lossReason = undefined
-      backoffMs = nextBackoff(backoffMs)
+      await Promise.all(slots)
+    } finally {
+      this.#end.abort()
+      await Promise.allSettled(slots)
     }
   }
+
+  get #isOpen(): boolean {
+    return this.#slots.some(({ isOpen }) => isOpen)
+  }
+
+  async #keepSlotOpen(slot: Slot): Promise<void> {
+    const signal = this.#signal
+    let backoffMs = 0
+    while (!signal.aborted) {
+      // Jitter, so that clients do not reconnect simultaneously after a restart of the edge.
+      await sleep(backoffMs * Math.random(), undefined, { signal }).catch(() => undefined)
+      const edge = this.#nextEdge(slot)
+      if (edge === undefined) await this.#edgesChanged.promise
+      if (signal.aborted) return
+      if (edge === undefined) continue
+      slot.url = edge
+      try {
+        const connection = await this.#connect(slot, edge)
+        const openedAt = performance.now()
+        const lossReason = await connection.lossReason.finally(() => {
+          slot.isOpen = false
+        })
+        // The edge drains: the connection completes its streams, and must not be replaced by the next one.
+        if (lossReason === undefined) slot.resume = newSecret()
+        if (!this.#isOpen) this.#lossReason = lossReason
+        backoffMs = performance.now() - openedAt > STABLE_AFTER_MS ? BACKOFF_MIN_MS : nextBackoff(backoffMs)
+      } catch (error) {
+        if (this.#isFinal(error)) throw error
+        if (signal.aborted) return
+        this.#reportLoss((error as Error).message)
+        backoffMs = nextBackoff(backoffMs)
+      }
+    }
+  }
+
+  /** The next edge in turn that no other slot uses, the first one last. Undefined if there is none. */
+  #nextEdge(slot: Slot): string | undefined {
+    const [first] = this.#slots
+    if (this.#opened === undefined) return slot === first ? this.#options.edge : undefined
+    const used = new Set(
+      this.#slots.flatMap((other) => (other === slot ? [] : [other.url, other.isOpen && other.publicUrl])),
+    )
+    const known = this.#slots.length === 1 ? [] : this.#edges
+    const edges = [...new Set([...known, this.#options.edge])].filter((edge) => !used.has(edge))
+    return edges[(edges.indexOf(slot.url ?? '') + 1) % edges.length]
+  }
+
+  async #connect(slot: Slot, edge: string): Promise<EdgeConnection> {
+    const connection = await openConnection({
+      ...this.#options,
+      edge,
+      signal: this.#signal,
+      request: toRequest(this.#options, { resume: slot.resume, session: this.#session }, this.#opened),
+      isReconnect: this.#opened !== undefined,
+      onOpen: (opened) => this.#onOpen(slot, edge, opened),
+    })
+    slot.connection = connection
+    this.connections.add(connection)
+    const current = new Set(this.#slots.map((each) => each.connection))
+    const draining = [...this.connections.difference(current)]
+    if (draining.length > DRAINING_CONNECTIONS_MAX) draining[0]?.close()
+    connection.closed.then(() => this.connections.delete(connection))
+    return connection
+  }
+
+  #onOpen(slot: Slot, edge: string, opened: Opened): void {
+    const isFirst = !this.#isOpen
+    const [publicUrl] = acceptEdges(opened.edge === undefined ? [] : [opened.edge], edge)
+    Object.assign(slot, { isOpen: true, publicUrl })
+    this.#opened = opened
+    this.#edges = acceptEdges(opened.edges ?? [], edge)
+    this.#edgesChanged.resolve()
+    this.#edgesChanged = Promise.withResolvers()
+    if (!isFirst) return
+    if (this.#lossReason !== undefined) this.#options.onLost(this.#lossReason)
+    this.#lossReason = undefined
+    this.#options.onOpen(opened)
+  }
+
+  /** A connection failed; while another one is open, the user need not know. */
+  #reportLoss(message: string): void {
+    if (this.#isOpen) return
+    this.#options.onLost(this.#lossReason ?? message)
+    this.#lossReason = undefined
+  }
+
+  /**
+   * A tunnel that was open is opened again in spite of errors that may pass: a proxy in front of the edge has
+   * errors of its own, and the name or the last free slot may be that of a connection whose loss the edge has
+   * not noticed. Another edge may have other settings.
+   */
+  #isFinal(error: unknown): boolean {
+    if (!(error instanceof TunnelRejected)) return false
+    return this.#opened === undefined || (this.#isOpen ? PERMANENT_ANYWHERE : PERMANENT).has(error.code)
+  }
 }
 
-/** `resume` lets the edge replace a previous connection whose loss it has not noticed. */
 const toRequest = (
   { type, name, pool, client, access, target, hostHeader }: TunnelOptions,
-  resume: string,
+  secrets: Required<Pick<TunnelRequest, 'resume' | 'session'>>,
   previous: Opened | undefined,
 ): TunnelRequest => ({
-  ...{ type, resume, client, access, target, hostHeader },
+  ...{ type, client, access, target, hostHeader },
+  ...secrets,
   name: previous?.name ?? name,
   pool: pool || undefined,
   idleConnections: type === 'http' ? IDLE_CONNECTIONS : undefined,
 })
-
-/**
- * A tunnel that was open is opened again in spite of errors that may pass: a proxy in front of the edge has
- * errors of its own, and the name or the last free slot may be that of a connection whose loss the edge has
- * not noticed.
- */
-const isFinal = (error: unknown, opened: Opened | undefined) =>
-  error instanceof TunnelRejected && (opened === undefined || PERMANENT.has(error.code))
 
 const nextBackoff = (backoffMs: number) => Math.min(Math.max(backoffMs, BACKOFF_MIN_MS) * 2, BACKOFF_MAX_MS)
 

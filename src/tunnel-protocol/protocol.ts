@@ -30,8 +30,10 @@ export interface TunnelRequest {
   readonly name?: string | undefined
   /** Join the clients of the workspace that already serve the name. */
   readonly pool?: boolean | undefined
-  /** A secret of the client: a new connection replaces an earlier one with the same secret. */
+  /** A secret of the connection: a new connection replaces an earlier one with the same secret. */
   readonly resume?: string | undefined
+  /** A secret of the client, which all its connections share: at one edge or several, they are one tunnel. */
+  readonly session?: string | undefined
   /** Name and version of the client. */
   readonly client?: string | undefined
   readonly access?: RequestedAccess | undefined
@@ -51,6 +53,10 @@ export interface Opened {
   readonly name: string
   /** What the rules of the client and of the name require. Edges that do not support access rules omit it. */
   readonly access?: { readonly basicAuth: boolean; readonly allowIp: boolean }
+  /** The public URL of the edge, if it has one. */
+  readonly edge?: string | undefined
+  /** Public URLs of other edges at which the client may open further connections, the best first. */
+  readonly edges?: readonly string[] | undefined
 }
 
 /** A request that the edge has proxied to the client. */

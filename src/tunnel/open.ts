@@ -9,7 +9,7 @@ import { TunnelRejected } from '../tunnel-client/connect.ts'
 import type { TlsOptions } from '../tunnel-client/dialer.ts'
 import { toEdgeUrl } from '../tunnel-client/edge-url.ts'
 import { LocalServer } from '../tunnel-client/local-server.ts'
-import { runTunnel } from '../tunnel-client/run.ts'
+import { EDGES_MAX, runTunnel } from '../tunnel-client/run.ts'
 import { parseTarget } from '../tunnel-client/target.ts'
 import { parseAccess } from '../tunnel-protocol/requested-access.ts'
 import type { OpenTunnelOptions, TunnelEvents } from './types.ts'
@@ -72,6 +72,7 @@ export class Tunnel extends EventEmitter<TunnelEvents> {
     await new Promise<void>((resolve, reject) => {
       tunnel.#finished = runTunnel({
         edge,
+        edges: readEdges(options),
         key: apiKey,
         type,
         name,
@@ -142,6 +143,12 @@ function readTls({ insecure = false, ca }: OpenTunnelOptions): TlsOptions | unde
     throw new TypeError('Invalid ca (expected certificates in PEM).')
   }
   return { ca, isInsecure: false }
+}
+
+function readEdges({ edges }: OpenTunnelOptions): number | undefined {
+  if (edges !== undefined && !(Number.isInteger(edges) && edges >= 1 && edges <= EDGES_MAX))
+    throw new TypeError(`Invalid edges (expected 1 to ${EDGES_MAX}).`)
+  return edges
 }
 
 const readAccess = ({ type = 'http', basicAuth, allowIp = [] }: OpenTunnelOptions) =>

@@ -5,6 +5,8 @@ export interface OpenTunnelOptions {
   readonly url?: string
   /** URL of the edge, instead of `url`. */
   readonly edge?: string
+  /** To how many edges the tunnel keeps a connection, if there are others: 1 to 4, and 2 by default. */
+  readonly edges?: number
   /** URL of an HTTP proxy for connections to server and edge, e.g. `http://user:password@proxy:3128`. */
   readonly proxy?: string
   /** An API key of the workspace. */

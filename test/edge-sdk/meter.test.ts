@@ -93,6 +93,19 @@ for (const engine of engines) {
     assert.deepEqual(notices, [])
   })
 
+  test(`${engine}: tunnels that another edge counts are no part of the peak`, async (t) => {
+    const { server, start } = await setUp(t, { engine })
+    const meter = await start()
+    meter.opened('acme', false)
+    meter.count('acme', true)
+    meter.opened('acme', false)
+    meter.count('acme', false)
+    meter.closed('acme', false)
+    await meter.stop()
+    const { peakTunnels, eventCount } = await readUsage(server)
+    assert.deepEqual({ peakTunnels, eventCount }, { peakTunnels: 1, eventCount: 3 })
+  })
+
   test(`${engine}: kill -9 of the edge loses no spooled usage and counts nothing twice`, async (t) => {
     const port = String(await freePort())
     const env = {

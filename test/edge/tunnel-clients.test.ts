@@ -36,6 +36,18 @@ test('a client with the same secret replaces its connection; one without gets na
   }
 })
 
+test('two connections of one session are one tunnel without a pool, and other sessions are rejected', async () => {
+  const open = (resume: string, session: string) =>
+    openRawTunnel(edge, key, { name: 'session', resume: secret(resume), session: secret(session) })
+  const first = await open('a', 's')
+  const second = await open('b', 's')
+  assert.equal(first.host, second.host)
+  await assert.rejects(open('c', 'o'), /already open/)
+  first.close()
+  await assert.rejects(open('c', 'o'), /already open/)
+  second.close()
+})
+
 test('clients that open one TCP tunnel at the same time share its port, and the others stay free', async () => {
   const open = async () => (await openRawTunnel(edge, key, { type: 'tcp', name: 'raced', pool: true })).close
   const closes = await Promise.all(Array.from({ length: 8 }, open))

@@ -109,8 +109,8 @@ test('the upgrade has the key and the wanted tunnel, and what the edge opened is
   })
   const { request, authorization } = await edge.connection()
   assert.equal(authorization, 'Bearer adit_key')
-  const { resume, ...rest } = request
-  assert.match(resume ?? '', /^[\w-]{32}$/)
+  const { resume, session, ...rest } = request
+  for (const secret of [resume, session]) assert.match(secret ?? '', /^[\w-]{32}$/)
   assert.deepEqual(rest, { type: 'tcp', name: 'ünïcode', pool: true, client: 'test 1' })
   await until('open', () => client.of('open').length > 0)
   assert.deepEqual(client.of('open'), [OPENED])
@@ -413,7 +413,9 @@ test('after a GoAway the client opens a new connection, and the old one complete
   await once(old, 'readable')
   side.session.goAway()
   const next = await edge.connection(1)
-  assert.deepEqual(next.request, { ...side.request, name: 'my-app' })
+  // It is another connection of the session: the edge must not close the old one.
+  assert.notEqual(next.request.resume, side.request.resume)
+  assert.deepEqual({ ...next.request, resume: side.request.resume }, { ...side.request, name: 'my-app' })
   await until('open again', () => client.of('open').length === 2)
   old.end('and complete')
   assert.equal(String(await readAll(old)), 'begun and complete')

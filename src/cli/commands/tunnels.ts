@@ -24,6 +24,7 @@ const nameOptions = {
 const edgeOptions = {
   pool: { summary: 'let several clients share this name and its traffic' },
   edge: { value: '<url>', summary: 'URL of the edge (default: ADIT_EDGE_URL, or the edge of the server)' },
+  edges: { value: '<n>', summary: 'keep connections to this many edges, 1 to 4 (default: 2)' },
   ...apiOptions,
 } as const
 
@@ -79,7 +80,7 @@ export const tunnelCommands: readonly Command[] = [
         'is an event with the name of its tunnel. Asks before it publishes anything but ports of ' +
         `this machine; scripts need --yes. ${STOPPING} ${EDGE_ACCESS}`,
       restArguments: 'names',
-      options: { yes: yesOption, edge: edgeOptions.edge, ...apiOptions },
+      options: { yes: yesOption, edge: edgeOptions.edge, edges: edgeOptions.edges, ...apiOptions },
     },
     async (input, io) => (await import('../tunnels/start.ts')).start(input, io),
   ),

@@ -1,6 +1,7 @@
 // The edge of a tunnel, and whether the API key may be sent to it.
 import { clientEnvironment } from '../../server/config/environment.ts'
 import { toEdgeUrl } from '../../tunnel-client/edge-url.ts'
+import { EDGES_MAX as TUNNEL_EDGES_MAX } from '../../tunnel-client/run.ts'
 import { type ApiAccess, type ApiInput, findAccess, findKey, isLoopback, parseUrl, withApi } from '../api.ts'
 import { CommandError, UsageError } from '../errors.ts'
 import type { Io } from '../io.ts'
@@ -11,30 +12,42 @@ const EDGES_MAX = 20
 
 export interface EdgeInput extends ApiInput {
   edge: string | undefined
+  edges: string | undefined
 }
 
 interface EdgeAccess extends Pick<ApiAccess, 'apiKey' | 'keySource'> {
   edge: string
+  /** To how many edges the tunnel keeps a connection; undefined for the default. */
+  edges: number | undefined
   /** No URL is set for the edge: it is expected at the tunnel domain. */
   fromDomain: boolean
 }
 
 /** The edge of --edge or ADIT_EDGE_URL, or the one that the control plane names. */
 export async function findEdge(input: EdgeInput, io: Io): Promise<EdgeAccess> {
+  const edges = parseEdges(input.edges)
   const edgeUrl = input.edge ?? clientEnvironment().edgeUrl
   if (edgeUrl !== undefined) {
     const { apiKey, keySource, chosen } = findKey(input)
     const edge = parseUrl(edgeUrl, 'edge')
     if (keySource && chosen) await requireTrusted(edge, keySource.profile, chosen, io)
-    return { edge, apiKey, keySource, fromDomain: false }
+    return { edge, edges, apiKey, keySource, fromDomain: false }
   }
   const { baseUrl, apiKey, keySource } = findAccess(input)
   const named = await withApi(input, (client) => client.edge.find())
   try {
-    return { ...toEdgeUrl(named, baseUrl), apiKey, keySource }
+    return { ...toEdgeUrl(named, baseUrl), edges, apiKey, keySource }
   } catch (error) {
     throw new CommandError('edge_url', `${(error as Error).message} To use another edge, pass --edge.`)
   }
+}
+
+function parseEdges(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined
+  const edges = /^\d$/.test(text) ? Number(text) : 0
+  if (edges < 1 || edges > TUNNEL_EDGES_MAX)
+    throw new UsageError(`Invalid --edges "${text}" (expected 1 to ${TUNNEL_EDGES_MAX}).`)
+  return edges
 }
 
 /**

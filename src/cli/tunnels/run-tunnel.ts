@@ -76,6 +76,7 @@ export async function runPrepared(
   try {
     await runTunnel({
       edge: edge.edge,
+      edges: edge.edges,
       key: edge.apiKey,
       type,
       name: input.name,

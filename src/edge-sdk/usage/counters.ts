@@ -15,8 +15,11 @@ export interface Transfer {
 }
 
 export interface UsageCounters {
-  opened(workspace: string): void
-  closed(workspace: string): void
+  /** `isCounted` is false if another edge counts the tunnel. */
+  opened(workspace: string, isCounted?: boolean): void
+  closed(workspace: string, isCounted?: boolean): void
+  /** Counts an open tunnel that another edge has counted before, or counts from now on. */
+  count(workspace: string, isCounted: boolean): void
   rejected(workspace: string): void
   transferred(workspace: string, transfer: Transfer): void
   /** Records the open tunnels of the current minute. Call it at least once a minute. */
@@ -105,7 +108,7 @@ export function createUsageCounters(run: string, clock: () => number, itemsMax: 
     if (evict(counters, before)) evictions += 1
   }
 
-  function count(workspace: string, add: (totals: CounterItem, now: number) => void): void {
+  function addTo(workspace: string, add: (totals: CounterItem, now: number) => void): void {
     const now = clock()
     const day = floorTime(now, DAY_MS)
     const counter = findOrAdd(counters, workspace, day, () => ({
@@ -135,29 +138,35 @@ export function createUsageCounters(run: string, clock: () => number, itemsMax: 
   }
 
   const countEvent = (workspace: string) =>
-    count(workspace, (totals) => {
+    addTo(workspace, (totals) => {
       totals.events = sum(totals.events, 1)
     })
 
+  function countOpen(workspace: string, isCounted: boolean): void {
+    const tunnels = open.get(workspace) ?? 0
+    if (isCounted) open.set(workspace, tunnels + 1)
+    if (isCounted || tunnels > 0) recordOpen(workspace)
+    if (isCounted) return
+    if (tunnels > 1) open.set(workspace, tunnels - 1)
+    else open.delete(workspace)
+  }
+
   return {
-    opened(workspace) {
+    opened(workspace, isCounted = true) {
       countEvent(workspace)
-      open.set(workspace, (open.get(workspace) ?? 0) + 1)
-      recordOpen(workspace)
+      if (isCounted) countOpen(workspace, true)
     },
-    closed(workspace) {
+    closed(workspace, isCounted = true) {
       countEvent(workspace)
-      const tunnels = open.get(workspace) ?? 0
-      if (tunnels > 0) recordOpen(workspace)
-      if (tunnels > 1) open.set(workspace, tunnels - 1)
-      else open.delete(workspace)
+      if (isCounted) countOpen(workspace, false)
     },
+    count: countOpen,
     rejected: countEvent,
     transferred(workspace, { requests = 0, bytesIn = 0, bytesOut = 0 }) {
       for (const value of [requests, bytesIn, bytesOut])
         if (!Number.isSafeInteger(value) || value < 0)
           throw new RangeError(`Invalid count ${value} (expected an integer of 0 or more)`)
-      count(workspace, (totals, now) => {
+      addTo(workspace, (totals, now) => {
         totals.requests = sum(totals.requests, requests)
         totals.bytesIn = sum(totals.bytesIn, bytesIn)
         totals.bytesOut = sum(totals.bytesOut, bytesOut)

@@ -18,7 +18,8 @@ const STOP_TIMEOUT_MS = 5_000
 /** Wait after a failed report near a quota. */
 const URGENT_RETRY_MS = 5_000
 
-export interface Meter extends Pick<UsageCounters, 'opened' | 'closed' | 'rejected' | 'transferred'> {
+export interface Meter
+  extends Pick<UsageCounters, 'opened' | 'closed' | 'count' | 'rejected' | 'transferred'> {
   /** Size of the usage on disk that the control plane has not accepted yet. */
   spoolBytes(): number
   /** Usage of a workspace that is near its quota is reported more often. */
@@ -150,6 +151,7 @@ export async function startMeter(
   return {
     opened: counters.opened,
     closed: counters.closed,
+    count: counters.count,
     rejected: counters.rejected,
     transferred: counters.transferred,
     spoolBytes: spool.bytes,

@@ -14,7 +14,7 @@ import type { TunnelRequest, TunnelType } from '../../tunnel-protocol/protocol.t
 import type { Connection } from '../../yamux/index.ts'
 import { type AccessRules, areSameRules, NO_RULES } from '../access/access-control.ts'
 import { RuleHasher } from '../access/rule-hasher.ts'
-import { type Registry, resumeHash } from '../registry.ts'
+import { type Registry, secretHash } from '../registry.ts'
 import {
   differentRules,
   EDGE_CREDENTIAL,
@@ -119,7 +119,7 @@ export function createAdmission(options: AdmissionOptions): OpenTunnel {
     if (until !== undefined && !registry.hasClient(host, resume)) return quotaExceeded(workspace.slug, until)
     if (type === 'tcp' && !tcpTunnels) return TCP_DISABLED
     if (registry.isStopping) return STOPPING
-    const closure = registry.findClosure(resume)
+    const closure = registry.findClosure(request)
     if (closure) return rejection(403, 'closed', closure.message)
     // A reconnect replaces the client's own connection, so it does not count.
     const limit = registry.hasClient(host, resume) ? undefined : registry.limitReached(workspace.slug)
@@ -171,7 +171,9 @@ export function createAdmission(options: AdmissionOptions): OpenTunnel {
     const connection = client.accept()
     if (!connection) return undefined
     const { type, name, url, keyId, workspace } = tunnel
-    const connected = registry.connect(existing?.address ?? { type, name, host, url, listener }, {
+    const { edge, edges } = grant ?? {}
+    const address = existing?.address ?? { type, name, host, url, listener, edge, edges }
+    const connected = registry.connect(address, {
       id,
       connection,
       request,
@@ -179,6 +181,7 @@ export function createAdmission(options: AdmissionOptions): OpenTunnel {
       address: client.address,
       key: { secret: opening.key, id: keyId, workspace },
       nameRules,
+      count: grant?.count ?? {},
     })
     names?.opened(tunnel, connected.client, {
       key,
@@ -242,7 +245,7 @@ type Step = () => Promise<Rejection | undefined>
 
 /** The tunnel as the control plane lists it. */
 function describe({ id, name, client, openedAt }: Opening, key: Valid, url: string): ClaimedTunnel {
-  const { type = 'http', pool = false, client: software, resume, access } = client.request
+  const { type = 'http', pool = false, client: software, resume, session, access } = client.request
   return {
     ...{ id, name, type, pool, url, openedAt },
     workspace: key.workspace.slug,
@@ -252,6 +255,7 @@ function describe({ id, name, client, openedAt }: Opening, key: Valid, url: stri
     ...(access && {
       access: { basicAuth: access.basicAuth !== undefined, allowIp: [...(access.allowIp ?? [])] },
     }),
-    ...(resume !== undefined && { resume: resumeHash(resume) }),
+    ...(resume !== undefined && { resume: secretHash(resume) }),
+    ...(session !== undefined && { session: secretHash(session) }),
   }
 }

@@ -5,6 +5,7 @@ import type { AccessRules } from '../access/access-control.ts'
 import { failedCall, type Rejection, rejectedClaim, UNCLAIMED } from '../rejections.ts'
 import type { Tunnel } from '../tunnel.ts'
 import type { CloseReason, TunnelClient } from '../tunnel-client.ts'
+import type { CountRule } from '../tunnel-count.ts'
 import { type RecentName, RecentNames } from './recent-names.ts'
 
 /** The name may be opened. */
@@ -14,6 +15,10 @@ export interface Grant {
   readonly port?: number | undefined
   /** The rules have changed since the grant, so the name has to be claimed again. */
   readonly isStale?: boolean
+  readonly count?: CountRule
+  /** See `Opened`. */
+  readonly edge?: string | undefined
+  readonly edges?: readonly string[] | undefined
 }
 
 interface PendingClaim extends Grant {
@@ -52,7 +57,10 @@ export class NameClaims {
     this.#pending.set(id, pending)
     try {
       const result = await this.#reporter.claim(tunnel, key)
-      if (result.granted) return Object.assign(pending, { rules: result.access, port: result.port })
+      if (result.granted) {
+        const { access: rules, port, counts, countsFrom, edge, edges } = result
+        return Object.assign(pending, { rules, port, count: { counts, countsFrom }, edge, edges })
+      }
       this.#pending.delete(id)
       return rejectedClaim(result)
     } catch (error) {

@@ -9,7 +9,7 @@ import { startTunnelEdge } from '../../support/edges/tunnels.ts'
 import { startRelay } from '../../support/network/relay.ts'
 
 /** An edge process, with a relay between it and the control plane. */
-async function startEdge(t: Test, server: TestServer, name: string) {
+export async function startEdge(t: Test, server: TestServer, name: string) {
   const { id, token } = await addEdge(server, name)
   const relay = await startRelay(t, server.url)
   const env = {

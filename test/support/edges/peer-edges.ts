@@ -82,6 +82,7 @@ export class PeerEdges {
       meter: {
         opened() {},
         closed() {},
+        count() {},
         rejected() {},
         setQuota() {},
         spoolBytes: () => 0,
