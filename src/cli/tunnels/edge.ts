@@ -184,7 +184,7 @@ async function useControlPlane(
     startReporter: (on) =>
       startTunnelReporter(controlPlane, {
         ...on,
-        ...(peerListener && { peerAddress: peerListener.address }),
+        peerAddress: peerListener?.address,
         version: `adit ${version}`,
         onNotice,
       }),
