@@ -14,7 +14,7 @@ export interface ClientOptions {
   /** Base URL of the server, e.g. `https://adit.example.com`. */
   baseUrl: string
   apiKey: string
-  /** Timeout of one attempt; 10,000 by default. */
+  /** Timeout of one attempt; by default 10,000, and 30,000 for a revocation. */
   timeoutMs?: number
   /** Maximum number of retries; 3 by default. */
   retries?: number
@@ -30,12 +30,15 @@ interface RoutedOperation {
 
 /** A list of 100,000 keys fits; longer lists are read in pages. */
 const RESPONSE_BYTES_MAX = 32 * 1024 * 1024
+const TIMEOUT_MS = 10_000
+/** A revocation waits up to 25 seconds for an edge that is gone. */
+const REVOCATION_TIMEOUT_MS = 30_000
 const BACKOFF_MIN_MS = 250
 /** The maximum delay before a retry. A longer `Retry-After` is reported to the caller instead. */
 const DELAY_MAX_MS = 30_000
 
 export function createTransport(options: ClientOptions) {
-  const { apiKey, timeoutMs = 10_000, retries = 3, fetch: send = fetch } = options
+  const { apiKey, retries = 3, fetch: send = fetch } = options
   const base = parseBaseUrl(options.baseUrl)
   // The message does not quote the key, because a malformed one may still contain the secret.
   if (!/^[\x21-\x7e]+$/.test(apiKey))
@@ -47,6 +50,7 @@ export function createTransport(options: ClientOptions) {
     resultFields: readonly string[],
     signal: AbortSignal | undefined,
   ): Promise<object> {
+    const { timeoutMs = init.method === 'DELETE' ? REVOCATION_TIMEOUT_MS : TIMEOUT_MS } = options
     const timeout = AbortSignal.timeout(timeoutMs)
     let response: Response
     let text: string

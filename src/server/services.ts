@@ -9,6 +9,7 @@ import { writeAudit } from './domain/audit/entries.ts'
 import { databaseEntry } from './domain/audit/operator-actions.ts'
 import type { Services } from './domain/context.ts'
 import { createIds } from './domain/ids.ts'
+import { TRAFFIC_LEASE_MS } from './domain/tunnels/edge-sessions.ts'
 import { dailyMaximum } from './domain/usage/reports.ts'
 import { operatorActor } from './operator.ts'
 import { readDatabaseClock } from './store/engine/clock.ts'
@@ -106,7 +107,10 @@ function servicesOn(store: Store, config: Config): Services {
   const edgeDayMax = dailyMaximum(limits.usageLinkGbps)
   const instruments = new ServerInstruments()
   const { usageMerge, propagationWait } = instruments
-  const propagation = createPropagation(store)
+  const propagation = createPropagation(
+    store,
+    config.edgeAcknowledgments === 'on' ? TRAFFIC_LEASE_MS : undefined,
+  )
   return {
     store,
     clock,

@@ -6,6 +6,7 @@ import {
   type ClaimResult,
   ControlPlaneError,
   createControlPlane,
+  type SyncResult,
   startTunnelReporter,
   startVerifier,
   type TunnelReporterOptions,
@@ -26,7 +27,15 @@ const OPTIONS = {
   onClose: () => undefined,
   onAccessRules: () => undefined,
 }
-const SYNCED = { resync: false, replaced: false, nextSyncInS: 5, close: [], grantRequired: [], names: [] }
+const SYNCED: SyncResult = {
+  resync: false,
+  replaced: false,
+  nextSyncInS: 5,
+  lease: { seconds: 25, after: '1-a' },
+  close: [],
+  grantRequired: [],
+  names: [],
+}
 const NO_USAGE = () => ({ requests: 0, bytesIn: 0, bytesOut: 0, streams: 0 })
 
 const createTunnel = (workspace: string, name: string, keyId = 'tok_1'): ClaimedTunnel => ({

@@ -7,7 +7,7 @@ import { operation } from '../operation.ts'
 import { findHost } from './hosts.ts'
 import { UsageQuota } from './quotas.ts'
 import { reportUsage } from './reports.ts'
-import { Grant, REPORTED_BY_EDGES } from './tunnel-fields.ts'
+import { EventId, Grant, REPORTED_BY_EDGES } from './tunnel-fields.ts'
 import { claimTunnels, syncTunnels } from './tunnels.ts'
 
 const exampleKeyId = 'tok_01k9x2m4q7r8s9t0v1w2x3y4z5'
@@ -83,6 +83,12 @@ export const verifyKey = operation({
       }),
       grant: Type.Optional(
         Type.Boolean({ description: 'Whether the response of a valid key has a grant to open tunnels.' }),
+      ),
+      after: Type.Optional(
+        EventId(
+          'Id of the last event that the edge has received: the response takes all changes up to it into ' +
+            'account. 503 if the node cannot read them.',
+        ),
       ),
     },
     { title: 'KeyToVerify', examples: [{ key: 'adit_EXAMPLEexampleEXAMPLEexampleEXAMPLEexampleEXAMPLE' }] },
@@ -165,14 +171,7 @@ const followKeyChanges = operation({
     'The stream ends when the edge is revoked. A node serves 8 streams per edge, and closes the oldest ' +
     'when another one is opened. Beyond 1,000 streams of all edges it returns 503.',
   headers: Type.Object({
-    'last-event-id': Type.Optional(
-      Type.String({
-        pattern: '^[0-9]{1,15}(-[0-9a-f]{0,16})?$',
-        description: 'Id of the last event received.',
-        examples: ['41-9c3e5d0f7a1b2846'],
-        'x-rule': 'must be the id of an event of this stream',
-      }),
-    ),
+    'last-event-id': Type.Optional(EventId('Id of the last event received.')),
   }),
   query: Type.Object({
     locations: Type.Optional(

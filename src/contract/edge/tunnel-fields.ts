@@ -43,6 +43,15 @@ const TunnelUrl = Type.String({
   'x-rule': 'must be a URL such as https://my-app.acme.tunnels.example.com',
 })
 
+/** Id of an event in the stream of changes: a position in the change log. */
+export const EventId = (description: string) =>
+  Type.String({
+    pattern: '^[0-9]{1,15}(-[0-9a-f]{0,16})?$',
+    description,
+    examples: ['41-9c3e5d0f7a1b2846'],
+    'x-rule': 'must be the id of an event of the stream of changes',
+  })
+
 /** A grant consists of a key id, a time and a signature. */
 export const Grant = (description: string) =>
   Type.String({

@@ -5,6 +5,7 @@ import { operation } from '../operation.ts'
 import { AccessRulesOrNull } from './access-rules.ts'
 import {
   ClaimedTunnel,
+  EventId,
   Gauge,
   Grant,
   REPORTED_BY_EDGES,
@@ -24,6 +25,11 @@ export const SYNC_INTERVAL_S = 5
 export const TUNNELS_PER_EDGE_MAX = 1_000
 /** Seconds after its last sync until the tunnels of an edge count as closed. */
 export const TUNNEL_LEASE_S = 30
+/**
+ * Seconds after its last sync until an edge stops carrying traffic, which is how long a revocation waits for
+ * an edge that is gone. Less than the 30 seconds after which many proxies give up on a response.
+ */
+export const TRAFFIC_LEASE_S = 25
 
 const Session = Type.String({
   pattern: '^[0-9a-z]{9}-[0-9a-z]{8,32}$',
@@ -240,6 +246,13 @@ export const syncTunnels = operation({
           'x-rule': 'must be a host in lower case and a port such as 10.0.0.7:8446',
         }),
       ),
+      applied: Type.Optional(
+        EventId(
+          'Id of the last change that the edge has applied, see `GET /edge/v1/key-changes`; `0` before the ' +
+            'first. An edge that sends it promises to keep the `lease` of the response, and revocations wait ' +
+            'for it. Leave it out if the edge does not, and in its last sync, when it carries no traffic.',
+        ),
+      ),
       load: Type.Object({
         tunnels: Gauge('Open tunnels.'),
         streams: Gauge('Requests and connections in progress.'),
@@ -280,6 +293,7 @@ export const syncTunnels = operation({
           previous: 41,
           version: 'adit/0.1.0',
           startedAt: '2026-11-15T08:00:00.000Z',
+          applied: '41-9c3e5d0f7a1b2846',
           load: { tunnels: 1, streams: 2 },
           changed: [{ ...exampleTunnel, requests: 12, bytesIn: 3400, bytesOut: 91000, streams: 2 }],
           closed: [],
@@ -299,6 +313,26 @@ export const syncTunnels = operation({
             'A newer session of this edge exists, and this one is ignored. Processes need a credential each.',
         }),
         nextSyncInS: Type.Integer({ minimum: 1, maximum: 10, description: 'When the next sync is wanted.' }),
+        lease: Type.Union(
+          [
+            Type.Object(
+              {
+                seconds: Type.Union([Type.Integer({ minimum: 1 }), Type.Null()], {
+                  description: 'Null if edges may carry traffic however long the server is unreachable.',
+                }),
+                after: EventId('Id of the last change of the log when the sync was applied.'),
+              },
+              { title: 'Lease' },
+            ),
+            Type.Null(),
+          ],
+          {
+            description:
+              'The edge may carry traffic for `seconds`, counted from before it sent the sync, once it has ' +
+              'applied the change `after`. Then it must stop until another sync renews the lease. Null if ' +
+              'this sync did not renew it.',
+          },
+        ),
         close: Type.Array(
           Type.Object(
             {
@@ -337,6 +371,7 @@ export const syncTunnels = operation({
       resync: false,
       replaced: false,
       nextSyncInS: 5,
+      lease: { seconds: TRAFFIC_LEASE_S, after: '42-1f0e2d3c4b5a6978' },
       close: [
         {
           id: exampleTunnel.id,

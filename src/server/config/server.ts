@@ -43,6 +43,11 @@ export const settings = {
     'operator',
     eitherOf('operator', 'strict'),
   ),
+  ADIT_EDGE_ACKNOWLEDGMENTS: setting(
+    'on: a revocation waits for edges that acknowledge changes; off: it waits for nodes only',
+    'on',
+    eitherOf('on', 'off'),
+  ),
   ADIT_TUNNEL_DOMAIN: setting('domain of all tunnels', 'localhost', readDomain),
   ADIT_API_VARIANT: setting(
     'A: API keys can create and revoke API keys; B: they can only read',
@@ -222,6 +227,7 @@ function parse(environment: NodeJS.ProcessEnv) {
     baseUrl: read('ADIT_BASE_URL'),
     database: read('ADIT_DATABASE_URL'),
     fencing: read('ADIT_FENCING'),
+    edgeAcknowledgments: read('ADIT_EDGE_ACKNOWLEDGMENTS'),
     tunnelDomain: read('ADIT_TUNNEL_DOMAIN'),
     variant: read('ADIT_API_VARIANT'),
     limits: readLimits(read),

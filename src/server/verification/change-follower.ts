@@ -19,6 +19,7 @@ import { startFence } from './fence.ts'
 import { createLease, type Moment } from './lease.ts'
 import { createRegistration, HEARTBEAT_MS, type NodeIdentity } from './nodes.ts'
 
+export { formatPosition, parsePosition } from '../store/change-log/entries.ts'
 export type { Change, Position }
 
 /** Interval until announcements arrive, and after a poll has found a change that was not announced. */

@@ -87,8 +87,8 @@ export function createPropagationWait(store: Store): PropagationWait {
   }
 }
 
-/** Whether nodes that acknowledged one position have applied the change at another. */
-export const hasReached = (node: AcknowledgedPosition, position: Position): boolean =>
+/** Whether nodes or edges that acknowledged one position have applied the change at another. */
+export const hasReached = (node: Position & { isInLog: boolean }, position: Position): boolean =>
   isSamePosition(node, position) || (node.isInLog && node.sequence > position.sequence)
 
 /** The share of the nodes that have applied the change. */

@@ -27,6 +27,7 @@ import * as abandoned from '../../../src/server/store/tunnels/abandoned.ts'
 import * as tunnelAdmission from '../../../src/server/store/tunnels/admission.ts'
 import * as edgeSessions from '../../../src/server/store/tunnels/edge-sessions.ts'
 import * as edgeWorkspaces from '../../../src/server/store/tunnels/edge-workspaces.ts'
+import * as holders from '../../../src/server/store/tunnels/holders.ts'
 import * as instructions from '../../../src/server/store/tunnels/instructions.ts'
 import * as tunnelLists from '../../../src/server/store/tunnels/lists.ts'
 import * as tunnelNames from '../../../src/server/store/tunnels/names.ts'
@@ -364,6 +365,8 @@ const sessionReport = {
   peerAddress: null,
   tunnels: 1,
   streams: 1,
+  appliedSequence: 1,
+  appliedChecksum: 'a',
 }
 const name = { workspace_id: ws, name: 'n12' }
 const pair = { edge_id: 'e1', workspace_id: 'w1' }
@@ -583,6 +586,8 @@ const calls: [module: object, calls: Calls][] = [
       },
       lockKeyRow: (db) => keys.lockKeyRow(db, { workspaceId: ws, id: 'k1' }),
       updateKey: (db) => keys.updateKey(db, { workspaceId: ws, id: 'k1' }, { expires_at: NOW }),
+      lockKeysShared: (db) => keys.lockKeysShared(db, ['k1', 'k2']),
+      lockWorkspaceKeys: (db) => keys.lockWorkspaceKeys(db, ws),
       updateLastUsed: (db) => keys.updateLastUsed(db, [['k1', NOW]]),
     },
   ],
@@ -696,6 +701,13 @@ const calls: [module: object, calls: Calls][] = [
     },
   ],
   [peers, { listPeers: (db) => peers.listPeers(db) }],
+  [
+    holders,
+    {
+      recordRecentKeys: (db) => holders.recordRecentKeys(db, 'e1', [{ key_id: 'k1' }]),
+      findHolders: (db) => holders.findHolders(db, 'k1'),
+    },
+  ],
   [
     edgeWorkspaces,
     {
@@ -941,7 +953,16 @@ const names = (module: object) =>
  * Exported functions without a query; `renewSession` has the one of `renewLockedSession`, and `useStore`
  * calls `claimDue`.
  */
-const PURE = ['claimDue', 'follows', 'isSamePosition', 'nameKey', 'renewSession', 'selectDeliveries']
+const PURE = [
+  'claimDue',
+  'follows',
+  'formatPosition',
+  'isSamePosition',
+  'parsePosition',
+  'nameKey',
+  'renewSession',
+  'selectDeliveries',
+]
 
 test('every function of these modules is called by the test below', () => {
   for (const [module, called] of calls)

@@ -58,7 +58,7 @@ test('an announcement contains the changes in order, or nothing if they are too 
 test('a node has reached a change at its position, or at a later one that the log contains', () => {
   const position = { sequence: 7, checksum: 'a' }
   const at = (sequence: number, checksum: string, isInLog: boolean) =>
-    hasReached({ sequence, checksum, isInLog, leaseMs: 1, count: 1 }, position)
+    hasReached({ sequence, checksum, isInLog }, position)
   assert.deepEqual([at(7, 'a', true), at(7, 'a', false), at(8, 'x', true)], [true, true, true])
   assert.deepEqual([at(7, 'b', true), at(8, 'x', false), at(6, 'a', true)], [false, false, false])
 })

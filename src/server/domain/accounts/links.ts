@@ -22,7 +22,7 @@ import {
 } from '../../store/accounts/users.ts'
 import type { Tx } from '../../store/engine/store.ts'
 import { getWorkspace, lockWorkspace } from '../../store/workspaces.ts'
-import { awaitPropagation, type LinkedChange } from '../../verification/propagation.ts'
+import { awaitPropagation, type PublishedChange } from '../../verification/propagation.ts'
 import { writeAudit, writeUserAudit } from '../audit/entries.ts'
 import type { Services } from '../context.ts'
 import { memberInEvent, recordEvent } from '../events/record.ts'
@@ -195,7 +195,7 @@ async function setPasswordByLink(
   services: Services,
   { link, ipAddress }: RedeemLinkInput,
   { email, name, hashed }: { email: string; name: string; hashed: string },
-): Promise<LinkedChange | undefined> {
+): Promise<PublishedChange | undefined> {
   const row = await consumeLink(db, services, link)
   const now = services.clock()
   let user = await findUserByEmail(db, email)

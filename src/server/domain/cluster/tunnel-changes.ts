@@ -6,7 +6,7 @@ import type { Tx } from '../../store/engine/store.ts'
 import { moveCounts } from '../../store/tunnels/names.ts'
 import type { ClosedTunnel } from '../../store/tunnels/rows.ts'
 import { LOCATIONS_CHANGED } from '../../verification/announcement.ts'
-import { announce, type LinkedChange, publishChange } from '../../verification/propagation.ts'
+import { announce, type PublishedChange, publishChange } from '../../verification/propagation.ts'
 import type { Services } from '../context.ts'
 import { recordTunnels } from '../events/tunnel-events.ts'
 import { Fault } from '../fault.ts'
@@ -48,11 +48,11 @@ export async function recordChanges(
   tx: Tx,
   services: Services,
   { opened, closed, moved }: TunnelChanges,
-): Promise<{ published: LinkedChange[]; locations: number }> {
+): Promise<{ published: PublishedChange[]; locations: number }> {
   await moveCounts(tx, closed)
   await recordTunnels(tx, services, { closed, opened })
   const locations = await recordLocations(tx, services, { opened, others: [...closed, ...moved] })
-  const published: LinkedChange[] = []
+  const published: PublishedChange[] = []
   for (const id of new Set(moved.map(({ edge_id }) => edge_id)))
     published.push(await publishChange(tx, services, { kind: 'tunnels', subjectId: id }))
   return { published, locations }

@@ -291,7 +291,7 @@ export async function revoke(ctx: Context, id: string) {
     const change = await revokeActive(db, ctx, id, userId)
     return change && publishChange(db, ctx, change)
   })
-  await awaitPropagation(ctx, position)
+  await awaitPropagation(ctx, position, id)
   if (!position) throw await noActiveKey(ctx, id)
   return { id, revoked: true as const }
 }

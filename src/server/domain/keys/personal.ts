@@ -5,7 +5,7 @@ import { revokeKeysWithoutTwoFactor as revokeRowsWithoutTwoFactor } from '../../
 import type { Tx } from '../../store/engine/store.ts'
 import { endRequests } from '../../store/keys/requests.ts'
 import { revokePersonalKeys as revokeRows } from '../../store/keys/rows.ts'
-import { type KeyChange, type LinkedChange, publishChanges } from '../../verification/propagation.ts'
+import { type KeyChange, type PublishedChange, publishChanges } from '../../verification/propagation.ts'
 import { writeAuditEntries } from '../audit/entries.ts'
 import type { Caller, Services } from '../context.ts'
 import { recordRevoked } from './lifecycle.ts'
@@ -46,7 +46,7 @@ export async function revokeKeysWithoutTwoFactor(
   services: Services,
   actor: Caller,
   scope: { userId: string } | { workspaceId: string },
-): Promise<LinkedChange | undefined> {
+): Promise<PublishedChange | undefined> {
   const keys = await revokeRowsWithoutTwoFactor(db, scope, services.clock())
   return publishChanges(db, services, await recordRevoked(db, services, actor, keys, 'two-factor-missing'))
 }

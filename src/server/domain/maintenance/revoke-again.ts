@@ -10,7 +10,7 @@ import {
 import {
   awaitPropagation,
   type KeyChange,
-  type LinkedChange,
+  type PublishedChange,
   publishChanges,
 } from '../../verification/propagation.ts'
 import { disable } from '../accounts/users.ts'
@@ -98,7 +98,7 @@ export async function repeatRevocations(
 ): Promise<Progress[]> {
   if (await isSameDatabase(services.store.db, other.db)) throw new SameDatabase()
   const results: Progress[] = []
-  let last: LinkedChange | undefined
+  let last: PublishedChange | undefined
   for (const { kind, table, revoke } of revocations) {
     const progress = { kind, revoked: 0, alreadyRevoked: 0, missing: 0 }
     results.push(progress)
@@ -112,7 +112,7 @@ export async function repeatRevocations(
         const { count, changes } = await revoke(db, services, actor, ids)
         return { existing, count, change: await publishChanges(db, services, changes) }
       })
-      last = change ?? last
+      if (change) last = { ...change, subjectIds: [...(last?.subjectIds ?? []), ...change.subjectIds] }
       progress.revoked += count
       progress.alreadyRevoked += existing - count
       progress.missing += ids.length - existing

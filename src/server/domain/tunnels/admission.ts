@@ -9,6 +9,7 @@ import {
 } from '../../../contract/edge/tunnels.ts'
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../../lib/time.ts'
 import type { Tx } from '../../store/engine/store.ts'
+import { lockKeysShared } from '../../store/keys/rows.ts'
 import { findOtherTunnels, type OtherTunnel, resolveKeys } from '../../store/tunnels/admission.ts'
 import { lockExpiredSessions } from '../../store/tunnels/edge-sessions.ts'
 import {
@@ -134,6 +135,8 @@ async function checkKeys(
   rejected: Admission['rejected'],
 ): Promise<Candidate[]> {
   const keyIds = new Set(tunnels.map(({ tunnel }) => tunnel.keyId))
+  // A revocation that is not seen here waits for the lock, and then finds the tunnel. So does archiving.
+  if (keyIds.size > 0) await lockKeysShared(tx, [...keyIds])
   const resolved = keyIds.size === 0 ? [] : await resolveKeys(tx, [...keyIds])
   const byId = new Map(resolved.map((key) => [key.key_id, key]))
   return tunnels.flatMap((parsed) => {

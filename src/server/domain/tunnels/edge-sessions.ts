@@ -1,11 +1,12 @@
 // The session of an edge: one of its runs, and the lease under which its tunnels count.
-import { TUNNEL_LEASE_S } from '../../../contract/edge/tunnels.ts'
+import { TRAFFIC_LEASE_S, TUNNEL_LEASE_S } from '../../../contract/edge/tunnels.ts'
 import { MINUTE_MS } from '../../../lib/time.ts'
 import type { Tx } from '../../store/engine/store.ts'
 import { type LockedSession, lockSession, replaceSession } from '../../store/tunnels/edge-sessions.ts'
 import type { TunnelChanges } from '../cluster/tunnel-changes.ts'
 
 export const LEASE_MS = TUNNEL_LEASE_S * 1_000
+export const TRAFFIC_LEASE_MS = TRAFFIC_LEASE_S * 1_000
 
 /**
  * The new session of an edge whose clock was set back sorts before its last one. It is accepted this long

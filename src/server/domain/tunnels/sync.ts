@@ -6,6 +6,7 @@ import {
   type SyncRequest,
   type SyncResult,
 } from '../../../contract/edge/tunnels.ts'
+import { formatPosition, type Position, parsePosition, readHead } from '../../store/change-log/entries.ts'
 import type { Tx } from '../../store/engine/store.ts'
 import {
   renewLockedSession,
@@ -51,6 +52,7 @@ const createResult = (state: Partial<SyncResult>): SyncResult => ({
   resync: false,
   replaced: false,
   nextSyncInS: SYNC_INTERVAL_S,
+  lease: null,
   ...NOTHING,
   ...state,
 })
@@ -66,8 +68,10 @@ export async function syncTunnels(
   // Most syncs change nothing, and are one statement.
   if (reported.size === 0 && closed.size === 0 && session.previous > 0) {
     const renewed = await renewSession(store, edgeId, session, LEASE_MS)
-    if (renewed)
-      return createResult(renewed.hasInstructions ? await store.transaction((tx) => instruct(tx, sync)) : {})
+    if (renewed) {
+      const instructions = renewed.hasInstructions ? await store.transaction((tx) => instruct(tx, sync)) : {}
+      return createResult({ ...instructions, lease: createLease(services, renewed) })
+    }
   }
   return changeTunnels(services, (tx, changes) => applySync(tx, services, sync, changes))
 }
@@ -83,7 +87,8 @@ async function applySync(
   const renewed = previous > 0 && (await renewLockedSession(tx, edgeId, session, LEASE_MS))
   if (renewed) {
     const added = await applyChanges(tx, services, sync, changes)
-    return createResult(renewed.hasInstructions ? merge(added, await instruct(tx, sync)) : added)
+    const instructions = renewed.hasInstructions ? merge(added, await instruct(tx, sync)) : added
+    return createResult({ ...instructions, lease: createLease(services, renewed) })
   }
   const stored = await enterSession(tx, changes, edgeId, session.session)
   if (!stored) return createResult({ replaced: true })
@@ -94,8 +99,15 @@ async function applySync(
   if (previous === 0 && !snapshot)
     changes.closed.push(...(await endOtherTunnels(tx, edgeId, { ids: sync.reported, sequence, previous })))
   const added = await applyChanges(tx, services, sync, changes)
-  return createResult(merge(added, await instruct(tx, sync)))
+  const lease = createLease(services, await readHead(tx))
+  return createResult({ ...merge(added, await instruct(tx, sync)), lease })
 }
+
+/** `head` was read after the edge sent the sync, so a later change is not older than the lease. */
+const createLease = ({ propagation }: Services, head: Position): SyncResult['lease'] => ({
+  seconds: propagation.edgeLeaseMs === undefined ? null : propagation.edgeLeaseMs / 1_000,
+  after: formatPosition(head),
+})
 
 const merge = (a: Instructions, b: Instructions): Instructions => ({
   close: [...a.close, ...b.close],
@@ -221,11 +233,16 @@ function parseSync({ id: edgeId, group, verifiedKeys }: ReportingEdge, request: 
   const startedAt = parseTimestamp(request.startedAt, () => '/body/startedAt')
   const { tunnels, streams } = load
   const peerAddress = request.peerAddress === undefined ? null : parsePeerAddress(request.peerAddress)
+  const applied = request.applied === undefined ? undefined : parsePosition(request.applied)
   return {
     edgeId,
     group,
     verifiedKeys,
-    session: { session, sequence, previous, version, startedAt, tunnels, streams, peerAddress },
+    session: {
+      ...{ session, sequence, previous, version, startedAt, tunnels, streams, peerAddress },
+      appliedSequence: applied?.sequence ?? null,
+      appliedChecksum: applied?.checksum ?? null,
+    },
     reported,
     closed,
     ...(snapshot && { snapshot }),

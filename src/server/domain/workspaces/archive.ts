@@ -3,6 +3,7 @@
 import { RESTORABLE_DAYS } from '../../../lib/credentials/archive.ts'
 import { DAY_MS } from '../../../lib/time.ts'
 import type { Tx } from '../../store/engine/store.ts'
+import { lockWorkspaceKeys } from '../../store/keys/rows.ts'
 import { lockWorkspace, setArchived, type WorkspaceRow } from '../../store/workspaces.ts'
 import { awaitPropagation, publishChange } from '../../verification/propagation.ts'
 import { reauthorize } from '../actors.ts'
@@ -47,6 +48,8 @@ async function archive(
   const change = await services.store.transaction(async (db) => {
     const { name, archived_at } = await lock(db)
     if (archived_at !== null) return undefined
+    // A tunnel that is being opened is found afterwards, or rejected.
+    await lockWorkspaceKeys(db, workspaceId)
     await setArchived(db, workspaceId, at)
     await writeAudit(db, services, {
       workspaceId,
@@ -58,7 +61,7 @@ async function archive(
     return publishChange(db, services, { kind: 'workspace-archived', subjectId: workspaceId })
   })
   // Even if it was archived before, because the caller may be retrying after a lost response.
-  await awaitPropagation(services, change)
+  await awaitPropagation(services, change, workspaceId)
   if (!change) throw new Fault('conflict', { message: `The workspace "${slug}" is already archived.` })
   return describe(at)
 }

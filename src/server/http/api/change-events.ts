@@ -1,7 +1,12 @@
 // The stream of revocations and other changes to an edge, as server-sent events.
 
 import type { WorkspaceView } from '../../domain/workspaces/manage.ts'
-import type { Change, ChangeFollower, Position } from '../../verification/change-follower.ts'
+import {
+  type Change,
+  type ChangeFollower,
+  formatPosition,
+  type Position,
+} from '../../verification/change-follower.ts'
 import { StreamReplaced } from './change-streams.ts'
 import type { ClusterEvents } from './cluster/events.ts'
 
@@ -75,7 +80,7 @@ export async function* keyChanges(follower: ChangeFollower, edge: SubscribedEdge
     }
     return kind === 'tunnels' && subjectId === edge.id ? TUNNELS_CHANGED : '\n'
   }
-  const renderEvent = async (change: Change) => `id: ${toEventId(change)}\n${await renderData(change)}`
+  const renderEvent = async (change: Change) => `id: ${formatPosition(change)}\n${await renderData(change)}`
 
   try {
     closing.addEventListener('abort', end)
@@ -92,7 +97,7 @@ export async function* keyChanges(follower: ChangeFollower, edge: SubscribedEdge
       for (const change of await follower.latest(position)) yield await renderData(change)
     }
     // An id without data is not an event, but sets the position of the edge, which is now up to date.
-    yield `id: ${toEventId(position)}\n\n`
+    yield `id: ${formatPosition(position)}\n\n`
     cluster = await edge.openCluster?.({ onReady: () => wake(), onEnd: end })
 
     while (!isEnded) {
@@ -122,13 +127,6 @@ export async function* keyChanges(follower: ChangeFollower, edge: SubscribedEdge
     cluster?.close()
     closing.removeEventListener('abort', end)
   }
-}
-
-const toEventId = ({ sequence, checksum }: Position) => `${sequence}-${checksum}`
-
-export function parseEventId(id: string): Position {
-  const [sequence, checksum = ''] = id.split('-')
-  return { sequence: Number(sequence), checksum }
 }
 
 const dataEvent = (name: string, data: object) => `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`

@@ -12,7 +12,7 @@ import { findHost } from '../../domain/tunnels/hosts.ts'
 import { syncTunnels } from '../../domain/tunnels/sync.ts'
 import { ingestReport } from '../../domain/usage/reports.ts'
 import type { WorkspaceRow, WorkspaceView } from '../../domain/workspaces/manage.ts'
-import type { ChangeFollower } from '../../verification/change-follower.ts'
+import { type ChangeFollower, parsePosition } from '../../verification/change-follower.ts'
 import type { EdgeWorkspaces, VerifiedKey } from '../../verification/edge-workspaces.ts'
 import type { Grants } from '../../verification/grants.ts'
 import {
@@ -24,7 +24,7 @@ import {
 import { bearerToken, createAuthenticator, edgeMessages, keyMessages } from '../auth/authenticator.ts'
 import { createCallerQueue } from '../limits/caller-queue.ts'
 import { type Handlers, registerOperations } from '../operations/routes.ts'
-import { keyChanges, parseEventId } from './change-events.ts'
+import { keyChanges } from './change-events.ts'
 import { ChangeStreams } from './change-streams.ts'
 import { ClusterEvents, type ClusterServices } from './cluster/events.ts'
 import { createOpenApiDocument } from './openapi-document.ts'
@@ -121,10 +121,21 @@ export function registerEdgeApi(
     verifiedKeys: grants.findKeys(id, sentGrants, follower.databaseTime()),
   })
 
+  /** The stream of the edge may come from a node that is ahead of this one. */
+  function catchUpTo(after: string | undefined): MaybePromise<void> {
+    const { sequence } = after === undefined ? follower.position() : parsePosition(after)
+    if (sequence <= follower.position().sequence) return undefined
+    return follower.catchUpTo(sequence).then(() => {
+      if (sequence > follower.position().sequence)
+        throw new Fault('unavailable', { message: 'This node is behind the stream of the edge. Try again.' })
+    })
+  }
+
   const handlers: Handlers<Callers, (typeof apis.edge.operations)[number]> = {
-    'keys.verify': ({ actor }, { key, grant: withGrant = false }) =>
-      thenMaybe(edgeWorkspaces.verifyKey(key, actor), (result) =>
-        describeResult(result, { edgeId: actor.id, withGrant }),
+    'keys.verify': ({ actor }, { key, grant: withGrant = false, after }) =>
+      thenMaybe(
+        thenMaybe(catchUpTo(after), () => edgeWorkspaces.verifyKey(key, actor)),
+        (result) => describeResult(result, { edgeId: actor.id, withGrant }),
       ),
     'requests.authorize': async ({ authenticateClient }) => {
       const { keyId, workspace } = await authenticateClient()
@@ -139,7 +150,7 @@ export function registerEdgeApi(
           id: actor.id,
           describeWorkspace: async (id) => describeWorkspace(await verifier.getWorkspace(id)),
           isStillValid: async () => (await verifier.verifyEdge(credential)).valid,
-          after: after === undefined ? undefined : parseEventId(after),
+          after: after === undefined ? undefined : parsePosition(after),
           closing,
           openCluster:
             locations === undefined
@@ -147,7 +158,7 @@ export function registerEdgeApi(
               : (callbacks) =>
                   ClusterEvents.open(cluster, {
                     edge: actor,
-                    after: locations === NO_LOCATIONS ? undefined : parseEventId(locations),
+                    after: locations === NO_LOCATIONS ? undefined : parsePosition(locations),
                     ...callbacks,
                   }),
         }),

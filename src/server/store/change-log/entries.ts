@@ -29,6 +29,14 @@ export interface LinkedChange extends Change {
   readonly previousChecksum: string
 }
 
+/** As the id of an event. */
+export const formatPosition = ({ sequence, checksum }: Position): string => `${sequence}-${checksum}`
+
+export function parsePosition(id: string): Position {
+  const [sequence, checksum = ''] = id.split('-')
+  return { sequence: Number(sequence), checksum }
+}
+
 export const isSamePosition = (a: Position, b: Position): boolean =>
   a.sequence === b.sequence && a.checksum === b.checksum
 

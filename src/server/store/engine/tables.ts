@@ -304,6 +304,17 @@ export interface Tables {
     /** The load that the edge has reported. */
     tunnels: number
     streams: number
+    /** The position in the change log up to which the edge has applied it; null if it does not say. */
+    acknowledged_sequence: number | null
+    acknowledged_checksum: string | null
+    /** The end of the last lease of earlier runs that acknowledged: their processes may still exist. */
+    previous_lease_until: Generated<number>
+  }
+  /** Keys of tunnels that an edge has closed: it may open them again while it cannot claim them. */
+  recent_keys: {
+    edge_id: string
+    key_id: string
+    closed_at: number
   }
   /** One row for each connected tunnel client. */
   open_tunnels: {

@@ -186,6 +186,29 @@ function selectState(mode: LockMode) {
   })
 }
 
+/** Locks keys until the transaction ends. Read their state with another statement, which sees the latest. */
+export async function lockKeysShared(db: Tx, ids: readonly string[]): Promise<void> {
+  if (!isPostgres(db)) return
+  await executeBulk(
+    db,
+    { id: 'text' },
+    ids.map((id) => [id]),
+    'select api_keys.id from api_keys where id in (select id from input) order by id for share',
+  )
+}
+
+/** Locks all keys of a workspace exclusively. */
+export async function lockWorkspaceKeys(db: Tx, workspaceId: string): Promise<void> {
+  if (!isPostgres(db)) return
+  await db
+    .selectFrom('api_keys')
+    .select('id')
+    .where('workspace_id', '=', workspaceId)
+    .orderBy('id')
+    .forUpdate()
+    .execute()
+}
+
 /** Locks the key exclusively and returns all columns. */
 export function lockKeyRow(db: Tx, { workspaceId, id }: KeyName): Promise<KeyRow | undefined> {
   const query = selectKeys(db).where('workspace_id', '=', workspaceId).where('id', '=', id)

@@ -17,11 +17,15 @@ export interface SessionReport extends Pick<Columns, 'session' | 'sequence' | 't
   version: string
   startedAt: number
   peerAddress: string | null
+  /** The position in the change log up to which the edge has applied it; null if it does not say. */
+  appliedSequence: number | null
+  appliedChecksum: string | null
 }
 
 /**
  * Renews the lease; undefined if it has expired, or if the sync does not follow the last one.
- * `hasInstructions` is whether the edge has to close tunnels or apply other access rules.
+ * `hasInstructions` is whether the edge has to close tunnels or apply other access rules. The position is
+ * that of the head of the change log. A crash of the database may undo the renewal: see `HELD_LONGER_MS`.
  */
 export const renewSession = (store: Store, edgeId: string, report: SessionReport, leaseMs: number) =>
   store.updateUnflushed(renewal, { ...report, edgeId, leaseMs })
@@ -44,14 +48,19 @@ const renewal = unflushedUpdate((db, renewed: Placeholders<Renewal>) =>
     .where('sequence', '<', renewed.sequence)
     .where('sequence', '>=', renewed.previous)
     .where('lease_until', '>', nowIn(db))
-    .returning(({ exists, selectFrom }) =>
-      exists(
-        selectFrom('open_tunnels')
-          .select('id')
-          .where('open_tunnels.edge_id', '=', renewed.edgeId)
-          .where('instruction_sequence', 'is not', null),
-      ).as('hasInstructions'),
-    ),
+    .returning(({ exists, selectFrom }) => {
+      const head = selectFrom('change_log_head as head').where('head.id', '=', 1)
+      return [
+        exists(
+          selectFrom('open_tunnels')
+            .select('id')
+            .where('open_tunnels.edge_id', '=', renewed.edgeId)
+            .where('instruction_sequence', 'is not', null),
+        ).as('hasInstructions'),
+        head.select('head.sequence').$asScalar().$notNull().as('sequence'),
+        head.select('head.checksum').$asScalar().$notNull().as('checksum'),
+      ]
+    }),
 )
 
 const toColumns = <V extends SessionReport | Placeholders<SessionReport>>(report: V) => ({
@@ -61,6 +70,8 @@ const toColumns = <V extends SessionReport | Placeholders<SessionReport>>(report
   version: report.version,
   started_at: report.startedAt,
   peer_address: report.peerAddress,
+  acknowledged_sequence: report.appliedSequence,
+  acknowledged_checksum: report.appliedChecksum,
 })
 
 const leaseColumns = (now: RawBuilder<number>, leaseMs: number | RawBuilder<number>) => ({
@@ -97,6 +108,14 @@ export function lockSessionShared(
   return (isPostgres(tx) ? query.forShare() : query).executeTakeFirst()
 }
 
+/** The process that had the lease may still exist, and carry traffic until the lease has expired. */
+const endedLease = {
+  previous_lease_until: sql<number>`case when acknowledged_sequence is null then previous_lease_until
+    else lease_until end`,
+  acknowledged_sequence: null,
+  acknowledged_checksum: null,
+}
+
 /** Replaces a locked session. Ends and returns the tunnels of the previous session. */
 export async function replaceSession(
   tx: Tx,
@@ -117,6 +136,7 @@ export async function replaceSession(
       peer_address: null,
       last_sync_at: null,
       lease_until: sql<number>`${nowIn(tx)} + ${sql.lit(leaseMs)}`,
+      ...endedLease,
     })
     .where('edge_id', '=', edgeId)
     .execute()
@@ -139,7 +159,11 @@ export async function updateSession(
 
 /** For a revoked edge, whose tunnels no longer count. */
 export async function endSession(tx: Tx, edgeId: string): Promise<void> {
-  await tx.updateTable('edge_sessions').set({ lease_until: 0 }).where('edge_id', '=', edgeId).execute()
+  await tx
+    .updateTable('edge_sessions')
+    .set({ lease_until: 0, ...endedLease })
+    .where('edge_id', '=', edgeId)
+    .execute()
 }
 
 /**

@@ -3,6 +3,7 @@ import { type Selectable, sql } from 'kysely'
 import { executeBulk, insertBulk } from '../engine/bulk.ts'
 import type { Tx } from '../engine/store.ts'
 import type { Tables } from '../engine/tables.ts'
+import { recordRecentKeys } from './holders.ts'
 import { lockNamesOfTunnels } from './names.ts'
 
 export type TunnelRow = Selectable<Tables['open_tunnels']>
@@ -131,6 +132,7 @@ export async function endTunnels(
      returning ${closedList}, close_reason`,
   )
   const closed = deleted.filter(({ close_reason }) => close_reason !== 'ended')
+  await recordRecentKeys(tx, edgeId, deleted)
   if (deleted.length === ids.length) return closed
   const marked = await executeBulk<ClosedTunnel>(
     tx,
@@ -140,6 +142,7 @@ export async function endTunnels(
      where (edge_id, id) in (select edge_id, id from input) and close_reason = 'requested'
      returning ${closedList}`,
   )
+  await recordRecentKeys(tx, edgeId, marked)
   return [...closed, ...marked]
 }
 
@@ -220,6 +223,7 @@ export async function endUnreported(
     .where('edge_id', '=', edgeId)
     .where('sequence', '<', sequence)
     .execute()
+  await recordRecentKeys(tx, edgeId, [...deleted, ...requested])
   return [...deleted, ...requested]
 }
 

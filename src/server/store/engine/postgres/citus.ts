@@ -47,6 +47,7 @@ export const placements: Readonly<Record<keyof Tables, Placement>> = {
   edge_workspaces: 'local',
   open_tunnels: 'local',
   location_log: 'local',
+  recent_keys: 'local',
   tunnel_names: 'local',
   tcp_ports: 'local',
   usage_counters: 'distributed',

@@ -34,7 +34,10 @@ export const tunnels: Migration = ({ int64, strict, clustered, halfFull }) => [
      version text,
      peer_address text,
      tunnels integer not null,
-     streams integer not null
+     streams integer not null,
+     acknowledged_sequence ${int64},
+     acknowledged_checksum text,
+     previous_lease_until ${int64} not null default 0
    )${strict}`,
 
   `create table open_tunnels (
@@ -80,6 +83,14 @@ export const tunnels: Migration = ({ int64, strict, clustered, halfFull }) => [
      primary key (edge_group, sequence)
    )${strict}`,
   'create index location_log_by_time on location_log (at)',
+
+  `create table recent_keys (
+     edge_id text not null,
+     key_id text not null,
+     closed_at ${int64} not null,
+     primary key (edge_id, key_id)
+   )${strict}`,
+  'create index recent_keys_by_key on recent_keys (key_id)',
 
   `create table tunnel_names (
      workspace_id text not null references workspaces (id),
