@@ -41,7 +41,7 @@ export async function recordRecentKeys(
 }
 
 /** An edge that may carry traffic, with the position in the change log that it has acknowledged. */
-export interface Holder {
+interface Holder {
   edgeId: string
   sequence: number
   checksum: string
