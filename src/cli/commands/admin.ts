@@ -60,7 +60,7 @@ const workspaces: readonly Command[] = [
     {
       name: 'admin workspace set-group',
       group,
-      summary: 'set which group of edges carries the tunnels of a workspace',
+      summary: 'set the edge group of a workspace',
       details:
         'Fails while the workspace has open tunnels. Edges of the other group may cache the API keys for ' +
         'up to a minute, but cannot open tunnels or report usage of the workspace any longer.',
@@ -252,7 +252,7 @@ const edgeGroups: readonly Command[] = [
     {
       name: 'admin edge-group list',
       group,
-      summary: 'list groups of edges, with their active edges and workspaces',
+      summary: 'list groups of edges',
     },
     async (_input, io) => (await import('../admin/edge-groups.ts')).list(io),
   ),

@@ -25,8 +25,8 @@ const createNoKey =
   'logout, profiles, profiles use, workspace, keys list, keys revoke, usage, tunnel, tunnel tcp, start, edge, ' +
   'tokens-file add, tokens-file list, tokens-file remove, serve, completion, admin workspace create, ' +
   'admin workspace list, admin workspace provision, admin workspace archive, admin workspace restore, ' +
-  'admin workspace quota, admin doctor, admin key list, admin key find, admin key revoke, admin edge create, admin edge list, ' +
-  'admin edge set-url, ' +
+  'admin workspace set-group, admin workspace quota, admin doctor, admin key list, admin key find, admin key revoke, admin edge create, admin edge list, ' +
+  'admin edge set-url, admin edge-group create, admin edge-group list, ' +
   'admin edge revoke, admin port list, admin port release, admin tunnels, admin user invite, admin user list, admin user reset, ' +
   'admin user revoke, admin user restore, admin usage show, admin usage reset, admin audit export, ' +
   'admin migrate, admin backup, admin backup verify, admin revoke-again, admin retention, admin distribute, admin nodes, admin demo'

@@ -27,6 +27,7 @@ async function open(t: Test, engine: Engine): Promise<Services> {
 }
 
 const tunnel = {
+  tunnel_id: 'tun_1',
   sequence: 1,
   workspace_id: 'ws_1',
   type: 'http',
