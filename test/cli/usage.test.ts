@@ -93,6 +93,7 @@ test('all configuration errors are reported together, without the password in a 
     ADIT_TUNNEL_DOMAIN: 'Tunnels_Example',
     ADIT_RATE_LIMIT: '-1',
     ADIT_FENCING: 'none',
+    ADIT_EDGE_ACKNOWLEDGMENTS: 'maybe',
     ADIT_WRITES_PER_HOUR: '0',
     ADIT_KEYS_IN_MEMORY: 'all',
     ADIT_USAGE_LINK_GBPS: '0',

@@ -19,7 +19,7 @@ test('a tunnel opens at the edge whose URL the operator has set, with no flag', 
   const [{ id, name, url }] = JSON.parse(await plane.admin('edge', 'list', '--json'))
   assert.equal(url, null)
   assert.equal(await plane.admin('edge', 'set-url', id, edge.url), `Set the URL of ${id} to ${edge.url}.`)
-  assert.match(await plane.admin('edge', 'list'), new RegExp(`${name} +${edge.url}`))
+  assert.match(await plane.admin('edge', 'list'), new RegExp(`${name} +default +${edge.url}`))
 
   const tunnel = startProcess(t, ['tunnel', String(port), '--name', 'app'], env)
   const [opened] = await tunnel.waitFor(/^http:\/\/\S+$/m)

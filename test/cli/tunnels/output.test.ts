@@ -41,7 +41,7 @@ async function startRequest(side: EdgeSide) {
 test('tunnel prints the URL and each request, and asks for the flags', async (t) => {
   const { tunnel, side } = await startTunnel(t, ['3000', '--name', 'my-app', '--pool'])
   assert.match(side.request.client ?? '', /^adit \d+\.\d+\.\d+$/)
-  const { client: _client, resume: _resume, ...request } = side.request
+  const { client: _client, session: _session, resume: _resume, ...request } = side.request
   assert.deepEqual(request, {
     type: 'http',
     name: 'my-app',

@@ -157,6 +157,7 @@ for (const engine of engines) {
         close: [],
         grantRequired: [],
         names: [],
+        lease: null,
       })
     }
     assert.deepEqual(await storedTunnels(server, edge.id), [tunnel.id])
