@@ -24,7 +24,7 @@ interface ParsedHash {
   readonly hash: Buffer
 }
 
-/** `memory` is for a hash that never leaves the process. */
+/** `memory` is for a hash that is never stored. Edges that forward to each other exchange it. */
 export async function hashPassword(
   password: string,
   random: (bytes: number) => Uint8Array,
