@@ -74,5 +74,9 @@ async function closeTunnel(workspace: string, tunnel: Tunnel): Promise<string> {
     if (!listed) return `Tunnel ${address} closed.`
     await sleep(CONFIRMATION_POLL_MS)
   } while (performance.now() < deadline)
-  return `Closing tunnel ${address}. Not all edges (${edgeNames(tunnel)}) have confirmed it yet.`
+  const unconfirmed =
+    tunnel.edges.length === 1
+      ? `Edge ${edgeNames(tunnel)} has not confirmed it yet.`
+      : `The edges ${edgeNames(tunnel)} have not all confirmed it yet.`
+  return `Closing tunnel ${address}. ${unconfirmed}`
 }
