@@ -111,9 +111,8 @@ class TunnelRun {
   readonly #options: TunnelOptions
   readonly #session = newSecret()
   readonly #slots: Slot[]
-  /** Ends all slots when one of them fails. */
+  /** Ends all slots, when one of them fails or the tunnel is stopped. */
   readonly #end = new AbortController()
-  readonly #signal: AbortSignal
   /** Other edges, from the connection that was opened last. */
   #edges: readonly string[] = []
   #edgesChanged = Promise.withResolvers<void>()
@@ -123,7 +122,6 @@ class TunnelRun {
 
   constructor(options: TunnelOptions) {
     this.#options = options
-    this.#signal = AbortSignal.any([options.signal, this.#end.signal])
     this.#slots = Array.from({ length: options.edges ?? EDGES_DEFAULT }, () => ({
       resume: newSecret(),
       url: undefined,
@@ -131,7 +129,11 @@ class TunnelRun {
       isOpen: false,
       connection: undefined,
     }))
-    this.#signal.addEventListener('abort', () => this.#edgesChanged.resolve(), { once: true })
+    const { signal } = this.#end
+    signal.addEventListener('abort', () => this.#edgesChanged.resolve(), { once: true })
+    // The first Node 20 has no AbortSignal.any.
+    options.signal.addEventListener('abort', () => this.#end.abort(), { once: true, signal })
+    if (options.signal.aborted) this.#end.abort()
   }
 
   async keepOpen(): Promise<void> {
@@ -149,7 +151,7 @@ class TunnelRun {
   }
 
   async #keepSlotOpen(slot: Slot): Promise<void> {
-    const signal = this.#signal
+    const { signal } = this.#end
     let backoffMs = 0
     while (!signal.aborted) {
       // Jitter, so that clients do not reconnect simultaneously after a restart of the edge.
@@ -194,7 +196,7 @@ class TunnelRun {
     const connection = await openConnection({
       ...this.#options,
       edge,
-      signal: this.#signal,
+      signal: this.#end.signal,
       request: toRequest(this.#options, { resume: slot.resume, session: this.#session }, this.#opened),
       isReconnect: this.#opened !== undefined,
       onOpen: (opened) => this.#onOpen(slot, edge, opened),
