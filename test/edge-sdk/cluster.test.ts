@@ -67,7 +67,7 @@ const untilPeers = (member: Member, peers: readonly Member[]) =>
   until('its peers are known', () => peers.every(({ id }) => member.cluster.peer(id)))
 
 const secretsOf = (member: Member, peer: Member) =>
-  member.cluster.peer(peer.id)?.secrets.map((secret) => secret.toString('hex')) ?? []
+  member.cluster.peer(peer.id)?.secrets.map((secret) => Buffer.from(secret).toString('hex')) ?? []
 
 for (const engine of engines) {
   test(`${engine}: edges of a group know each other and their hosts, and edges of another group nothing`, async (t) => {

@@ -9,7 +9,7 @@ export interface Peer {
    * Pre-shared keys of this edge and the peer, the one to use first; connections with any of them are
    * accepted. They change every hour.
    */
-  readonly secrets: readonly Buffer[]
+  readonly secrets: readonly Uint8Array[]
 }
 
 export interface Cluster {

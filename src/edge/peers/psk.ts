@@ -13,7 +13,7 @@ export const TLS_OPTIONS = {
 const IDENTITY = /^([^>#]{1,50})>([^>#]{1,50})#([0-9a-f]{16})$/
 
 /** Tells the receiver which of several keys is used. */
-const keyId = (secret: Buffer) =>
+const keyId = (secret: Uint8Array) =>
   createHash('sha256').update('adit peer key id').update(secret).digest('hex').slice(0, 16)
 
 /** What an edge presents to a peer; undefined if it has no key for it. */
@@ -26,7 +26,7 @@ export function presentIdentity({ edgeId }: Cluster, { id, secrets }: Peer) {
  * Finds the peer and the key of an identity; undefined if it is not a peer, or means another edge. A message
  * of this edge that is sent back to it means another edge, too.
  */
-function findIdentity(cluster: Cluster, identity: string): { id: string; psk: Buffer } | undefined {
+function findIdentity(cluster: Cluster, identity: string): { id: string; psk: Uint8Array } | undefined {
   const [, from = '', to, key] = IDENTITY.exec(identity) ?? []
   if (to === undefined || to !== cluster.edgeId || from === to) return undefined
   const psk = cluster.peer(from)?.secrets.find((secret) => keyId(secret) === key)
@@ -46,7 +46,7 @@ export class PeerIdentities {
   }
 
   /** For `pskCallback` of a server. */
-  findKey(socket: TLSSocket, identity: string): Buffer | null {
+  findKey(socket: TLSSocket, identity: string): Uint8Array | null {
     const found = findIdentity(this.#cluster, identity)
     if (!found) return null
     this.#ids.set(socket, found.id)
