@@ -52,7 +52,7 @@ test('open tunnels are listed with their client, key, edge and traffic, and disa
   assert.partialDeepStrictEqual(listed, {
     name: 'app',
     url: tunnel.url,
-    edge: { name: 'two' },
+    edges: [{ name: 'two' }],
     key: { id: server.key.id, label: 'first' },
     client: { address: '127.0.0.1' },
     access: { basicAuth: true, allowIp: ['192.0.2.7/32'] },
