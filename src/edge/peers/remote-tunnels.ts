@@ -161,8 +161,9 @@ export class RemoteTunnels {
   #onTunnel(link: PeerLink, description: Description): void {
     const { host, revision, clientRules, nameRules } = description
     const known = this.#hosts.get(host)
-    // It was removed meanwhile.
-    if (!known) return void link.forget(host)
+    // It was removed meanwhile, or the peer describes a tunnel that the control plane did not grant to it.
+    const isLocated = this.#options.cluster.findEdges(host).includes(link.peerId)
+    if (!known || !isLocated) return void link.forget(host)
     const existing = known.tunnels.get(link.peerId)
     const isSame =
       existing &&

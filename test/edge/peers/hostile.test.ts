@@ -236,3 +236,14 @@ for (const [what, change] of Object.entries(DESCRIPTIONS))
     assert.equal((await fetchHost(entry, host)).status, 503)
     assert.ok(await isForwarding())
   })
+
+test('an edge that describes the tunnel of another edge gets none of its requests', async (t) => {
+  const host = await startFalseEdge(
+    t,
+    (asked) => describeFalsely(client.host, {}) + describeFalsely(asked, { clients: [] }),
+  )
+  assert.ok(await isForwarding(), 'the entry edge knows the tunnel')
+  assert.equal((await fetchHost(entry, host)).status, 404)
+  const responses = await Promise.all(Array.from({ length: 20 }, isForwarding))
+  assert.ok(responses.every(Boolean))
+})
