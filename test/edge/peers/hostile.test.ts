@@ -195,17 +195,24 @@ test('a stream for a client, host or revision that is not right gets a response 
   }
 })
 
-/** A false serving edge, which sends these lines when it is asked. */
-async function startFalseEdge(t: Test, line: (host: string) => string): Promise<string> {
+/** A false serving edge, which sends these lines when it is asked, and calls back when it gets a request. */
+async function startFalseEdge(
+  t: Test,
+  line: (host: string) => string,
+  onForwarded = () => {},
+): Promise<string> {
   const id = `edge_${randomBytes(4).toString('hex')}`
   const server = createServer({ ...TLS_OPTIONS, pskCallback: () => pairSecret(id, 'edge_entry') })
   server.on('secureConnection', (socket) => {
+    let hasControl = false
     new Session(toConnection(socket), {
       role: 'server',
-      onStream: (stream) =>
-        stream
-          .on('error', () => {})
-          .once('data', (chunk) => stream.write(line(JSON.parse(String(chunk)).describe))),
+      onStream(stream) {
+        stream.on('error', () => {})
+        if (hasControl) return onForwarded()
+        hasControl = true
+        stream.once('data', (chunk) => stream.write(line(JSON.parse(String(chunk)).describe)))
+      },
       onClose: () => {},
     })
   })
@@ -238,12 +245,17 @@ for (const [what, change] of Object.entries(DESCRIPTIONS))
   })
 
 test('an edge that describes the tunnel of another edge gets none of its requests', async (t) => {
+  let forwarded = 0
   const host = await startFalseEdge(
     t,
     (asked) => describeFalsely(client.host, {}) + describeFalsely(asked, { clients: [] }),
+    () => {
+      forwarded += 1
+    },
   )
   assert.ok(await isForwarding(), 'the entry edge knows the tunnel')
   assert.equal((await fetchHost(entry, host)).status, 404)
   const responses = await Promise.all(Array.from({ length: 20 }, isForwarding))
   assert.ok(responses.every(Boolean))
+  assert.equal(forwarded, 0)
 })
