@@ -6,7 +6,7 @@ import { defaultPath } from '../../server/config/data-folder.ts'
 import { commandName } from '../../server/config/environment.ts'
 import { type Config, version } from '../../server/config/server.ts'
 import { linkUrl } from '../../server/domain/accounts/links.ts'
-import { hasAnyUser } from '../../server/domain/accounts/users.ts'
+import { describeFirstUsers } from '../../server/domain/accounts/users.ts'
 import type { Services } from '../../server/domain/context.ts'
 import { type FirstRun, isEmpty, prepareFirstRun } from '../../server/domain/setup/first-run.ts'
 import { listAll } from '../../server/domain/workspaces/manage.ts'
@@ -17,14 +17,14 @@ import { bold, joinLines, type Text } from '../style.ts'
 type Access =
   | { kind: 'first run'; first: FirstRun }
   | { kind: 'empty' }
-  | { kind: 'no users' | 'has users'; workspace: string }
+  | { kind: 'joined' | 'invited' | 'none'; workspace: string }
 
 async function findAccess(services: Services): Promise<Access> {
   // Nodes share a PostgreSQL database: there the operator creates the first workspace.
   if (services.store.engine === 'postgres' && (await isEmpty(services))) return { kind: 'empty' }
   const first = await prepareFirstRun(services)
   if (first) return { kind: 'first run', first }
-  const kind = (await hasAnyUser(services)) ? 'has users' : 'no users'
+  const kind = await describeFirstUsers(services)
   for await (const [workspace] of listAll(services)) if (workspace) return { kind, workspace: workspace.slug }
   return { kind: 'empty' }
 }
@@ -87,12 +87,15 @@ function nextSteps(config: Config, url: string, access: Access): string[] {
   const createOwner = (slug: string) =>
     `  ${adit} admin user invite you@example.com --workspace ${slug} --role owner`
   switch (access.kind) {
-    case 'has users':
+    case 'joined':
       return ['', 'To create an API key:', '', createKey(access.workspace), ...databaseHint(config)]
-    case 'no users':
+    case 'invited':
+    case 'none':
       return [
         '',
-        'There are no users yet. To create a link for the first owner, and an API key:',
+        access.kind === 'invited'
+          ? 'Nobody has accepted an invitation yet. To create another link for an owner, and an API key:'
+          : 'There are no users yet. To create a link for the first owner, and an API key:',
         '',
         createOwner(access.workspace),
         createKey(access.workspace),

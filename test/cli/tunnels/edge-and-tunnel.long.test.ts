@@ -102,11 +102,14 @@ test('creating a workspace prints the commands for what it lacks, and they work 
   assert.ok(!provisioned.stderr.includes('provision beta'))
 })
 
-for (const [engine, message] of [
-  ['sqlite', /There are no users yet\./],
-  ['postgres', /The database is empty\./],
+const invite = 'admin user invite ann@example.com --workspace acme --role owner'.split(' ')
+
+for (const [engine, state, message] of [
+  ['sqlite', 'without users', /There are no users yet\./],
+  ['sqlite', 'with an invitation', /Nobody has accepted an invitation yet\./],
+  ['postgres', 'that is empty', /The database is empty\./],
 ] as const)
-  test(`${engine}: serve prints its URL first, and next steps that work when pasted`, async (t) => {
+  test(`${engine} ${state}: serve prints its URL first, and next steps that work when pasted`, async (t) => {
     const env = {
       ADIT_DATABASE_URL: await createDatabase(t, engine),
       ADIT_SECRET: SECRET,
@@ -115,6 +118,7 @@ for (const [engine, message] of [
     if (engine === 'sqlite') {
       await run(t, ['admin', 'migrate'], env)
       await run(t, ['admin', 'workspace', 'create', 'acme'], env)
+      if (state === 'with an invitation') await run(t, invite, { ...env, ADIT_BASE_URL: 'http://localhost' })
     }
     const server = startProcess(t, ['serve'], env)
     await server.waitFor(/same ADIT_DATABASE_URL as this server/)

@@ -599,6 +599,7 @@ const calls: [module: object, calls: Calls][] = [
       findLink: (db) => links.findLink(db, 'h1', 0),
       endLink: (db) => links.endLink(db, 'h1', 0),
       listInvitations: (db) => links.listInvitations(db, ws, 0),
+      hasOpenInvitation: (db) => links.hasOpenInvitation(db, 4_990),
       listOpenInvitationsTo: (db) => links.listOpenInvitationsTo(db, '1@x', 0),
       revokeInvitation: (db) => links.revokeInvitation(db, ws, 'l1', 0),
       endInvitationsBy: (db) => links.endInvitationsBy(db, ws, 'u1', 0),

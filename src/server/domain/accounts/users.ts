@@ -3,7 +3,7 @@
 import type { AuditAction } from '../../../contract/audit-actions.ts'
 import { Email } from '../../../contract/fields.ts'
 import { deleteChallenges } from '../../store/accounts/challenges.ts'
-import { endLinksFor } from '../../store/accounts/links.ts'
+import { endLinksFor, hasOpenInvitation } from '../../store/accounts/links.ts'
 import {
   findMembership,
   listMemberships,
@@ -266,8 +266,11 @@ export async function getUserByEmail(services: Services, email: string): Promise
   })
 }
 
-/** Whether any user account exists. */
-export const hasAnyUser = (services: Services): Promise<boolean> => hasUsers(services.store.db)
+/** Whether users have joined, or may by an open invitation. */
+export async function describeFirstUsers({ store, clock }: Services): Promise<'joined' | 'invited' | 'none'> {
+  if (await hasUsers(store.db)) return 'joined'
+  return (await hasOpenInvitation(store.db, clock())) ? 'invited' : 'none'
+}
 
 /** Yields slices of users with their memberships. */
 export async function* listAllUsers(services: Services) {

@@ -45,6 +45,19 @@ export const listInvitations = (db: Db, workspaceId: string, now: number): Promi
     .orderBy('id', 'desc')
     .execute()
 
+/** Whether anyone can accept an invitation to any workspace. */
+export async function hasOpenInvitation(db: Db, now: number): Promise<boolean> {
+  const row = await db
+    .selectFrom('links')
+    .select('id')
+    .where('purpose', '=', 'join')
+    .where('ended_at', 'is', null)
+    .where('expires_at', '>', now)
+    .limit(1)
+    .executeTakeFirst()
+  return row !== undefined
+}
+
 /** Open invitations of an address to workspaces that are not archived, in locking order. */
 export const listOpenInvitationsTo = (db: Db, email: string, now: number): Promise<LinkRow[]> =>
   db
