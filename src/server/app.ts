@@ -221,9 +221,10 @@ async function startNode(config: Config, opened: Services, log: Logger, { sendMa
     onFailure: (error) => log.warn({ reason: errorMessage(error) }, 'checking quotas failed; will retry'),
     onRecovery: () => log.info('checking quotas recovered'),
   })
-  const lastUsed = startLastUsedTracker(store, clock, (error) =>
-    log.warn({ err: error }, 'failed to flush lastUsedAt; will retry'),
-  )
+  const lastUsed = startLastUsedTracker(store, clock, {
+    onFailure: (error) => log.warn({ reason: errorMessage(error) }, 'flushing lastUsedAt failed; will retry'),
+    onRecovery: () => log.info('flushing lastUsedAt recovered'),
+  })
   const rejections = new KeyRejections(clock)
   const verifier = createCredentialVerifier({
     store,

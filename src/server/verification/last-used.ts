@@ -1,5 +1,5 @@
 // Collects in memory when keys were last used, and writes it in batches, so that no request waits for that.
-
+import { createOutageReporter, type OutageEvents } from '../../lib/outage.ts'
 import type { Store } from '../store/engine/store.ts'
 import { updateLastUsed } from '../store/keys/rows.ts'
 
@@ -16,10 +16,12 @@ export interface LastUsedTracker {
 export function startLastUsedTracker(
   store: Store,
   clock: () => number,
-  onFailure: (error: unknown) => void,
+  events: OutageEvents,
 ): LastUsedTracker {
   let pending = new Map<string, number>()
   let flushing: Promise<void> = Promise.resolve()
+  let isStopping = false
+  const outages = createOutageReporter(events, () => isStopping)
 
   async function flush(): Promise<void> {
     const uses = pending
@@ -36,23 +38,23 @@ export function startLastUsedTracker(
         // The next flush retries them, with the later time of keys that were used again.
         for (const keyId of keyIds.slice(start))
           if (!pending.has(keyId)) pending.set(keyId, uses.get(keyId) ?? 0)
-        onFailure(error)
-        return
+        throw error
       }
     }
   }
 
   const timer = setInterval(() => {
-    flushing = flushing.then(flush)
+    flushing = flushing.then(() => outages.observe(flush()))
   }, FLUSH_INTERVAL_MS)
   timer.unref()
 
   return {
     record: (keyId) => pending.set(keyId, clock()),
     async stop() {
+      isStopping = true
       clearInterval(timer)
       await flushing
-      await flush()
+      await outages.observe(flush())
       return { lost: pending.size }
     },
   }

@@ -20,7 +20,7 @@ export async function startFollower(t: Test, { store, clock, ids }: NodeServices
 export async function startNode(t: Test, services: NodeServices, onFailure = failTest) {
   const { store, clock } = services
   const follower = await startFollower(t, services, onFailure)
-  const lastUsed = startLastUsedTracker(store, clock, () => {})
+  const lastUsed = startLastUsedTracker(store, clock, { onFailure() {}, onRecovery() {} })
   atEnd(t, () => lastUsed.stop())
   const rejected: string[] = []
   const onRejected = (hash: string) => rejected.push(hash)
