@@ -11,6 +11,7 @@ import { type Connection, type MemoryPressure, Session, type YamuxStream } from 
 import { EventWriter } from './event-writer.ts'
 import { ConnectionPool } from './local-server/connection-pool.ts'
 import { quotaUsedUp } from './rejections.ts'
+import { SilenceDetector } from './silence-detector.ts'
 import type { UpstreamClient } from './upstream-client.ts'
 
 /** How far the windows of all clients may grow: responses that are read slowly must not fill the memory. */
@@ -71,6 +72,7 @@ export class TunnelClient implements UpstreamClient {
   readonly totals = { requests: 0, bytesIn: 0, bytesOut: 0 }
   isDraining = false
   isClosed = false
+  readonly silence = new SilenceDetector(() => this.probe())
   #active = 0
   readonly #onDrained: () => void
   readonly #session: Session
@@ -116,6 +118,10 @@ export class TunnelClient implements UpstreamClient {
     this.#events = new EventWriter(this.#eventStream)
   }
 
+  get isSilent(): boolean {
+    return this.silence.isSilent
+  }
+
   get active(): number {
     return this.#active
   }
@@ -159,6 +165,11 @@ export class TunnelClient implements UpstreamClient {
     // Users of the stream have their own listeners; an idle one has none.
     stream.on('error', () => {})
     return stream
+  }
+
+  /** Resolves when anything is received. */
+  probe(): Promise<void> {
+    return this.#session.probe()
   }
 
   get connections(): ConnectionPool {

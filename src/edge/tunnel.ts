@@ -66,14 +66,26 @@ export class Tunnel<Client extends UpstreamClient = TunnelClient> {
     return false
   }
 
+  /** Whether no client that can be picked responds. */
+  get isSilent(): boolean {
+    for (const { isDraining, isSilent } of this.clients) if (!isDraining && !isSilent) return false
+    return true
+  }
+
+  /** Whether another client than this one can be picked. */
+  hasOther(than: UpstreamClient | undefined): boolean {
+    for (const client of this.clients) if (!client.isDraining && client !== than) return true
+    return false
+  }
+
   /**
-   * The client with the fewest requests, in turn if several have as few; `failed` only if it is the only one.
+   * The client with the fewest requests, in turn if several have as few; one that is silent, or `failed`,
+   * only if there is no other.
    */
   pickClient(failed?: Client): Client | undefined {
     let picked: Client | undefined
     for (const client of this.clients)
-      if (client !== failed && !client.isDraining && (!picked || client.active < picked.active))
-        picked = client
+      if (client !== failed && !client.isDraining && (!picked || isBetter(client, picked))) picked = client
     picked ??= failed && this.clients.has(failed) && !failed.isDraining ? failed : undefined
     if (picked && this.clients.size > 1) {
       this.clients.delete(picked)
@@ -95,6 +107,9 @@ export class Tunnel<Client extends UpstreamClient = TunnelClient> {
     meter?.transferred(this.workspace, transfer)
   }
 }
+
+const isBetter = (client: UpstreamClient, than: UpstreamClient) =>
+  client.isSilent === than.isSilent ? client.active < than.active : than.isSilent
 
 function add(totals: Required<Transfer>, transfer: Transfer): void {
   totals.requests += transfer.requests ?? 0

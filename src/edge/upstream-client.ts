@@ -3,6 +3,7 @@ import type { Transfer } from '../edge-sdk/index.ts'
 import type { TunnelEvent } from '../tunnel-protocol/protocol.ts'
 import type { YamuxStream } from '../yamux/index.ts'
 import type { ConnectionPool } from './local-server/connection-pool.ts'
+import type { SilenceDetector } from './silence-detector.ts'
 
 export interface UpstreamClient {
   /** Origin of the local server. */
@@ -13,6 +14,9 @@ export interface UpstreamClient {
   /** It gets no new requests. */
   readonly isDraining: boolean
   readonly isClosed: boolean
+  /** It does not respond, so requests go to others if there are any. */
+  readonly isSilent: boolean
+  readonly silence: SilenceDetector
   /** Requests and connections in progress. */
   readonly active: number
   /** Connections to the local server. */

@@ -17,6 +17,8 @@ export class Pings {
   #nextId = 0
   #rttMs: number | undefined
   #measuredAt = 0
+  /** Resolved by anything that is received. */
+  #probe: PromiseWithResolvers<void> | undefined
   #isActive = false
   #timer: NodeJS.Timeout | undefined
 
@@ -40,6 +42,13 @@ export class Pings {
     this.#pending.set(id, pending)
     this.#sender.control(TYPE_PING, SYN, 0, id)
     return pending.promise
+  }
+
+  /** Pings, and resolves when anything is received: the response may be behind other data. */
+  probe(): Promise<void> {
+    this.#probe ??= Promise.withResolvers<void>()
+    this.ping().catch(() => {})
+    return this.#probe.promise
   }
 
   onPing(flags: number, id: number): void {
@@ -72,12 +81,15 @@ export class Pings {
 
   onActivity(): void {
     this.#isActive = true
+    this.#probe?.resolve()
+    this.#probe = undefined
   }
 
   close(error: Error): void {
     clearTimeout(this.#timer)
     for (const { reject } of this.#pending.values()) reject(error)
     this.#pending.clear()
+    this.#probe?.reject(error)
   }
 
   #measure(): void {

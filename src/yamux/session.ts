@@ -119,6 +119,12 @@ export class Session {
     return this.#pings.ping()
   }
 
+  /** Asks the peer for a sign of life: resolves when anything is received. */
+  probe(): Promise<void> {
+    if (this.#isClosed) return Promise.reject(new Error('The session is closed.'))
+    return this.#pings.probe()
+  }
+
   /**
    * Asks the peer not to open new streams. Open streams continue, and streams that the peer opens before it
    * reads this are accepted. The caller closes the session.

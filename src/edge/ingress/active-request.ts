@@ -7,6 +7,7 @@ import { ConnectionBuffers, type Endpoint } from '../../tunnel-protocol/buffers/
 import { reset } from '../../tunnel-protocol/connect-streams.ts'
 import type { RequestProblem } from '../../tunnel-protocol/problems.ts'
 import { type CauseCode, causes, type VisitorError } from '../error-responses/causes.ts'
+import type { SilenceDetector, WaitingRequest } from '../silence-detector.ts'
 import type { Tunnel } from '../tunnel.ts'
 import type { UpstreamClient } from '../upstream-client.ts'
 
@@ -31,17 +32,19 @@ const EVICTION_CAUSES: Record<EvictionReason, CauseCode> = {
   slow: 'request_timeout',
 }
 
-interface ActiveRequestOptions {
+export interface ActiveRequestOptions {
   readonly tunnel: Tunnel<UpstreamClient>
   readonly visitor: Visitor
   readonly instruments: EdgeInstruments
   /** The request failed at another edge, and was counted there. */
   readonly isRepeated?: boolean
+  /** Whether another client could serve the request. */
+  hasOther(tunnel: Tunnel<UpstreamClient>, client: UpstreamClient | undefined): boolean
   /** Called once. */
   onFinished(): void
 }
 
-export class ActiveRequest extends ConnectionBuffers {
+export class ActiveRequest extends ConnectionBuffers implements WaitingRequest {
   readonly tunnel: Tunnel<UpstreamClient>
   tunnelPosition = -1
   workspacePosition = -1
@@ -49,6 +52,8 @@ export class ActiveRequest extends ConnectionBuffers {
   readonly #startedAt: number
   readonly #network: string
   #client: UpstreamClient | undefined
+  /** Until the response begins. */
+  #silence: SilenceDetector | undefined
   #bytesIn = 0
   #bytesOut = 0
   /** Bytes in both directions at the last check of progress. */
@@ -82,6 +87,7 @@ export class ActiveRequest extends ConnectionBuffers {
   pickClient(failed?: UpstreamClient): UpstreamClient | undefined {
     const client = this.tunnel.pickClient(failed)
     if (client === this.#client) return client
+    this.#stopWaiting()
     this.#client?.finish()
     client?.start()
     if (client && !this.#client && !this.#options.isRepeated) this.tunnel.count(client, { requests: 1 })
@@ -106,12 +112,33 @@ export class ActiveRequest extends ConnectionBuffers {
   onResponse(status: number): void {
     if (this.#status !== undefined || this.#isFinished) return
     this.#status = status
+    this.#stopWaiting()
     this.#options.instruments.tunneled.observe(status, performance.now() - this.#startedAt)
   }
 
   /** The local server is the reason why the request fails. */
   onProblem(problem: RequestProblem): void {
     this.#problem = problem
+  }
+
+  /** The request was sent, and is sent once more if its client turns out to be silent. */
+  repeatIfSilent(): void {
+    if (this.#options.isRepeated) return
+    this.#silence = this.#client?.silence
+    this.#silence?.add(this)
+  }
+
+  mayMove(): boolean {
+    return this.#options.hasOther(this.tunnel, this.#client)
+  }
+
+  onSilent(): void {
+    if (this.mayMove()) this.resetStream()
+  }
+
+  #stopWaiting(): void {
+    this.#silence?.delete(this)
+    this.#silence = undefined
   }
 
   #sendEvent(): void {
@@ -163,6 +190,7 @@ export class ActiveRequest extends ConnectionBuffers {
   finish(): void {
     if (this.#isFinished) return
     this.#isFinished = true
+    this.#stopWaiting()
     this.#sendEvent()
     this.#client?.finish()
     this.tunnel.requests.delete(this)

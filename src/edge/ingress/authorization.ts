@@ -35,7 +35,7 @@ export function createAuthorization(options: AuthorizationOptions) {
 
   /**
    * Calls `proceed` with the tunnel if its access rules allow the request, at once if no password is verified
-   * and no other edge is asked. A tunnel other than `failed` is preferred.
+   * and no other edge is asked. A tunnel other than `failed` is preferred, and one whose clients respond.
    */
   function authorize(
     host: string,
@@ -45,12 +45,12 @@ export function createAuthorization(options: AuthorizationOptions) {
     failed?: OpenTunnel,
   ): void {
     const local = registry.atHost(host)
-    if (!remote || (local?.isAvailable && local !== failed))
+    if (!remote || (local?.isAvailable && local !== failed && !local.isSilent))
       return void check(local, host, request, pending, proceed)
     const proceedAt = (found: Found) =>
-      found === 'unreachable'
+      found === 'unreachable' && !local?.isAvailable
         ? pending.sendError({ cause: 'tunnel_unreachable' })
-        : check(found ?? local, host, request, pending, proceed)
+        : check(typeof found === 'object' ? found : local, host, request, pending, proceed)
     const found = remote.find(host, failed)
     if (!(found instanceof Promise)) proceedAt(found)
     else void found.then((tunnel) => pending.isPending() && proceedAt(tunnel))

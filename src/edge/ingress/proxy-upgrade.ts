@@ -84,7 +84,7 @@ class UpgradeExchange implements UpstreamHandler {
     try {
       const connection = connections.open()
       this.#upstream = new UpstreamRequest(connections, connection, head, this)
-      this.#options.onStream(connection.stream)
+      this.#options.onStream(connection.stream, false)
     } catch {
       // The session of the client is closed.
       this.#fail('no_response')

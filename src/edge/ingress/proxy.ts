@@ -35,8 +35,11 @@ export interface ProxyOptions {
   rewriteResponse(headers: string[]): string[]
   /** Undefined if the local server of the client gets the host of the tunnel. */
   hostRewrite(client: UpstreamClient): HostRewrite | undefined
-  /** Called with the stream that carries the request, after its head was written. */
-  onStream(stream: YamuxStream): void
+  /**
+   * Called with the stream that carries the request, after its head was written. If the stream is reset, the
+   * request is repeated if it may be.
+   */
+  onStream(stream: YamuxStream, mayRepeat: boolean): void
   /** Called with the size of the head, of each chunk of the body, and of the trailers. */
   onBytesIn(bytes: number): void
   onBytesOut(bytes: number): void
@@ -103,7 +106,7 @@ class ProxiedExchange implements UpstreamHandler {
     this.#hostRewrite = this.#options.hostRewrite(client)
     const head = this.#hostRewrite?.rewriteRequest(this.#head) ?? this.#head
     this.#upstream = new UpstreamRequest(client.connections, connection, head, this)
-    this.#options.onStream(connection.stream)
+    this.#options.onStream(connection.stream, this.#mayRepeat && !this.#isRepeated)
   }
 
   /**

@@ -9,7 +9,7 @@ import { connectStreams, reset } from '../../tunnel-protocol/connect-streams.ts'
 import { type FailureCause, isForwardProblem } from '../../tunnel-protocol/problems.ts'
 import { causes } from '../error-responses/causes.ts'
 import type { UpstreamClient } from '../upstream-client.ts'
-import { ActiveRequest, type Visitor } from './active-request.ts'
+import { ActiveRequest, type ActiveRequestOptions, type Visitor } from './active-request.ts'
 import {
   type AuthorizationOptions,
   createAuthorization,
@@ -76,6 +76,7 @@ export function createIngress(options: IngressOptions): Ingress {
         visitor,
         instruments,
         isRepeated,
+        hasOther,
         onFinished: releaseAddress,
       })
       tunnel.progress.start()
@@ -98,12 +99,26 @@ export function createIngress(options: IngressOptions): Ingress {
     return undefined
   }
 
+  /** Whether another client, here or at another edge, could serve a request of the tunnel. */
+  const hasOther: ActiveRequestOptions['hasOther'] = (tunnel, client) =>
+    tunnel.hasOther(client) || hasOtherEdge(tunnel)
+
+  function hasOtherEdge(tunnel: OpenTunnel): boolean {
+    const local = registry.atHost(tunnel.address.host)
+    if (local && local !== tunnel && local.isAvailable) return true
+    return remote?.hasOther(tunnel.address.host, tunnel) === true
+  }
+
   /** Whether a request without a response may begin again, at another edge or by other rules. */
   function mayBeginAgain({ tunnel, areRulesChanged }: ActiveRequest, cause: FailureCause): boolean {
     if (cause === 'tunnel_moved') return remote !== undefined
     if (!LOST_CAUSES.has(cause)) return false
-    return areRulesChanged || remote?.hasOther(tunnel.address.host, tunnel) === true
+    return areRulesChanged || hasOtherEdge(tunnel)
   }
+
+  /** By other rules, the request may not be allowed; and another edge may have a client that responds. */
+  const mustBeginAgain = ({ tunnel, areRulesChanged }: ActiveRequest) =>
+    areRulesChanged || (tunnel.isSilent && hasOtherEdge(tunnel))
 
   function proxyOptions(
     active: ActiveRequest,
@@ -133,9 +148,11 @@ export function createIngress(options: IngressOptions): Ingress {
           host: value === 'rewrite' ? undefined : value,
         })
       },
-      // By other rules, the request may not be allowed: it begins again.
-      pickClient: (failed) => (failed && active.areRulesChanged ? undefined : active.pickClient(failed)),
-      onStream: (stream) => active.attach(stream),
+      pickClient: (failed) => (failed && mustBeginAgain(active) ? undefined : active.pickClient(failed)),
+      onStream(stream, mayRepeat) {
+        active.attach(stream)
+        if (mayRepeat) active.repeatIfSilent()
+      },
       onBytesIn: (bytes) => active.countIn(bytes),
       onBytesOut: (bytes) => active.countOut(bytes),
       onResponse: (status) => active.onResponse(status),

@@ -6,6 +6,7 @@ import type { Cluster, Peer } from '../../edge-sdk/index.ts'
 import type { ProxiedRequest } from '../../tunnel-protocol/protocol.ts'
 import { Session, type YamuxStream } from '../../yamux/index.ts'
 import { EventWriter } from '../event-writer.ts'
+import { SILENT_AFTER_MS } from '../silence-detector.ts'
 import { sessionOptions, toConnection } from './connection.ts'
 import { readLines } from './control-lines.ts'
 import { type Description, type EntryMessage, parseServingMessage } from './messages.ts'
@@ -33,6 +34,10 @@ export class PeerLink {
   #connecting: Promise<void> | undefined
   /** Descriptions that were asked for. */
   readonly #pending = new Map<string, PromiseWithResolvers<void>>()
+  /** Probes of clients that have no response. */
+  readonly #probes = new Map<string, PromiseWithResolvers<void>>()
+  /** When the session was probed, until it responds. */
+  #probedAt: number | undefined
   #failures = 0
   #retryAt = 0
   #isClosed = false
@@ -57,6 +62,25 @@ export class PeerLink {
       clearTimeout(timeout)
       if (this.#pending.get(host) === asked) this.#pending.delete(host)
     }
+  }
+
+  /** The peer does not respond to a probe. */
+  get isSilent(): boolean {
+    return this.#probedAt !== undefined && performance.now() - this.#probedAt > SILENT_AFTER_MS
+  }
+
+  /** Resolves when a client responds. A probe of the session says whether the peer is the reason if not. */
+  async probe(client: string): Promise<void> {
+    if (!this.#session) throw new Error('The session with the peer is closed.')
+    this.#probedAt ??= performance.now()
+    const onResponse = () => {
+      this.#probedAt = undefined
+    }
+    this.#session.probe().then(onResponse, onResponse)
+    const pending = this.#probes.get(client) ?? Promise.withResolvers<void>()
+    this.#probes.set(client, pending)
+    this.#sendNow({ probe: client })
+    await pending.promise
   }
 
   /** Throws if there is no session. What is written until the next turn leaves together with the head. */
@@ -139,6 +163,11 @@ export class PeerLink {
   }
 
   #onMessage(message: ReturnType<typeof parseServingMessage>): void {
+    if ('probed' in message) {
+      this.#probes.get(message.probed)?.resolve()
+      this.#probes.delete(message.probed)
+      return
+    }
     const host = 'gone' in message ? message.gone : message.tunnel.host
     if ('gone' in message) this.#options.onGone(this, host)
     else this.#options.onTunnel(this, message.tunnel)
@@ -148,8 +177,10 @@ export class PeerLink {
   #onSessionClosed(): void {
     this.#session = undefined
     this.#control = undefined
-    for (const { reject } of this.#pending.values()) reject(new Error('The session with the peer closed.'))
+    const error = new Error('The session with the peer closed.')
+    for (const { reject } of [...this.#pending.values(), ...this.#probes.values()]) reject(error)
     this.#pending.clear()
+    this.#probes.clear()
     this.#options.onClosed(this)
   }
 }

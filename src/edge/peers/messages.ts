@@ -42,10 +42,16 @@ export type EntryMessage =
   | { readonly forget: string }
   /** The entry edge decides by the revision, and uses no stream of an earlier one for another request. */
   | { readonly applied: string; readonly revision: number }
+  /** Whether a client responds. */
+  | { readonly probe: string }
   /** A request is complete: for the terminal of the client. */
   | { readonly client: string; readonly request: ProxiedRequest }
 
-export type ServingMessage = { readonly tunnel: Description } | { readonly gone: string }
+export type ServingMessage =
+  | { readonly tunnel: Description }
+  | { readonly gone: string }
+  /** The client has responded to a probe, or is gone. */
+  | { readonly probed: string }
 
 /** The beginning of a forwarded stream. */
 export interface StreamHead {
@@ -81,11 +87,13 @@ export function parseEntryMessage(fields: Fields): EntryMessage {
   if (fields.forget !== undefined) return { forget: text(fields.forget) }
   if (fields.applied !== undefined)
     return { applied: text(fields.applied), revision: integer(fields.revision) }
+  if (fields.probe !== undefined) return { probe: text(fields.probe) }
   return { client: text(fields.client), request: parseRequest(object(fields.request)) }
 }
 
 export function parseServingMessage(fields: Fields): ServingMessage {
   if (fields.gone !== undefined) return { gone: text(fields.gone) }
+  if (fields.probed !== undefined) return { probed: text(fields.probed) }
   const tunnel = object(fields.tunnel)
   const { type, quotaReachedUntil: until, clients } = tunnel
   if (type !== 'http' && type !== 'tcp') throw invalid('type', type)

@@ -2,6 +2,7 @@
 import type { TunnelEvent } from '../../tunnel-protocol/protocol.ts'
 import type { YamuxStream } from '../../yamux/index.ts'
 import { ConnectionPool } from '../local-server/connection-pool.ts'
+import { SilenceDetector } from '../silence-detector.ts'
 import type { UpstreamClient } from '../upstream-client.ts'
 import type { PeerLink } from './link.ts'
 import { type DescribedClient, formatHead } from './messages.ts'
@@ -13,6 +14,7 @@ export class RemoteClient implements UpstreamClient {
   isDraining = false
   isClosed = false
   active = 0
+  readonly silence = new SilenceDetector(() => this.#link.probe(this.id))
   readonly #link: PeerLink
   readonly #host: string
   readonly #client: DescribedClient
@@ -33,6 +35,11 @@ export class RemoteClient implements UpstreamClient {
 
   get id(): string {
     return this.#client.id
+  }
+
+  /** The client, or the connection with its edge. */
+  get isSilent(): boolean {
+    return this.silence.isSilent || this.#link.isSilent
   }
 
   get connections(): ConnectionPool {

@@ -58,7 +58,7 @@ export class RemoteTunnels {
   find(host: string, failed?: AnyTunnel): Found | Promise<Found> {
     const known = this.#hosts.get(host)
     const tunnel = known && pick(known, failed)
-    if (tunnel) {
+    if (tunnel && !(tunnel.isSilent && this.#edgesToAsk(host, known).length > 0)) {
       known.usedAt = performance.now()
       return tunnel
     }
@@ -128,7 +128,7 @@ export class RemoteTunnels {
     const found = await Promise.any(answers).then(
       () => pick(known),
       ({ errors }: AggregateError) =>
-        errors.some((error) => !(error instanceof NotThere)) ? 'unreachable' : undefined,
+        pick(known) ?? (errors.some((error) => !(error instanceof NotThere)) ? 'unreachable' : undefined),
     )
     if (known.tunnels.size === 0 && this.#hosts.get(host) === known) this.#hosts.delete(host)
     return found
@@ -243,16 +243,19 @@ const isUsable = (remote: RemoteTunnel | undefined): remote is RemoteTunnel =>
 
 const isBusy = ({ tunnels }: RemoteHost) => tunnels.values().some(({ tunnel }) => tunnel.requests.size > 0)
 
-/** The tunnel with the fewest requests, other than `failed`. */
+/** The tunnel with the fewest requests, other than `failed`; one that is silent only if there is no other. */
 function pick({ tunnels }: RemoteHost, failed?: AnyTunnel): Tunnel<RemoteClient> | undefined {
   let picked: Tunnel<RemoteClient> | undefined
   for (const remote of tunnels.values()) {
     const { tunnel } = remote
     if (!isUsable(remote) || tunnel === failed) continue
-    if (!picked || tunnel.requests.size < picked.requests.size) picked = tunnel
+    if (!picked || isBetter(tunnel, picked)) picked = tunnel
   }
   return picked
 }
+
+const isBetter = (tunnel: AnyTunnel, than: AnyTunnel) =>
+  tunnel.isSilent === than.isSilent ? tunnel.requests.size < than.requests.size : than.isSilent
 
 /** Adds new clients, and drains those that are gone. */
 function setClients({ link, tunnel, revision }: RemoteTunnel, { host, clients }: Description): void {

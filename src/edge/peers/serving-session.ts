@@ -50,6 +50,8 @@ export class ServingSession {
   readonly #options: ServingOptions
   readonly #session: Session
   readonly #hosts = new Map<string, DescribedHost>()
+  /** Clients that were asked for a sign of life. */
+  readonly #probes = new Set<string>()
   #control: YamuxStream | undefined
   #forwarded = 0
 
@@ -101,12 +103,25 @@ export class ServingSession {
     if ('describe' in message) this.#onDescribe(message.describe)
     else if ('forget' in message) this.#hosts.delete(message.forget)
     else if ('applied' in message) this.#onApplied(message.applied, message.revision)
+    else if ('probe' in message) this.#onProbe(message.probe)
     else {
       const client = this.#options.registry.clientById(message.client)
       if (!client) return
       client.totals.requests += 1
       client.send({ event: 'request', ...message.request })
     }
+  }
+
+  #onProbe(id: string): void {
+    const client = this.#options.registry.clientById(id)
+    const respond = () => {
+      this.#probes.delete(id)
+      this.#send(JSON.stringify({ probed: id } satisfies ServingMessage))
+    }
+    if (!client) return void respond()
+    if (this.#probes.has(id)) return
+    this.#probes.add(id)
+    client.probe().then(respond, respond)
   }
 
   #onDescribe(host: string): void {
