@@ -14,6 +14,7 @@ import { listenUrl } from '../lib/net/listen-url.ts'
 import { type Listener, startListener } from '../lib/net/listener.ts'
 import { openProgramFiles, programFolder } from '../lib/program-files.ts'
 import { errorMessage } from '../lib/startup-error.ts'
+import type { Primary } from '../workers/worker.ts'
 import { type Auth, type AuthSettings, createAuth } from './auth/sign-in.ts'
 import type { SsoSettings } from './auth/sso.ts'
 import { type Config, version } from './config/server.ts'
@@ -58,7 +59,6 @@ import { createTopics } from './verification/topics.ts'
 import { createCredentialVerifier } from './verification/verify.ts'
 import { startWebhookDelivery } from './webhooks/delivery.ts'
 import { createTargets } from './webhooks/targets.ts'
-import type { Primary } from './workers/worker.ts'
 
 export interface Running {
   url: string

@@ -7,11 +7,12 @@ import { startMetricsListener } from '../../lib/metrics/listener.ts'
 import { listenError } from '../../lib/net/listen-error.ts'
 import { listenUrl } from '../../lib/net/listen-url.ts'
 import { handleCounterCalls, logMetricsFailure } from '../../server/app.ts'
+import { workerEnvironment } from '../../server/config/environment.ts'
 import type { Config } from '../../server/config/server.ts'
 import { openServices } from '../../server/services.ts'
-import { combinedMetrics } from '../../server/workers/combined-metrics.ts'
-import { reservePort } from '../../server/workers/port.ts'
-import { startWorkers, type Workers } from '../../server/workers/primary.ts'
+import { combinedMetrics } from '../../workers/combined-metrics.ts'
+import { reservePort } from '../../workers/port.ts'
+import { startWorkers, type Workers } from '../../workers/primary.ts'
 import { CommandError } from '../errors.ts'
 import type { Io } from '../io.ts'
 import { announce } from './announcement.ts'
@@ -30,7 +31,13 @@ export async function serveWithWorkers(hasEdge: boolean, io: Io, config: Config,
     const port = await reservePort(config.host, config.port).catch((error) => {
       throw listenError(config, 'ADIT', error)
     })
-    const workers = await startWorkers(config, port, log, handleCounterCalls()).catch(() => {
+    const workers = await startWorkers({
+      ...config,
+      port,
+      log,
+      environment: workerEnvironment,
+      handleCall: handleCounterCalls(),
+    }).catch(() => {
       throw new CommandError('worker', 'The first worker exited before it listened; see its error above.')
     })
     let edge: LocalEdge | undefined

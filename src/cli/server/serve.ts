@@ -2,11 +2,11 @@
 import type { Logger } from 'pino'
 import { createLog, flushLog } from '../../lib/log.ts'
 import { type Running, startServer } from '../../server/app.ts'
-import { unknownSettings } from '../../server/config/environment.ts'
+import { inheritedDescriptors, unknownSettings } from '../../server/config/environment.ts'
 import { type Config, readConfig } from '../../server/config/server.ts'
 import { openServices } from '../../server/services.ts'
 import { requireSecret } from '../../server/session-secret.ts'
-import { connectToPrimary, type Primary } from '../../server/workers/worker.ts'
+import { connectToPrimary, type Primary } from '../../workers/worker.ts'
 import type { Io } from '../io.ts'
 import { announce } from './announcement.ts'
 import { type LocalEdge, startLocalEdge } from './local-edge.ts'
@@ -21,7 +21,7 @@ export async function serve(hasEdge: boolean, io: Io): Promise<void> {
   const config = readConfig()
   requireSecret(config)
   const log = createLog(config.logLevel)
-  const primary = connectToPrimary()
+  const primary = connectToPrimary(inheritedDescriptors())
   if (primary) return serveAsWorker(config, log, primary)
   const unknown = unknownSettings()
   if (unknown.length > 0) log.warn({ unknown }, 'unknown ADIT_ variables ignored')

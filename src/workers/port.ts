@@ -1,7 +1,7 @@
 // The port that all workers listen on. The primary binds the sockets and the workers inherit them: they stay
 // open while one worker replaces another, so no connection that waits in their queues is reset.
 import * as net from 'node:net'
-import { isReusePortUnsupported, probe, SOCKETS } from '../../lib/net/listener.ts'
+import { isReusePortUnsupported, probe, SOCKETS } from '../lib/net/listener.ts'
 
 export interface Port {
   /** Binds the sockets of a worker. They get connections when the worker listens on them. */

@@ -1,14 +1,15 @@
 // A worker's connection to its primary.
 import cluster from 'node:cluster'
 import { Socket } from 'node:net'
-import { inheritedDescriptors } from '../config/environment.ts'
-import type { WorkerBus } from '../store/engine/worker-bus.ts'
 import { isMessage, type Message } from './messages.ts'
 
-export interface Primary extends WorkerBus {
+export interface Primary {
   /** The sockets to listen on; empty if the cluster module passes connections to the workers. */
   readonly sockets: readonly Socket[]
   announceListening(port: number): void
+  /** Sends a payload to the other workers. */
+  broadcast(payload: string): void
+  onBroadcast(listener: (payload: string) => void): void
   /** Calls a function of the primary. Arguments and results are JSON. */
   call(name: string, args: unknown[]): Promise<unknown>
   /** `read` returns the metrics that the primary combines with those of the other workers. */
@@ -19,8 +20,8 @@ export interface Primary extends WorkerBus {
   release(): void
 }
 
-/** Undefined if this process is not a worker. */
-export function connectToPrimary(): Primary | undefined {
+/** Undefined if this process is not a worker. `descriptors` are those of the sockets that it inherits. */
+export function connectToPrimary(descriptors: readonly number[]): Primary | undefined {
   if (!cluster.isWorker) return undefined
   // Errors are ignored: if the primary has exited, this process exits too.
   const send = (message: Message) => process.send?.(message, undefined, {}, () => {})
@@ -61,7 +62,7 @@ export function connectToPrimary(): Primary | undefined {
   for (const name of ['SIGHUP', 'SIGINT'] as const) process.on(name, () => {})
   return {
     // A read would fail, because the sockets are not connections.
-    sockets: inheritedDescriptors().map((fd) => new Socket({ fd, readable: false })),
+    sockets: descriptors.map((fd) => new Socket({ fd, readable: false })),
     announceListening: (port) => send({ kind: 'adit:listening', port }),
     broadcast: (payload) => send({ kind: 'adit:broadcast', payload }),
     onBroadcast(listener) {

@@ -1,7 +1,7 @@
 // Asks the workers for their metrics at each scrape.
 import cluster, { type Worker } from 'node:cluster'
-import { createCombinedMetrics } from '../../lib/metrics/combined.ts'
-import type { MetricsSource } from '../../lib/metrics/listener.ts'
+import { createCombinedMetrics } from '../lib/metrics/combined.ts'
+import type { MetricsSource } from '../lib/metrics/listener.ts'
 import { isMessage, sendTo } from './messages.ts'
 
 /** How long to wait for a busy worker. Prometheus times out after 10 s by default. */

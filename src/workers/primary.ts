@@ -5,7 +5,6 @@ import { once } from 'node:events'
 import { isSea } from 'node:sea'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import { workerEnvironment } from '../config/environment.ts'
 import { isMessage, sendTo } from './messages.ts'
 import type { Port, PortSockets } from './port.ts'
 
@@ -44,13 +43,20 @@ interface Slot {
  */
 const program = isSea() ? { exec: process.argv[2] ?? '', args: process.argv.slice(3), execArgv: [] } : {}
 
-/** Without `sharedPort`, the cluster module passes the connections to the workers. */
-export async function startWorkers(
-  { workers: count, stopDelayS }: { readonly workers: number; readonly stopDelayS: number },
-  sharedPort: Port | undefined,
-  log: Logger,
-  handleCall: (name: string, args: unknown[]) => unknown,
-): Promise<Workers> {
+interface WorkersOptions {
+  readonly workers: number
+  readonly stopDelayS: number
+  /** Undefined if the cluster module passes the connections to the workers. */
+  readonly port: Port | undefined
+  readonly log: Logger
+  /** The variables of a worker that inherits so many sockets. */
+  environment(sockets: number): object
+  /** A worker calls a function of the primary. */
+  handleCall(name: string, args: unknown[]): unknown
+}
+
+export async function startWorkers(options: WorkersOptions): Promise<Workers> {
+  const { workers: count, stopDelayS, port: sharedPort, log, environment, handleCall } = options
   cluster.on('message', (sender, message: unknown) => {
     if (!isMessage(message)) return
     if (message.kind === 'adit:call')
@@ -62,7 +68,7 @@ export async function startWorkers(
     slot.sockets ??= sharedPort?.open()
     const fds = slot.sockets?.fds ?? []
     cluster.setupPrimary({ ...program, stdio: ['inherit', 'inherit', 'inherit', 'ipc', ...fds] })
-    const worker = cluster.fork(workerEnvironment(fds.length))
+    const worker = cluster.fork(environment(fds.length))
     // Emitted if a connection or a message cannot be passed to a worker that has just exited.
     return worker.on('error', (error) => log.warn({ err: error }, 'cannot reach a worker'))
   }
