@@ -8,6 +8,7 @@ import { getAssetKeys, getRawAsset, isSea } from 'node:sea'
 export interface ProgramFiles {
   /** Paths relative to the folder. */
   readonly names: ReadonlySet<string>
+  /** Cached: a copy for each response would let slow readers fill the memory. Do not change the buffer. */
   read(name: string): Promise<Buffer>
   /** Where the file is; undefined if it is in the executable. */
   path(name: string): string | undefined
@@ -29,9 +30,17 @@ export function openProgramFiles(folder: string): ProgramFiles {
   }
   const path = join(programFolder(), folder)
   const entries = existsSync(path) ? readdirSync(path, { recursive: true, encoding: 'utf8' }) : []
+  const contents = new Map<string, Promise<Buffer>>()
   return {
     names: new Set(entries),
-    read: (name) => readFile(join(path, name)),
+    read(name) {
+      const cached = contents.get(name)
+      if (cached) return cached
+      const content = readFile(join(path, name))
+      contents.set(name, content)
+      content.catch(() => contents.delete(name))
+      return content
+    },
     path: (name) => join(path, name),
   }
 }

@@ -238,7 +238,7 @@ test('clients that send endlessly and read nothing use little memory and block n
   }
   for (const socket of sockets) socket.destroy()
   const grownMiB = (process.memoryUsage().rss - before) / 2 ** 20
-  assert.ok(grownMiB < 500, `grew by ${grownMiB} MiB`)
+  assert.ok(grownMiB < 250, `grew by ${grownMiB} MiB`)
 })
 
 test('slow senders are disconnected in time while others are served', { timeout: 60_000 }, async () => {
