@@ -3,10 +3,11 @@
 // sent there once more. Its connection is only closed after the much longer timeout of the session, so a busy
 // machine costs a second try and nothing else.
 
-/** How long a request waits before the client is probed, and then for the response to the probe. */
-export const SILENT_AFTER_MS = 300
-/** A client that is far away may take twice as long as it did the last time, up to this. */
-const RESPONSE_MAX_MS = 1_000
+/** How long a request waits before the client is probed, and after each response to a probe. */
+const INTERVAL_MS = 250
+/** The time for a response: twice that of the last one, within these limits. */
+const RESPONSE_MIN_MS = 300
+export const RESPONSE_MAX_MS = 600
 
 /** A request without a response, which may be sent to another client. */
 export interface WaitingRequest {
@@ -37,34 +38,41 @@ export class SilenceDetector {
 
   add(request: WaitingRequest): void {
     this.#waiting.add(request)
-    this.#timer ??= setTimeout(() => this.#check(), SILENT_AFTER_MS).unref()
+    if (this.#timer === undefined) this.#checkIn(INTERVAL_MS)
   }
 
   delete(request: WaitingRequest): void {
     this.#waiting.delete(request)
   }
 
+  #checkIn(ms: number): void {
+    clearTimeout(this.#timer)
+    this.#timer = setTimeout(() => this.#check(), ms).unref()
+  }
+
   #check(): void {
     this.#timer = undefined
     if (this.#waiting.size === 0) return
+    this.#checkIn(INTERVAL_MS)
     if (this.#probedAt === undefined) this.#sendProbe()
     // If this process was suspended or busy, the response may have arrived, and is read before an immediate.
     else if (performance.now() - this.#probedAt >= this.#timeoutMs()) setImmediate(() => this.#onTimeout())
-    this.#timer = setTimeout(() => this.#check(), SILENT_AFTER_MS).unref()
   }
 
   #timeoutMs(): number {
-    return Math.min(Math.max(SILENT_AFTER_MS, 2 * this.#responseMs), RESPONSE_MAX_MS)
+    return Math.min(Math.max(RESPONSE_MIN_MS, 2 * this.#responseMs), RESPONSE_MAX_MS)
   }
 
   #sendProbe(): void {
     if (!this.#waiting.values().some((request) => request.mayMove())) return
     const sentAt = performance.now()
     this.#probedAt = sentAt
+    this.#checkIn(this.#timeoutMs())
     const onResponse = () => {
       this.#probedAt = undefined
       this.#isSilent = false
       this.#responseMs = performance.now() - sentAt
+      if (this.#timer !== undefined) this.#checkIn(INTERVAL_MS)
     }
     // If the session is closed, its requests fail.
     this.#probe().then(onResponse, () => {})

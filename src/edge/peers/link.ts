@@ -6,7 +6,7 @@ import type { Cluster, Peer } from '../../edge-sdk/index.ts'
 import type { ProxiedRequest } from '../../tunnel-protocol/protocol.ts'
 import { Session, type YamuxStream } from '../../yamux/index.ts'
 import { EventWriter } from '../event-writer.ts'
-import { SILENT_AFTER_MS } from '../silence-detector.ts'
+import { RESPONSE_MAX_MS } from '../silence-detector.ts'
 import { sessionOptions, toConnection } from './connection.ts'
 import { readLines } from './control-lines.ts'
 import { type Description, type EntryMessage, parseServingMessage } from './messages.ts'
@@ -66,7 +66,7 @@ export class PeerLink {
 
   /** The peer does not respond to a probe. */
   get isSilent(): boolean {
-    return this.#probedAt !== undefined && performance.now() - this.#probedAt > SILENT_AFTER_MS
+    return this.#probedAt !== undefined && performance.now() - this.#probedAt > RESPONSE_MAX_MS
   }
 
   /** Resolves when a client responds. A probe of the session says whether the peer is the reason if not. */
