@@ -209,10 +209,14 @@ export class Registry {
     return this.#clients.keys().filter(({ key }) => key.workspace === workspace)
   }
 
-  /** Rejects new tunnels from now on, and asks all clients to connect elsewhere. */
+  /**
+   * Rejects new tunnels from now on, and asks all clients to connect elsewhere. Names are released at once,
+   * so other edges count them from the next minute, while requests may still be in progress here.
+   */
   goAway(): void {
     this.#isStopping = true
     for (const client of this.#clients.keys()) client.goAway()
+    for (const count of this.#counts.values()) count.set({ counts: false })
     for (const tunnel of this.#tunnels.values()) this.#options.onChanged(tunnel)
   }
 

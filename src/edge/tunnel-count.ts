@@ -37,7 +37,10 @@ export class TunnelCount {
     if (counts === undefined) return
     clearTimeout(this.#timer)
     const delayMs = delayUntil(countsFrom)
-    if (counts && delayMs > 0) this.#timer = setTimeout(() => this.#count(true), delayMs).unref()
+    // A timer may be early by a millisecond, which belongs to a minute that another edge counts: checks
+    // again.
+    if (counts && delayMs > 0)
+      this.#timer = setTimeout(() => this.set({ counts, countsFrom }), delayMs).unref()
     else this.#count(counts)
   }
 
