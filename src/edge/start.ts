@@ -209,6 +209,7 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
       openTunnels: () => registry.tunnels(),
       clients: () => registry.clients(),
       bufferedBytes: () => buffers.bytes,
+      peers: peers && (() => peers.connections),
       isUpToDate: verifier.isUpToDate,
       spoolBytes: meter && (() => meter.spoolBytes()),
     },

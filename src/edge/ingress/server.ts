@@ -126,6 +126,8 @@ export function createIngress(options: IngressOptions): Ingress {
     send: SendError,
     attempt?: Attempt & { begin(next: Attempt): void },
   ): ProxyOptions {
+    const isForwarded = registry.atHost(active.tunnel.address.host) !== active.tunnel
+    if (isForwarded) instruments.forwarded += 1
     return {
       isRepeated: attempt?.failed !== undefined,
       headers: {
@@ -160,6 +162,7 @@ export function createIngress(options: IngressOptions): Ingress {
       fail(cause, mayRepeat) {
         const { tunnel } = active
         if (cause === 'tunnel_moved') remote?.onMoved(tunnel)
+        if (isForwarded) instruments.countForwardFailure(cause)
         const failures = (attempt?.failures ?? 0) + 1
         if (attempt && mayRepeat && failures < FAILURES_MAX && mayBeginAgain(active, cause)) {
           active.finish()
@@ -177,6 +180,7 @@ export function createIngress(options: IngressOptions): Ingress {
     onRequest(host, request, response) {
       const send: SendError = (error) => {
         instruments.countRejected(causes[error.cause].status)
+        if (error.cause === 'tunnel_unreachable') instruments.countForwardFailure(error.cause)
         sendError(response, error)
       }
       const pending: PendingRequest = {

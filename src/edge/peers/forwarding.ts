@@ -50,6 +50,11 @@ export class Peers {
     return this.#listener.address.port
   }
 
+  /** Connections from other edges, and to them. */
+  get connections(): { in: number; out: number } {
+    return { in: this.#serving.size, out: this.tunnels.connectedPeers }
+  }
+
   /** Streams of other edges that are connected to clients of this one. */
   get forwarded(): number {
     return this.#serving.values().reduce((sum, { forwarded }) => sum + forwarded, 0)

@@ -64,6 +64,10 @@ export class PeerLink {
     }
   }
 
+  get isConnected(): boolean {
+    return this.#session !== undefined
+  }
+
   /** The peer does not respond to a probe. */
   get isSilent(): boolean {
     return this.#probedAt !== undefined && performance.now() - this.#probedAt > RESPONSE_MAX_MS

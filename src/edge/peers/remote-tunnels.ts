@@ -83,6 +83,13 @@ export class RemoteTunnels {
       if (remote.tunnel === moved) remote.isStale = true
   }
 
+  get connectedPeers(): number {
+    return this.#links
+      .values()
+      .filter(({ isConnected }) => isConnected)
+      .toArray().length
+  }
+
   onPeersChanged(): void {
     for (const [id, link] of this.#links) {
       if (this.#options.cluster.peer(id)) continue

@@ -11,6 +11,8 @@ export interface EdgeSources {
   clients(): Iterable<{ readonly active: number }>
   /** Bytes that were received, and not yet sent on. */
   bufferedBytes(): number
+  /** Connections with other edges; undefined if the edge has no port for them. */
+  peers: (() => { in: number; out: number }) | undefined
   /** Whether revocations are received. */
   isUpToDate(): boolean
   /** Undefined without a control plane. */
@@ -49,6 +51,20 @@ export const edgeMetrics = ({ version, instruments, ...edge }: EdgeSources): Met
   counter('adit_edge_rejected_total', 'Requests that reached no tunnel client, by status.', () =>
     byLabel('status', instruments.rejected),
   ),
+  counter(
+    'adit_edge_forwarded_requests_total',
+    'Requests that were forwarded to another edge.',
+    () => instruments.forwarded,
+  ),
+  counter(
+    'adit_edge_forward_failures_total',
+    'Requests that could not be forwarded to an edge, by cause; some were repeated at another one.',
+    () => byLabel('cause', instruments.forwardFailures),
+  ),
+  gauge('adit_edge_peer_connections', 'Connections with other edges, by the direction of requests.', () => {
+    const peers = edge.peers?.()
+    return peers ? byLabel('direction', peers) : []
+  }),
   counter(
     'adit_edge_evicted_total',
     'Requests and TCP connections ended because they were the slowest, by reason.',

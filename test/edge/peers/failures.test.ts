@@ -85,6 +85,14 @@ for (const [what, fail] of FAILURES) {
   })
 }
 
+test('a request that fails at an edge is counted by its cause, and is a forwarded request again', async () => {
+  const { instruments } = entry.metrics
+  const [before, lost] = [instruments.forwarded, instruments.forwardFailures.no_response ?? 0]
+  await failDuring('GET', () => relay.cut())
+  assert.equal(instruments.forwarded - before, 2)
+  assert.equal((instruments.forwardFailures.no_response ?? 0) - lost, 1)
+})
+
 test('a request counts once, also if it is repeated at another edge', async () => {
   const before = { ...entry.usage }
   await send()
@@ -110,7 +118,10 @@ test('a location that is out of date is corrected by the edge', async () => {
 test('an edge that cannot be reached is 503 until it can be', async () => {
   second.close()
   relay.cut()
+  const { forwardFailures } = entry.metrics.instruments
+  const before = forwardFailures.tunnel_unreachable ?? 0
   await until('requests are rejected', async () => (await send()).status === 503)
+  assert.ok((forwardFailures.tunnel_unreachable ?? 0) > before)
   assert.match(await fetchBody(), /cannot be reached from here/)
   relay.mend()
   await until('requests are forwarded again', async () => (await fetchBody()) === 'one')

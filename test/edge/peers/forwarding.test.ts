@@ -36,6 +36,22 @@ test('a request through a hop reaches the local server as one without', async ()
   assert.equal(through.url, '/?a=b')
 })
 
+test('forwarded requests and connections between edges are counted', async () => {
+  const { instruments, peers } = entry.metrics
+  const before = instruments.forwarded
+  await describe(entry)
+  await describe(serving)
+  assert.equal(instruments.forwarded - before, 1)
+  assert.equal(serving.metrics.instruments.forwarded, 0)
+  assert.deepEqual(
+    [peers?.(), serving.metrics.peers?.()],
+    [
+      { in: 0, out: 1 },
+      { in: 1, out: 0 },
+    ],
+  )
+})
+
 test('an upload and a download of 20 MB arrive whole', async () => {
   const sent = await fetchHost(entry, host, { method: 'POST', body: Buffer.alloc(20e6, 'u') })
   assert.equal(JSON.parse(String(sent.body)).received, 20e6)
