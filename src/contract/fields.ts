@@ -1,6 +1,6 @@
 // Fields that are shared by several operations.
 
-import Type, { type Static, type TObject, type TSchemaOptions } from 'typebox'
+import Type, { type Static, type TObject, type TProperties, type TSchemaOptions } from 'typebox'
 import { DNS_LABEL_CHARS_MAX, EDGE_URL_CHARS_MAX, TEXT_CHARS_MAX, USAGE_DAYS } from './limits.ts'
 import { DISPLAY_NAME, DISPLAY_TEXT } from './text.ts'
 
@@ -159,3 +159,7 @@ export const TokenId = Type.String({
   examples: ['tok_01k9x2m4q7r8s9t0v1w2x3y4z5'],
   ...rule(NO_CONTROLS_RULE),
 })
+
+/** The response of most operations of the dashboard: 200, and an object with these fields. */
+export const ok = <P extends TProperties>(fields: P) =>
+  ({ status: 200, schema: Type.Object(fields) }) as const

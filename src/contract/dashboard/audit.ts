@@ -1,6 +1,6 @@
 // The audit log of a workspace in the dashboard.
 import Type from 'typebox'
-import { Id, Instant, OneOf, SearchText, TextOrNull, UtcTimestamp } from '../fields.ts'
+import { Id, Instant, OneOf, ok, SearchText, TextOrNull, UtcTimestamp } from '../fields.ts'
 import { operation } from '../operation.ts'
 import { InWorkspace } from './members.ts'
 import { Cursor, Limit, NextPage } from './pages.ts'
@@ -20,17 +20,16 @@ const filter = {
   to: Type.Optional(UtcTimestamp()),
 }
 
-const listAudit = operation({
-  id: 'audit.list',
-  method: 'GET',
-  path: '/workspaces/{workspace}/audit',
-  access: 'member',
-  summary: 'List audit log entries',
-  params: Type.Object(InWorkspace),
-  query: Type.Object({ ...filter, limit: Limit, cursor: Cursor }),
-  response: {
-    status: 200,
-    schema: Type.Object({
+export const auditOperations = [
+  operation({
+    id: 'audit.list',
+    method: 'GET',
+    path: '/workspaces/{workspace}/audit',
+    access: 'member',
+    summary: 'List audit log entries',
+    params: Type.Object(InWorkspace),
+    query: Type.Object({ ...filter, limit: Limit, cursor: Cursor }),
+    response: ok({
       entries: Type.Array(
         Type.Object({
           id: Id,
@@ -51,20 +50,17 @@ const listAudit = operation({
       ),
       next: NextPage,
     }),
-  },
-})
-
-const exportAudit = operation({
-  id: 'audit.export',
-  method: 'POST',
-  path: '/workspaces/{workspace}/audit/export',
-  access: 'admin',
-  audit: ['audit.exported'],
-  summary: 'Export audit log entries',
-  params: Type.Object(InWorkspace),
-  body: Type.Object({ format: OneOf(['csv', 'ndjson']), ...filter }),
-  response: { status: 200, schema: Type.String(), file: true },
-  faults: ['rate_limited'],
-})
-
-export const auditOperations = [listAudit, exportAudit] as const
+  }),
+  operation({
+    id: 'audit.export',
+    method: 'POST',
+    path: '/workspaces/{workspace}/audit/export',
+    access: 'admin',
+    audit: ['audit.exported'],
+    summary: 'Export audit log entries',
+    params: Type.Object(InWorkspace),
+    body: Type.Object({ format: OneOf(['csv', 'ndjson']), ...filter }),
+    response: { status: 200, schema: Type.String(), file: true },
+    faults: ['rate_limited'],
+  }),
+] as const

@@ -1,7 +1,16 @@
 // Approval of sign-ins from a terminal, on the page /device.
 
 import Type from 'typebox'
-import { Instant, IntegerOrNull, OneOf, Slug, TextOrNull, UtcTimestamp, WorkspaceName } from '../fields.ts'
+import {
+  Instant,
+  IntegerOrNull,
+  OneOf,
+  ok,
+  Slug,
+  TextOrNull,
+  UtcTimestamp,
+  WorkspaceName,
+} from '../fields.ts'
 import { USER_CODE_CHARS_MAX } from '../limits.ts'
 import { operation, READS_ONLY, STRICT } from '../operation.ts'
 import { InWorkspace } from './members.ts'
@@ -30,17 +39,16 @@ const response = { status: 200, schema: Type.Object(device) } as const
 
 const CODE_BODY = Type.Object({ code: UserCode })
 
-const readDevice = operation({
-  id: 'devices.read',
-  method: 'POST',
-  path: '/devices/read',
-  access: 'user',
-  audit: READS_ONLY,
-  summary: 'Find the device with a code',
-  body: CODE_BODY,
-  response: {
-    status: 200,
-    schema: Type.Object({
+export const deviceApprovalOperations = [
+  operation({
+    id: 'devices.read',
+    method: 'POST',
+    path: '/devices/read',
+    access: 'user',
+    audit: READS_ONLY,
+    summary: 'Find the device with a code',
+    body: CODE_BODY,
+    response: ok({
       ...device,
       workspaces: Type.Array(
         Type.Object({
@@ -54,33 +62,29 @@ const readDevice = operation({
         }),
       ),
     }),
-  },
-  faults: ['not_found', 'rate_limited'],
-})
-
-const approveDevice = operation({
-  id: 'devices.approve',
-  method: 'POST',
-  path: '/workspaces/{workspace}/devices',
-  access: 'member',
-  audit: ['device.approved', 'key.requested'],
-  summary: 'Approve a device',
-  params: Type.Object(InWorkspace),
-  body: Type.Object({ code: UserCode, expiresAt: Type.Optional(UtcTimestamp()) }, STRICT),
-  response,
-  faults: ['conflict', 'rate_limited'],
-})
-
-const denyDevice = operation({
-  id: 'devices.deny',
-  method: 'POST',
-  path: '/devices/deny',
-  access: 'user',
-  audit: ['device.denied'],
-  summary: 'Deny a device',
-  body: CODE_BODY,
-  response,
-  faults: ['not_found', 'conflict', 'rate_limited'],
-})
-
-export const deviceApprovalOperations = [readDevice, approveDevice, denyDevice] as const
+    faults: ['not_found', 'rate_limited'],
+  }),
+  operation({
+    id: 'devices.approve',
+    method: 'POST',
+    path: '/workspaces/{workspace}/devices',
+    access: 'member',
+    audit: ['device.approved', 'key.requested'],
+    summary: 'Approve a device',
+    params: Type.Object(InWorkspace),
+    body: Type.Object({ code: UserCode, expiresAt: Type.Optional(UtcTimestamp()) }, STRICT),
+    response,
+    faults: ['conflict', 'rate_limited'],
+  }),
+  operation({
+    id: 'devices.deny',
+    method: 'POST',
+    path: '/devices/deny',
+    access: 'user',
+    audit: ['device.denied'],
+    summary: 'Deny a device',
+    body: CODE_BODY,
+    response,
+    faults: ['not_found', 'conflict', 'rate_limited'],
+  }),
+] as const

@@ -1,6 +1,6 @@
 // Requests for an API key in the dashboard (variant B): members ask, and admins and owners decide.
 import Type from 'typebox'
-import { Email, Id, Instant, InstantOrNull, Label, OneOf, TextOrNull, UserName } from '../fields.ts'
+import { Email, Id, Instant, InstantOrNull, Label, OneOf, ok, TextOrNull, UserName } from '../fields.ts'
 import { operation, STRICT } from '../operation.ts'
 import { newKey } from './keys.ts'
 import { InWorkspace } from './members.ts'
@@ -10,16 +10,17 @@ const State = OneOf(['pending', 'approved', 'declined', 'withdrawn', 'used', 'ex
 
 const OnRequest = Type.Object({ ...InWorkspace, id: Id })
 
-const list = operation({
-  id: 'key-requests.list',
-  method: 'GET',
-  path: '/workspaces/{workspace}/key-requests',
-  access: 'member',
-  summary: 'List requests for API keys',
-  params: Type.Object(InWorkspace),
-  response: {
-    status: 200,
-    schema: Type.Object({
+const decided = ok({ id: Id, state: State })
+
+export const keyRequestOperations = [
+  operation({
+    id: 'key-requests.list',
+    method: 'GET',
+    path: '/workspaces/{workspace}/key-requests',
+    access: 'member',
+    summary: 'List requests for API keys',
+    params: Type.Object(InWorkspace),
+    response: ok({
       requests: Type.Array(
         Type.Object({
           id: Id,
@@ -33,70 +34,61 @@ const list = operation({
         }),
       ),
     }),
-  },
-})
-
-const create = operation({
-  id: 'key-requests.create',
-  method: 'POST',
-  path: '/workspaces/{workspace}/key-requests',
-  access: 'member',
-  audit: ['key.requested'],
-  summary: 'Request an API key',
-  params: Type.Object(InWorkspace),
-  body: Type.Object({ label: Type.Optional(Label) }, STRICT),
-  response: { status: 201, schema: Type.Object({ id: Id }) },
-  faults: ['conflict'],
-})
-
-const decided = { status: 200, schema: Type.Object({ id: Id, state: State }) } as const
-
-const approve = operation({
-  id: 'key-requests.approve',
-  method: 'POST',
-  path: '/workspaces/{workspace}/key-requests/{id}/approve',
-  access: 'admin',
-  audit: ['key.request-approved'],
-  summary: 'Approve a request for an API key',
-  params: OnRequest,
-  response: decided,
-  faults: ['conflict'],
-})
-
-const decline = operation({
-  id: 'key-requests.decline',
-  method: 'POST',
-  path: '/workspaces/{workspace}/key-requests/{id}/decline',
-  access: 'admin',
-  audit: ['key.request-declined'],
-  summary: 'Decline a request for an API key',
-  params: OnRequest,
-  response: decided,
-  faults: ['conflict'],
-})
-
-const withdraw = operation({
-  id: 'key-requests.withdraw',
-  method: 'DELETE',
-  path: '/workspaces/{workspace}/key-requests/{id}',
-  access: 'member',
-  audit: ['key.request-withdrawn'],
-  summary: 'Withdraw a request for an API key',
-  params: OnRequest,
-  response: { status: 200, schema: Type.Object({ id: Id, withdrawn: Type.Literal(true) }) },
-  faults: ['conflict'],
-})
-
-const pickUp = operation({
-  id: 'key-requests.pick-up',
-  method: 'POST',
-  path: '/workspaces/{workspace}/key-requests/{id}/key',
-  access: 'member',
-  audit: ['key.created'],
-  summary: 'Create the API key of an approved request',
-  params: OnRequest,
-  response: { status: 201, schema: Type.Object(newKey), secret: true },
-  faults: ['conflict'],
-})
-
-export const keyRequestOperations = [list, create, approve, decline, withdraw, pickUp] as const
+  }),
+  operation({
+    id: 'key-requests.create',
+    method: 'POST',
+    path: '/workspaces/{workspace}/key-requests',
+    access: 'member',
+    audit: ['key.requested'],
+    summary: 'Request an API key',
+    params: Type.Object(InWorkspace),
+    body: Type.Object({ label: Type.Optional(Label) }, STRICT),
+    response: { status: 201, schema: Type.Object({ id: Id }) },
+    faults: ['conflict'],
+  }),
+  operation({
+    id: 'key-requests.approve',
+    method: 'POST',
+    path: '/workspaces/{workspace}/key-requests/{id}/approve',
+    access: 'admin',
+    audit: ['key.request-approved'],
+    summary: 'Approve a request for an API key',
+    params: OnRequest,
+    response: decided,
+    faults: ['conflict'],
+  }),
+  operation({
+    id: 'key-requests.decline',
+    method: 'POST',
+    path: '/workspaces/{workspace}/key-requests/{id}/decline',
+    access: 'admin',
+    audit: ['key.request-declined'],
+    summary: 'Decline a request for an API key',
+    params: OnRequest,
+    response: decided,
+    faults: ['conflict'],
+  }),
+  operation({
+    id: 'key-requests.withdraw',
+    method: 'DELETE',
+    path: '/workspaces/{workspace}/key-requests/{id}',
+    access: 'member',
+    audit: ['key.request-withdrawn'],
+    summary: 'Withdraw a request for an API key',
+    params: OnRequest,
+    response: ok({ id: Id, withdrawn: Type.Literal(true) }),
+    faults: ['conflict'],
+  }),
+  operation({
+    id: 'key-requests.pick-up',
+    method: 'POST',
+    path: '/workspaces/{workspace}/key-requests/{id}/key',
+    access: 'member',
+    audit: ['key.created'],
+    summary: 'Create the API key of an approved request',
+    params: OnRequest,
+    response: { status: 201, schema: Type.Object(newKey), secret: true },
+    faults: ['conflict'],
+  }),
+] as const

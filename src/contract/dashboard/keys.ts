@@ -8,6 +8,7 @@ import {
   Label,
   ObjectOrNull,
   OneOf,
+  ok,
   SearchText,
   TokenId,
   UtcTimestamp,
@@ -35,29 +36,6 @@ const keyFields = {
   successor: ObjectOrNull(Type.Object({ id: TokenId, lastFour: Type.String() })),
 }
 
-const listKeys = operation({
-  id: 'keys.list',
-  method: 'GET',
-  path: '/workspaces/{workspace}/keys',
-  access: 'member',
-  summary: 'List API keys',
-  params: Type.Object(InWorkspace),
-  query: Type.Object({
-    state: Type.Optional(State),
-    search: Type.Optional(SearchText()),
-    owner: Type.Optional(OneOf(['me'])),
-    limit: Limit,
-    cursor: Cursor,
-  }),
-  response: {
-    status: 200,
-    schema: Type.Object({
-      keys: Type.Array(Type.Object({ ...keyFields, predecessors: Type.Array(Type.Object(keyFields)) })),
-      next: NextPage,
-    }),
-  },
-})
-
 /** The response with the raw key. */
 export const newKey = {
   id: TokenId,
@@ -67,56 +45,73 @@ export const newKey = {
   expiresAt: Expiry,
 }
 
-const createKey = operation({
-  id: 'keys.create',
-  method: 'POST',
-  path: '/workspaces/{workspace}/keys',
-  access: 'member',
-  audit: ['key.created'],
-  summary: 'Create an API key',
-  params: Type.Object(InWorkspace),
-  body: Type.Object(
-    {
-      label: Type.Optional(Label),
-      expiresAt: Type.Optional(UtcTimestamp()),
-      /** Members create personal keys only. */
-      personal: Type.Optional(Type.Boolean()),
-    },
-    STRICT,
-  ),
-  response: { status: 201, schema: Type.Object(newKey), secret: true },
-})
-
-const revokeKey = operation({
-  id: 'keys.revoke',
-  method: 'DELETE',
-  path: '/workspaces/{workspace}/keys/{id}',
-  access: 'member',
-  audit: ['key.revoked'],
-  endsAccess: true,
-  summary: 'Revoke an API key',
-  params: Type.Object({ ...InWorkspace, id: TokenId }),
-  response: { status: 200, schema: Type.Object({ id: TokenId, revoked: Type.Literal(true) }) },
-})
-
-const rotateKey = operation({
-  id: 'keys.rotate',
-  method: 'POST',
-  path: '/workspaces/{workspace}/keys/{id}/rotate',
-  access: 'member',
-  audit: ['key.created', 'key.rotated'],
-  summary: 'Rotate an API key',
-  params: Type.Object({ ...InWorkspace, id: TokenId }),
-  body: Type.Object({ overlap: OneOf(overlaps) }, STRICT),
-  response: {
-    status: 201,
-    schema: Type.Object({
-      ...newKey,
-      predecessor: Type.Object({ id: TokenId, state: OneOf(['active', 'revoked']), expiresAt: Expiry }),
+export const keyOperations = [
+  operation({
+    id: 'keys.list',
+    method: 'GET',
+    path: '/workspaces/{workspace}/keys',
+    access: 'member',
+    summary: 'List API keys',
+    params: Type.Object(InWorkspace),
+    query: Type.Object({
+      state: Type.Optional(State),
+      search: Type.Optional(SearchText()),
+      owner: Type.Optional(OneOf(['me'])),
+      limit: Limit,
+      cursor: Cursor,
     }),
-    secret: true,
-  },
-  faults: ['conflict'],
-})
-
-export const keyOperations = [listKeys, createKey, revokeKey, rotateKey] as const
+    response: ok({
+      keys: Type.Array(Type.Object({ ...keyFields, predecessors: Type.Array(Type.Object(keyFields)) })),
+      next: NextPage,
+    }),
+  }),
+  operation({
+    id: 'keys.create',
+    method: 'POST',
+    path: '/workspaces/{workspace}/keys',
+    access: 'member',
+    audit: ['key.created'],
+    summary: 'Create an API key',
+    params: Type.Object(InWorkspace),
+    body: Type.Object(
+      {
+        label: Type.Optional(Label),
+        expiresAt: Type.Optional(UtcTimestamp()),
+        /** Members create personal keys only. */
+        personal: Type.Optional(Type.Boolean()),
+      },
+      STRICT,
+    ),
+    response: { status: 201, schema: Type.Object(newKey), secret: true },
+  }),
+  operation({
+    id: 'keys.revoke',
+    method: 'DELETE',
+    path: '/workspaces/{workspace}/keys/{id}',
+    access: 'member',
+    audit: ['key.revoked'],
+    endsAccess: true,
+    summary: 'Revoke an API key',
+    params: Type.Object({ ...InWorkspace, id: TokenId }),
+    response: ok({ id: TokenId, revoked: Type.Literal(true) }),
+  }),
+  operation({
+    id: 'keys.rotate',
+    method: 'POST',
+    path: '/workspaces/{workspace}/keys/{id}/rotate',
+    access: 'member',
+    audit: ['key.created', 'key.rotated'],
+    summary: 'Rotate an API key',
+    params: Type.Object({ ...InWorkspace, id: TokenId }),
+    body: Type.Object({ overlap: OneOf(overlaps) }, STRICT),
+    response: {
+      status: 201,
+      schema: Type.Object({
+        ...newKey,
+        predecessor: Type.Object({ id: TokenId, state: OneOf(['active', 'revoked']), expiresAt: Expiry }),
+      }),
+      secret: true,
+    },
+    faults: ['conflict'],
+  }),
+] as const

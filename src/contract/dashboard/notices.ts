@@ -8,6 +8,7 @@ import {
   IntegerOrNull,
   Label,
   OneOf,
+  ok,
   TokenId,
   UserName,
 } from '../fields.ts'
@@ -19,16 +20,15 @@ const Kind = OneOf(['quota', 'edge-silent', 'key-rejected', 'key-expiry', 'webho
 /** Bytes and requests are per UTC calendar month, tunnels and keys at a time. */
 export const QuotaKind = OneOf(['bytes', 'requests', 'tunnels', 'keys'])
 
-const listNotices = operation({
-  id: 'notices.list',
-  method: 'GET',
-  path: '/workspaces/{workspace}/notices',
-  access: 'admin',
-  summary: 'List notices',
-  params: Type.Object(InWorkspace),
-  response: {
-    status: 200,
-    schema: Type.Object({
+export const noticeOperations = [
+  operation({
+    id: 'notices.list',
+    method: 'GET',
+    path: '/workspaces/{workspace}/notices',
+    access: 'admin',
+    summary: 'List notices',
+    params: Type.Object(InWorkspace),
+    response: ok({
       notices: Type.Array(
         Type.Object({
           kind: Kind,
@@ -49,23 +49,17 @@ const listNotices = operation({
         }),
       ),
     }),
-  },
-})
-
-const readQuotas = operation({
-  id: 'quotas.read',
-  method: 'GET',
-  path: '/workspaces/{workspace}/quotas',
-  access: 'member',
-  summary: 'Read quotas',
-  params: Type.Object(InWorkspace),
-  response: {
-    status: 200,
-    schema: Type.Object({
+  }),
+  operation({
+    id: 'quotas.read',
+    method: 'GET',
+    path: '/workspaces/{workspace}/quotas',
+    access: 'member',
+    summary: 'Read quotas',
+    params: Type.Object(InWorkspace),
+    response: ok({
       renewsAt: Instant,
       quotas: Type.Array(Type.Object({ kind: QuotaKind, limit: IntegerOrNull, used: Count() })),
     }),
-  },
-})
-
-export const noticeOperations = [listNotices, readQuotas] as const
+  }),
+] as const

@@ -1,7 +1,7 @@
 // Creating a workspace, and its settings: name, policy, archiving.
 
 import Type from 'typebox'
-import { Instant, Slug, WorkspaceName } from '../fields.ts'
+import { Instant, ok, Slug, WorkspaceName } from '../fields.ts'
 import { KEY_DAYS_MAX } from '../limits.ts'
 import { operation, STRICT } from '../operation.ts'
 import { InWorkspace, Role } from './members.ts'
@@ -22,55 +22,52 @@ export const Policy = Type.Object({
   twoFactorRequired: Type.Boolean(),
 })
 
-const create = operation({
-  id: 'workspaces.create',
-  method: 'POST',
-  path: '/workspaces',
-  access: 'user',
-  audit: ['workspace.created'],
-  summary: 'Create a workspace',
-  body: Type.Object({ slug: Slug, name: WorkspaceName }),
-  response: { status: 201, schema: Type.Object({ slug: Slug, name: WorkspaceName }) },
-  faults: ['conflict'],
-})
-
-const rename = operation({
-  id: 'settings.rename',
-  method: 'POST',
-  path: '/workspaces/{workspace}/name',
-  access: 'owner',
-  audit: ['workspace.renamed'],
-  summary: 'Rename the workspace',
-  params: Type.Object(InWorkspace),
-  body: Type.Object({ name: WorkspaceName }),
-  response: { status: 200, schema: Type.Object({ name: WorkspaceName }) },
-})
-
-const setPolicy = operation({
-  id: 'settings.policy',
-  method: 'POST',
-  path: '/workspaces/{workspace}/policy',
-  access: 'owner',
-  audit: ['workspace.policy-changed'],
-  summary: 'Change the policy',
-  params: Type.Object(InWorkspace),
-  body: Type.Partial(Policy, STRICT),
-  response: { status: 200, schema: Policy },
-  faults: ['conflict'],
-})
-
 export const Archive = Type.Object({ archivedAt: Instant, restorableUntil: Instant })
 
-const archive = operation({
-  id: 'settings.archive',
-  method: 'POST',
-  path: '/workspaces/{workspace}/archive',
-  access: 'owner',
-  audit: ['workspace.archived'],
-  summary: 'Archive the workspace',
-  params: Type.Object(InWorkspace),
-  body: Type.Object({ confirm: Slug }),
-  response: { status: 200, schema: Archive },
-})
-
-export const settingsOperations = [create, rename, setPolicy, archive] as const
+export const settingsOperations = [
+  operation({
+    id: 'workspaces.create',
+    method: 'POST',
+    path: '/workspaces',
+    access: 'user',
+    audit: ['workspace.created'],
+    summary: 'Create a workspace',
+    body: Type.Object({ slug: Slug, name: WorkspaceName }),
+    response: { status: 201, schema: Type.Object({ slug: Slug, name: WorkspaceName }) },
+    faults: ['conflict'],
+  }),
+  operation({
+    id: 'settings.rename',
+    method: 'POST',
+    path: '/workspaces/{workspace}/name',
+    access: 'owner',
+    audit: ['workspace.renamed'],
+    summary: 'Rename the workspace',
+    params: Type.Object(InWorkspace),
+    body: Type.Object({ name: WorkspaceName }),
+    response: ok({ name: WorkspaceName }),
+  }),
+  operation({
+    id: 'settings.policy',
+    method: 'POST',
+    path: '/workspaces/{workspace}/policy',
+    access: 'owner',
+    audit: ['workspace.policy-changed'],
+    summary: 'Change the policy',
+    params: Type.Object(InWorkspace),
+    body: Type.Partial(Policy, STRICT),
+    response: { status: 200, schema: Policy },
+    faults: ['conflict'],
+  }),
+  operation({
+    id: 'settings.archive',
+    method: 'POST',
+    path: '/workspaces/{workspace}/archive',
+    access: 'owner',
+    audit: ['workspace.archived'],
+    summary: 'Archive the workspace',
+    params: Type.Object(InWorkspace),
+    body: Type.Object({ confirm: Slug }),
+    response: { status: 200, schema: Archive },
+  }),
+] as const

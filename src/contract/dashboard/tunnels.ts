@@ -2,7 +2,7 @@
 import Type from 'typebox'
 import { AllowedNetworks, BasicAuthPassword, BasicAuthUser, HostHeader } from '../edge/access-rules.ts'
 import { ClientAccess, TunnelName, TunnelType } from '../edge/tunnel-fields.ts'
-import { EdgeName, HostName, Id, Instant, InstantOrNull, TextOrNull } from '../fields.ts'
+import { EdgeName, HostName, Id, Instant, InstantOrNull, ok, TextOrNull } from '../fields.ts'
 import { operation, STRICT } from '../operation.ts'
 import { InWorkspace } from './members.ts'
 
@@ -26,40 +26,44 @@ const OpenTunnel = Type.Object({
   closeRequestedAt: InstantOrNull(),
 })
 
-const listTunnels = operation({
-  id: 'tunnels.list',
-  method: 'GET',
-  path: '/workspaces/{workspace}/tunnels',
-  access: 'member',
-  summary: 'List open tunnels',
-  params: Type.Object(InWorkspace),
-  response: {
-    status: 200,
-    schema: Type.Object({ tunnels: Type.Array(OpenTunnel), isComplete: Type.Boolean() }),
-  },
+const ListedName = Type.Object({
+  name: TunnelName,
+  host: HostName(),
+  lastUsedAt: InstantOrNull(),
+  reserved: Type.Boolean(),
+  open: Integer,
+  url: TextOrNull,
+  access: Type.Object({ user: TextOrNull, allowIp: AllowedNetworks, hostHeader: TextOrNull }),
 })
 
-const closeTunnel = operation({
-  id: 'tunnels.close',
-  method: 'DELETE',
-  path: '/workspaces/{workspace}/tunnels/{id}',
-  access: 'admin',
-  audit: ['tunnel.closed'],
-  summary: 'Close a tunnel',
-  params: Type.Object({ ...InWorkspace, id: Id }),
-  response: { status: 200, schema: Type.Object({ id: Id, closing: Type.Literal(true) }) },
-})
-
-const listEdges = operation({
-  id: 'edges.list',
-  method: 'GET',
-  path: '/workspaces/{workspace}/edges',
-  access: 'member',
-  summary: 'List edges',
-  params: Type.Object(InWorkspace),
-  response: {
-    status: 200,
-    schema: Type.Object({
+export const tunnelOperations = [
+  operation({
+    id: 'tunnels.list',
+    method: 'GET',
+    path: '/workspaces/{workspace}/tunnels',
+    access: 'member',
+    summary: 'List open tunnels',
+    params: Type.Object(InWorkspace),
+    response: ok({ tunnels: Type.Array(OpenTunnel), isComplete: Type.Boolean() }),
+  }),
+  operation({
+    id: 'tunnels.close',
+    method: 'DELETE',
+    path: '/workspaces/{workspace}/tunnels/{id}',
+    access: 'admin',
+    audit: ['tunnel.closed'],
+    summary: 'Close a tunnel',
+    params: Type.Object({ ...InWorkspace, id: Id }),
+    response: ok({ id: Id, closing: Type.Literal(true) }),
+  }),
+  operation({
+    id: 'edges.list',
+    method: 'GET',
+    path: '/workspaces/{workspace}/edges',
+    access: 'member',
+    summary: 'List edges',
+    params: Type.Object(InWorkspace),
+    response: ok({
       edges: Type.Array(
         Type.Object({
           id: Id,
@@ -72,85 +76,58 @@ const listEdges = operation({
         }),
       ),
     }),
-  },
-})
-
-const ListedName = Type.Object({
-  name: TunnelName,
-  host: HostName(),
-  lastUsedAt: InstantOrNull(),
-  reserved: Type.Boolean(),
-  open: Integer,
-  url: TextOrNull,
-  access: Type.Object({ user: TextOrNull, allowIp: AllowedNetworks, hostHeader: TextOrNull }),
-})
-
-const listNames = operation({
-  id: 'names.list',
-  method: 'GET',
-  path: '/workspaces/{workspace}/names',
-  access: 'member',
-  summary: 'List tunnel names',
-  params: Type.Object(InWorkspace),
-  response: {
-    status: 200,
-    schema: Type.Object({ names: Type.Array(ListedName), reservedMax: Integer }),
-  },
-})
-
-const reserveName = operation({
-  id: 'names.reserve',
-  method: 'POST',
-  path: '/workspaces/{workspace}/names',
-  access: 'admin',
-  audit: ['name.reserved'],
-  summary: 'Reserve a tunnel name',
-  params: Type.Object(InWorkspace),
-  body: Type.Object({ name: TunnelName }),
-  response: { status: 200, schema: ListedName },
-  faults: ['conflict'],
-})
-
-const releaseName = operation({
-  id: 'names.release',
-  method: 'DELETE',
-  path: '/workspaces/{workspace}/names/{name}',
-  access: 'admin',
-  audit: ['name.released'],
-  summary: 'Release a tunnel name',
-  params: Type.Object({ ...InWorkspace, name: TunnelName }),
-  response: { status: 200, schema: Type.Object({ name: TunnelName, released: Type.Literal(true) }) },
-  faults: ['conflict'],
-})
-
-const setAccess = operation({
-  id: 'names.set-access',
-  method: 'POST',
-  path: '/workspaces/{workspace}/names/{name}/access',
-  access: 'admin',
-  audit: ['name.rules-changed'],
-  summary: 'Set the access rules of a tunnel name',
-  params: Type.Object({ ...InWorkspace, name: TunnelName }),
-  body: Type.Object(
-    {
-      basicAuth: Type.Optional(
-        Type.Object({ user: BasicAuthUser, password: Type.Optional(BasicAuthPassword) }, STRICT),
-      ),
-      allowIp: Type.Optional(AllowedNetworks),
-      hostHeader: Type.Optional(HostHeader),
-    },
-    STRICT,
-  ),
-  response: { status: 200, schema: ListedName },
-  faults: ['conflict', 'rate_limited'],
-})
-
-export const tunnelOperations = [
-  listTunnels,
-  closeTunnel,
-  listEdges,
-  listNames,
-  reserveName,
-  releaseName,
-  setAccess,
+  }),
+  operation({
+    id: 'names.list',
+    method: 'GET',
+    path: '/workspaces/{workspace}/names',
+    access: 'member',
+    summary: 'List tunnel names',
+    params: Type.Object(InWorkspace),
+    response: ok({ names: Type.Array(ListedName), reservedMax: Integer }),
+  }),
+  operation({
+    id: 'names.reserve',
+    method: 'POST',
+    path: '/workspaces/{workspace}/names',
+    access: 'admin',
+    audit: ['name.reserved'],
+    summary: 'Reserve a tunnel name',
+    params: Type.Object(InWorkspace),
+    body: Type.Object({ name: TunnelName }),
+    response: { status: 200, schema: ListedName },
+    faults: ['conflict'],
+  }),
+  operation({
+    id: 'names.release',
+    method: 'DELETE',
+    path: '/workspaces/{workspace}/names/{name}',
+    access: 'admin',
+    audit: ['name.released'],
+    summary: 'Release a tunnel name',
+    params: Type.Object({ ...InWorkspace, name: TunnelName }),
+    response: ok({ name: TunnelName, released: Type.Literal(true) }),
+    faults: ['conflict'],
+  }),
+  operation({
+    id: 'names.set-access',
+    method: 'POST',
+    path: '/workspaces/{workspace}/names/{name}/access',
+    access: 'admin',
+    audit: ['name.rules-changed'],
+    summary: 'Set the access rules of a tunnel name',
+    params: Type.Object({ ...InWorkspace, name: TunnelName }),
+    body: Type.Object(
+      {
+        basicAuth: Type.Optional(
+          Type.Object({ user: BasicAuthUser, password: Type.Optional(BasicAuthPassword) }, STRICT),
+        ),
+        allowIp: Type.Optional(AllowedNetworks),
+        hostHeader: Type.Optional(HostHeader),
+      },
+      STRICT,
+    ),
+    response: { status: 200, schema: ListedName },
+    faults: ['conflict', 'rate_limited'],
+  }),
 ] as const

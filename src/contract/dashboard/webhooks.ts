@@ -3,7 +3,7 @@
 import Type from 'typebox'
 import { overlaps } from '../../lib/credentials/rotation.ts'
 import { type EventType, eventTypes } from '../events.ts'
-import { Id, Instant, InstantOrNull, IntegerOrNull, Label, OneOf, TextOrNull } from '../fields.ts'
+import { Id, Instant, InstantOrNull, IntegerOrNull, Label, OneOf, ok, TextOrNull } from '../fields.ts'
 import { WEBHOOK_URL_CHARS_MAX } from '../limits.ts'
 import { operation, STRICT } from '../operation.ts'
 import { InWorkspace } from './members.ts'
@@ -39,94 +39,9 @@ const Endpoint = Type.Object({
 
 const Secret = Type.String()
 
-const list = operation({
-  id: 'webhooks.list',
-  method: 'GET',
-  path: '/workspaces/{workspace}/webhooks',
-  access: 'owner',
-  summary: 'List webhook endpoints',
-  params: Type.Object(InWorkspace),
-  response: {
-    status: 200,
-    schema: Type.Object({ endpoints: Type.Array(Endpoint), allowsHttp: Type.Boolean() }),
-  },
-})
-
-const create = operation({
-  id: 'webhooks.create',
-  method: 'POST',
-  path: '/workspaces/{workspace}/webhooks',
-  access: 'owner',
-  audit: ['webhook.created'],
-  summary: 'Add a webhook endpoint',
-  params: Type.Object(InWorkspace),
-  body: Type.Object({ url: Url, description: Type.Optional(Label), events: Type.Optional(Events) }, STRICT),
-  response: { status: 201, schema: Type.Object({ ...Endpoint.properties, secret: Secret }), secret: true },
-  faults: ['conflict'],
-})
-
 const OnEndpoint = { ...InWorkspace, id: Id }
 
-const update = operation({
-  id: 'webhooks.update',
-  method: 'POST',
-  path: '/workspaces/{workspace}/webhooks/{id}',
-  access: 'owner',
-  audit: ['webhook.changed', 'webhook.enabled', 'webhook.disabled'],
-  summary: 'Change, enable or disable a webhook endpoint',
-  params: Type.Object(OnEndpoint),
-  body: Type.Object(
-    {
-      url: Type.Optional(Url),
-      description: Type.Optional(Label),
-      events: Type.Optional(Events),
-      enabled: Type.Optional(Type.Boolean()),
-    },
-    STRICT,
-  ),
-  response: { status: 200, schema: Endpoint },
-})
-
-const remove = operation({
-  id: 'webhooks.delete',
-  method: 'DELETE',
-  path: '/workspaces/{workspace}/webhooks/{id}',
-  access: 'owner',
-  audit: ['webhook.deleted'],
-  summary: 'Delete a webhook endpoint',
-  params: Type.Object(OnEndpoint),
-  response: { status: 200, schema: Type.Object({ id: Id, deleted: Type.Literal(true) }) },
-})
-
-const rotate = operation({
-  id: 'webhooks.rotate',
-  method: 'POST',
-  path: '/workspaces/{workspace}/webhooks/{id}/secret',
-  access: 'owner',
-  audit: ['webhook.secret-rotated'],
-  summary: 'Rotate the secret of a webhook endpoint',
-  params: Type.Object(OnEndpoint),
-  body: Type.Object({ overlap: OneOf(overlaps) }, STRICT),
-  response: {
-    status: 200,
-    schema: Type.Object({ secret: Secret, previousSecretUntil: InstantOrNull() }),
-    secret: true,
-  },
-})
-
-const queued = { status: 200, schema: Type.Object({ position: Type.Integer() }) } as const
-
-const sendTest = operation({
-  id: 'webhooks.test',
-  method: 'POST',
-  path: '/workspaces/{workspace}/webhooks/{id}/test',
-  access: 'owner',
-  audit: ['webhook.tested'],
-  summary: 'Send a test event',
-  params: Type.Object(OnEndpoint),
-  response: queued,
-  faults: ['conflict'],
-})
+const queued = ok({ position: Type.Integer() })
 
 const Delivery = {
   position: Type.Integer(),
@@ -141,23 +56,6 @@ const Delivery = {
   error: TextOrNull,
 }
 
-const listDeliveries = operation({
-  id: 'webhooks.deliveries',
-  method: 'GET',
-  path: '/workspaces/{workspace}/webhooks/{id}/deliveries',
-  access: 'owner',
-  summary: 'List deliveries to a webhook endpoint',
-  params: Type.Object(OnEndpoint),
-  query: Type.Object({
-    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: DELIVERIES_PER_PAGE_MAX, default: 20 })),
-    before: Type.Optional(Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })),
-  }),
-  response: {
-    status: 200,
-    schema: Type.Object({ deliveries: Type.Array(Type.Object(Delivery)), next: IntegerOrNull }),
-  },
-})
-
 const OnDelivery = {
   ...OnEndpoint,
   position: Type.String({
@@ -168,45 +66,120 @@ const OnDelivery = {
   }),
 }
 
-const readDelivery = operation({
-  id: 'webhooks.delivery',
-  method: 'GET',
-  path: '/workspaces/{workspace}/webhooks/{id}/deliveries/{position}',
-  access: 'owner',
-  summary: 'Get a delivery',
-  params: Type.Object(OnDelivery),
-  response: {
-    status: 200,
-    schema: Type.Object({
+export const webhookOperations = [
+  operation({
+    id: 'webhooks.list',
+    method: 'GET',
+    path: '/workspaces/{workspace}/webhooks',
+    access: 'owner',
+    summary: 'List webhook endpoints',
+    params: Type.Object(InWorkspace),
+    response: ok({ endpoints: Type.Array(Endpoint), allowsHttp: Type.Boolean() }),
+  }),
+  operation({
+    id: 'webhooks.create',
+    method: 'POST',
+    path: '/workspaces/{workspace}/webhooks',
+    access: 'owner',
+    audit: ['webhook.created'],
+    summary: 'Add a webhook endpoint',
+    params: Type.Object(InWorkspace),
+    body: Type.Object({ url: Url, description: Type.Optional(Label), events: Type.Optional(Events) }, STRICT),
+    response: { status: 201, schema: Type.Object({ ...Endpoint.properties, secret: Secret }), secret: true },
+    faults: ['conflict'],
+  }),
+  operation({
+    id: 'webhooks.update',
+    method: 'POST',
+    path: '/workspaces/{workspace}/webhooks/{id}',
+    access: 'owner',
+    audit: ['webhook.changed', 'webhook.enabled', 'webhook.disabled'],
+    summary: 'Change, enable or disable a webhook endpoint',
+    params: Type.Object(OnEndpoint),
+    body: Type.Object(
+      {
+        url: Type.Optional(Url),
+        description: Type.Optional(Label),
+        events: Type.Optional(Events),
+        enabled: Type.Optional(Type.Boolean()),
+      },
+      STRICT,
+    ),
+    response: { status: 200, schema: Endpoint },
+  }),
+  operation({
+    id: 'webhooks.delete',
+    method: 'DELETE',
+    path: '/workspaces/{workspace}/webhooks/{id}',
+    access: 'owner',
+    audit: ['webhook.deleted'],
+    summary: 'Delete a webhook endpoint',
+    params: Type.Object(OnEndpoint),
+    response: ok({ id: Id, deleted: Type.Literal(true) }),
+  }),
+  operation({
+    id: 'webhooks.rotate',
+    method: 'POST',
+    path: '/workspaces/{workspace}/webhooks/{id}/secret',
+    access: 'owner',
+    audit: ['webhook.secret-rotated'],
+    summary: 'Rotate the secret of a webhook endpoint',
+    params: Type.Object(OnEndpoint),
+    body: Type.Object({ overlap: OneOf(overlaps) }, STRICT),
+    response: {
+      status: 200,
+      schema: Type.Object({ secret: Secret, previousSecretUntil: InstantOrNull() }),
+      secret: true,
+    },
+  }),
+  operation({
+    id: 'webhooks.test',
+    method: 'POST',
+    path: '/workspaces/{workspace}/webhooks/{id}/test',
+    access: 'owner',
+    audit: ['webhook.tested'],
+    summary: 'Send a test event',
+    params: Type.Object(OnEndpoint),
+    response: queued,
+    faults: ['conflict'],
+  }),
+  operation({
+    id: 'webhooks.deliveries',
+    method: 'GET',
+    path: '/workspaces/{workspace}/webhooks/{id}/deliveries',
+    access: 'owner',
+    summary: 'List deliveries to a webhook endpoint',
+    params: Type.Object(OnEndpoint),
+    query: Type.Object({
+      limit: Type.Optional(Type.Integer({ minimum: 1, maximum: DELIVERIES_PER_PAGE_MAX, default: 20 })),
+      before: Type.Optional(Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })),
+    }),
+    response: ok({ deliveries: Type.Array(Type.Object(Delivery)), next: IntegerOrNull }),
+  }),
+  operation({
+    id: 'webhooks.delivery',
+    method: 'GET',
+    path: '/workspaces/{workspace}/webhooks/{id}/deliveries/{position}',
+    access: 'owner',
+    summary: 'Get a delivery',
+    params: Type.Object(OnDelivery),
+    response: ok({
       ...Delivery,
       url: TextOrNull,
       body: Type.String(),
       /** The first 1,000 characters of the body. */
       response: TextOrNull,
     }),
-  },
-})
-
-const resend = operation({
-  id: 'webhooks.resend',
-  method: 'POST',
-  path: '/workspaces/{workspace}/webhooks/{id}/deliveries/{position}/resend',
-  access: 'owner',
-  audit: ['webhook.resent'],
-  summary: 'Send a delivery again',
-  params: Type.Object(OnDelivery),
-  response: queued,
-  faults: ['conflict'],
-})
-
-export const webhookOperations = [
-  list,
-  create,
-  update,
-  remove,
-  rotate,
-  sendTest,
-  listDeliveries,
-  readDelivery,
-  resend,
+  }),
+  operation({
+    id: 'webhooks.resend',
+    method: 'POST',
+    path: '/workspaces/{workspace}/webhooks/{id}/deliveries/{position}/resend',
+    access: 'owner',
+    audit: ['webhook.resent'],
+    summary: 'Send a delivery again',
+    params: Type.Object(OnDelivery),
+    response: queued,
+    faults: ['conflict'],
+  }),
 ] as const

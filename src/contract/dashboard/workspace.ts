@@ -5,6 +5,7 @@ import {
   HostName,
   Instant,
   InstantOrNull,
+  ok,
   Slug,
   TextOrNull,
   UsageDays,
@@ -14,16 +15,23 @@ import { operation } from '../operation.ts'
 import { InWorkspace, Role } from './members.ts'
 import { Policy } from './settings.ts'
 
-const readWorkspace = operation({
-  id: 'workspace.read',
-  method: 'GET',
-  path: '/workspaces/{workspace}',
-  access: 'member',
-  summary: 'Get the workspace',
-  params: Type.Object(InWorkspace),
-  response: {
-    status: 200,
-    schema: Type.Object({
+const counterFields = {
+  requests: Count(),
+  bytesIn: Count(),
+  bytesOut: Count(),
+  peakTunnels: Count(),
+  events: Count(),
+}
+
+export const workspaceOperations = [
+  operation({
+    id: 'workspace.read',
+    method: 'GET',
+    path: '/workspaces/{workspace}',
+    access: 'member',
+    summary: 'Get the workspace',
+    params: Type.Object(InWorkspace),
+    response: ok({
       slug: Slug,
       name: WorkspaceName,
       provisioned: Type.Boolean(),
@@ -36,33 +44,19 @@ const readWorkspace = operation({
       keysCanManageKeys: Type.Boolean(),
       policy: Policy,
     }),
-  },
-})
-
-const counterFields = {
-  requests: Count(),
-  bytesIn: Count(),
-  bytesOut: Count(),
-  peakTunnels: Count(),
-  events: Count(),
-}
-
-const readUsage = operation({
-  id: 'usage.read',
-  method: 'GET',
-  path: '/workspaces/{workspace}/usage',
-  access: 'member',
-  summary: 'Get usage',
-  params: Type.Object(InWorkspace),
-  query: Type.Object({ days: UsageDays }),
-  response: {
-    status: 200,
-    schema: Type.Object({
+  }),
+  operation({
+    id: 'usage.read',
+    method: 'GET',
+    path: '/workspaces/{workspace}/usage',
+    access: 'member',
+    summary: 'Get usage',
+    params: Type.Object(InWorkspace),
+    query: Type.Object({ days: UsageDays }),
+    response: ok({
       ...counterFields,
       lastSeen: InstantOrNull(),
       series: Type.Array(Type.Object({ day: Instant, ...counterFields })),
     }),
-  },
-})
-
-export const workspaceOperations = [readWorkspace, readUsage] as const
+  }),
+] as const
