@@ -35,7 +35,7 @@ export interface Command {
   readonly optionalArgument?: string
   /** Name of last arguments, of which there may be any number. */
   readonly restArguments?: string
-  readonly options?: { readonly [name: string]: Option }
+  readonly options?: Options
   /** Flags of other programs that are something else here, with what to do instead. */
   readonly otherFlags?: Readonly<Record<string, string>>
   /** Environment variables for its help page. */
@@ -51,23 +51,41 @@ type Value<O extends Option> = O extends { value: string }
       : string | undefined
   : boolean
 
-type Input<C extends Pick<Command, 'arguments' | 'optionalArgument' | 'restArguments' | 'options'>> = {
-  [A in C['arguments'] extends readonly string[] ? C['arguments'][number] : never]: string
-} & {
-  [A in C['optionalArgument'] extends string ? C['optionalArgument'] : never]: string | undefined
-} & {
-  [A in C['restArguments'] extends string ? C['restArguments'] : never]: string[]
-} & {
-  -readonly [N in keyof C['options']]: C['options'][N] extends Option ? Value<C['options'][N]> : never
+type Options = Readonly<Record<string, Option>>
+
+type Input<
+  Arguments extends readonly string[],
+  Optional extends string,
+  Rest extends string,
+  O extends Options,
+> = {
+  [A in Arguments[number]]: string
+} & { [A in Optional]: string | undefined } & { [A in Rest]: string[] } & {
+  -readonly [N in keyof O]: Value<O[N]>
 }
 
-/** Checks the type of a handler against the arguments and flags that its command declares. */
-export const command = <const C extends Omit<Command, 'run'>>(
-  definition: C,
-  run: (input: Input<C>, io: Io) => Promise<void>,
-): Command => ({ ...definition, run })
+type Definition = Omit<Command, 'group'>
 
-export const commonOptions: { [name: string]: Option } = {
+/** Checks the type of the handler against the arguments and flags that its command declares. */
+export const command = <
+  const Arguments extends readonly string[] = [],
+  const Optional extends string = never,
+  const Rest extends string = never,
+  const O extends Options = Record<never, Option>,
+>(
+  definition: Omit<Definition, 'run'> & {
+    readonly arguments?: Arguments
+    readonly optionalArgument?: Optional
+    readonly restArguments?: Rest
+    readonly options?: O
+    readonly run: (input: Input<Arguments, Optional, Rest, O>, io: Io) => Promise<void>
+  },
+): Definition => definition
+
+export const inGroup = (group: Command['group'], definitions: readonly Definition[]): readonly Command[] =>
+  definitions.map((definition) => ({ ...definition, group }))
+
+export const commonOptions: Options = {
   json: { summary: 'print JSON: data on stdout, errors on stderr' },
   help: { summary: 'show this help' },
 }

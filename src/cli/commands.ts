@@ -13,5 +13,5 @@ export const commands: readonly Command[] = [
   ...edgeCommands,
   ...serverCommands,
   ...adminCommands,
-  completionCommand(() => commands),
+  ...completionCommand(() => commands),
 ]

@@ -7,7 +7,7 @@ import { workspaceCommands } from './workspace.ts'
 export const clientCommands: readonly Command[] = [
   ...workspaceCommands,
   ...tunnelCommands,
-  completionCommand(() => clientCommands),
+  ...completionCommand(() => clientCommands),
 ]
 
 /** First words of all other commands. */

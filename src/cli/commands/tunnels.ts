@@ -1,8 +1,6 @@
 // Commands that open tunnels.
-import { type Command, command } from '../command.ts'
+import { command, inGroup } from '../command.ts'
 import { apiOptions, yesOption } from './options.ts'
-
-const group = 'Tunnels'
 
 const STOPPING = 'Reconnects automatically. Ctrl-C stops it: what is in progress gets 10 seconds to finish.'
 const EDGE_ACCESS = 'Your server names the edge; --edge or ADIT_EDGE_URL overrides it.'
@@ -28,81 +26,72 @@ const edgeOptions = {
   ...apiOptions,
 } as const
 
-export const tunnelCommands: readonly Command[] = [
-  command(
-    {
-      name: 'tunnel',
-      group,
-      summary: 'expose a local server or a folder at a public URL',
-      details:
-        'The target is a port of this machine, host:port, a URL, or a Unix socket:\n\n' +
-        '  adit tunnel 3000\n' +
-        '  adit tunnel 3000 --name my-app --basic-auth ann\n' +
-        '  adit tunnel 192.168.1.20:8080\n' +
-        '  adit tunnel https://localhost:8443 --insecure\n' +
-        '  adit tunnel unix:/run/app.sock\n' +
-        '  adit tunnel --serve ./public\n\n' +
-        'Prints the public URL, a line for each complete request, and what is wrong if your server ' +
-        `does not respond. ${STOPPING} For servers that do not use HTTP, see \`adit tunnel tcp\`. ${EDGE_ACCESS} ` +
-        'Without a target, it uses adit.json.',
-      otherFlags,
-      optionalArgument: 'target',
-      options: {
-        ...nameOptions,
-        serve: { value: '<folder>', summary: 'serve the files of this folder instead of a target' },
-        insecure: { summary: 'accept any certificate of an https:// target' },
-        ca: { value: '<file>', summary: 'trust the certificates in this file for an https:// target' },
-        'host-header': {
-          value: '<rewrite|host>',
-          summary: 'send this Host header to the local server; "rewrite" is that of the target',
-        },
-        ...edgeOptions,
-        yes: { summary: 'publish what adit.json names, without confirmation' },
+export const tunnelCommands = inGroup('Tunnels', [
+  command({
+    name: 'tunnel',
+    summary: 'expose a local server or a folder at a public URL',
+    details:
+      'The target is a port of this machine, host:port, a URL, or a Unix socket:\n\n' +
+      '  adit tunnel 3000\n' +
+      '  adit tunnel 3000 --name my-app --basic-auth ann\n' +
+      '  adit tunnel 192.168.1.20:8080\n' +
+      '  adit tunnel https://localhost:8443 --insecure\n' +
+      '  adit tunnel unix:/run/app.sock\n' +
+      '  adit tunnel --serve ./public\n\n' +
+      'Prints the public URL, a line for each complete request, and what is wrong if your server ' +
+      `does not respond. ${STOPPING} For servers that do not use HTTP, see \`adit tunnel tcp\`. ${EDGE_ACCESS} ` +
+      'Without a target, it uses adit.json.',
+    otherFlags,
+    optionalArgument: 'target',
+    options: {
+      ...nameOptions,
+      serve: { value: '<folder>', summary: 'serve the files of this folder instead of a target' },
+      insecure: { summary: 'accept any certificate of an https:// target' },
+      ca: { value: '<file>', summary: 'trust the certificates in this file for an https:// target' },
+      'host-header': {
+        value: '<rewrite|host>',
+        summary: 'send this Host header to the local server; "rewrite" is that of the target',
       },
+      ...edgeOptions,
+      yes: { summary: 'publish what adit.json names, without confirmation' },
     },
-    async (input, io) => {
+    run: async (input, io) => {
       const { tunnel } = await import('../tunnels/tunnel.ts')
       if (input.target !== undefined || input.serve !== undefined) return tunnel('http', input, io)
       const { fromProject } = await import('../tunnels/project/defaults.ts')
       const { type, ...tunnelInput } = await fromProject(input, io)
       return tunnel(type, tunnelInput, io)
     },
-  ),
-  command(
-    {
-      name: 'start',
-      group,
-      summary: 'open the tunnels of adit.json, all or by name',
-      details:
-        'The file is in this folder, or above it in its repository:\n\n' +
-        '  { "tunnels": { "web": { "target": 3000 }, "api": { "target": 4000 } } }\n\n' +
-        'Shows a table of the tunnels, and a line for each request below it. With --json, each line ' +
-        'is an event with the name of its tunnel. Asks before it publishes anything but ports of ' +
-        `this machine; scripts need --yes. ${STOPPING} ${EDGE_ACCESS}`,
-      restArguments: 'names',
-      options: { yes: yesOption, edge: edgeOptions.edge, edges: edgeOptions.edges, ...apiOptions },
+  }),
+  command({
+    name: 'start',
+    summary: 'open the tunnels of adit.json, all or by name',
+    details:
+      'The file is in this folder, or above it in its repository:\n\n' +
+      '  { "tunnels": { "web": { "target": 3000 }, "api": { "target": 4000 } } }\n\n' +
+      'Shows a table of the tunnels, and a line for each request below it. With --json, each line ' +
+      'is an event with the name of its tunnel. Asks before it publishes anything but ports of ' +
+      `this machine; scripts need --yes. ${STOPPING} ${EDGE_ACCESS}`,
+    restArguments: 'names',
+    options: { yes: yesOption, edge: edgeOptions.edge, edges: edgeOptions.edges, ...apiOptions },
+    run: async (input, io) => (await import('../tunnels/start.ts')).start(input, io),
+  }),
+  command({
+    name: 'tunnel tcp',
+    summary: 'expose a local TCP server at a public port',
+    details:
+      'For databases, SSH and other servers that do not use HTTP. The target is a port of this ' +
+      'machine, or host:port:\n\n' +
+      '  adit tunnel tcp 5432\n\n' +
+      'Prints the public address, for example tcp://db.acme.tunnels.example.com:20417, then a ' +
+      `line for each connection that has closed. The name keeps its port. ${STOPPING} ${EDGE_ACCESS}`,
+    otherFlags,
+    arguments: ['target'],
+    options: {
+      ...nameOptions,
+      'basic-auth': { ...nameOptions['basic-auth'], hidden: true },
+      ...edgeOptions,
     },
-    async (input, io) => (await import('../tunnels/start.ts')).start(input, io),
-  ),
-  command(
-    {
-      name: 'tunnel tcp',
-      group,
-      summary: 'expose a local TCP server at a public port',
-      details:
-        'For databases, SSH and other servers that do not use HTTP. The target is a port of this ' +
-        'machine, or host:port:\n\n' +
-        '  adit tunnel tcp 5432\n\n' +
-        'Prints the public address, for example tcp://db.acme.tunnels.example.com:20417, then a ' +
-        `line for each connection that has closed. The name keeps its port. ${STOPPING} ${EDGE_ACCESS}`,
-      otherFlags,
-      arguments: ['target'],
-      options: {
-        ...nameOptions,
-        'basic-auth': { ...nameOptions['basic-auth'], hidden: true },
-        ...edgeOptions,
-      },
-    },
-    async (input, io) => (await import('../tunnels/tunnel.ts')).tunnel('tcp', input, io),
-  ),
-]
+    run: async (input, io) => (await import('../tunnels/tunnel.ts')).tunnel('tcp', input, io),
+  }),
+])
