@@ -1,19 +1,14 @@
 // Requests of devices for an API key, stored by the hash of their device code.
 import type { Selectable } from 'kysely'
+import { insertUnlessExists } from './engine/rows.ts'
 import type { Db, Tx } from './engine/store.ts'
 import type { Tables } from './engine/tables.ts'
 
 export type DeviceRow = Selectable<Tables['device_authorizations']>
 
 /** Returns false if another row has the user code. */
-export async function insertDevice(db: Tx, row: DeviceRow): Promise<boolean> {
-  const { numInsertedOrUpdatedRows } = await db
-    .insertInto('device_authorizations')
-    .values(row)
-    .onConflict((conflict) => conflict.column('user_code').doNothing())
-    .executeTakeFirstOrThrow()
-  return numInsertedOrUpdatedRows === 1n
-}
+export const insertDevice = (db: Tx, row: DeviceRow): Promise<boolean> =>
+  insertUnlessExists(db, 'device_authorizations', row, ['user_code'])
 
 export const findDevice = (db: Db, hash: string): Promise<DeviceRow | undefined> =>
   db.selectFrom('device_authorizations').selectAll().where('hash', '=', hash).executeTakeFirst()

@@ -2,6 +2,7 @@
 import type { Selectable } from 'kysely'
 import { isOneOf, isPostgres, listParameter } from './engine/bulk.ts'
 import type { Page } from './engine/page.ts'
+import { countRows, insertUnlessExists } from './engine/rows.ts'
 import { type Placeholders, statement } from './engine/statement.ts'
 import type { Db, Tx } from './engine/store.ts'
 import type { Tables } from './engine/tables.ts'
@@ -9,14 +10,8 @@ import type { Tables } from './engine/tables.ts'
 export type WorkspaceRow = Selectable<Tables['workspaces']>
 
 /** Returns false if the slug is in use. */
-export async function insertWorkspace(db: Tx, row: WorkspaceRow): Promise<boolean> {
-  const { numInsertedOrUpdatedRows } = await db
-    .insertInto('workspaces')
-    .values(row)
-    .onConflict((conflict) => conflict.column('slug').doNothing())
-    .executeTakeFirstOrThrow()
-  return numInsertedOrUpdatedRows === 1n
-}
+export const insertWorkspace = (db: Tx, row: WorkspaceRow): Promise<boolean> =>
+  insertUnlessExists(db, 'workspaces', row, ['slug'])
 
 export const getWorkspace = (db: Db, id: string): Promise<WorkspaceRow> =>
   db.selectFrom('workspaces').selectAll().where('id', '=', id).executeTakeFirstOrThrow()
@@ -98,14 +93,8 @@ export async function hasWorkspaces(db: Db): Promise<boolean> {
   return (await db.selectFrom('workspaces').select('id').limit(1).executeTakeFirst()) !== undefined
 }
 
-export async function countWorkspacesCreatedBy(db: Db, userId: string): Promise<number> {
-  const { count } = await db
-    .selectFrom('workspaces')
-    .select((row) => row.fn.countAll().as('count'))
-    .where('creator_id', '=', userId)
-    .executeTakeFirstOrThrow()
-  return Number(count)
-}
+export const countWorkspacesCreatedBy = (db: Db, userId: string): Promise<number> =>
+  countRows(db.selectFrom('workspaces').where('creator_id', '=', userId))
 
 /** Returns false if it was provisioned already. */
 export async function provisionWorkspace(db: Tx, id: string, at: number): Promise<boolean> {

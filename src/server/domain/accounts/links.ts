@@ -3,8 +3,7 @@ import { hashSecret } from '../../../lib/credentials/secret.ts'
 import { deleteChallenges } from '../../store/accounts/challenges.ts'
 import {
   endLink,
-  endLinksFor,
-  endSetupLinks,
+  endLinks,
   findLink,
   insertLink,
   type LinkRow,
@@ -75,14 +74,15 @@ export const linkUrl = (baseUrl: string, secret: string) => `${baseUrl}/link#${s
 export async function createLink(db: Tx, services: Services, input: NewLink): Promise<CreatedLink> {
   const now = services.clock()
   const secret = Buffer.from(services.random(SECRET_BYTES)).toString('base64url')
-  if (input.email !== null) await endLinksFor(db, input.email, input.purpose, input.workspaceId, now)
+  const { purpose, email, workspaceId } = input
+  if (email !== null) await endLinks(db, { purpose, email, workspace_id: workspaceId }, now)
   const row: LinkRow = {
     id: services.ids('lnk'),
     hash: hashSecret(secret),
-    purpose: input.purpose,
-    email: input.email,
+    purpose,
+    email,
     proves_email: input.provesEmail ? 1 : 0,
-    workspace_id: input.workspaceId,
+    workspace_id: workspaceId,
     role: input.role,
     created_by: input.createdBy.name,
     creator_id: input.createdBy.id,
@@ -282,7 +282,7 @@ async function addInvitedMember(
     created_at: services.clock(),
   })
   if (!isNew) throw new Fault('conflict', { message: 'You are already a member of this workspace.' })
-  if (row.role === 'owner') await endSetupLinks(db, workspaceId, services.clock())
+  if (row.role === 'owner') await endLinks(db, { workspace_id: workspaceId, email: null }, services.clock())
   await writeAudit(db, services, {
     workspaceId,
     actor: userActor(user, ipAddress),

@@ -3,7 +3,7 @@
 import type { AuditAction } from '../../../contract/audit-actions.ts'
 import {
   clearEmailProof,
-  endInvitationsBy,
+  endLinks,
   listInvitations,
   revokeInvitation as revokeRow,
 } from '../../store/accounts/links.ts'
@@ -158,7 +158,8 @@ export async function setRole(ctx: MemberContext, id: string, newRole: Role) {
     if (member.role === newRole) return
     if (member.role === 'owner') requireAnotherOwner(member.others)
     await updateRole(db, ctx.workspaceId, id, newRole)
-    if (!isAtLeast(newRole, member.role)) await endInvitationsBy(db, ctx.workspaceId, id, ctx.clock())
+    if (!isAtLeast(newRole, member.role))
+      await endLinks(db, { workspace_id: ctx.workspaceId, creator_id: id }, ctx.clock())
     await record(db, ctx, `user.made-${newRole}`, member, { role: [member.role, newRole] })
     await recordEvent(db, ctx, {
       workspaceId: ctx.workspaceId,
@@ -184,7 +185,7 @@ export async function removeMember(ctx: MemberContext, id: string) {
     if (member.role === 'owner') requireAnotherOwner(member.others)
     await deleteMember(db, ctx.workspaceId, id)
     // A removed member must not return with an invitation of their own.
-    await endInvitationsBy(db, ctx.workspaceId, id, ctx.clock())
+    await endLinks(db, { workspace_id: ctx.workspaceId, creator_id: id }, ctx.clock())
     const action = id === ctx.actor.id ? 'user.left' : 'user.removed'
     await record(db, ctx, action, member, { role: [member.role, null] })
     await recordEvent(db, ctx, {

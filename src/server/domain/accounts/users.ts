@@ -3,7 +3,7 @@
 import type { AuditAction } from '../../../contract/audit-actions.ts'
 import { Email } from '../../../contract/fields.ts'
 import { deleteChallenges } from '../../store/accounts/challenges.ts'
-import { endLinksFor, hasOpenInvitation } from '../../store/accounts/links.ts'
+import { endLinks, hasOpenInvitation } from '../../store/accounts/links.ts'
 import {
   findMembership,
   listMemberships,
@@ -117,7 +117,7 @@ export const changePassword = (
     await setPassword(db, { id: services.ids('idn'), userId: user.id, password: hashed, at })
     await deleteSessions(db, user.id, actor.session?.id)
     await deleteChallenges(db, user.id)
-    await endLinksFor(db, user.email, 'reset', null, at)
+    await endLinks(db, { purpose: 'reset', email: user.email, workspace_id: null }, at)
   })
 
 export const rename = (services: Services, actor: UserActor, name: string) =>

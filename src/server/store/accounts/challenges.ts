@@ -1,6 +1,7 @@
 // Sign-ins in progress: challenges for a two-factor code, and used states of single sign-on. Both expire, and
 // the maintenance job deletes them.
 import { sql } from 'kysely'
+import { insertUnlessExists } from '../engine/rows.ts'
 import type { Db, Tx } from '../engine/store.ts'
 
 interface Challenge {
@@ -52,14 +53,8 @@ export async function deleteChallenges(db: Tx, userId: string): Promise<void> {
 }
 
 /** Returns false if the state was used before. */
-export async function consumeSsoState(
+export const consumeSsoState = (
   db: Tx,
   { hash, expiresAt }: { hash: string; expiresAt: number },
-): Promise<boolean> {
-  const { numInsertedOrUpdatedRows } = await db
-    .insertInto('verifications')
-    .values({ id: `sso_${hash}`, value: '', expires_at: expiresAt })
-    .onConflict((conflict) => conflict.column('id').doNothing())
-    .executeTakeFirstOrThrow()
-  return numInsertedOrUpdatedRows === 1n
-}
+): Promise<boolean> =>
+  insertUnlessExists(db, 'verifications', { id: `sso_${hash}`, value: '', expires_at: expiresAt }, ['id'])

@@ -1,4 +1,5 @@
 // Links between users and accounts at identity providers, by issuer and subject.
+import { insertUnlessExists } from '../engine/rows.ts'
 import type { Db, Tx } from '../engine/store.ts'
 import type { UserRow } from './users.ts'
 
@@ -26,21 +27,20 @@ export async function hasIdentity(db: Db, issuer: string, userId: string): Promi
 }
 
 /** Returns false if the subject is linked already. */
-export async function insertIdentity(
+export const insertIdentity = (
   db: Tx,
   identity: { id: string; userId: string; issuer: string; subject: string; at: number },
-): Promise<boolean> {
-  const { numInsertedOrUpdatedRows } = await db
-    .insertInto('identities')
-    .values({
+): Promise<boolean> =>
+  insertUnlessExists(
+    db,
+    'identities',
+    {
       id: identity.id,
       user_id: identity.userId,
       provider_id: providerId(identity.issuer),
       account_id: identity.subject,
       created_at: identity.at,
       updated_at: identity.at,
-    })
-    .onConflict((conflict) => conflict.columns(['provider_id', 'account_id']).doNothing())
-    .executeTakeFirstOrThrow()
-  return numInsertedOrUpdatedRows === 1n
-}
+    },
+    ['provider_id', 'account_id'],
+  )

@@ -89,54 +89,22 @@ export const revokeInvitation = (
     .returningAll()
     .executeTakeFirst()
 
-/** Ends all open invitations that a user has created in a workspace. */
-export async function endInvitationsBy(
-  db: Tx,
-  workspaceId: string,
-  creatorId: string,
-  now: number,
-): Promise<void> {
-  await db
-    .updateTable('links')
-    .set({ ended_at: now })
-    .where('workspace_id', '=', workspaceId)
-    .where('creator_id', '=', creatorId)
-    .where('ended_at', 'is', null)
-    .execute()
-}
+/** What identifies several links; null matches links without a value. */
+type LinkMatch = Partial<Pick<LinkRow, 'purpose' | 'workspace_id' | 'creator_id' | 'email'>>
 
-/** Ends the setup links of a workspace, which have no address and create its first owner. */
-export async function endSetupLinks(db: Tx, workspaceId: string, now: number): Promise<void> {
+/** Ends all open links that match. Setup links, which create the first owner, have no address. */
+export async function endLinks(db: Tx, matching: LinkMatch, now: number): Promise<void> {
   await db
     .updateTable('links')
     .set({ ended_at: now })
-    .where('workspace_id', '=', workspaceId)
-    .where('email', 'is', null)
-    .where('ended_at', 'is', null)
-    .execute()
-}
-
-/** Ends earlier links of the same purpose to the address. */
-export async function endLinksFor(
-  db: Tx,
-  email: string,
-  purpose: LinkRow['purpose'],
-  workspaceId: string | null,
-  now: number,
-): Promise<void> {
-  await db
-    .updateTable('links')
-    .set({ ended_at: now })
-    .where('email', '=', email)
-    .where('purpose', '=', purpose)
-    .where('workspace_id', workspaceId === null ? 'is' : '=', workspaceId)
+    .where((row) => row.and(matching))
     .where('ended_at', 'is', null)
     .execute()
 }
 
 interface RecentLinks {
   purpose: LinkRow['purpose']
-  matching: Partial<Record<'workspace_id' | 'creator_id' | 'email', string>>
+  matching: LinkMatch
   since: number
   max: number
 }

@@ -1,6 +1,7 @@
 // Workspace memberships and roles.
 import type { Selectable } from 'kysely'
 import { isPostgres } from '../engine/bulk.ts'
+import { insertUnlessExists } from '../engine/rows.ts'
 import { type Placeholders, statement } from '../engine/statement.ts'
 import type { Db, Tx } from '../engine/store.ts'
 import type { Tables } from '../engine/tables.ts'
@@ -105,14 +106,8 @@ export const listMembers = (db: Db, workspaceId: string) =>
     .execute()
 
 /** Returns false if the user is a member already. */
-export async function insertMember(db: Tx, row: Selectable<Tables['members']>): Promise<boolean> {
-  const { numInsertedOrUpdatedRows } = await db
-    .insertInto('members')
-    .values(row)
-    .onConflict((conflict) => conflict.columns(['workspace_id', 'user_id']).doNothing())
-    .executeTakeFirstOrThrow()
-  return numInsertedOrUpdatedRows === 1n
-}
+export const insertMember = (db: Tx, row: Selectable<Tables['members']>): Promise<boolean> =>
+  insertUnlessExists(db, 'members', row, ['workspace_id', 'user_id'])
 
 export async function setRole(db: Tx, workspaceId: string, userId: string, role: Role): Promise<void> {
   await db

@@ -2,20 +2,15 @@
 import type { Selectable } from 'kysely'
 import { isOneOf, listParameter } from '../engine/bulk.ts'
 import type { Page } from '../engine/page.ts'
+import { insertUnlessExists } from '../engine/rows.ts'
 import type { Db, Tx } from '../engine/store.ts'
 import type { Tables } from '../engine/tables.ts'
 
 export type UserRow = Selectable<Tables['users']>
 
 /** Returns false if the address has an account already. */
-export async function insertUser(db: Tx, row: UserRow): Promise<boolean> {
-  const { numInsertedOrUpdatedRows } = await db
-    .insertInto('users')
-    .values(row)
-    .onConflict((conflict) => conflict.column('email').doNothing())
-    .executeTakeFirstOrThrow()
-  return numInsertedOrUpdatedRows === 1n
-}
+export const insertUser = (db: Tx, row: UserRow): Promise<boolean> =>
+  insertUnlessExists(db, 'users', row, ['email'])
 
 export const findUser = (db: Db, id: string): Promise<UserRow | undefined> =>
   db.selectFrom('users').selectAll().where('id', '=', id).executeTakeFirst()

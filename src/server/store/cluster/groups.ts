@@ -1,16 +1,11 @@
 // SQL of groups of edges.
 import { isPostgres } from '../engine/bulk.ts'
+import { insertUnlessExists } from '../engine/rows.ts'
 import type { Db, Tx } from '../engine/store.ts'
 
 /** Returns false if the group exists. */
-export async function insertGroup(tx: Tx, name: string): Promise<boolean> {
-  const { numInsertedOrUpdatedRows } = await tx
-    .insertInto('edge_groups')
-    .values({ name })
-    .onConflict((conflict) => conflict.column('name').doNothing())
-    .executeTakeFirstOrThrow()
-  return numInsertedOrUpdatedRows === 1n
-}
+export const insertGroup = (tx: Tx, name: string): Promise<boolean> =>
+  insertUnlessExists(tx, 'edge_groups', { name }, ['name'])
 
 export const hasGroup = async (db: Db, name: string): Promise<boolean> =>
   (await db.selectFrom('edge_groups').select('name').where('name', '=', name).executeTakeFirst()) !==

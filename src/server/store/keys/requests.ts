@@ -1,5 +1,6 @@
 // SQL of requests for an API key. An open one is pending or approved, and has not expired.
 import type { Selectable } from 'kysely'
+import { countRows } from '../engine/rows.ts'
 import type { Db, Tx } from '../engine/store.ts'
 import type { Tables } from '../engine/tables.ts'
 
@@ -44,21 +45,19 @@ export const findOpenRequest = (
     .where('expires_at', '>', now)
     .executeTakeFirst()
 
-export async function countRequestsSince(
+export const countRequestsSince = (
   db: Db,
   workspaceId: string,
   userId: string,
   since: number,
-): Promise<number> {
-  const { count } = await db
-    .selectFrom('key_requests')
-    .select((row) => row.fn.countAll().as('count'))
-    .where('user_id', '=', userId)
-    .where('workspace_id', '=', workspaceId)
-    .where('created_at', '>', since)
-    .executeTakeFirstOrThrow()
-  return Number(count)
-}
+): Promise<number> =>
+  countRows(
+    db
+      .selectFrom('key_requests')
+      .where('user_id', '=', userId)
+      .where('workspace_id', '=', workspaceId)
+      .where('created_at', '>', since),
+  )
 
 const selectListed = (db: Db, workspaceId: string, limit: number) =>
   db

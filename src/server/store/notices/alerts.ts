@@ -2,6 +2,7 @@
 import { type Selectable, sql } from 'kysely'
 import { executeBulk } from '../engine/bulk.ts'
 import { nowIn } from '../engine/clock.ts'
+import { insertUnlessExists } from '../engine/rows.ts'
 import type { Db, Tx } from '../engine/store.ts'
 import type { Tables } from '../engine/tables.ts'
 import { isActiveEdge } from '../keys/state.ts'
@@ -82,14 +83,8 @@ export const findOperatorAlert = (
     .executeTakeFirst()
 
 /** Returns false if the alert exists. */
-export async function insertOperatorAlert(db: Tx, row: OperatorAlertRow): Promise<boolean> {
-  const { numInsertedOrUpdatedRows } = await db
-    .insertInto('operator_alerts')
-    .values(row)
-    .onConflict((conflict) => conflict.columns(['kind', 'subject_id', 'dedup_key']).doNothing())
-    .executeTakeFirstOrThrow()
-  return numInsertedOrUpdatedRows === 1n
-}
+export const insertOperatorAlert = (db: Tx, row: OperatorAlertRow): Promise<boolean> =>
+  insertUnlessExists(db, 'operator_alerts', row, ['kind', 'subject_id', 'dedup_key'])
 
 export interface RejectedKey {
   id: string
