@@ -13,7 +13,7 @@ import { migrate } from '../support/databases/migrate.ts'
 import { root, run, startServing } from '../support/processes/process.ts'
 
 /** The shell commands of a section. */
-function commandsOf(heading: string): string {
+function findCommands(heading: string): string {
   const text = readFileSync(join(root, 'docs/operations/citus.md'), 'utf8')
   const [, section = ''] = text.split(`\n## ${heading}\n`)
   const [body = ''] = section.split('\n## ')
@@ -36,14 +36,14 @@ test('a backup taken while nodes serve is restored with exact usage', async (t) 
   const clients = startClients([node.url], secrets)
   await clients.areRunning()
   const before = clients.ledger.bytes.reduce((sum, each) => sum + each, 0)
-  await shell(commandsOf('Backups'))
+  await shell(findCommands('Backups'))
   await clients.finish()
   const after = clients.ledger.bytes.reduce((sum, each) => sum + each, 0)
   node.child.kill('SIGTERM')
   await node.ended
 
   await emptyDatabase(database)
-  await shell(commandsOf('Restoring'))
+  await shell(findCommands('Restoring'))
   assert.equal((await run(t, ['admin', 'distribute'], env)).code, 0)
   const sums = 'select sum(bytes_in)::float8 as bytes from'
   const [days] = await query(database, `${sums} usage_days`)
@@ -70,7 +70,7 @@ test('a backup that fails ends with an error and keeps the earlier one', async (
   writeFileSync(join(cwd, 'pg_dump'), '#!/bin/sh\nexit 1\n', { mode: 0o755 })
   const { PATH } = process.env
   const backUp = (path: string) =>
-    sh('sh', ['-ec', commandsOf('Backups')], {
+    sh('sh', ['-ec', findCommands('Backups')], {
       cwd,
       env: { ...process.env, ADIT_DATABASE_URL: database, PATH: path },
     })

@@ -51,7 +51,7 @@ test('old usage is deleted shard by shard, by statements on one shard', async (t
   assert.deepEqual(result, { outcome: 'completed' })
   assert.deepEqual([deleted.usage_counters, deleted.usage_hours], [4 * WORKSPACES, 4 * WORKSPACES])
   for (const table of ['usage_counters', 'usage_hours'])
-    assert.equal(await countOf(table), 2 * WORKSPACES, `${table}: the rows of today stay`)
+    assert.equal(await countRows(table), 2 * WORKSPACES, `${table}: the rows of today stay`)
 
   const ofUsage = statements.filter(({ text }) => /delete from "usage_/.test(text))
   assert.ok(ofUsage.length > groups.length)
@@ -61,7 +61,7 @@ test('old usage is deleted shard by shard, by statements on one shard', async (t
     assert.match(rows.map((row) => row['QUERY PLAN']).join('\n'), /Task Count: 1\b/)
   }
 
-  async function countOf(table: string): Promise<number> {
+  async function countRows(table: string): Promise<number> {
     const { rows } = await sql<{ rows: number }>`select count(*) as rows from ${sql.table(table)}`.execute(
       store.db,
     )

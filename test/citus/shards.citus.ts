@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { setImmediate } from 'node:timers/promises'
 import { resetUsage, showCounters } from '../../src/server/domain/usage/reset.ts'
 import { createUsageShards } from '../../src/server/store/engine/postgres/usage-shards.ts'
-import { addEdge, databaseOf, openTestServices, operator, serve } from '../support/api/server.ts'
+import { addEdge, databaseUrl, openTestServices, operator, serve } from '../support/api/server.ts'
 import { counter } from '../support/api/usage.ts'
 import { coordinatorUrl } from '../support/databases/citus.ts'
 import { query } from '../support/databases/client.ts'
@@ -67,7 +67,7 @@ test('a report that waits for a lock does not delay reports for other shards', a
   const report = (slugs: string[], bytesIn: number) =>
     edge.report({ epoch: 'e', counters: slugs.map((workspace) => counter({ workspace, bytesIn })) })
   await report(slugs, 1)
-  const client = await connectPostgres(t, databaseOf(server))
+  const client = await connectPostgres(t, databaseUrl(server))
   await client.query('begin')
   await client.query('update usage_days set day = day where workspace_id = $1', [workspaces[0]?.workspace.id])
   const others = slugs.filter((_, index) => shards[index]?.shard !== shards[0]?.shard)

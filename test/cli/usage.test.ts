@@ -148,10 +148,10 @@ test('a port in use and an unreachable database are errors of one line', async (
     ADIT_PORT: String(port),
     ADIT_LOG_LEVEL: 'silent',
   }
-  const taken = await run(t, ['serve'], env)
-  assert.equal(taken.code, 1)
+  const second = await run(t, ['serve'], env)
+  assert.equal(second.code, 1)
   assert.equal(
-    taken.stderr,
+    second.stderr,
     `adit: Another program listens on 127.0.0.1:${port}. Stop it, or set ADIT_PORT to a free port.\n`,
   )
   const unreachable = await run(t, ['admin', 'workspace', 'list'], {
@@ -176,9 +176,9 @@ test('a URL of several hosts, or with a password that is not encoded, is an erro
     ['postgres://adit:p/w@a.invalid/adit', 2, /in the password percent-encoded/],
     ['postgres://adit:x@w/y@a.invalid/adit', 1, /In a password, write @ as %40, \/ as %2F and : as %3A\./],
   ] as const) {
-    const ended = await run(t, ['admin', 'workspace', 'list'], { ADIT_DATABASE_URL: url })
-    assert.equal(ended.code, code, url)
-    assert.match(ended.stderr, message)
+    const result = await run(t, ['admin', 'workspace', 'list'], { ADIT_DATABASE_URL: url })
+    assert.equal(result.code, code, url)
+    assert.match(result.stderr, message)
   }
 })
 

@@ -43,10 +43,10 @@ for (const transport of transports) {
     const agent = await connectAgent(t, transport, { url: server.url, apiKey: server.key.token })
     const { id } = (await agent.call('create_api_key')).data
     await agent.call('revoke_api_key', { id })
-    for (const gone of [id, 'tok_never', '', 'a/b', '..', '?x=1', 'x'.repeat(101)]) {
-      const { failed, text } = await agent.call('revoke_api_key', { id: gone })
+    for (const unknownId of [id, 'tok_never', '', 'a/b', '..', '?x=1', 'x'.repeat(101)]) {
+      const { failed, text } = await agent.call('revoke_api_key', { id: unknownId })
       assert.equal(failed, true)
-      assert.match(text, /^not_found: .*\n.*already revoked\. Check with list_api_keys\.$/, gone)
+      assert.match(text, /^not_found: .*\n.*already revoked\. Check with list_api_keys\.$/, unknownId)
     }
   })
 

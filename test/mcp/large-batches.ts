@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
 import { createKey } from '../../src/server/domain/keys/lifecycle.ts'
-import { databaseOf, serve } from '../support/api/server.ts'
+import { databaseUrl, serve } from '../support/api/server.ts'
 import type { Engine } from '../support/databases/create.ts'
 import { insertRevokedKeys } from '../support/databases/many-keys.ts'
 import { startServing } from '../support/processes/process.ts'
@@ -19,7 +19,7 @@ export async function startNode(t: TestContext, engine: Engine) {
   const server = await serve(t, { engine })
   await insertRevokedKeys(server.services.store, server.workspace.id, 1_000)
   const node = await startServing(t, {
-    ADIT_DATABASE_URL: databaseOf(server),
+    ADIT_DATABASE_URL: databaseUrl(server),
     ADIT_LOG_LEVEL: 'silent',
   })
   const access: Access = { url: node.url, apiKey: server.key.token }

@@ -37,7 +37,7 @@ for (const engine of engines)
         assert.deepEqual(tools.map(({ name }) => name).sort(), expected.toSorted())
 
         let created = ''
-        const given: Record<string, () => Record<string, unknown>> = {
+        const inputs: Record<string, () => Record<string, unknown>> = {
           get_usage: () => ({ days: 7 }),
           list_api_keys: () => ({ limit: 1 }),
           create_api_key: () => ({ label: 'by an agent' }),
@@ -48,7 +48,7 @@ for (const engine of engines)
           assert.ok(tool?.outputSchema)
           assert.deepEqual(tool.annotations, annotations[name])
           assert.ok(tool.title && tool.description)
-          const input = given[name]?.() ?? {}
+          const input = inputs[name]?.() ?? {}
           assert.ok(ajv.validate(tool.inputSchema, input), `${name}: ${ajv.errorsText()}`)
           const { failed, text, data } = await agent.call(name, input)
           assert.equal(failed, false, text)

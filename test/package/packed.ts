@@ -17,7 +17,7 @@ export interface Project {
 /** Packs all packages. */
 export function pack(t: Test) {
   const packed = packAll(createFolder(t))
-  const fileOf = (name: string) => packed.find((one) => one.name === name)?.file ?? ''
+  const findFile = (name: string) => packed.find((one) => one.name === name)?.file ?? ''
   const createProject = (): Project => {
     const folder = createFolder(t)
     const write = (file: string, text: string) => {
@@ -33,7 +33,7 @@ export function pack(t: Test) {
       const project = createProject()
       const args = [
         'install',
-        ...names.map(fileOf),
+        ...names.map(findFile),
         '--no-audit',
         '--no-fund',
         '--loglevel=error',
@@ -52,7 +52,7 @@ export function pack(t: Test) {
       const adit = join(modules, 'adit')
       mkdirSync(join(modules, '.bin'), { recursive: true })
       mkdirSync(adit)
-      execFileSync('tar', ['-xzf', fileOf('adit'), '-C', adit, '--strip-components=1'])
+      execFileSync('tar', ['-xzf', findFile('adit'), '-C', adit, '--strip-components=1'])
       const manifest = JSON.parse(readFileSync(join(adit, 'package.json'), 'utf8'))
       for (const name of Object.keys({ ...manifest.dependencies, ...manifest.optionalDependencies })) {
         const installed = join(root, 'node_modules', name)

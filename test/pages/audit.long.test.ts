@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { DAY_MS } from '../../src/lib/time.ts'
-import { codeOf } from '../support/accounts/authenticator.ts'
+import { generateCode } from '../support/accounts/authenticator.ts'
 import { startHostileProvider } from '../support/accounts/hostile-provider.ts'
 import { addMember, openBrowser as openApiClient, PASSWORD, signIn } from '../support/accounts/users.ts'
 import { serve, type TestServer } from '../support/api/server.ts'
@@ -16,8 +16,8 @@ async function signInWithEveryMethod(server: TestServer) {
   for (let guesses = 0; guesses < 3; guesses += 1) await signIn(newClient(), ann.email, 'a guess')
   await ann.post('/account/two-factor', { password: 'a guess' })
   const { secret, recoveryCodes } = (await ann.post('/account/two-factor', { password: PASSWORD })).json
-  await ann.post('/account/two-factor/confirm', { code: codeOf(secret) })
-  for (const codes of [['000000', codeOf(secret, 1)], [recoveryCodes[0]]]) {
+  await ann.post('/account/two-factor/confirm', { code: generateCode(secret) })
+  for (const codes of [['000000', generateCode(secret, 1)], [recoveryCodes[0]]]) {
     const client = newClient()
     await signIn(client, ann.email)
     for (const code of codes) await client.post('/sign-in/code', { code })

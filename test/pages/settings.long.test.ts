@@ -2,7 +2,7 @@
 // authentication.
 import assert from 'node:assert/strict'
 import type { Page } from 'playwright-core'
-import { codeOf } from '../support/accounts/authenticator.ts'
+import { generateCode } from '../support/accounts/authenticator.ts'
 import { addMember, PASSWORD, type TestBrowser } from '../support/accounts/users.ts'
 import { serve } from '../support/api/server.ts'
 import { test } from '../support/browser.ts'
@@ -91,7 +91,7 @@ test('a member without required two-factor authentication is led to its setup, a
   await dialog.getByLabel('Password', { exact: true }).fill(PASSWORD)
   await dialog.getByRole('button', { name: 'Continue' }).click()
   const secret = await dialog.getByText(/^([A-Z2-7]{4} )+[A-Z2-7]{1,4}$/).innerText()
-  await dialog.getByLabel('Code', { exact: true }).fill(codeOf(secret.replaceAll(' ', '')))
+  await dialog.getByLabel('Code', { exact: true }).fill(generateCode(secret.replaceAll(' ', '')))
   await dialog.getByRole('button', { name: 'Turn on' }).click()
   await page.getByRole('heading', { level: 1, name: 'Tunnels' }).waitFor()
   assert.deepEqual(errors, [])
@@ -99,7 +99,7 @@ test('a member without required two-factor authentication is led to its setup, a
 
 async function requireTwoFactor(owner: TestBrowser): Promise<void> {
   const { json: setup } = await owner.post('/account/two-factor', { password: PASSWORD })
-  await owner.post('/account/two-factor/confirm', { code: codeOf(setup.secret) })
+  await owner.post('/account/two-factor/confirm', { code: generateCode(setup.secret) })
   const { policy } = (await owner.get('/workspaces/acme')).json
   const saved = await owner.post('/workspaces/acme/policy', { ...policy, twoFactorRequired: true })
   assert.equal(saved.status, 200)

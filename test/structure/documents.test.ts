@@ -16,7 +16,7 @@ const BUILT = /^(web\/)?dist\b/
 const RULED_OUT = /\b(by heart|the other end|passOn|lender|tidings|whoever|no more)\b/i
 
 /** The anchors that GitHub gives to the headings of a document. */
-const anchorsOf = (text: string): string[] =>
+const listAnchors = (text: string): string[] =>
   [...text.matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>
     heading
       .toLowerCase()
@@ -95,7 +95,7 @@ test('every relative link and every path in the documents exists', () => {
       const [path = '', anchor] = target.split('#')
       const file = path === '' ? document : join(dirname(document), path)
       if (!existsSync(join(root, file))) return [target]
-      return anchor === undefined || anchorsOf(read(file)).includes(anchor) ? [] : [target]
+      return anchor === undefined || listAnchors(read(file)).includes(anchor) ? [] : [target]
     })
     const named = [...text.matchAll(/`((?:src|test|bench|scripts|web|deploy|docs|bin)\/[\w./-]+)`/g)]
     const paths = named.flatMap(([, path = '']) =>

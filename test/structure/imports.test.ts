@@ -152,7 +152,7 @@ const subjects: Record<string, string[]> = {
 }
 
 /** `server` and the commands of the operator consist of several parts. */
-const partOf = (file: string) =>
+const findPart = (file: string) =>
   /^(server|cli\/admin(?=\/))(\/[\w-]+)?|^[\w-]+/
     .exec(file)?.[0]
     .replace(/^cli\/admin.*/, 'cli/admin') as string
@@ -172,10 +172,10 @@ test('every import follows the dependency rules', () => {
   let seen = 0
   for (const { file, to, ours } of imports()) {
     seen += 1
-    const part = partOf(file)
+    const part = findPart(file)
     const rule = rules[part]
     assert.ok(rule, `${file} belongs to no known part: add it to the rules and to ARCHITECTURE.md`)
-    if (ours) assert.ok([part, ...rule.parts].includes(partOf(to)), `${file} must not import ${to}`)
+    if (ours) assert.ok([part, ...rule.parts].includes(findPart(to)), `${file} must not import ${to}`)
     else if (!isBuiltin(to)) {
       const name = to
         .split('/')
@@ -243,8 +243,10 @@ test('the client and the edge SDK import no package at run time, and of other pa
   for (const file of files) {
     const text = readFileSync(join(source, file), 'utf8')
     for (const [statement, target = ''] of text.matchAll(/^(?:import|export)\b[^']*from '([^']+)'/gm)) {
-      const part = target.startsWith('.') ? partOf(relative(source, join(source, dirname(file), target))) : ''
-      const isAllowed = isBuiltin(target) || [partOf(file), 'lib'].includes(part)
+      const part = target.startsWith('.')
+        ? findPart(relative(source, join(source, dirname(file), target)))
+        : ''
+      const isAllowed = isBuiltin(target) || [findPart(file), 'lib'].includes(part)
       if (!isAllowed) assert.match(statement, /^import type /, file)
     }
   }

@@ -29,7 +29,7 @@ function* texts() {
 }
 
 /** The code blocks of a document, or the whole of another file. */
-const blocksOf = (file: string, text: string): string[] =>
+const listBlocks = (file: string, text: string): string[] =>
   file.endsWith('.md')
     ? [...text.matchAll(/^ *```\w*\n(.*?)^ *```/gms)].map(([, block = '']) => block)
     : [text]
@@ -38,7 +38,7 @@ test('documents serve folders made for it, and nothing beyond loopback', () => {
   const wrong: string[] = []
   let served = 0
   for (const { file, text } of texts())
-    for (const block of blocksOf(file, text)) {
+    for (const block of listBlocks(file, text)) {
       for (const line of block.split('\n'))
         if (
           FILE_SERVER.test(line) &&

@@ -110,9 +110,9 @@ test('a failed backup with --keep deletes nothing, and is not recorded', async (
     [['--keep', '1', none], 1, /The directory .*none does not exist\. Create it first\./],
     [['--keep', '1', file], 1, /The directory .*\.db does not exist\./],
   ] as const) {
-    const ended = await adit(...args)
-    assert.equal(ended.code, code)
-    assert.match(ended.stderr, message)
+    const result = await adit(...args)
+    assert.equal(result.code, code)
+    assert.match(result.stderr, message)
   }
   const postgres = { ...env, ADIT_DATABASE_URL: await createDatabase(t, 'postgres') }
   assert.match((await run(t, ['admin', 'backup', '--keep', '1', folder], postgres)).stderr, /pg_dump/)

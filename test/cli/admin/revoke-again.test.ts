@@ -64,9 +64,9 @@ for (const engine of engines)
     const url = config.database.engine === 'sqlite' ? `sqlite:${config.database.path}` : config.database.url
     const revokeAgain = async (...args: string[]) => {
       const from = database.replace('sqlite:', '')
-      const ended = await run(t, ['admin', 'revoke-again', from, ...args], { ADIT_DATABASE_URL: url })
-      assert.equal(ended.code, 0, ended.stderr)
-      return ended
+      const result = await run(t, ['admin', 'revoke-again', from, ...args], { ADIT_DATABASE_URL: url })
+      assert.equal(result.code, 0, result.stderr)
+      return result
     }
     const first = await revokeAgain('--json')
     assert.equal(first.stderr, '')
@@ -140,10 +140,10 @@ test('revoke-again needs another database of Adit, and creates none', async (t) 
     [partial, 1, /The other database cannot be read: no such table: edges\. You can run the command again\./],
     [await createDatabase(t, 'postgres'), 1, /It has no tables of Adit\. Nothing was changed\.$/m],
   ] as const) {
-    const ended = await run(t, ['admin', 'revoke-again', from], { ADIT_DATABASE_URL: database })
-    assert.deepEqual([ended.code, ended.stdout], [code, ''])
-    assert.match(ended.stderr, message)
-    assert.ok(!ended.stderr.includes('hunter2'))
+    const result = await run(t, ['admin', 'revoke-again', from], { ADIT_DATABASE_URL: database })
+    assert.deepEqual([result.code, result.stdout], [code, ''])
+    assert.match(result.stderr, message)
+    assert.ok(!result.stderr.includes('hunter2'))
   }
 })
 
@@ -160,8 +160,8 @@ test('revoke-again does not change an old file', async (t) => {
   changeFile(old, 'pragma journal_mode = delete')
   const before = readFileSync(old)
   chmodSync(old, 0o400)
-  const ended = await run(t, ['admin', 'revoke-again', old], { ADIT_DATABASE_URL: database })
-  assert.deepEqual([ended.code, ended.stderr], [0, ''])
+  const result = await run(t, ['admin', 'revoke-again', old], { ADIT_DATABASE_URL: database })
+  assert.deepEqual([result.code, result.stderr], [0, ''])
   assert.ok(readFileSync(old).equals(before))
   assert.deepEqual([existsSync(`${old}-wal`), existsSync(`${old}-shm`)], [false, false])
 })
@@ -171,9 +171,9 @@ test('postgres: revoke-again rejects the same database under another URL', async
   const same = `${database}?application_name=other`
   const env = { ADIT_DATABASE_URL: database }
   for (const url of [database, same]) {
-    const ended = await run(t, ['admin', 'revoke-again', url], env)
-    assert.equal(ended.code, 2)
-    assert.match(ended.stderr, /It is the database of ADIT_DATABASE_URL\./)
+    const result = await run(t, ['admin', 'revoke-again', url], env)
+    assert.equal(result.code, 2)
+    assert.match(result.stderr, /It is the database of ADIT_DATABASE_URL\./)
   }
   const another = await createMigratedDatabase(t, 'postgres')
   assert.equal((await run(t, ['admin', 'revoke-again', another], env)).code, 0)

@@ -99,8 +99,8 @@ for (const engine of engines)
       [['user', 'revoke', 'x@example.com'], 1, /No user with the address/],
     ]
     for (const [args, code, message] of cases) {
-      const ended = await adit(...args)
-      assert.deepEqual([ended.code, ended.stdout], [code, ''], args.join(' '))
-      assert.match(ended.stderr, message)
+      const result = await adit(...args)
+      assert.deepEqual([result.code, result.stdout], [code, ''], args.join(' '))
+      assert.match(result.stderr, message)
     }
   })

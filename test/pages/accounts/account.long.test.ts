@@ -1,7 +1,7 @@
 // The account page: its confirmations, and the dialog that turns on two-factor authentication.
 import assert from 'node:assert/strict'
 import type { Page } from 'playwright-core'
-import { codeOf } from '../../support/accounts/authenticator.ts'
+import { generateCode } from '../../support/accounts/authenticator.ts'
 import { addMember, openBrowser as openApiClient, PASSWORD, signIn } from '../../support/accounts/users.ts'
 import { serve } from '../../support/api/server.ts'
 import { test } from '../../support/browser.ts'
@@ -71,7 +71,7 @@ test('two-factor authentication is turned on in a dialog that fits the screen or
   assert.ok(scrolled && scrolled.y >= 0 && scrolled.y + scrolled.height <= 640)
 
   const secret = ((await dialog.locator('pre').first().textContent()) ?? '').replaceAll(' ', '')
-  await dialog.getByLabel('Code', { exact: true }).fill(codeOf(secret))
+  await dialog.getByLabel('Code', { exact: true }).fill(generateCode(secret))
   await turnOn.click()
   await toast(page, 'Two-factor authentication is on.').waitFor()
   await page.getByText('Two-factor authentication: on').waitFor()

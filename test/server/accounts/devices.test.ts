@@ -36,7 +36,7 @@ async function setUp(t: Test, options: TestServerOptions) {
 
 type Deployment = Awaited<ReturnType<typeof setUp>>
 
-const keysOf = ({ services }: TestServer, label: string) =>
+const findKeys = ({ services }: TestServer, label: string) =>
   services.store.db.selectFrom('api_keys').selectAll().where('label', '=', label).execute()
 
 /** Before the first test: the end of a file is when no test is left. */
@@ -75,12 +75,12 @@ for (const [index, engine] of engines.entries()) {
     })
     const expiresAt = new Date(clock.now + 30 * DAY).toISOString()
     assert.equal((await approve(userCode, ann, { expiresAt })).json.state, 'approved')
-    assert.equal((await keysOf(server, 'anns-laptop')).length, 0, 'created by the poll')
+    assert.equal((await findKeys(server, 'anns-laptop')).length, 0, 'created by the poll')
     const granted = await pollLater(deviceCode)
     assert.equal(granted.status, 200, granted.text)
     assert.equal(granted.headers.get('cache-control'), 'no-store')
     const { access_token: token, expires_in: expiresIn, ...rest } = granted.json
-    const [key] = await keysOf(server, 'anns-laptop')
+    const [key] = await findKeys(server, 'anns-laptop')
     assert.deepEqual(rest, {
       token_type: 'Bearer',
       key_id: key?.id,
@@ -107,7 +107,7 @@ for (const [index, engine] of engines.entries()) {
     clock.now += MINUTE
     const late = await pollLater(deviceCode)
     assert.deepEqual([late.status, late.json.error], [400, 'invalid_grant'])
-    assert.equal((await keysOf(server, 'repeated')).length, 1)
+    assert.equal((await findKeys(server, 'repeated')).length, 1)
   })
 
   test(`${engine}: a denied or expired request never becomes a key`, async () => {
@@ -131,7 +131,7 @@ for (const [index, engine] of engines.entries()) {
     assert.equal((await ann.post('/devices/read', { code: expired.userCode })).status, 404)
     for (const { deviceCode } of [expired, tooLate])
       assert.equal((await pollLater(deviceCode)).json.error, 'expired_token')
-    assert.equal((await keysOf(server, 'never')).length, 0)
+    assert.equal((await findKeys(server, 'never')).length, 0)
   })
 
   test(`${engine}: concurrent polls create one key, also on several nodes`, async (t) => {
@@ -149,7 +149,7 @@ for (const [index, engine] of engines.entries()) {
         ...onNodes.map(({ json }) => json.access_token),
       ]
       assert.equal(new Set(tokens).size, 1, 'the same response')
-      assert.equal((await keysOf(server, name)).length, 1)
+      assert.equal((await findKeys(server, name)).length, 1)
     }
   })
 
@@ -217,7 +217,7 @@ for (const [index, engine] of engines.entries()) {
       assert.equal(json.error, 'access_denied', name)
       assert.match(json.error_description, reason, name)
       assert.deepEqual((await pollLater(deviceCode)).json, json, `${name}: for good`)
-      assert.equal((await keysOf(server, name)).length, 0, name)
+      assert.equal((await findKeys(server, name)).length, 0, name)
       const [entry] = (await ann.get('/workspaces/acme/audit?action=device.failed')).json.entries
       assert.deepEqual([entry.target.name, entry.actor.id, entry.address], [name, user.id, '127.0.0.1'])
       assert.match(entry.changes.reason[1], reason)

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { hashSecret } from '../../../src/lib/credentials/secret.ts'
-import { codeOf } from '../../support/accounts/authenticator.ts'
+import { generateCode } from '../../support/accounts/authenticator.ts'
 import { addMember, openBrowser, PASSWORD, signIn, type TestBrowser } from '../../support/accounts/users.ts'
 import { serve, type TestServer } from '../../support/api/server.ts'
 import { type Engine, engines } from '../../support/databases/create.ts'
@@ -10,12 +10,13 @@ import { type Engine, engines } from '../../support/databases/create.ts'
 /** Codes change every 30 seconds: with the real clock, a slow test could send one of an earlier step. */
 const NOW = Date.now()
 const serveAtNow = (t: TestContext, engine: Engine) => serve(t, { engine, clock: () => NOW })
-const codeAtNow = (secret: string, steps = 0) => codeOf(secret, steps, NOW)
+const codeAtNow = (secret: string, steps = 0) => generateCode(secret, steps, NOW)
 
 const SESSION = 'adit.session_token'
 const CHALLENGE = 'adit.two_factor'
 
-const cookieOf = (browser: Pick<TestBrowser, 'cookies'>, name: string) => browser.cookies.get(name) as string
+const findCookie = (browser: Pick<TestBrowser, 'cookies'>, name: string) =>
+  browser.cookies.get(name) as string
 
 /** The status of a request with this one cookie. */
 async function statusWith(server: TestServer, name: string, value: string): Promise<number> {
@@ -28,7 +29,7 @@ async function statusWith(server: TestServer, name: string, value: string): Prom
 async function addProtected(server: TestServer, now = NOW) {
   const ann = await addMember(server, 'Ann', 'owner')
   const { secret, recoveryCodes } = (await ann.post('/account/two-factor', { password: PASSWORD })).json
-  const confirmed = await ann.post('/account/two-factor/confirm', { code: codeOf(secret, -1, now) })
+  const confirmed = await ann.post('/account/two-factor/confirm', { code: generateCode(secret, -1, now) })
   assert.equal(confirmed.status, 200)
   /** Returns a browser that has sent the password, but no code yet. */
   const begin = async () => {
@@ -46,7 +47,7 @@ const count = (statuses: number[], status: number) => statuses.filter((each) => 
 test('a session token that was changed, shortened, guessed or taken from the database is rejected', async (t) => {
   const server = await serveAtNow(t, 'sqlite')
   const ann = await addMember(server, 'Ann', 'owner')
-  const token = cookieOf(ann, SESSION)
+  const token = findCookie(ann, SESSION)
   assert.match(token, /^[\w-]{43}$/)
   assert.equal(await statusWith(server, SESSION, token), 200)
   const [row] = await server.services.store.db.selectFrom('sessions').selectAll().execute()
@@ -92,14 +93,14 @@ test('a session that is inserted into the database is not accepted', async (t) =
 test('session ids change with each sign-in and with two-factor authentication, and old ones end', async (t) => {
   const server = await serveAtNow(t, 'sqlite')
   const ann = await addMember(server, 'Ann', 'owner')
-  const tokens = [cookieOf(ann, SESSION)]
+  const tokens = [findCookie(ann, SESSION)]
   await signIn(ann.browser, ann.email)
-  tokens.push(cookieOf(ann, SESSION))
+  tokens.push(findCookie(ann, SESSION))
   const { secret } = (await ann.post('/account/two-factor', { password: PASSWORD })).json
   await ann.post('/account/two-factor/confirm', { code: codeAtNow(secret) })
-  tokens.push(cookieOf(ann, SESSION))
+  tokens.push(findCookie(ann, SESSION))
   assert.equal((await ann.post('/account/two-factor/disable', { password: PASSWORD })).status, 200)
-  assert.equal(new Set([...tokens, cookieOf(ann, SESSION)]).size, 4)
+  assert.equal(new Set([...tokens, findCookie(ann, SESSION)]).size, 4)
   for (const token of tokens) assert.equal(await statusWith(server, SESSION, token), 401)
   assert.equal((await ann.get('/session')).status, 200)
 })
@@ -108,12 +109,12 @@ test('the cookie between password and code is no session, belongs to its user, a
   const server = await serveAtNow(t, 'sqlite')
   const ann = await addProtected(server)
   const browser = await ann.begin()
-  const challenge = cookieOf(browser, CHALLENGE)
+  const challenge = findCookie(browser, CHALLENGE)
   assert.match(challenge, /^[\w-]{43}$/)
   assert.equal(await statusWith(server, SESSION, challenge), 401)
   const bob = await addMember(server, 'Bob', 'owner')
   for (const value of [
-    cookieOf(bob, SESSION),
+    findCookie(bob, SESSION),
     challenge.slice(0, 42),
     `${challenge}A`,
     challenge.toLowerCase(),
@@ -148,7 +149,7 @@ for (const engine of engines) {
     const server = await serveAtNow(t, engine)
     const ann = await addProtected(server)
     const browser = await ann.begin()
-    const challenge = cookieOf(browser, CHALLENGE)
+    const challenge = findCookie(browser, CHALLENGE)
     const codes = [codeAtNow(ann.secret), codeAtNow(ann.secret, 1), ...ann.recoveryCodes.slice(0, 2)]
     const statuses = await Promise.all(
       codes.map(async (code) => {
@@ -201,16 +202,17 @@ test('codes follow the clock of the server, and a lock that a wrong clock has se
   const server = await serve(t, { engine: 'sqlite', clock: () => clock.now })
   const ann = await addProtected(server, clock.now)
   const attempt = async (code: string) => (await sendCode(await ann.begin(), code)).status
-  for (const step of [-3, -2, 2, 3]) assert.equal(await attempt(codeOf(ann.secret, step, clock.now)), 401)
-  assert.equal(await attempt(codeOf(ann.secret, 1, clock.now)), 200)
+  for (const step of [-3, -2, 2, 3])
+    assert.equal(await attempt(generateCode(ann.secret, step, clock.now)), 401)
+  assert.equal(await attempt(generateCode(ann.secret, 1, clock.now)), 200)
   clock.now += 400 * 86_400_000
   for (let round = 0; round < 10; round++) await attempt('000000')
-  assert.equal(await attempt(codeOf(ann.secret, 0, clock.now)), 401, 'locked')
+  assert.equal(await attempt(generateCode(ann.secret, 0, clock.now)), 401, 'locked')
   clock.now += 15 * 60_000
-  assert.equal(await attempt(codeOf(ann.secret, 0, clock.now)), 200, 'for 15 minutes')
+  assert.equal(await attempt(generateCode(ann.secret, 0, clock.now)), 200, 'for 15 minutes')
   for (let round = 0; round < 10; round++) await attempt('000000')
   clock.now -= 400 * 86_400_000
-  assert.equal(await attempt(codeOf(ann.secret, 0, clock.now)), 200, 'not for a year')
+  assert.equal(await attempt(generateCode(ann.secret, 0, clock.now)), 200, 'not for a year')
 })
 
 test('long and odd inputs of sign-in are rejected, and not counted as wrong codes', async (t) => {

@@ -15,7 +15,7 @@ async function invite(browser: TestBrowser, email: string, workspace = 'acme') {
   }
 }
 
-const statusesOf = async (responses: Promise<{ status: number }>[]) =>
+const readStatuses = async (responses: Promise<{ status: number }>[]) =>
   Object.groupBy(await Promise.all(responses), ({ status }) => String(status))
 
 for (const engine of engines) {
@@ -26,7 +26,7 @@ for (const engine of engines) {
     const server = await serve(t, { engine, env, clock: () => now, hasCostlyPasswords: true })
     const ann = await addMember(server, 'Ann', 'owner')
     const bob = await addMember(server, 'Bob', 'admin')
-    const responses = await statusesOf(
+    const responses = await readStatuses(
       Array.from({ length: 60 }, (_, index) => invite(ann.browser, `n${index}@example.com`)),
     )
     assert.deepEqual([responses[201]?.length, responses[429]?.length], [50, 10])
@@ -52,7 +52,7 @@ for (const engine of engines) {
     const ann = await addMember(server, 'Ann', 'owner')
     const bob = await addMember(server, 'Bob', 'admin')
     const eve = await addMember(server, 'Eve', 'owner')
-    const responses = await statusesOf(
+    const responses = await readStatuses(
       Array.from({ length: 12 }, () => invite(ann.browser, 'victim@example.com')),
     )
     assert.deepEqual([responses[201]?.length, responses[429]?.length], [3, 9])

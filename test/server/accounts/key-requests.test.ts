@@ -12,7 +12,7 @@ import { addMember } from '../../support/accounts/users.ts'
 import { serve } from '../../support/api/server.ts'
 import type { Test } from '../../support/cleanup.ts'
 import { engines } from '../../support/databases/create.ts'
-import { runOf } from '../../support/databases/maintenance-run.ts'
+import { createRun } from '../../support/databases/maintenance-run.ts'
 
 const DAY = 86_400_000
 const REQUESTS = '/workspaces/acme/key-requests'
@@ -265,7 +265,7 @@ test('requests and decisions are mailed to admins and owners, and to the member 
     await addMember(server, name, role)
   /** The emails that the next run of the maintenance job sends, which have the same text. */
   const receive = async (...to: string[]) => {
-    await sendNoticeMails(runOf(server.services), {
+    await sendNoticeMails(createRun(server.services), {
       publicUrl: () => 'https://adit.example.com',
       send: createMail({ url: env.ADIT_SMTP_URL, from: env.ADIT_MAIL_FROM }),
       onFailure: (error) => assert.fail(String(error)),

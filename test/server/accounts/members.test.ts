@@ -254,7 +254,7 @@ for (const engine of engines) {
         return Number(/^HTTP\/1\.1 (\d+)/.exec(await socket.response)?.[1])
       }
     }
-    const setRoleOf = (role: 'member' | 'admin' | 'owner') =>
+    const roleSetter = (role: 'member' | 'admin' | 'owner') =>
       server.services.store.transaction((db) => setRole(db, server.workspace.id, eve.id, role))
     const begin = async () => {
       const begun = [
@@ -271,13 +271,13 @@ for (const engine of engines) {
       }
     }
     const asAdmin = await begin()
-    await setRoleOf('admin')
+    await roleSetter('admin')
     assert.deepEqual(await asAdmin(), [403, 403, 403, 201], 'an admin may only create keys')
-    await setRoleOf('owner')
+    await roleSetter('owner')
     const asMember = await begin()
-    await setRoleOf('member')
+    await roleSetter('member')
     assert.deepEqual(await asMember(), [403, 403, 403, 403])
-    await setRoleOf('owner')
+    await roleSetter('owner')
     const signedOut = await begin()
     await eve.remove('/account/sessions')
     assert.deepEqual(await signedOut(), [401, 401, 401, 401])

@@ -254,14 +254,14 @@ test('only a user with the verified address accepts an invitation by single sign
   assert.equal(await provider.signIn(open(), 'ann'), '/')
   const { workspace } = await addWorkspace(server, 'elsewhere')
   await linkFor(server, 'ann@example.com', 'owner', workspace.slug)
-  const workspacesOf = async (behavior: Behavior) => {
+  const listWorkspacesAfter = async (behavior: Behavior) => {
     const browser = open()
     assert.equal(await provider.signIn(browser, 'ann', behavior), '/')
     return (await browser.get('/session')).json.workspaces.length
   }
-  assert.equal(await workspacesOf({ claims: { email_verified: false } }), 1)
-  assert.equal(await workspacesOf({ claims: { email: 'ann@elsewhere.example' } }), 1)
-  assert.equal(await workspacesOf({}), 2)
+  assert.equal(await listWorkspacesAfter({ claims: { email_verified: false } }), 1)
+  assert.equal(await listWorkspacesAfter({ claims: { email: 'ann@elsewhere.example' } }), 1)
+  assert.equal(await listWorkspacesAfter({}), 2)
 })
 
 for (const engine of engines)

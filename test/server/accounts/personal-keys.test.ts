@@ -43,20 +43,20 @@ async function setUp(t: Test, engine: (typeof engines)[number]) {
     revoke: (id: string) => server.call('DELETE', `/tokens/${id}`, { key: key.token }),
     read: (url = server.url) => caller(`${url}/api/v1`, key.token)('GET', '/workspace'),
   })
-  const ownerOf = async (id: string) =>
+  const findOwner = async (id: string) =>
     (
       await server.services.store.db.selectFrom('api_keys').select('user_id').where('id', '=', id).execute()
     )[0]?.user_id
   const setRole = (id: string, role: Role) => olga.post(`/workspaces/acme/members/${id}`, { role })
   const setPolicy = (change: object) => olga.post('/workspaces/acme/policy', change)
-  return { server, olga, join, createPersonal, as, ownerOf, setRole, setPolicy }
+  return { server, olga, join, createPersonal, as, findOwner, setRole, setPolicy }
 }
 
 const deployments = await Promise.all(engines.map((engine) => setUp({ after }, engine)))
 
 for (const [index, engine] of engines.entries()) {
   const shared = deployments[index] as Awaited<ReturnType<typeof setUp>>
-  const { server, olga, join, createPersonal, as, ownerOf, setRole, setPolicy } = shared
+  const { server, olga, join, createPersonal, as, findOwner, setRole, setPolicy } = shared
 
   test(`${engine}: a member's key manages that member's own keys only; others look unknown`, async () => {
     const [mia, max] = [await join('member'), await join('member')]
@@ -64,7 +64,7 @@ for (const [index, engine] of engines.entries()) {
     const key = as(own)
     const { json: created, status } = await key.create()
     assert.equal(status, 201)
-    assert.equal(await ownerOf(created.id), mia.id, 'personal again, of the same user')
+    assert.equal(await findOwner(created.id), mia.id, 'personal again, of the same user')
     const unknown = await key.revoke('tok_none')
     for (const id of [other.id, server.key.id]) {
       const response = await key.revoke(id)
@@ -94,7 +94,7 @@ for (const [index, engine] of engines.entries()) {
     for (const url of nodes) assert.equal((await as(personal).read(url)).status, 200, 'cached')
     assert.equal((await as(personal).revoke(others[0]?.id as string)).status, 200)
     const { json: workspaceKey } = await server.post('/tokens', { label: 'of the workspace' })
-    assert.equal(await ownerOf(workspaceKey.id), null, 'as before')
+    assert.equal(await findOwner(workspaceKey.id), null, 'as before')
     assert.equal((await setRole(adam.id, 'member')).status, 200)
     for (const url of nodes) {
       const call = caller(`${url}/api/v1`, personal.token)
@@ -136,7 +136,7 @@ for (const [index, engine] of engines.entries()) {
     assert.deepEqual([foreign.status, foreign.text], NOT_FOUND)
     const rotated = await mia.post(`${KEYS}/${own.id}/rotate`, { overlap: 'none' })
     assert.equal(rotated.status, 201, rotated.text)
-    assert.equal(await ownerOf(rotated.json.id), mia.id)
+    assert.equal(await findOwner(rotated.json.id), mia.id)
     const byOwner = await olga.post(`${KEYS}/${other.id}/rotate`, { overlap: 'none' })
     assert.equal(byOwner.status, 409, 'its successor would let the owner act as the user')
     assert.match(byOwner.json.message, /only its user can rotate/)
@@ -158,7 +158,7 @@ for (const [index, engine] of engines.entries()) {
       const { deviceCode, userCode } = await startDevice(server.url, `of-${role}`)
       assert.equal((await user.post('/workspaces/acme/devices', { code: userCode })).status, 200)
       const { json } = await poll(server.url, deviceCode)
-      assert.equal(await ownerOf(json.key_id), user.id)
+      assert.equal(await findOwner(json.key_id), user.id)
     }
   })
 

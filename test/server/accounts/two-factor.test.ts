@@ -1,7 +1,7 @@
 // Two-factor authentication: setup, sign-in, and protection against reuse.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { codeOf } from '../../support/accounts/authenticator.ts'
+import { generateCode } from '../../support/accounts/authenticator.ts'
 import { addMember, openBrowser, PASSWORD, signIn } from '../../support/accounts/users.ts'
 import { serve } from '../../support/api/server.ts'
 import { createDatabase, engines } from '../../support/databases/create.ts'
@@ -21,10 +21,10 @@ for (const engine of engines)
     assert.equal((await ann.post('/account/two-factor/confirm', { code: '000000' })).status, 403)
     const other = openBrowser(server.url)
     await signIn(other, ann.email)
-    const misdirected = await ann.post('/sign-in/code', { code: codeOf(secret, -1) })
+    const misdirected = await ann.post('/sign-in/code', { code: generateCode(secret, -1) })
     assert.equal(misdirected.status, 401, 'a session cannot confirm it by signing in')
     assert.equal((await ann.get('/session')).json.user.hasTwoFactor, false)
-    const confirming = codeOf(secret)
+    const confirming = generateCode(secret)
     assert.equal((await ann.post('/account/two-factor/confirm', { code: confirming })).status, 200)
     assert.equal((await ann.get('/session')).json.user.hasTwoFactor, true)
     assert.equal((await other.get('/session')).status, 401, 'other sessions end')
@@ -43,7 +43,7 @@ for (const engine of engines)
       401,
       'it was used to set it up',
     )
-    const code = codeOf(secret, 1)
+    const code = generateCode(secret, 1)
     assert.deepEqual((await first.post('/sign-in/code', { code })).json, { next: 'signed_in' })
     assert.equal((await first.get('/session')).status, 200)
     const second = await begin()
@@ -56,7 +56,7 @@ for (const engine of engines)
     const fourth = await begin()
     assert.equal((await fourth.post('/sign-in/code', { code: recoveryCodes[0] })).status, 401, 'works once')
     assert.equal(
-      (await openBrowser(server.url).post('/sign-in/code', { code: codeOf(secret, -1) })).status,
+      (await openBrowser(server.url).post('/sign-in/code', { code: generateCode(secret, -1) })).status,
       401,
     )
 
@@ -75,18 +75,18 @@ test('a two-factor challenge ends after a few wrong codes', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
   const ann = await addMember(server, 'Ann', 'owner')
   const { secret } = (await ann.post('/account/two-factor', { password: PASSWORD })).json
-  await ann.post('/account/two-factor/confirm', { code: codeOf(secret) })
+  await ann.post('/account/two-factor/confirm', { code: generateCode(secret) })
   const browser = openBrowser(server.url)
   await signIn(browser, ann.email)
   for (let round = 0; round < 6; round++) await browser.post('/sign-in/code', { code: `00000${round}` })
-  assert.equal((await browser.post('/sign-in/code', { code: codeOf(secret, 1) })).status, 401)
+  assert.equal((await browser.post('/sign-in/code', { code: generateCode(secret, 1) })).status, 401)
 })
 
 test('wrong codes are counted per account, across networks and new sign-ins', async (t) => {
   const server = await serve(t, { engine: 'sqlite', env: { ADIT_TRUSTED_PROXIES: '127.0.0.1' } })
   const ann = await addMember(server, 'Ann', 'owner')
   const { secret, recoveryCodes } = (await ann.post('/account/two-factor', { password: PASSWORD })).json
-  await ann.post('/account/two-factor/confirm', { code: codeOf(secret) })
+  await ann.post('/account/two-factor/confirm', { code: generateCode(secret) })
   const signInWithCode = async (code: string, from: string) => {
     const browser = openBrowser(server.url)
     const headers = { 'x-forwarded-for': from }
@@ -96,7 +96,7 @@ test('wrong codes are counted per account, across networks and new sign-ins', as
   }
   for (let round = 0; round < 10; round++)
     assert.equal(await signInWithCode(round % 2 ? '000000' : 'abcde-00000', `192.0.2.${round}`), 401)
-  assert.equal(await signInWithCode(codeOf(secret, 1), '198.51.100.1'), 401, 'even the right one')
+  assert.equal(await signInWithCode(generateCode(secret, 1), '198.51.100.1'), 401, 'even the right one')
   assert.equal(await signInWithCode(recoveryCodes[0], '198.51.100.2'), 401)
 })
 
@@ -109,12 +109,12 @@ test('with another ADIT_SECRET two-factor authentication fails until the operato
   })
   const ann = await addMember(first, 'Ann', 'owner')
   const { secret } = (await ann.post('/account/two-factor', { password: PASSWORD })).json
-  await ann.post('/account/two-factor/confirm', { code: codeOf(secret) })
+  await ann.post('/account/two-factor/confirm', { code: generateCode(secret) })
   const env = { ADIT_DATABASE_URL: database, ADIT_SECRET: 'another secret, at least thirty-two characters' }
   const serving = await startServing(t, { ...env, ADIT_LOG_LEVEL: 'error' })
   const browser = openBrowser(serving.url)
   assert.deepEqual((await signIn(browser, ann.email)).json, { next: 'code' })
-  const { status, json } = await browser.post('/sign-in/code', { code: codeOf(secret, 1) })
+  const { status, json } = await browser.post('/sign-in/code', { code: generateCode(secret, 1) })
   assert.equal(status, 401)
   assert.match(json.message, /Ask the operator/)
   await serving.waitFor(/was ADIT_SECRET changed/, 'stderr')
@@ -128,17 +128,17 @@ for (const engine of engines)
     const server = await serve(t, { engine, clock: () => clock.now })
     const ann = await addMember(server, 'Ann', 'owner')
     const { secret } = (await ann.post('/account/two-factor', { password: PASSWORD })).json
-    const confirm = await ann.post('/account/two-factor/confirm', { code: codeOf(secret, -1) })
+    const confirm = await ann.post('/account/two-factor/confirm', { code: generateCode(secret, -1) })
     assert.equal(confirm.status, 200)
     const signInWith = async (code: string) => {
       const browser = openBrowser(server.url)
       assert.deepEqual((await signIn(browser, ann.email)).json, { next: 'code' })
       return (await browser.post('/sign-in/code', { code })).status
     }
-    const code = codeOf(secret)
+    const code = generateCode(secret)
     assert.equal(await signInWith(code), 200)
     clock.now += 20 * 3_600_000
-    assert.equal(await signInWith(codeOf(secret, 0, clock.now)), 200)
+    assert.equal(await signInWith(generateCode(secret, 0, clock.now)), 200)
     clock.now -= 20 * 3_600_000
     assert.equal(await signInWith(code), 401)
   })

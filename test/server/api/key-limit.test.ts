@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createKey } from '../../../src/server/domain/keys/lifecycle.ts'
 import { addMember } from '../../support/accounts/users.ts'
-import { addNode, addWorkspace, caller, databaseOf, serve } from '../../support/api/server.ts'
+import { addNode, addWorkspace, caller, databaseUrl, serve } from '../../support/api/server.ts'
 import { createDatabase, engines } from '../../support/databases/create.ts'
 import { run } from '../../support/processes/process.ts'
 
@@ -44,7 +44,7 @@ for (const engine of engines) {
       assert.equal((await ann.post('/workspaces/acme/keys', { label: 'x' })).status, status)
     const created = await run(t, ['admin', 'key', 'create', '--workspace', 'acme'], {
       ...env,
-      ADIT_DATABASE_URL: databaseOf(server),
+      ADIT_DATABASE_URL: databaseUrl(server),
     })
     assert.equal(created.code, 2)
     assert.equal(created.stdout, '')

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { caller, databaseOf } from '../../support/api/server.ts'
+import { caller, databaseUrl } from '../../support/api/server.ts'
 import { engines } from '../../support/databases/create.ts'
 import { assertUndelayed } from '../../support/network/latency.ts'
 import { startServing } from '../../support/processes/process.ts'
@@ -22,7 +22,7 @@ for (const engine of engines) {
   test(`${engine}: four lists of 20,000 keys delay other requests by less than 300 ms, in bounded memory`, async (t) => {
     const { server, ids } = await serveMany(t, engine, MANY)
     const node = await startServing(t, {
-      ADIT_DATABASE_URL: databaseOf(server),
+      ADIT_DATABASE_URL: databaseUrl(server),
       ADIT_LOG_LEVEL: 'silent',
       NODE_OPTIONS: `--max-old-space-size=${HEAP_MAX_MIB} --max-semi-space-size=2`,
     })

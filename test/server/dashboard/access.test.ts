@@ -3,7 +3,12 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type Api, apis } from '../../../src/contract/apis.ts'
 import { type Role, roles } from '../../../src/contract/operation.ts'
-import { allOperations, callOperation, isRole, pathOf } from '../../support/accounts/dashboard-operations.ts'
+import {
+  allOperations,
+  callOperation,
+  examplePath,
+  isRole,
+} from '../../support/accounts/dashboard-operations.ts'
 import { addMember, openBrowser } from '../../support/accounts/users.ts'
 import { createResponseValidator } from '../../support/api/openapi.ts'
 import { addEdge, addWorkspace, serve } from '../../support/api/server.ts'
@@ -60,7 +65,7 @@ test('no operation of any API accepts the credential of another', async (t) => {
       if (access === 'anyone' || access === 'browser' || access === 'device') continue
       for (const [kind, headers] of Object.entries(credentials)) {
         if (kind === (isRole(access) ? 'user' : access)) continue
-        const response = await fetch(server.url + prefix + pathOf(operation), {
+        const response = await fetch(server.url + prefix + examplePath(operation), {
           method,
           headers: { origin: server.url, ...headers },
         })

@@ -5,7 +5,7 @@ import type { AuditAction } from '../../../src/contract/audit-actions.ts'
 import { createResetLink, setDisabled } from '../../../src/server/domain/accounts/users.ts'
 import { createAuditRow } from '../../../src/server/domain/audit/entries.ts'
 import { insertAudit } from '../../../src/server/store/audit/entries.ts'
-import { codeOf } from '../../support/accounts/authenticator.ts'
+import { generateCode } from '../../support/accounts/authenticator.ts'
 import { startHostileProvider } from '../../support/accounts/hostile-provider.ts'
 import {
   addMember,
@@ -29,7 +29,7 @@ interface Entry {
   count: number
 }
 
-const logOf = async (browser: Pick<TestBrowser, 'get'>, workspace = 'acme'): Promise<Entry[]> =>
+const readLog = async (browser: Pick<TestBrowser, 'get'>, workspace = 'acme'): Promise<Entry[]> =>
   (await browser.get(`/workspaces/${workspace}/audit?limit=100`)).json.entries
 
 /** Audit actions on users with their detail, newest first. */
@@ -56,7 +56,7 @@ for (const engine of engines) {
     assert.equal((await browser.post('/sign-out')).status, 200)
     assert.equal((await browser.get('/session')).status, 401)
     for (const workspace of ['acme', 'elsewhere']) {
-      const [out, signedIn] = await logOf(ann, workspace)
+      const [out, signedIn] = await readLog(ann, workspace)
       assert.deepEqual(
         [out, signedIn].map((entry) => [entry?.action, entry?.detail, entry?.actor.name, entry?.address]),
         [
@@ -77,7 +77,7 @@ for (const engine of engines) {
       )
       for (const { status } of await Promise.all(guesses)) assert.equal(status, 401)
     }
-    const counts = async () => failuresIn(await logOf(ann)).map(({ count }) => count)
+    const counts = async () => failuresIn(await readLog(ann)).map(({ count }) => count)
     const recorded = (expected: number[]) =>
       until('recorded', async () => JSON.stringify(await counts()) === JSON.stringify(expected))
     await guess(3)
@@ -85,13 +85,13 @@ for (const engine of engines) {
     now += 61_000
     await guess(2)
     await recorded([2, 3])
-    const [failure] = failuresIn(await logOf(ann))
+    const [failure] = failuresIn(await readLog(ann))
     assert.deepEqual(failure?.actor, { kind: 'anonymous', id: '127.0.0.1', name: null })
     assert.deepEqual(
       [failure?.target.name, failure?.detail, failure?.address],
       ['Ann', 'password', '127.0.0.1'],
     )
-    assert.ok(!JSON.stringify(await logOf(ann)).includes('a guess'))
+    assert.ok(!JSON.stringify(await readLog(ann)).includes('a guess'))
     const rows = await server.services.store.db.selectFrom('audit_log').select('id').execute()
     assert.equal((await signIn(openBrowser(server.url), 'unknown@example.com', 'a guess')).status, 401)
     // Past the limit of attempts.
@@ -101,8 +101,8 @@ for (const engine of engines) {
     await setDisabled(server.services, operator, ann.email, false)
     const again = openBrowser(server.url)
     await signIn(again, ann.email)
-    await until('recorded', async () => failuresIn(await logOf(again)).length === 3)
-    assert.equal(failuresIn(await logOf(again))[0]?.detail, 'disabled')
+    await until('recorded', async () => failuresIn(await readLog(again)).length === 3)
+    assert.equal(failuresIn(await readLog(again))[0]?.detail, 'disabled')
     const later = await server.services.store.db.selectFrom('audit_log').select('id').execute()
     assert.equal(later.length - rows.length, 4, 'an unknown address is not logged')
   })
@@ -118,12 +118,12 @@ for (const engine of engines) {
     await ann.post('/account/two-factor', { password: 'wrong password' })
     const { secret, recoveryCodes } = (await ann.post('/account/two-factor', { password: PASSWORD })).json
     await ann.post('/account/two-factor/confirm', { code: '000000' })
-    const code = codeOf(secret)
+    const code = generateCode(secret)
     assert.equal((await ann.post('/account/two-factor/confirm', { code })).status, 200)
     const first = await begin()
     assert.equal((await first.post('/sign-in/code', { code: '000000' })).status, 401)
     assert.equal((await first.post('/sign-in/code', { code })).status, 401, 'used before')
-    assert.equal((await first.post('/sign-in/code', { code: codeOf(secret, 1) })).status, 200)
+    assert.equal((await first.post('/sign-in/code', { code: generateCode(secret, 1) })).status, 200)
     const second = await begin()
     assert.equal((await second.post('/sign-in/code', { code: 'aaaaa-bbbbb' })).status, 401)
     assert.equal((await second.post('/sign-in/code', { code: recoveryCodes[0] })).status, 200)
@@ -134,7 +134,7 @@ for (const engine of engines) {
     const password = 'another good password'
     await ann.post('/account/password', { current: 'wrong password', password })
     assert.equal((await ann.post('/account/password', { current: PASSWORD, password })).status, 200)
-    const entries = await logOf(ann)
+    const entries = await readLog(ann)
     assert.deepEqual(actsIn(entries), [
       'password-changed',
       'two-factor-disabled',
@@ -151,9 +151,9 @@ for (const engine of engines) {
       'joined',
       'invited',
     ])
-    const countOf = (act: string) => entries.find((entry) => actsIn([entry])[0] === act)?.count
-    assert.equal(countOf('sign-in-failed code'), 2, 'a code that was used before counts')
-    assert.equal(countOf('confirmation-failed password'), 2)
+    const findCount = (act: string) => entries.find((entry) => actsIn([entry])[0] === act)?.count
+    assert.equal(findCount('sign-in-failed code'), 2, 'a code that was used before counts')
+    assert.equal(findCount('confirmation-failed password'), 2)
     assert.ok(!JSON.stringify(entries).includes(recoveryCodes[0]))
   })
 
@@ -166,7 +166,7 @@ for (const engine of engines) {
     const browser = openBrowser(server.url)
     assert.equal((await browser.post('/links/redeem', { link, password: 'a new good one' })).status, 200)
     for (const workspace of ['acme', 'elsewhere'])
-      assert.deepEqual(actsIn(await logOf(browser, workspace)).slice(0, 3), [
+      assert.deepEqual(actsIn(await readLog(browser, workspace)).slice(0, 3), [
         'signed-in password',
         'password-reset',
         'reset-link-created',
@@ -182,7 +182,7 @@ for (const engine of engines) {
     await provider.signIn(openBrowser(server.url), 'ann')
     await provider.signIn(openBrowser(server.url), 'ann', { claims: { sub: 'another user' } })
     await provider.signIn(openBrowser(server.url), 'mallory')
-    assert.deepEqual(actsIn(await logOf(ann)).slice(0, 4), [
+    assert.deepEqual(actsIn(await readLog(ann)).slice(0, 4), [
       'sign-in-failed sso-not-linked',
       'signed-in sso',
       'identity-linked',
@@ -197,7 +197,7 @@ for (const engine of engines) {
       members.push(await addMember(server, role, role))
     const [owner, admin, member] = members as [(typeof members)[0], (typeof members)[0], (typeof members)[0]]
     const signedIn = async (browser: TestBrowser) =>
-      (await logOf(browser))
+      (await readLog(browser))
         .filter(({ action }) => action === 'user.signed-in')
         .map(({ actor }) => actor.name)
     for (const browser of [owner, admin])
@@ -216,7 +216,7 @@ for (const engine of engines) {
     const rules = { basicAuth: { user: 'guest', password: 'a secret' }, allowIp: ['192.0.2.0/24'] }
     assert.equal((await ann.post('/workspaces/acme/names/app/access', rules)).status, 200)
     assert.equal((await server.post('/tokens', { label: 'ci' })).status, 201)
-    const entries = await logOf(ann)
+    const entries = await readLog(ann)
     assert.deepEqual(
       entries
         .slice(0, 4)
@@ -269,7 +269,7 @@ for (const engine of engines) {
     const server = await serve(t, { engine })
     const { services, workspace, key } = server
     const ann = await addMember(server, 'Ann', 'owner')
-    const entryOf = (action: AuditAction) =>
+    const findEntry = (action: AuditAction) =>
       createAuditRow(services, {
         workspaceId: workspace.id,
         actor: { kind: 'key', id: key.id, userId: null },
@@ -277,7 +277,7 @@ for (const engine of engines) {
         target: { id: key.id },
       })
     const entries = Array.from({ length: 2_500 }, (_, index) =>
-      entryOf(index === 0 ? 'key.revoked' : 'key.created'),
+      findEntry(index === 0 ? 'key.revoked' : 'key.created'),
     )
     await services.store.transaction((db) => insertAudit(db, entries))
     const url = `/workspaces/acme/audit?actor=${key.id}&action=key.revoked`

@@ -7,7 +7,7 @@ import { addMember, type TestBrowser } from '../../support/accounts/users.ts'
 import { serve } from '../../support/api/server.ts'
 import { sendRaw } from '../../support/network/raw.ts'
 
-const cookiesOf = ({ cookies }: TestBrowser) =>
+const cookieHeader = ({ cookies }: TestBrowser) =>
   [...cookies].map(([name, value]) => `${name}=${value}`).join('; ')
 
 const rename = (browser: TestBrowser, headers: Record<string, string>) =>
@@ -24,7 +24,7 @@ test('a write without a host, with two hosts or with an opaque origin is rejecte
       [
         `POST ${apis.dashboard.prefix}/account/name HTTP/${version}`,
         ...headers,
-        `Cookie: ${cookiesOf(ann)}`,
+        `Cookie: ${cookieHeader(ann)}`,
         'Content-Type: application/json',
         `Content-Length: ${body.length}`,
         'Connection: close',

@@ -69,18 +69,18 @@ for (const engine of engines)
     })
 
     await t.test('an active key names the active key that replaces it, also indirectly', async () => {
-      const successorOf = async (id: string) => (await list({ search: id }))[0]?.successor?.id
+      const findSuccessor = async (id: string) => (await list({ search: id }))[0]?.successor?.id
       const old = await create('chain')
       const revoked = await rotate(old.id, '7d')
       const active = await rotate(revoked.id, 'none')
-      assert.deepEqual(await successorOf(old.id), active.id)
+      assert.deepEqual(await findSuccessor(old.id), active.id)
       assert.equal((await ann.post(`${keys}/${old.id}/rotate`, { overlap: '1h' })).status, 409)
-      assert.deepEqual(await successorOf(revoked.id), active.id)
+      assert.deepEqual(await findSuccessor(revoked.id), active.id)
       await ann.remove(`${keys}/${active.id}`)
-      assert.deepEqual(await successorOf(old.id), undefined)
+      assert.deepEqual(await findSuccessor(old.id), undefined)
       const next = await rotate(old.id, '1h')
-      assert.deepEqual(await successorOf(old.id), next.id)
-      assert.equal(await successorOf(next.id), undefined)
+      assert.deepEqual(await findSuccessor(old.id), next.id)
+      assert.equal(await findSuccessor(next.id), undefined)
     })
 
     await t.test('pages have each key once, also with many keys', async () => {

@@ -16,15 +16,15 @@ import { startMailServer } from '../../support/accounts/mail-server.ts'
 import { addMember } from '../../support/accounts/users.ts'
 import { serve, type TestServer } from '../../support/api/server.ts'
 import { engines } from '../../support/databases/create.ts'
-import { runOf } from '../../support/databases/maintenance-run.ts'
+import { createRun } from '../../support/databases/maintenance-run.ts'
 import { addEndpoint, deliveriesOf } from '../../support/events/webhooks.ts'
 import { commitWhenBlocked } from '../../support/until.ts'
 
 const publicUrl = () => 'https://adit.example.com'
 
 async function notify(services: Services, mail: NoticeMailOptions): Promise<void> {
-  await runNotices(runOf(services), { withMail: true })
-  await sendNoticeMails(runOf(services), mail)
+  await runNotices(createRun(services), { withMail: true })
+  await sendNoticeMails(createRun(services), mail)
 }
 
 /** One node whose emails arrive in the list. */
@@ -101,7 +101,7 @@ for (const engine of engines)
 
     await t.test('without mail, notices are in the dashboard', async () => {
       await addOldKey(server, 'unmailed', 2 * DAY_MS)
-      await runNotices(runOf(services), { withMail: false })
+      await runNotices(createRun(services), { withMail: false })
       assert.deepEqual(await labels(), ['day', 'unmailed'])
       emails.length = 0
       await nodes[0]?.()

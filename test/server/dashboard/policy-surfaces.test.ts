@@ -116,13 +116,13 @@ async function checkLife(deployment: Deployment, way: Way) {
     const isRejected = way.life === 'asked' && days === 2 * DAYS_MAX
     assert.equal(isAccepted, !isRejected, `${days} days: ${text}`)
     if (isRejected) assert.match(text, /30 days/)
-    assert.deepEqual(created.map(daysOf), isRejected ? [] : [Math.min(days ?? DAYS_MAX, DAYS_MAX)])
+    assert.deepEqual(created.map(lifetimeDays), isRejected ? [] : [Math.min(days ?? DAYS_MAX, DAYS_MAX)])
     assert.deepEqual(await forcedEntries(deployment, created), [])
   }
   if (way.actor !== 'operator') return
   for (const days of [undefined, 2 * DAYS_MAX]) {
     const { text, created } = await attempt(deployment, way, columns, { days, force: true })
-    assert.deepEqual(created.map(daysOf), [days ?? null], text)
+    assert.deepEqual(created.map(lifetimeDays), [days ?? null], text)
     assert.deepEqual(
       await forcedEntries(deployment, created),
       created.map(({ id }) => id),
@@ -164,7 +164,7 @@ const setColumns = ({ server: { services, workspace } }: Deployment, columns: ob
     db.updateTable('workspaces').set(columns).where('id', '=', workspace.id).execute(),
   )
 
-const daysOf = ({ created_at, expires_at }: StoredKey) =>
+const lifetimeDays = ({ created_at, expires_at }: StoredKey) =>
   expires_at === null ? null : Math.round((expires_at - created_at) / DAY_MS)
 
 /** The keys of which the audit log says that the policy was overridden. */

@@ -33,10 +33,10 @@ async function examine(target: Target, clock: () => number = Date.now) {
     ({ check }) => check,
   )
 }
-const textOf = (found: Awaited<ReturnType<typeof examine>>, check: string) =>
+const findText = (found: Awaited<ReturnType<typeof examine>>, check: string) =>
   (found[check] ?? []).map(({ text }) => text).join('\n')
 
-const targetOf = (url: string): Target =>
+const toTarget = (url: string): Target =>
   url.startsWith('sqlite:')
     ? { engine: 'sqlite', path: url.slice('sqlite:'.length) }
     : { engine: 'postgres', url }
@@ -45,17 +45,17 @@ for (const engine of engines) {
   test(`${engine}: a running server has a current schema, a correct clock and a node with a lease`, async (t) => {
     const { config } = await serve(t, { engine })
     const found = await examine(config.database)
-    assert.match(textOf(found, 'schema'), /^ok: Schema version \d+, no pending migrations$/)
-    assert.match(textOf(found, 'clock'), /^ok: The clock is 0\.\d{3} s (ahead of|behind) the database/)
-    assert.equal(textOf(found, 'nodes'), 'ok: 1 running, leases held, all up to date')
-    if (engine === 'sqlite') assert.match(textOf(found, 'database'), /^ok: SQLite 3\.\d+/)
+    assert.match(findText(found, 'schema'), /^ok: Schema version \d+, no pending migrations$/)
+    assert.match(findText(found, 'clock'), /^ok: The clock is 0\.\d{3} s (ahead of|behind) the database/)
+    assert.equal(findText(found, 'nodes'), 'ok: 1 running, leases held, all up to date')
+    if (engine === 'sqlite') assert.match(findText(found, 'database'), /^ok: SQLite 3\.\d+/)
   })
 
   test(`${engine}: a clock that differs from the database is a warning, and by 30 seconds a problem`, async (t) => {
     const { config, services } = await openTestServices(t, engine)
     await services.store.close()
     const clockAt = async (offsetMs: number) =>
-      textOf(await examine(config.database, () => Date.now() + offsetMs), 'clock')
+      findText(await examine(config.database, () => Date.now() + offsetMs), 'clock')
     assert.match(
       await clockAt(5_000),
       /^warning: The clock of this machine is [45]\.\d+ s ahead of the database\./,
@@ -69,7 +69,7 @@ for (const engine of engines) {
   test(`${engine}: a node without heartbeat, ahead of time or of another version is a warning`, async (t) => {
     const { config, services } = await openTestServices(t, engine)
     const { store } = services
-    assert.equal(textOf(await examine(config.database), 'nodes'), 'warning: No node is running.')
+    assert.equal(findText(await examine(config.database), 'nodes'), 'warning: No node is running.')
     const insert = (id: string, heartbeat_at: number, version: string) =>
       store.transaction((tx) =>
         tx
@@ -89,7 +89,7 @@ for (const engine of engines) {
       )
     await insert('node_dead', Date.now() - 60_000, '0.1.0')
     await insert('node_ahead', Date.now() + 60_000, '0.2.0')
-    const nodes = textOf(await examine(config.database), 'nodes')
+    const nodes = findText(await examine(config.database), 'nodes')
     await store.close()
     assert.match(nodes, /^warning: Node node_dead \(web-1, process 7\) has sent no heartbeat since 20/m)
     assert.match(nodes, /^warning: The clock of Node node_ahead .* ahead of the database\.$/m)
@@ -106,7 +106,7 @@ for (const engine of engines) {
           tx,
         ),
       )
-      return textOf(await examine(config.database), 'schema')
+      return findText(await examine(config.database), 'schema')
     }
     const next = { migrations: [...currentSchema.migrations, () => []], minCompatibleVersion: 1 }
     assert.match(
@@ -120,40 +120,40 @@ for (const engine of engines) {
       sql`alter table schema_version rename column min_compatible_version to oldest_program`.execute(tx),
     )
     const unreleased = await examine(config.database)
-    assert.match(textOf(unreleased, 'schema'), /^problem: .* from before the first release/)
-    assert.equal(textOf(unreleased, 'nodes'), 'skipped: The database cannot be used.')
+    assert.match(findText(unreleased, 'schema'), /^problem: .* from before the first release/)
+    assert.equal(findText(unreleased, 'nodes'), 'skipped: The database cannot be used.')
     await store.close()
   })
 
   test(`${engine}: a database without tables is a warning, and stays empty`, async (t) => {
-    const target = targetOf(await createDatabase(t, engine))
+    const target = toTarget(await createDatabase(t, engine))
     if (target.engine === 'sqlite') writeFileSync(target.path, '', { mode: 0o600 })
     for (let times = 0; times < 2; times++) {
       const found = await examine(target)
-      assert.equal(textOf(found, 'schema'), 'warning: The database has no tables yet.')
-      assert.equal(textOf(found, 'nodes'), 'skipped: The database has no tables yet.')
+      assert.equal(findText(found, 'schema'), 'warning: The database has no tables yet.')
+      assert.equal(findText(found, 'nodes'), 'skipped: The database has no tables yet.')
     }
   })
 }
 
 const unusable = (found: Awaited<ReturnType<typeof examine>>) => {
   for (const check of ['schema', 'clock', 'nodes'])
-    assert.equal(textOf(found, check), 'skipped: The database cannot be used.')
-  return textOf(found, 'database')
+    assert.equal(findText(found, check), 'skipped: The database cannot be used.')
+  return findText(found, 'database')
 }
 
 test('postgres: a closed port, a server that does not respond and a missing database are problems', async (t) => {
-  const closed = await examine(targetOf(`postgres://adit@127.0.0.1:${await freePort()}/adit`))
+  const closed = await examine(toTarget(`postgres://adit@127.0.0.1:${await freePort()}/adit`))
   assert.match(unusable(closed), /^problem: Cannot use the PostgreSQL database: .*ECONNREFUSED/)
 
   const port = await listen(t, createServer())
-  const hanging = await examine(targetOf(`postgres://adit@127.0.0.1:${port}/adit`))
+  const hanging = await examine(toTarget(`postgres://adit@127.0.0.1:${port}/adit`))
   assert.match(unusable(hanging), /^problem: Cannot use the PostgreSQL database: .*timeout/)
 
   const missing = new URL(await createDatabase(t, 'postgres'))
   missing.pathname = '/adit_missing'
   assert.match(
-    unusable(await examine(targetOf(missing.href))),
+    unusable(await examine(toTarget(missing.href))),
     /^problem: Cannot use the PostgreSQL database: .* does not exist/,
   )
 })
@@ -192,7 +192,7 @@ test('postgres: settings that endanger data, the encoding and missing privileges
     "select name, setting from pg_settings where name in ('fsync', 'autovacuum')",
   )
   const settings = Object.fromEntries(rows.map(({ name, setting }) => [name, setting]))
-  const found = textOf(await examine(targetOf(url.href)), 'database')
+  const found = findText(await examine(toTarget(url.href)), 'database')
   assert.match(found, /^problem: The encoding of the database is SQL_ASCII/m)
   assert.match(found, /^warning: The user may not create tables/m)
   assert.equal(/^problem: fsync is off/m.test(found), settings.fsync === 'off')
@@ -263,12 +263,12 @@ test('admin doctor: works without a database and with an invalid ADIT_DATABASE_U
     HOME: createFolder(t),
   })
   const { findings } = JSON.parse(stdout)
-  const statusOf = (name: string) =>
+  const findStatus = (name: string) =>
     findings
       .filter(({ check }: { check: string }) => check === name)
       .map(({ status }: { status: string }) => status)
   assert.equal(code, 1)
-  assert.deepEqual(statusOf('configuration'), ['problem'])
-  assert.deepEqual(statusOf('database'), ['skipped'])
-  assert.deepEqual(statusOf('mail'), ['skipped'])
+  assert.deepEqual(findStatus('configuration'), ['problem'])
+  assert.deepEqual(findStatus('database'), ['skipped'])
+  assert.deepEqual(findStatus('mail'), ['skipped'])
 })

@@ -14,9 +14,9 @@ for (const engine of engines) {
     const stream = await listen(t, server.url, edge.token)
     const times: number[] = []
     for (let round = 0; round < 10; round++) {
-      const made = (await server.post('/tokens', {})).json
-      await server.call('DELETE', `/tokens/${made.id}`)
-      times.push(await stream.until(announces(made), 1_000))
+      const created = (await server.post('/tokens', {})).json
+      await server.call('DELETE', `/tokens/${created.id}`)
+      times.push(await stream.until(announces(created), 1_000))
     }
     const ids = stream.received.flatMap(({ id, event }) => (event ? [parseSequence(id)] : []))
     assert.deepEqual(ids, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
@@ -45,9 +45,9 @@ for (const engine of engines) {
     ]
     await revokeEdge(server.services, operator, gone.id)
     await ends.until(() => ends.isOver(), 1_000)
-    const made = (await server.post('/tokens', {})).json
-    await server.call('DELETE', `/tokens/${made.id}`)
-    await continues.until(announces(made), 1_000)
+    const created = (await server.post('/tokens', {})).json
+    await server.call('DELETE', `/tokens/${created.id}`)
+    await continues.until(announces(created), 1_000)
     assert.ok(!JSON.stringify(continues.received).includes(gone.id), 'an edge receives nothing about another')
     assert.equal((await gone.call('GET', '/key-changes')).status, 401)
   })

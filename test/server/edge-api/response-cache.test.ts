@@ -7,7 +7,7 @@ import { revoke } from '../../../src/server/domain/keys/lifecycle.ts'
 import { provision } from '../../../src/server/domain/workspaces/manage.ts'
 import { addEdge, addWorkspace, operator, serve } from '../../support/api/server.ts'
 import { engines } from '../../support/databases/create.ts'
-import { sourceOf, stableContent } from '../../support/network/response-source.ts'
+import { readSource, stableContent } from '../../support/network/response-source.ts'
 import { until } from '../../support/until.ts'
 
 for (const engine of engines)
@@ -19,7 +19,7 @@ for (const engine of engines)
     let again = first
     await until('a cache hit', async () => {
       again = await edge.verify(key.token)
-      return sourceOf(again) !== sourceOf(first)
+      return readSource(again) !== readSource(first)
     })
     assert.deepEqual(stableContent(again), stableContent(first))
     assert.equal(again.json.workspace.provisioned, false)

@@ -8,7 +8,7 @@ import { archiveAsOperator } from '../../../src/server/domain/workspaces/archive
 import { addEdge, addWorkspace, operator, serve, type TestServer } from '../../support/api/server.ts'
 import type { Test } from '../../support/cleanup.ts'
 import { type KeptResponse, keepAliveClient, responseTo } from '../../support/network/keep-alive.ts'
-import { sourceOf } from '../../support/network/response-source.ts'
+import { readSource } from '../../support/network/response-source.ts'
 import { until } from '../../support/until.ts'
 
 const bearer = (token: string): [string, string] => ['Authorization', `Bearer ${token}`]
@@ -16,14 +16,14 @@ const bearer = (token: string): [string, string] => ['Authorization', `Bearer ${
 /** A connection with functions that read the workspace and verify keys. */
 async function connect(t: Test, { url }: TestServer) {
   const client = keepAliveClient(t, url)
-  const fastify = sourceOf(await client.send({ method: 'GET', path: '/api/v1/unknown', headers: [] }))
+  const fastify = readSource(await client.send({ method: 'GET', path: '/api/v1/unknown', headers: [] }))
   /** Repeats the request until its response is from the cache. */
   async function untilHit(send: () => Promise<KeptResponse>): Promise<KeptResponse> {
     let response: KeptResponse | undefined
     await until('a cache hit', async () => {
       response = await send()
       assert.equal(response.status, 200)
-      return sourceOf(response) !== fastify
+      return readSource(response) !== fastify
     })
     return response as KeptResponse
   }

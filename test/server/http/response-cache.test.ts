@@ -8,7 +8,7 @@ import { addWorkspace, caller, operator, serve, type TestServer } from '../../su
 import { mergeReport } from '../../support/api/usage.ts'
 import { createDatabase, engines } from '../../support/databases/create.ts'
 import { sendRaw } from '../../support/network/raw.ts'
-import { sourceOf, stableContent } from '../../support/network/response-source.ts'
+import { readSource, stableContent } from '../../support/network/response-source.ts'
 import { startServing } from '../../support/processes/process.ts'
 import { until } from '../../support/until.ts'
 
@@ -42,7 +42,7 @@ for (const engine of engines) {
       let again = first
       await until('a cache hit', async () => {
         again = await server.call('GET', path)
-        return sourceOf(again) !== sourceOf(first)
+        return readSource(again) !== readSource(first)
       })
       const third = await server.call('GET', path, { headers: { 'x-request-id': 'mine' } })
       for (const response of [again, third]) assert.deepEqual(stableContent(response), stableContent(first))
@@ -99,13 +99,13 @@ test('conditional requests, HEAD and requests with two hosts are not served from
 
 test('long URLs and requests with Connection: close are not served from the cache', async () => {
   const { call } = sqlite
-  const miss = sourceOf(await call('GET', '/unknown'))
-  await until('a cache hit', async () => sourceOf(await call('GET', '/workspace')) !== miss)
+  const miss = readSource(await call('GET', '/unknown'))
+  await until('a cache hit', async () => readSource(await call('GET', '/workspace')) !== miss)
   for (let turn = 0; turn < 5; turn++) {
     const long = await call('GET', `/workspace?${'x'.repeat(300)}=1`)
     const closing = await call('GET', '/workspace', { headers: { connection: 'close' } })
     for (const response of [long, closing])
-      assert.deepEqual([response.status, sourceOf(response)], [200, miss])
+      assert.deepEqual([response.status, readSource(response)], [200, miss])
   }
 })
 

@@ -9,7 +9,7 @@ import { createKey } from '../../../src/server/domain/keys/lifecycle.ts'
 import { createEdge, listAll } from '../../../src/server/domain/tunnels/edges.ts'
 import { createWorkspace } from '../../../src/server/domain/workspaces/manage.ts'
 import { lockKey, revokeKey } from '../../../src/server/store/keys/rows.ts'
-import { databaseOf, openTestServices, operator, serve } from '../../support/api/server.ts'
+import { databaseUrl, openTestServices, operator, serve } from '../../support/api/server.ts'
 import { atEnd } from '../../support/cleanup.ts'
 import { connectPostgres, engines } from '../../support/databases/create.ts'
 import { untilBlocked } from '../../support/until.ts'
@@ -97,7 +97,7 @@ test('postgres: requests with the same key do not wait for each other, its revoc
 
 test('postgres: requests blocked by a lock time out with 503, and succeed once it is released', async (t) => {
   const server = await serve(t, { engine: 'postgres' })
-  const holder = await connectPostgres(t, databaseOf(server))
+  const holder = await connectPostgres(t, databaseUrl(server))
   await holder.query('begin; lock table api_keys in access exclusive mode')
   const startedAt = performance.now()
   const responses = await Promise.all([server.call('GET', '/workspace'), server.call('POST', '/tokens')])

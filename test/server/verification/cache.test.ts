@@ -24,7 +24,7 @@ import {
 } from '../../support/api/server.ts'
 import type { Test } from '../../support/cleanup.ts'
 import { type Engine, engines } from '../../support/databases/create.ts'
-import { sourceOf } from '../../support/network/response-source.ts'
+import { readSource } from '../../support/network/response-source.ts'
 import { until } from '../../support/until.ts'
 import { startNode } from './node.ts'
 
@@ -257,8 +257,8 @@ test('without the database a node uses its cache until the lease expires, then r
   const { server, relay } = await serveThroughRelay(t)
   const edge = await addEdge(server)
   // A verdict is not cached if a change arrives while it is read.
-  const uncached = sourceOf(await server.call('GET', '/unknown'))
-  await until('it is cached', async () => sourceOf(await edge.verify(server.key.token)) !== uncached)
+  const uncached = readSource(await server.call('GET', '/unknown'))
+  await until('it is cached', async () => readSource(await edge.verify(server.key.token)) !== uncached)
   relay.cut()
   const cutAt = performance.now()
   let last = await edge.verify(server.key.token)

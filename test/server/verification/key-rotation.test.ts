@@ -132,20 +132,20 @@ for (const engine of engines) {
   test(`${engine}: a successor lives as long as the old key was created for`, async (t) => {
     const server = await serve(t, { engine })
     const { ctx } = server
-    const lifetimeOf = ({ createdAt, expiresAt }: CreatedKey) =>
+    const lifetimeMs = ({ createdAt, expiresAt }: CreatedKey) =>
       Date.parse(expiresAt as string) - Date.parse(createdAt)
     const old = await createKey(ctx, { expiresAt: new Date(Date.now() + 30 * DAY_MS).toISOString() })
     const successor = await rotate(ctx, old.id, '24h')
     await revoke(ctx, successor.id)
     const next = await rotate(ctx, old.id, '24h')
     for (const key of [successor, next])
-      assert.ok(Math.abs(lifetimeOf(key) - 30 * DAY_MS) < 10_000, 'not as long as the overlap')
+      assert.ok(Math.abs(lifetimeMs(key) - 30 * DAY_MS) < 10_000, 'not as long as the overlap')
 
     // Expiries are rounded up to a second.
     const now = Math.floor(Date.now() / 1_000) * 1_000 + 1
     const longest = new Date(now + 3_650 * DAY_MS).toISOString()
     const oldest = await createKey({ ...ctx, clock: () => now }, { expiresAt: longest })
-    assert.ok(lifetimeOf(oldest) > 3_650 * DAY_MS)
+    assert.ok(lifetimeMs(oldest) > 3_650 * DAY_MS)
     assert.equal((await rotate({ ...ctx, clock: () => now }, oldest.id, '24h')).expiresAt, oldest.expiresAt)
   })
 }

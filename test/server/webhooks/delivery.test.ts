@@ -21,7 +21,7 @@ import {
   addEndpoint,
   deliveriesOf,
   makeDue,
-  numberOf,
+  readNumber,
   recordNumbered,
   startDelivery,
   TEST_SECRET,
@@ -65,7 +65,7 @@ for (const engine of engines) {
     })
     await recording
     for (const receiver of receivers) {
-      assert.deepEqual(receiver.unique().map(numberOf), numbers)
+      assert.deepEqual(receiver.unique().map(readNumber), numbers)
       assert.equal(receiver.rejected, 0)
     }
   })
@@ -88,7 +88,7 @@ for (const engine of engines) {
     // Released, so another node need not wait until the claim expires.
     startDelivery(t, services)
     await until('it has all', () => hanging.unique().length === 3)
-    assert.deepEqual(hanging.unique().map(numberOf), [0, 1, 2])
+    assert.deepEqual(hanging.unique().map(readNumber), [0, 1, 2])
     assert.equal((await deliveriesOf(services, id))[0]?.attempts, 1)
   })
 
@@ -110,7 +110,7 @@ for (const engine of engines) {
     await until('all have arrived', async () =>
       (await deliveriesOf(services, id)).every(({ delivered_at }) => delivered_at !== null),
     )
-    assert.deepEqual(receiver.unique().map(numberOf), [0, 1])
+    assert.deepEqual(receiver.unique().map(readNumber), [0, 1])
     const [first] = await deliveriesOf(services, id)
     assert.equal(first?.attempts, 1)
   })
@@ -171,7 +171,7 @@ for (const engine of engines) {
     receiver.respond = responses.ok
     assert.equal((await ann.post(`/workspaces/acme/webhooks/${id}`, { enabled: true })).status, 200)
     await until('both arrive', async () => (await endpoint()).pending === 0)
-    assert.deepEqual(receiver.unique().map(numberOf), [0, 1])
+    assert.deepEqual(receiver.unique().map(readNumber), [0, 1])
     assert.deepEqual((await ann.get(`/workspaces/acme/notices`)).json.notices, [])
   })
 
@@ -250,7 +250,7 @@ for (const engine of engines) {
     await recordNumbered(behind, workspaceId, 4, 1)
     await queueEvents(services)
     assert.deepEqual(
-      (await deliveriesOf(services, id)).map((delivery) => [delivery.position, numberOf(delivery)]),
+      (await deliveriesOf(services, id)).map((delivery) => [delivery.position, readNumber(delivery)]),
       [0, 1, 2, 3, 4].map((number) => [number + 1, number]),
     )
     assert.deepEqual(await deliveriesOf(services, gone), [])
@@ -312,7 +312,7 @@ for (const engine of engines) {
     await until('nothing is due', async () => (await queue()).due_at === null)
     await recordNumbered(services, workspaceId, 2, 1)
     await until('the next one arrives', () => receiver.received.length === 1)
-    assert.deepEqual(receiver.unique().map(numberOf), [2])
+    assert.deepEqual(receiver.unique().map(readNumber), [2])
   })
 }
 

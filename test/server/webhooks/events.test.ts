@@ -14,7 +14,7 @@ import type { Tx } from '../../../src/server/store/engine/store.ts'
 import { addMember } from '../../support/accounts/users.ts'
 import { addWorkspace, operator, serve } from '../../support/api/server.ts'
 import { engines } from '../../support/databases/create.ts'
-import { runOf } from '../../support/databases/maintenance-run.ts'
+import { createRun } from '../../support/databases/maintenance-run.ts'
 import { addEndpoint, deliveriesOf } from '../../support/events/webhooks.ts'
 import { until } from '../../support/until.ts'
 
@@ -32,7 +32,7 @@ function withUndeclared(value: unknown, name?: string): unknown {
 }
 
 /** When all of them have a position, which the server assigns. */
-async function queueOf(services: Services, endpointId: string) {
+async function readQueue(services: Services, endpointId: string) {
   let deliveries: Awaited<ReturnType<typeof deliveriesOf>> = []
   await until('they are in the queue', async () => {
     deliveries = await deliveriesOf(services, endpointId)
@@ -70,7 +70,7 @@ for (const engine of engines) {
     })
     await assert.rejects(failed, /rolled back/)
     await store.transaction((tx) => recordEvent(tx, services, renamed(workspace.id, 'second')))
-    const queued = await queueOf(services, all)
+    const queued = await readQueue(services, all)
     assert.deepEqual(
       queued.map(({ position, type, body }) => [position, type, body.data.changes.name[1]]),
       [
@@ -79,7 +79,7 @@ for (const engine of engines) {
       ],
     )
     assert.equal(queued[0]?.body.workspace, 'acme')
-    const same = await queueOf(services, some)
+    const same = await readQueue(services, some)
     assert.deepEqual(
       same.map(({ event_id }) => event_id),
       queued.map(({ event_id }) => event_id),
@@ -99,7 +99,7 @@ for (const engine of engines) {
       data: withUndeclared(events[type].example),
     }))
     await services.store.transaction((tx) => recordEvents(tx, services, recorded as WorkspaceEvent[]))
-    const queued = await queueOf(services, endpoint)
+    const queued = await readQueue(services, endpoint)
     assert.deepEqual(
       queued.map(({ type, body }) => [type, body]),
       queued.map(({ body: { timestamp } }, index) => {
@@ -129,7 +129,7 @@ for (const engine of engines) {
     await Promise.all(Array.from({ length: 20 }, (_, round) => write(round)))
     for (const endpoint of endpoints)
       assert.deepEqual(
-        (await queueOf(services, endpoint)).map(({ position }) => position),
+        (await readQueue(services, endpoint)).map(({ position }) => position),
         Array.from({ length: 20 }, (_, index) => index + 1),
       )
   })
@@ -154,13 +154,13 @@ for (const engine of engines) {
       await recorded.promise
       try {
         await revoke(ctx, id)
-        assert.equal((await queueOf(services, endpoint)).length, 2)
+        assert.equal((await readQueue(services, endpoint)).length, 2)
       } finally {
         released.resolve()
       }
       await hung
       // What was committed last has the last position, although it was recorded earlier.
-      const types = (await queueOf(services, endpoint)).map(({ type }) => type)
+      const types = (await readQueue(services, endpoint)).map(({ type }) => type)
       assert.deepEqual(types, ['key.created', 'key.revoked', 'workspace.updated'])
     })
 
@@ -202,8 +202,8 @@ for (const engine of engines) {
     await ann.post(api('/name'), { name: 'Corp Inc.' })
     const expired = await createExpiredKey(ctx)
     await ann.post(api('/archive'), { confirm: 'corp' })
-    for (let run = 0; run < 2; run++) await recordExpiredKeys(runOf(services), MINUTE_MS)
-    const deliveries = await queueOf(services, endpoint)
+    for (let run = 0; run < 2; run++) await recordExpiredKeys(createRun(services), MINUTE_MS)
+    const deliveries = await readQueue(services, endpoint)
     assert.deepEqual(
       deliveries.map(({ type }) => type),
       [

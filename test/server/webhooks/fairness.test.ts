@@ -12,7 +12,7 @@ import { responses, startReceiver } from '../../support/events/webhook-receiver.
 import {
   addEndpoint,
   makeDue,
-  numberOf,
+  readNumber,
   recordNumbered,
   startDelivery,
 } from '../../support/events/webhooks.ts'
@@ -65,7 +65,7 @@ for (const engine of engines) {
       await addEndpoint(services, workspaceId, { url: receiver.url })
       await recordNumbered(services, workspaceId, 0, 3)
       await until('the events arrive', () => receiver.unique().length === 3, SOON_MS)
-      assert.deepEqual(receiver.unique().map(numberOf), [0, 1, 2])
+      assert.deepEqual(receiver.unique().map(readNumber), [0, 1, 2])
     }
     hanging.respondToAll()
     await until('each endpoint that hung has its event', async () => {

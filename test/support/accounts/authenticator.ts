@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto'
 
 /** The TOTP code (RFC 6238) of the 30-second step at `now`, or of one that many steps later. */
-export function codeOf(secret: string, steps = 0, now = Date.now()): string {
+export function generateCode(secret: string, steps = 0, now = Date.now()): string {
   const digits = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'
   const bits = [...secret].map((letter) => digits.indexOf(letter).toString(2).padStart(5, '0')).join('')
   const bytes = (bits.match(/.{8}/g) ?? []).map((byte) => Number.parseInt(byte, 2))

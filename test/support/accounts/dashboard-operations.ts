@@ -40,7 +40,7 @@ export const allOperations: readonly Operation[] = apis.dashboard.operations
 
 export const isRole = (access: string): access is Role => (roles as readonly string[]).includes(access)
 
-export const pathOf = ({ path }: Operation, workspace = 'acme'): string =>
+export const examplePath = ({ path }: Operation, workspace = 'acme'): string =>
   path
     .replace('{workspace}', workspace)
     .replace('{id}', 'usr_none')
@@ -50,6 +50,6 @@ export const pathOf = ({ path }: Operation, workspace = 'acme'): string =>
 export const callOperation = (browser: TestBrowser, operation: Operation, workspace = 'acme') =>
   browser.call(
     operation.method,
-    pathOf(operation, workspace),
+    examplePath(operation, workspace),
     operation.method === 'POST' ? (bodies[operation.id] ?? {}) : undefined,
   )

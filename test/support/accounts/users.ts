@@ -2,7 +2,7 @@
 import { inviteByOperator } from '../../../src/server/domain/accounts/users.ts'
 import type { Role } from '../../../src/server/store/accounts/members.ts'
 import { operator, readResponse, type TestResponse, type TestServer, toJson } from '../api/server.ts'
-import { codeOf } from './authenticator.ts'
+import { generateCode } from './authenticator.ts'
 
 export const PASSWORD = 'correct horse battery staple'
 
@@ -72,6 +72,6 @@ export const signIn = (browser: TestBrowser, email: string, password = PASSWORD)
 
 export async function enableTwoFactor(browser: TestBrowser): Promise<void> {
   const { json: setup } = await browser.post('/account/two-factor', { password: PASSWORD })
-  const confirmed = await browser.post('/account/two-factor/confirm', { code: codeOf(setup.secret) })
+  const confirmed = await browser.post('/account/two-factor/confirm', { code: generateCode(setup.secret) })
   if (confirmed.status !== 200) throw new Error(confirmed.text)
 }

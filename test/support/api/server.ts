@@ -191,7 +191,7 @@ export async function addEdge(server: TestServer, name = 'fra-1', url = server.u
 }
 
 /** The value of ADIT_DATABASE_URL. */
-export const databaseOf = ({ config: { database } }: Pick<TestServer, 'config'>): string =>
+export const databaseUrl = ({ config: { database } }: Pick<TestServer, 'config'>): string =>
   database.engine === 'sqlite' ? `sqlite:${database.path}` : database.url
 
 /** Renames a table, so that queries on it fail unexpectedly; or renames it back. */

@@ -49,7 +49,10 @@ export async function emptyDatabase(url: string): Promise<void> {
 export const onCoordinator = (statement: string) => query(coordinatorUrl(), statement)
 
 /** Shard and worker of the usage of some workspaces. */
-export const shardsOf = (url: string, workspaceIds: string[]): Promise<{ shard: string; worker: number }[]> =>
+export const listShards = (
+  url: string,
+  workspaceIds: string[],
+): Promise<{ shard: string; worker: number }[]> =>
   query(
     url,
     `select shard, nodeport as worker

@@ -37,7 +37,7 @@ export async function createMigratedDatabase(t: Test, engine: Engine): Promise<s
 async function createPostgresDatabase(t: Test): Promise<string> {
   const name = await createOnServer('template1')
   atEnd(t, () => drop(name))
-  return urlOf(name)
+  return toUrl(name)
 }
 
 /** Deleted rows take space until their table is truncated. */
@@ -59,13 +59,13 @@ interface Content {
  */
 async function takeMigratedDatabase(t: Test, template: string): Promise<string> {
   const name = available.pop() ?? (await createOnServer(template))
-  initial ??= withClient(urlOf(name), readContent)
+  initial ??= withClient(toUrl(name), readContent)
   const content = await initial
   atEnd(t, async () => {
-    if (await withClient(urlOf(name), (client) => restore(client, content))) available.push(name)
+    if (await withClient(toUrl(name), (client) => restore(client, content))) available.push(name)
     else await drop(name)
   })
-  return urlOf(name)
+  return toUrl(name)
 }
 
 after(async () => {
@@ -84,12 +84,12 @@ async function readContent(client: pg.Client): Promise<Content> {
       found.rows.map(({ row }) => row),
     )
   }
-  return { schema: await schemaOf(client), rows }
+  return { schema: await readSchema(client), rows }
 }
 
 /** False if the schema was changed. */
 async function restore(client: pg.Client, { schema, rows }: Content): Promise<boolean> {
-  if ((await schemaOf(client)) !== schema) return false
+  if ((await readSchema(client)) !== schema) return false
   await client.query(
     `select pg_terminate_backend(pid) from pg_stat_activity
      where datname = current_database() and pid <> pg_backend_pid()`,
@@ -117,7 +117,7 @@ async function empty(client: pg.Client, tables: string[]): Promise<void> {
 }
 
 /** Tables, indexes and columns. */
-async function schemaOf(client: pg.Client): Promise<string> {
+async function readSchema(client: pg.Client): Promise<string> {
   const { rows } = await client.query<{ schema: string }>(
     `select string_agg(relname || ' ' || attname || ' ' || atttypid, ',' order by relname, attnum) as schema
      from pg_class join pg_attribute on attrelid = pg_class.oid
@@ -138,7 +138,7 @@ async function createOnServer(template: string): Promise<string> {
   return name
 }
 
-function urlOf(database: string): string {
+function toUrl(database: string): string {
   const url = new URL(postgresServer())
   url.pathname = `/${database}`
   return url.href

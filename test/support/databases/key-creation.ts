@@ -8,20 +8,20 @@ import { createKey } from '../../../src/server/domain/keys/lifecycle.ts'
 import { type Agent, connectAgent } from '../../mcp/agent.ts'
 import { poll, startDevice } from '../accounts/devices.ts'
 import { addMember } from '../accounts/users.ts'
-import { databaseOf, serve, type TestServer } from '../api/server.ts'
+import { databaseUrl, serve, type TestServer } from '../api/server.ts'
 import type { Test } from '../cleanup.ts'
 import { run } from '../processes/process.ts'
 import type { Engine } from './create.ts'
 
 /** An operation by the names of the ways to call it: that of its API, and the tool if there is one. */
-const namesOf = ({ name }: Api, { id, tool }: Operation) => [
+const listNames = ({ name }: Api, { id, tool }: Operation) => [
   `${name} ${id}`,
   ...(tool ? [`MCP ${tool.name}`] : []),
 ]
 
 const operationsBy = (matches: (operation: Operation) => boolean) =>
   Object.values<Api>(apis).flatMap((api) =>
-    api.operations.filter(matches).flatMap((operation) => namesOf(api, operation)),
+    api.operations.filter(matches).flatMap((operation) => listNames(api, operation)),
   )
 
 const commandNames = commands.map(({ name }) => `command ${name}`)
@@ -44,7 +44,7 @@ export async function setUpKeyCreation(t: Test, engine: Engine) {
     admin: await addMember(server, 'Adam', 'admin'),
     agent: await connectAgent(t, 'http', { url, apiKey: key.token }),
     adit: async (args: string[]) => {
-      const env = { ADIT_DATABASE_URL: databaseOf(server), ADIT_URL: url, ADIT_API_KEY: key.token }
+      const env = { ADIT_DATABASE_URL: databaseUrl(server), ADIT_URL: url, ADIT_API_KEY: key.token }
       const { code, stdout, stderr } = await run(t, args, env)
       return { isAccepted: code === 0, text: stdout + stderr }
     },

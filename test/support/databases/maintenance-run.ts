@@ -2,7 +2,7 @@
 import type { Services } from '../../../src/server/domain/context.ts'
 import type { Run } from '../../../src/server/domain/deletion-batches.ts'
 
-export const runOf = (services: Services): Run => ({
+export const createRun = (services: Services): Run => ({
   services,
   state: { now: Date.now(), usageFloor: 0, usageFloorAt: 0, usageCursor: null },
   usageCursor: null,

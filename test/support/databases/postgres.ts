@@ -19,7 +19,7 @@ import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { freePort } from '../processes/ports.ts'
-import { childrenOf } from '../processes/workers.ts'
+import { listChildren } from '../processes/workers.ts'
 import { until } from '../until.ts'
 import { query, withClient } from './client.ts'
 
@@ -46,7 +46,7 @@ export interface Cluster extends Server {
 }
 
 const isRoot = process.getuid?.() === 0
-const identity = isRoot ? { uid: idOf('-u'), gid: idOf('-g') } : {}
+const identity = isRoot ? { uid: readId('-u'), gid: readId('-g') } : {}
 const environment = { ...identity, env: { ...process.env, LC_ALL: 'C' } }
 
 /** Environment variable: the folder with the programs, and with the data of a new cluster to copy. */
@@ -110,7 +110,7 @@ function serverOn(native: string, data: string, port: number, settings: string[]
   function signalAll(signal: 'STOP' | 'CONT'): void {
     const pid = server?.pid
     if (!pid || !isRunning()) return
-    for (const each of [pid, ...childrenOf(pid)])
+    for (const each of [pid, ...listChildren(pid)])
       try {
         process.kill(each, `SIG${signal}`)
       } catch {
@@ -204,6 +204,6 @@ function copyNative(to: string): void {
   for (const name of ['postgres', 'initdb', 'pg_ctl']) chmodSync(join(to, 'bin', name), 0o755)
 }
 
-function idOf(flag: '-u' | '-g'): number {
+function readId(flag: '-u' | '-g'): number {
   return Number(execFileSync('id', [flag, 'nobody'], { encoding: 'utf8' }))
 }

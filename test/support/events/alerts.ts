@@ -6,7 +6,7 @@ import { runAlerts } from '../../../src/server/domain/maintenance/job.ts'
 import type { NoticeEmail } from '../../../src/server/domain/notices/mails.ts'
 import type { PortUse } from '../../../src/server/domain/tunnels/operator-ports.ts'
 import type { TestServer } from '../api/server.ts'
-import { runOf } from '../databases/maintenance-run.ts'
+import { createRun } from '../databases/maintenance-run.ts'
 
 export const OPERATOR = 'ops@example.com'
 /** The server sends nothing itself within the time of a test. */
@@ -30,7 +30,7 @@ export const alertNode = ({ services }: TestServer, emails: NoticeEmail[], given
     scarce,
     run: () =>
       runAlerts(
-        { ...runOf(services), ...run },
+        { ...createRun(services), ...run },
         {
           rejections,
           databaseUpForMs,

@@ -90,5 +90,5 @@ export async function recordNumbered(services: Services, workspaceId: string, fr
     )
 }
 
-export const numberOf = ({ body }: { body: { data: { changes: { number: [null, number] } } } }) =>
+export const readNumber = ({ body }: { body: { data: { changes: { number: [null, number] } } } }) =>
   body.data.changes.number[1]

@@ -2,11 +2,11 @@
 import { readFileSync } from 'node:fs'
 
 /** None if the process has ended. */
-export const childrenOf = (pid: number): number[] =>
+export const listChildren = (pid: number): number[] =>
   readProcess(`${pid}/task/${pid}/children`).split(' ').filter(Boolean).map(Number)
 
 /** The workers of `adit serve` with ADIT_WORKERS. */
-export const workersOf = (primary: number): number[] => childrenOf(primary).filter(isWorker)
+export const workersOf = (primary: number): number[] => listChildren(primary).filter(isWorker)
 
 /**
  * Not a child that does not run its program yet: the primary waits for that, so a test that stopped the child

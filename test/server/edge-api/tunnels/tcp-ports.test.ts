@@ -12,7 +12,7 @@ import { addMember } from '../../../support/accounts/users.ts'
 import { scrape } from '../../../support/api/metrics.ts'
 import { addNode, addWorkspace, operator, serve, type TestServer } from '../../../support/api/server.ts'
 import { engines } from '../../../support/databases/create.ts'
-import { runOf } from '../../../support/databases/maintenance-run.ts'
+import { createRun } from '../../../support/databases/maintenance-run.ts'
 import { addTunnelEdge, expireLease, type TunnelEdge, tunnelOf } from '../../../support/edges/open-tunnels.ts'
 import { alertEnv, alertNode, OPERATOR } from '../../../support/events/alerts.ts'
 import { commitWhenBlocked } from '../../../support/until.ts'
@@ -146,7 +146,7 @@ for (const engine of engines) {
     const open = tcp(server, 'open')
     await claim(edge, open)
     const names = async () => {
-      await deletePastRetention(runOf(services))
+      await deletePastRetention(createRun(services))
       return (await listPorts(server)).map(({ name }) => name).toSorted()
     }
     await age(server, 7 * DAY_MS)
@@ -173,7 +173,7 @@ for (const engine of engines) {
     await archiveAsOperator(services, operator, 'acme')
     const expire = async () => {
       await age(server, 8 * DAY_MS)
-      await deletePastRetention(runOf(services))
+      await deletePastRetention(createRun(services))
       return (await listPorts(server)).length
     }
     assert.equal(await expire(), 1)
