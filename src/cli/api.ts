@@ -44,7 +44,7 @@ function findKeyAndSources(name: string | undefined) {
 export const unknownProfile = (name: string) =>
   new UsageError(`No profile "${name}". Run \`adit profiles\` to list profiles.`)
 
-/** For a user without a current profile. */
+/** The advice for a user without a current profile. */
 export const otherProfiles = (names: string[]) =>
   `Other profiles: ${names.join(', ')}. Select one with \`adit profiles use <name>\`.`
 
@@ -63,7 +63,7 @@ export function findAccess({ url, profile: name }: ApiInput): ApiAccess {
   return { baseUrl, apiKey, keySource }
 }
 
-/** For calls to an edge, which need no server URL. */
+/** The key for calls to an edge, which need no server URL. */
 export const findKey = ({ profile }: ApiInput) => findKeyAndSources(profile)
 
 const SCHEME = /^[a-z][a-z0-9+.-]*:\/\//i

@@ -382,7 +382,7 @@ async function registerDashboardPages(options: DashboardPagesOptions): Promise<v
   await registerDashboard(server, pages, baseUrl)
 }
 
-/** For the primary: counts what the limits of all its workers need. */
+/** The primary counts what the limits of all its workers need. */
 export const handleCounterCalls = () => countersHandler(createCounters(Date.now))
 
 const countMails =

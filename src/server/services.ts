@@ -162,7 +162,7 @@ export function explainDatabaseError(target: Target, error: unknown): { reason: 
   }
 }
 
-/** For errors that may pass. */
+/** What to check after an error that may pass. */
 function suggestCheck(reason: string): string {
   if (/is a standby/.test(reason)) return 'Promote it, or name the primary in ADIT_DATABASE_URL.'
   if (/ENOTFOUND/.test(reason))

@@ -71,7 +71,7 @@ export const theme = createTheme({
   },
 })
 
-/** For the dark scheme: translucent light variants, where Mantine's own are nearly black. */
+/** Light variants of the dark scheme are translucent: Mantine's own are nearly black. */
 const translucentVariants = (name: string, shades: MantineColorsTuple) => ({
   [`--mantine-color-${name}-light`]: alpha(shades[4], 0.16),
   [`--mantine-color-${name}-light-hover`]: alpha(shades[4], 0.24),

@@ -32,7 +32,7 @@ interface ServerSources {
   areCommitsBlocked(): boolean | undefined
   /** Undefined if the database does not respond. */
   queueSizes(): Promise<QueueSizes | undefined>
-  /** In milliseconds since 1970; null if there was none. */
+  /** Milliseconds since 1970; null if there was none. */
   lastBackup(): Promise<number | null | undefined>
   /** Undefined also without TCP tunnels. */
   portUse(): Promise<{ assigned: number; total: number } | undefined>

@@ -49,7 +49,7 @@ const DISCOVERY_MS = 60 * 60 * 1000
 const SUBJECT = /^[\x20-\x7e]{1,255}$/
 /** Minimum interval between refreshes of the signing keys that an unknown `kid` causes. */
 const UNKNOWN_KID_INTERVAL_MS = 60 * 1000
-/** For an unknown `kid`, the library refreshes signing keys that are at least this old. */
+/** The library refreshes signing keys that are at least this old when it meets an unknown `kid`. */
 const REFRESHABLE_AGE_S = 60
 const ERROR_CODE = /^[\w.:/-]{1,100}$/
 /** Tolerated clock skew between the provider and this server. */

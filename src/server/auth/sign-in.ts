@@ -136,7 +136,7 @@ export function createAuth({ services, secret, https, onProblem }: AuthSettings)
 
   return {
     readSession: sessions.read,
-    /** For a user who was authenticated by an identity provider. Returns the cookie to set. */
+    /** Starts a session for a user whom an identity provider has authenticated. Returns the cookie to set. */
     startSession: sessions.start,
     clearSession: sessions.clear,
     decryptIdToken: sessions.decryptIdToken,

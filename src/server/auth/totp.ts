@@ -38,7 +38,7 @@ export function describeTotp(bytes: Buffer, account: string): { secret: string; 
   return { secret, uri: `otpauth://totp/${label}?${new URLSearchParams(parameters)}` }
 }
 
-/** Without padding: the secret is a multiple of five bytes long. */
+/** Adds no padding: the secret is a multiple of five bytes long. */
 function base32(bytes: Buffer): string {
   const bits = [...bytes].map((byte) => byte.toString(2).padStart(8, '0')).join('')
   return bits.replace(/.{5}/g, (five) => BASE32[Number.parseInt(five, 2)] as string)

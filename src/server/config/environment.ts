@@ -58,7 +58,7 @@ const FIRST_DESCRIPTOR = 4
 /** Tells a worker how many sockets it inherits. */
 export const workerEnvironment = (sockets: number) => ({ ADIT_WORKER_SOCKETS: String(sockets) })
 
-/** In a worker: the descriptors of the sockets that it inherits. */
+/** The descriptors of the sockets that a worker inherits. */
 export const inheritedDescriptors = (): number[] =>
   Array.from({ length: Number(process.env.ADIT_WORKER_SOCKETS) }, (_, index) => FIRST_DESCRIPTOR + index)
 

@@ -17,7 +17,7 @@ export class TargetError extends Error {
 }
 
 interface TargetOptions {
-  /** In the form that `parseNetwork` returns. */
+  /** Networks in the form that `parseNetwork` returns. */
   privateNetworks: readonly string[]
   /** Defaults to those of the system. */
   dnsServers?: readonly string[]

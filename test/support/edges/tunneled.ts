@@ -6,7 +6,7 @@ import { listen } from '../network/listen.ts'
 import { startStandaloneEdge } from './standalone-edge.ts'
 import { openTunnel } from './tunnels.ts'
 
-/** By path; a test may add and replace them. */
+/** Handlers by path; a test may add and replace them. */
 export type Handlers = Record<string, RequestListener>
 
 export async function startHttp(t: Test, listener: RequestListener) {

@@ -12,7 +12,7 @@ export interface Target {
   request: string
 }
 
-/** At the 99th percentile. */
+/** The limit of the 99th percentile. */
 const ADMITTED_MAX_MS = 300
 /** Other processes can disturb a round, so most of the rounds count. */
 const ROUNDS = 5

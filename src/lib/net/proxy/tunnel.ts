@@ -105,7 +105,7 @@ async function settle<T>(
   }
 }
 
-/** For a proxy that does not respond, or not with HTTP. */
+/** The error for a proxy that does not respond, or not with HTTP. */
 export function connectionError(
   proxy: ForwardProxy,
   { code = '', message }: NodeJS.ErrnoException,
@@ -117,7 +117,7 @@ export function connectionError(
   )
 }
 
-/** For a proxy that responds with an error status. */
+/** The error for a proxy that responds with an error status. */
 export function rejectionError(
   proxy: ForwardProxy,
   { statusCode = 0, statusMessage = '' }: IncomingMessage,

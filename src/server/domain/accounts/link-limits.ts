@@ -18,7 +18,7 @@ export const LINK_MS = DAY_MS
 const PER_WORKSPACE = 100
 const PER_INVITER = 50
 const PER_WORKSPACE_AND_ADDRESS = 3
-/** From all workspaces together: high enough that one or two of them cannot use it up. */
+/** The limit of all workspaces together is so high that one or two of them cannot use it up. */
 const PER_ADDRESS = 20
 const RESETS_PER_ADDRESS = 5
 

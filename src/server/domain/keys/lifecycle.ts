@@ -128,7 +128,7 @@ export function draftKey(
   }
 }
 
-/** For a key that continues no lineage. */
+/** The values of a key that continues no lineage. */
 const NO_LINEAGE = { lineage_id: null, generation: 0 }
 
 const creatorColumns = (actor: Caller): Pick<KeyRow, 'created_by_kind' | 'created_by'> => ({

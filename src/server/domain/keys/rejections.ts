@@ -19,7 +19,7 @@ interface Count {
 
 export class KeyRejections {
   readonly #clock: () => number
-  /** By hour and hash. */
+  /** Counts by hour and hash. */
   #counts = new Map<string, Count>()
 
   constructor(clock: () => number) {

@@ -22,7 +22,7 @@ import { deletePastRetention, previewRetention } from './retention.ts'
 
 const LEASE_MS = 60_000
 const RENEW_INTERVAL_MS = 15_000
-/** From the end of a run to the next one, on any node. */
+/** The time from the end of a run to the next one, on any node. */
 const RUN_INTERVAL_MS = 5 * 60_000
 /** How often a node checks whether a run is due. */
 const POLL_INTERVAL_MS = 60_000

@@ -10,7 +10,7 @@ import { monthRange } from './limits.ts'
 import { createUsageEstimator } from './usage-estimator.ts'
 import { updateLevel } from './usage-level.ts'
 
-/** From the first report to the check, so that one check serves the reports of many edges. */
+/** The time from the first report to the check, so that one check serves the reports of many edges. */
 const CHECK_DELAY_MS = 500
 /**
  * How often some workspaces that have reached a quota are checked: they have no reports, but the default may

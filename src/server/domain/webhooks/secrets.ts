@@ -13,7 +13,7 @@ export type WebhookSecrets = ReturnType<typeof createWebhookSecrets>
 export function createWebhookSecrets(serverSecret: string, random: Services['random']) {
   const key = deriveEncryptionKey('webhook secrets', serverSecret)
   return {
-    /** In the form of Standard Webhooks. */
+    /** Creates a secret in the form of Standard Webhooks. */
     create: () => `whsec_${Buffer.from(random(SECRET_BYTES)).toString('base64')}`,
     encrypt: (secret: string): string => encrypt(key, secret, random),
     /** Throws if ADIT_SECRET has changed since the encryption. */

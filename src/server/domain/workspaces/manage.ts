@@ -117,7 +117,7 @@ export async function addWorkspace(
   return row
 }
 
-/** For the operator, in slices. */
+/** Yields slices of all workspaces, for the operator. */
 export async function* listAll(services: Services) {
   const slices = readSlices<WorkspaceRow>((last) =>
     listWorkspaces(services.store.db, { after: last?.slug, limit: SLICE_ROWS }),

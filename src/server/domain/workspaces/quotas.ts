@@ -67,7 +67,7 @@ function checkSettings({ tunnels, keys }: QuotaSettings): void {
   if (exceeds(tunnels, TUNNELS_MAX)) throw invalid('tunnels', `must not be more than ${TUNNELS_MAX}`)
 }
 
-/** For the operator. When this returns, edges with a stream of changes have the new quotas. */
+/** Sets quotas for the operator. When this returns, edges with a stream of changes have the new quotas. */
 export async function setQuotas(
   services: Services,
   actor: Caller,

@@ -30,13 +30,13 @@ const names: Record<keyof Counters, true> = {
   spendTokens: true,
 }
 
-/** For a worker: calls the counters of its primary. */
+/** Counters of a worker, which call those of its primary. */
 export const remoteCounters = (call: (name: string, args: unknown[]) => Promise<unknown>): NodeCounters =>
   Object.fromEntries(
     Object.keys(names).map((name) => [name, (...args: unknown[]) => call(name, args)]),
   ) as unknown as NodeCounters
 
-/** For the primary: handles the calls of its workers. */
+/** The primary handles the calls of its workers. */
 export const countersHandler =
   (counters: Counters) =>
   (name: string, args: unknown[]): unknown =>

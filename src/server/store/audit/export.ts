@@ -63,7 +63,7 @@ export async function assignExportPositions(
   return rows.map(({ id }) => id)
 }
 
-/** In the order of export positions, with the slug of the workspace. */
+/** Entries in the order of export positions, with the slug of the workspace. */
 export const listExported = (db: Db, { after, through }: { after: number; through: number }, limit: number) =>
   selectEntries(db)
     .leftJoin('workspaces', 'workspaces.id', 'audit_log.workspace_id')

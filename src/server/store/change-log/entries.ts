@@ -29,7 +29,7 @@ export interface LinkedChange extends Change {
   readonly previousChecksum: string
 }
 
-/** As the id of an event. */
+/** The position as the id of an event. */
 export const formatPosition = ({ sequence, checksum }: Position): string => `${sequence}-${checksum}`
 
 export function parsePosition(id: string): Position {

@@ -30,7 +30,7 @@ type Builder<D, V, Q> = (db: D, values: Placeholders<V>) => Q
 export function statement<D extends Db, V extends object, R>(
   build: Builder<D, V, Query<D, R>>,
 ): (db: D, values: V) => Promise<R[]> {
-  /** By engine. */
+  /** The query as it is compiled for each engine. */
   const compiled = new Map<boolean, CompiledQuery<R>>()
   function compile(db: D): CompiledQuery<R> {
     const query = build(db, placeholders as Placeholders<V>).compile(db)

@@ -14,7 +14,7 @@ import { guardConnections, runInTransactionScope } from './transaction-guard.ts'
 import type { WorkerBus } from './worker-bus.ts'
 import { probeWrites } from './write-probe.ts'
 
-/** For reads, inside a transaction or outside. */
+/** A database for reads, inside a transaction or outside. */
 export type Db = Pick<Kysely<Tables>, 'selectFrom' | 'executeQuery' | 'getExecutor'>
 
 /** A transaction. Functions that write or lock require one, and only `transaction` creates it. */

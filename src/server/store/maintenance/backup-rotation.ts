@@ -32,7 +32,7 @@ export const identifyDatabase = (path: string): number =>
 
 interface Deletion {
   deleted: string[]
-  /** Of files that could not be deleted. */
+  /** The errors of files that could not be deleted. */
   errors: Error[]
 }
 

@@ -25,7 +25,7 @@ const BUSY_TIMEOUT_MS = 5_000
 const SQLITE_ERROR = 1
 const SQLITE_CORRUPT = 11
 const SQLITE_NOTADB = 26
-/** Of the file that a backup is written to. */
+/** The suffix of the file that a backup is written to. */
 export const DRAFT_SUFFIX = /\.[0-9a-f]{12}\.part(-journal|-wal|-shm)?$/
 /** More than the number of changes between any backup and its restore. */
 const SEQUENCE_GAP = 1_000_000_000
@@ -169,7 +169,7 @@ async function receiveSignals(): Promise<void> {
   await setImmediate()
 }
 
-/** By the result code of SQLite. */
+/** Messages by the result code of SQLite. */
 const READ_PROBLEMS: Record<number, string | undefined> = {
   [SQLITE_ERROR]: 'Not an Adit database',
   [SQLITE_CORRUPT]: 'The file is damaged',

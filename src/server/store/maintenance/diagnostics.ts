@@ -15,7 +15,7 @@ export interface PostgresFacts {
   fullPageWrites: string | null
   autovacuum: string | null
   canCreateTables: boolean
-  /** In milliseconds; 0 for none. */
+  /** Milliseconds; 0 for none. */
   statementTimeout: number | null
   maxConnections: number | null
   reservedConnections: number | null

@@ -137,7 +137,7 @@ export const listOldHours = (db: Db, before: number, limit: number) =>
     .limit(limit)
     .execute()
 
-/** In the order of their ids. */
+/** Lists ids of workspaces in their order. */
 export async function listWorkspaceIds(db: Db, after: string, limit: number): Promise<string[]> {
   const rows = await db
     .selectFrom('workspaces')

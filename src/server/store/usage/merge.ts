@@ -54,7 +54,7 @@ export interface MergeInput {
 interface MergeResult {
   /** Changed rows, by key. */
   rows: Map<string, CounterRow>
-  /** By day. */
+  /** The totals by day. */
   deltas: Map<string, DayDelta>
   rejected: Map<CounterRow, RejectedCounter['reason']>
 }

@@ -67,7 +67,7 @@ const END_SESSIONS = `
   where application_name = any($1) and (state like 'idle%' or wait_event_type = 'Lock')
     and state_change < now() - interval '500 milliseconds'`
 const CHANNEL = 'adit_feed'
-/** As Kysely sends them. */
+/** The statements that Kysely sends. */
 const BEGIN = 'begin'
 const COMMIT = 'commit'
 const INT8_OID = 20

@@ -12,7 +12,7 @@ const UNKNOWN_CA = new Set([
 interface ConnectionError {
   code?: string | undefined
   message: string
-  /** Of a file that cannot be read. */
+  /** The path of a file that cannot be read. */
   path?: string
 }
 
