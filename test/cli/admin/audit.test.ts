@@ -30,6 +30,8 @@ for (const engine of engines)
       return { code, stdout, stderr }
     }
     await adit('workspace', 'create', 'acme', '--provisioned')
+    const key = await adit('key', 'create', '--workspace', 'acme', '--json')
+    await adit('key', 'revoke', JSON.parse(key.stdout).id, '--yes')
     await adit('edge', 'create', 'fra-1')
     await adit('demo', '--workspace', 'acme')
     // On PostgreSQL it waits a minute for reports in progress.
@@ -41,6 +43,8 @@ for (const engine of engines)
       entries.map(({ action, target, workspace }) => [action, target.kind, workspace?.slug]),
       [
         ['workspace.created', 'workspace', 'acme'],
+        ['key.created', 'key', 'acme'],
+        ['key.revoked', 'key', 'acme'],
         ['edge.created', 'edge', undefined],
         ['usage.demo-added', 'usage', 'acme'],
         ...(engine === 'sqlite' ? [['database.cleaned-up', 'database', undefined]] : []),

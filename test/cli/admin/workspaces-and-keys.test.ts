@@ -137,27 +137,6 @@ for (const engine of engines) {
     await run(t, ['admin', 'demo', '--workspace', 'show'], env)
     assert.deepEqual((await read()).series.slice(0, -1), usage.series.slice(0, -1))
   })
-
-  test(`${engine}: admin commands are in the audit log, with the name of the operator`, async (t) => {
-    const database = await createMigratedDatabase(t, engine)
-    const env = { ADIT_DATABASE_URL: database }
-    await run(t, ['admin', 'workspace', 'create', 'acme'], env)
-    const made = JSON.parse(
-      (await run(t, ['admin', 'key', 'create', '--workspace', 'acme', '--json'], env)).stdout,
-    )
-    await run(t, ['admin', 'key', 'revoke', made.id, '--yes'], env)
-    const { openServices } = await import('../../../src/server/services.ts')
-    const { readConfig } = await import('../../../src/server/config/server.ts')
-    const { createLog } = await import('../../../src/lib/log.ts')
-    const services = await openServices(readConfig(env), createLog('silent'), 1_000)
-    const rows = await services.store.db.selectFrom('audit_log').selectAll().orderBy('id').execute()
-    await services.store.close()
-    const { username } = (await import('node:os')).userInfo()
-    assert.deepEqual(
-      rows.map((row) => [row.action, row.actor_kind, row.actor_id]),
-      ['workspace.created', 'key.created', 'key.revoked'].map((action) => [action, 'operator', username]),
-    )
-  })
 }
 
 test('a raw key on standard input is identified, and rotated by its ID', async (t) => {
