@@ -74,9 +74,9 @@ test('a backup during writes is consistent, with everything acknowledged before'
   addBallast(place.path, 50)
   const ids: string[] = []
   const createKey = async () => {
-    const made = await call('POST', '/tokens')
-    assert.equal(made.status, 201)
-    ids.push(made.json.id)
+    const key = await call('POST', '/tokens')
+    assert.equal(key.status, 201)
+    ids.push(key.json.id)
   }
   for (let count = 0; count < 20; count++) await createKey()
   const before = ids.length
@@ -85,16 +85,16 @@ test('a backup during writes is consistent, with everything acknowledged before'
     while (!backedUp) await createKey()
   })()
   const began = new Date().toISOString()
-  const made = await place.json('admin', 'backup', place.backup)
+  const backup = await place.json('admin', 'backup', place.backup)
   backedUp = true
   const ended = new Date().toISOString()
   await creating
 
-  assert.deepEqual(Object.keys(made), ['file', 'asOf', 'bytes', 'schema'])
-  assert.equal(made.file, place.backup)
-  assert.match(made.asOf, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
-  assert.ok(began <= made.asOf && made.asOf < ended, `${began} ≤ ${made.asOf} < ${ended}`)
-  assert.equal(made.bytes, statSync(place.backup).size)
+  assert.deepEqual(Object.keys(backup), ['file', 'asOf', 'bytes', 'schema'])
+  assert.equal(backup.file, place.backup)
+  assert.match(backup.asOf, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
+  assert.ok(began <= backup.asOf && backup.asOf < ended, `${began} ≤ ${backup.asOf} < ${ended}`)
+  assert.equal(backup.bytes, statSync(place.backup).size)
   assert.equal(statSync(place.backup).mode & 0o777, 0o600)
   assert.deepEqual(readdirSync(place.folder).sort(), ['backup.db', 'data'], 'other files are left')
   const copy = new DatabaseSync(place.backup, { readOnly: true })

@@ -11,11 +11,19 @@ for (const engine of engines)
     const adit = (...args: string[]) => run(t, ['admin', ...args], env)
     const json = async (...args: string[]) => JSON.parse((await adit(...args, '--json')).stdout)
     await adit('workspace', 'create', 'acme')
-    const made = await adit('user', 'invite', 'Ann@Example.com', '--workspace', 'acme', '--role', 'owner')
-    assert.match(made.stdout, /^http:\/\/127\.0\.0\.1:8080\/link#[\w-]{43}\n$/, 'only the link')
-    assert.match(made.stderr, /Created a link for ann@example.com to join workspace "acme" as owner/)
+    const invitation = await adit(
+      'user',
+      'invite',
+      'Ann@Example.com',
+      '--workspace',
+      'acme',
+      '--role',
+      'owner',
+    )
+    assert.match(invitation.stdout, /^http:\/\/127\.0\.0\.1:8080\/link#[\w-]{43}\n$/, 'only the link')
+    assert.match(invitation.stderr, /Created a link for ann@example.com to join workspace "acme" as owner/)
     assert.match(
-      made.stderr,
+      invitation.stderr,
       /ADIT_BASE_URL is not set, so the link starts with http:\/\/127\.0\.0\.1:8080\. If users reach/,
     )
     const invited = await json('user', 'invite', 'ann@example.com', '--workspace', 'acme', '--role', 'owner')
@@ -35,7 +43,7 @@ for (const engine of engines)
     const { url } = await startServing(t, env)
     const ann = openBrowser(url)
     const read = (link: string) => ann.post('/links/read', { link: link.trim().split('#')[1] })
-    assert.equal((await read(made.stdout)).status, 404, 'a newer link replaces an older one')
+    assert.equal((await read(invitation.stdout)).status, 404, 'a newer link replaces an older one')
     const use = { link: invited.link.split('#')[1], name: 'Ann', password: PASSWORD }
     assert.equal((await ann.post('/links/redeem', use)).status, 200)
     const [listed] = await json('user', 'list')

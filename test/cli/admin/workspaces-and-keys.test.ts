@@ -17,11 +17,11 @@ for (const engine of engines) {
       ADIT_TUNNEL_DOMAIN: 'tunnels.example.com',
     }
     const json = async (...args: string[]) => JSON.parse((await run(t, [...args, '--json'], env)).stdout)
-    const made = await json('admin', 'workspace', 'create', 'acme', '--name', 'Acme & Söhne')
-    assert.equal(made.slug, 'acme')
-    assert.equal(made.name, 'Acme & Söhne')
-    assert.equal(made.provisioned, false)
-    assert.equal(made.tunnelBase, 'acme.tunnels.example.com')
+    const workspace = await json('admin', 'workspace', 'create', 'acme', '--name', 'Acme & Söhne')
+    assert.equal(workspace.slug, 'acme')
+    assert.equal(workspace.name, 'Acme & Söhne')
+    assert.equal(workspace.provisioned, false)
+    assert.equal(workspace.tunnelBase, 'acme.tunnels.example.com')
     assert.equal((await json('admin', 'workspace', 'create', 'beta', '--provisioned')).provisioned, true)
     assert.equal((await json('admin', 'workspace', 'provision', 'acme')).provisioned, true)
     assert.equal(
@@ -46,13 +46,13 @@ for (const engine of engines) {
     const env = { ADIT_DATABASE_URL: await createMigratedDatabase(t, engine), ADIT_LOG_LEVEL: 'silent' }
     await run(t, ['admin', 'workspace', 'create', 'acme'], env)
     const { api } = await startServing(t, env)
-    const made = JSON.parse(
+    const key = JSON.parse(
       (await run(t, ['admin', 'key', 'create', '--workspace', 'acme', '--label', 'ci', '--json'], env))
         .stdout,
     )
-    assert.deepEqual(Object.keys(made), ['id', 'token', 'label', 'createdAt', 'expiresAt', 'userId'])
-    assert.ok(isSecret('key', made.token))
-    const call = caller(api, made.token)
+    assert.deepEqual(Object.keys(key), ['id', 'token', 'label', 'createdAt', 'expiresAt', 'userId'])
+    assert.ok(isSecret('key', key.token))
+    const call = caller(api, key.token)
     assert.equal((await call('GET', '/workspace')).status, 200)
 
     const bare = await run(t, ['admin', 'key', 'create', '--workspace', 'acme'], env)
@@ -63,29 +63,29 @@ for (const engine of engines) {
       (await run(t, ['admin', 'key', 'list', '--workspace', 'acme', '--json'], env)).stdout,
     )
     assert.equal(list.length, 2)
-    assert.equal(list[1].id, made.id)
+    assert.equal(list[1].id, key.id)
     assert.equal(list[1].workspace, 'acme')
     assert.ok(!JSON.stringify(list).includes('adit_'))
 
-    const revoked = await run(t, ['admin', 'key', 'revoke', made.id, '--json'], env)
-    assert.deepEqual(JSON.parse(revoked.stdout), { id: made.id, revoked: true })
+    const revoked = await run(t, ['admin', 'key', 'revoke', key.id, '--json'], env)
+    assert.deepEqual(JSON.parse(revoked.stdout), { id: key.id, revoked: true })
     assert.equal((await call('GET', '/workspace')).status, 401)
-    assert.match((await run(t, ['admin', 'key', 'list'], env)).stdout, new RegExp(`${made.id} .*revoked 20`))
+    assert.match((await run(t, ['admin', 'key', 'list'], env)).stdout, new RegExp(`${key.id} .*revoked 20`))
   })
 
   test(`${engine}: edges are created, listed and revoked`, async (t) => {
     const env = { ADIT_DATABASE_URL: await createMigratedDatabase(t, engine) }
-    const made = JSON.parse((await run(t, ['admin', 'edge', 'create', 'fra-1', '--json'], env)).stdout)
-    assert.deepEqual(Object.keys(made), ['id', 'name', 'group', 'url', 'token', 'createdAt'])
-    assert.ok(isSecret('edge', made.token))
-    assert.ok(!isSecret('key', made.token))
+    const edge = JSON.parse((await run(t, ['admin', 'edge', 'create', 'fra-1', '--json'], env)).stdout)
+    assert.deepEqual(Object.keys(edge), ['id', 'name', 'group', 'url', 'token', 'createdAt'])
+    assert.ok(isSecret('edge', edge.token))
+    assert.ok(!isSecret('key', edge.token))
     const [listed] = JSON.parse((await run(t, ['admin', 'edge', 'list', '--json'], env)).stdout)
     assert.deepEqual(listed, {
-      id: made.id,
+      id: edge.id,
       name: 'fra-1',
       group: 'default',
       url: null,
-      createdAt: made.createdAt,
+      createdAt: edge.createdAt,
       revokedAt: null,
       version: null,
       startedAt: null,
@@ -95,9 +95,9 @@ for (const engine of engines) {
       tunnels: 0,
       streams: 0,
     })
-    assert.equal((await run(t, ['admin', 'edge', 'revoke', made.id, '--yes'], env)).code, 0)
+    assert.equal((await run(t, ['admin', 'edge', 'revoke', edge.id, '--yes'], env)).code, 0)
     assert.match((await run(t, ['admin', 'edge', 'list'], env)).stdout, /revoked 20/)
-    assert.equal((await run(t, ['admin', 'edge', 'revoke', made.id], env)).code, 1)
+    assert.equal((await run(t, ['admin', 'edge', 'revoke', edge.id], env)).code, 1)
   })
 
   test(`${engine}: edges and workspaces get groups`, async (t) => {
