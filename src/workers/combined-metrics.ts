@@ -7,7 +7,11 @@ import { isMessage, sendTo } from './messages.ts'
 /** How long to wait for a busy worker. Prometheus times out after 10 s by default. */
 const TIMEOUT_MS = 3_000
 
-export async function combinedMetrics(listening: () => Worker[]): Promise<MetricsSource> {
+/** `own` returns the metrics of the primary. */
+export async function combinedMetrics(
+  listening: () => Worker[],
+  own?: () => Promise<unknown[]>,
+): Promise<MetricsSource> {
   const pending = new Set<Worker>()
   let done = () => {}
   /** The listener makes one request at a time. */
@@ -23,7 +27,7 @@ export async function combinedMetrics(listening: () => Worker[]): Promise<Metric
     clearTimeout(timer)
     pending.clear()
   }
-  const metrics = await createCombinedMetrics<Worker>(request)
+  const metrics = await createCombinedMetrics<Worker>(request, own)
   function settle(worker: Worker): void {
     if (pending.delete(worker) && pending.size === 0) done()
   }

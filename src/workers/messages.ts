@@ -12,6 +12,8 @@ export type Message =
   /** From a worker, to call a function of the primary, and the response with the result. */
   | { kind: 'adit:call'; id: number; name: string; args: unknown[] }
   | { kind: 'adit:result'; id: number; result: unknown }
+  /** From either side, without a response. */
+  | { kind: 'adit:notice'; name: string; args: unknown[] }
   /** As prom-client's registry returns them. */
   | { kind: 'adit:metrics'; metrics: unknown[] }
 

@@ -5,7 +5,7 @@ import { once } from 'node:events'
 import { isSea } from 'node:sea'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import { isMessage, sendTo } from './messages.ts'
+import { isMessage, type Message, sendTo } from './messages.ts'
 import type { Port, PortSockets } from './port.ts'
 
 /** A worker that does not listen after this time is killed; in a restart the previous one keeps serving. */
@@ -51,19 +51,28 @@ interface WorkersOptions {
   readonly log: Logger
   /** The variables of a worker that inherits so many sockets. */
   environment(sockets: number): object
-  /** A worker calls a function of the primary. */
-  handleCall(name: string, args: unknown[]): unknown
+  /** A worker calls a function of the primary. May return a promise, which must not reject. */
+  handleCall(name: string, args: unknown[], worker: Worker): unknown
+  /** A worker has sent a notice. */
+  onNotice?(name: string, args: unknown[], worker: Worker): void
+  /** A worker has exited, and all its messages were received. */
+  onGone?(worker: Worker): void
 }
 
 export async function startWorkers(options: WorkersOptions): Promise<Workers> {
-  const { workers: count, stopDelayS, port: sharedPort, log, environment, handleCall } = options
+  const { workers: count, stopDelayS, port: sharedPort, log, environment } = options
   cluster.on('message', (sender, message: unknown) => {
     if (!isMessage(message)) return
-    if (message.kind === 'adit:call')
-      sendTo(sender, { kind: 'adit:result', id: message.id, result: handleCall(message.name, message.args) })
+    if (message.kind === 'adit:call') void respond(sender, message)
+    if (message.kind === 'adit:notice') options.onNotice?.(message.name, message.args, sender)
     if (message.kind === 'adit:broadcast')
       for (const worker of runningWorkers()) if (worker !== sender) sendTo(worker, message)
   })
+  cluster.on('disconnect', (worker) => options.onGone?.(worker))
+  async function respond(worker: Worker, call: Message & { kind: 'adit:call' }): Promise<void> {
+    const result = await options.handleCall(call.name, call.args, worker)
+    sendTo(worker, { kind: 'adit:result', id: call.id, result })
+  }
   function fork(slot: Slot): Worker {
     slot.sockets ??= sharedPort?.open()
     const fds = slot.sockets?.fds ?? []
@@ -176,6 +185,12 @@ export async function startWorkers(options: WorkersOptions): Promise<Workers> {
       async () => void (await Promise.all(runningWorkers().map(waitForExit))),
     ),
   }
+}
+
+/** Sends a notice to a worker, if it has not exited. */
+export function notifyWorker(id: string, name: string, args: unknown[]): void {
+  const worker = cluster.workers?.[id]
+  if (worker) sendTo(worker, { kind: 'adit:notice', name, args })
 }
 
 function closeSockets(slot: Slot): void {

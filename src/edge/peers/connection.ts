@@ -1,5 +1,5 @@
-// A TLS connection between edges, as yamux uses it.
-import type { TLSSocket } from 'node:tls'
+// A connection between peers, as yamux uses it.
+import type { Socket } from 'node:net'
 import type { SharedBufferBudget } from '../../tunnel-protocol/buffers/buffer-budget.ts'
 import type { Connection, SendCallback, SessionOptions } from '../../yamux/index.ts'
 
@@ -13,7 +13,7 @@ const KEEP_ALIVE = { intervalMs: 1_000, timeoutMs: 2_000 }
 export const sessionOptions = (pressure: Pick<SharedBufferBudget, 'isHigh'>) =>
   ({ keepAlive: KEEP_ALIVE, totalGrowth, pressure }) satisfies Partial<SessionOptions>
 
-export function toConnection(socket: TLSSocket): Connection {
+export function toConnection(socket: Socket): Connection {
   socket.setNoDelay(true)
   socket.setTimeout(0)
   return {

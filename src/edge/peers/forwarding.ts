@@ -1,25 +1,27 @@
-// Forwarding between the edges of a cluster: requests for tunnels whose clients are connected to other edges,
-// and requests that other edges forward to the clients of this one.
+// Forwarding between the edges of a cluster, or the workers of an edge: requests for tunnels whose clients
+// are connected to others, and requests that others forward to the clients of this one.
 import type { Cluster } from '../../edge-sdk/index.ts'
-import type { ListenAddress } from '../../lib/net/listen-error.ts'
 import type { Tunnel } from '../tunnel.ts'
 import type { TunnelFactory } from '../tunnel-factory.ts'
-import { listenForPeers, type PeerListener } from './listener.ts'
 import { RemoteTunnels } from './remote-tunnels.ts'
 import { type ServingOptions, ServingSession } from './serving-session.ts'
+import type { PeerTransport } from './transport.ts'
 
 export interface PeersOptions extends ServingOptions {
   readonly cluster: Cluster
-  readonly listen: ListenAddress
+  readonly transport: PeerTransport
   readonly factory: TunnelFactory
 }
+
+/** Connections of one peer: it may have several workers, twice as many while they are restarted. */
+const SESSIONS_PER_PEER_MAX = 128
 
 export class Peers {
   readonly tunnels: RemoteTunnels
   readonly #options: PeersOptions
-  /** Sessions that other edges have opened, by edge. */
-  readonly #serving = new Map<string, ServingSession>()
-  #listener: PeerListener | undefined
+  /** Sessions that peers have opened, by peer; the oldest is the first. */
+  readonly #serving = new Map<string, Set<ServingSession>>()
+  #listener: { close(): void } | undefined
 
   constructor(options: PeersOptions) {
     const { cluster } = options
@@ -27,27 +29,30 @@ export class Peers {
     this.tunnels = new RemoteTunnels(options)
     cluster.onPeers(() => {
       this.tunnels.onPeersChanged()
-      for (const [id, session] of this.#serving) if (!cluster.peer(id)) session.close()
+      for (const [id, sessions] of this.#serving)
+        if (!cluster.peer(id)) for (const session of sessions) session.close()
     })
     cluster.onLocations((hosts) => this.tunnels.onLocationsChanged(hosts))
   }
 
-  /** Resolves with the port. */
-  async listen(): Promise<number> {
-    const { cluster, listen } = this.#options
-    this.#listener = await listenForPeers(listen, cluster, (id, socket) => {
-      const before = this.#serving.get(id)
+  async listen(): Promise<void> {
+    this.#listener = await this.#options.transport.listen((id, socket) => {
+      const sessions = this.#serving.get(id) ?? new Set()
+      this.#serving.set(id, sessions)
       const session = new ServingSession(socket, {
         ...this.#options,
         onClosed: () => {
-          if (this.#serving.get(id) === session) this.#serving.delete(id)
+          if (sessions.delete(session) && sessions.size === 0) this.#serving.delete(id)
         },
       })
-      this.#serving.set(id, session)
-      // A peer has one connection. It has lost the one before, or was restarted.
-      before?.close()
+      sessions.add(session)
+      const [oldest] = sessions
+      if (sessions.size > SESSIONS_PER_PEER_MAX) oldest?.close()
     })
-    return this.#listener.address.port
+  }
+
+  *#sessions(): Iterable<ServingSession> {
+    for (const sessions of this.#serving.values()) yield* sessions
   }
 
   /** Connections from other edges, and to them. */
@@ -57,21 +62,23 @@ export class Peers {
 
   /** Streams of other edges that are connected to clients of this one. */
   get forwarded(): number {
-    return this.#serving.values().reduce((sum, { forwarded }) => sum + forwarded, 0)
+    let sum = 0
+    for (const { forwarded } of this.#sessions()) sum += forwarded
+    return sum
   }
 
   /** A tunnel of this edge was opened, closed or changed. */
   onTunnelChanged({ address }: Tunnel): void {
-    for (const session of this.#serving.values()) session.onTunnelChanged(address.host)
+    for (const session of this.#sessions()) session.onTunnelChanged(address.host)
   }
 
   onQuotaChanged(workspace: string): void {
-    for (const session of this.#serving.values()) session.onQuotaChanged(workspace)
+    for (const session of this.#sessions()) session.onQuotaChanged(workspace)
   }
 
   close(): void {
     this.#listener?.close()
     this.tunnels.close()
-    for (const session of this.#serving.values()) session.close()
+    for (const session of this.#sessions()) session.close()
   }
 }

@@ -1,8 +1,7 @@
 // The connection to a peer that has clients of tunnels: opened at the first need, kept, and opened again
 // after a failure, with increasing delays.
-import { once } from 'node:events'
-import { connect, type TLSSocket } from 'node:tls'
-import type { Cluster, Peer } from '../../edge-sdk/index.ts'
+import type { Socket } from 'node:net'
+import type { Cluster } from '../../edge-sdk/index.ts'
 import type { ProxiedRequest } from '../../tunnel-protocol/protocol.ts'
 import { Session, type YamuxStream } from '../../yamux/index.ts'
 import { EventWriter } from '../event-writer.ts'
@@ -10,15 +9,15 @@ import { RESPONSE_MAX_MS } from '../silence-detector.ts'
 import { sessionOptions, toConnection } from './connection.ts'
 import { readLines } from './control-lines.ts'
 import { type Description, type EntryMessage, parseServingMessage } from './messages.ts'
-import { presentIdentity, rejectCertificate, TLS_OPTIONS } from './psk.ts'
+import type { PeerTransport } from './transport.ts'
 
-const CONNECT_TIMEOUT_MS = 3_000
 const DESCRIBE_TIMEOUT_MS = 3_000
 const RETRY_MIN_MS = 100
 const RETRY_MAX_MS = 5_000
 
 interface LinkOptions {
   readonly cluster: Cluster
+  readonly transport: Pick<PeerTransport, 'connect'>
   readonly pressure: { readonly isHigh: boolean }
   onTunnel(link: PeerLink, description: Description): void
   onGone(link: PeerLink, host: string): void
@@ -129,11 +128,12 @@ export class PeerLink {
   }
 
   async #connect(): Promise<void> {
-    const peer = this.#options.cluster.peer(this.peerId)
+    const { cluster, transport } = this.#options
+    const peer = cluster.peer(this.peerId)
     if (!peer || this.#isClosed) throw new Error('The edge is not a peer.')
     if (performance.now() < this.#retryAt) throw new Error('The last connection failed.')
     try {
-      const socket = await openSocket(this.#options.cluster, peer)
+      const socket = await transport.connect(peer)
       this.#failures = 0
       if (this.#isClosed) socket.destroy()
       else this.#start(socket)
@@ -145,7 +145,7 @@ export class PeerLink {
     }
   }
 
-  #start(socket: TLSSocket): void {
+  #start(socket: Socket): void {
     const session = new Session(toConnection(socket), {
       ...sessionOptions(this.#options.pressure),
       role: 'client',
@@ -186,28 +186,5 @@ export class PeerLink {
     this.#pending.clear()
     this.#probes.clear()
     this.#options.onClosed(this)
-  }
-}
-
-async function openSocket(cluster: Cluster, peer: Peer): Promise<TLSSocket> {
-  const identity = presentIdentity(cluster, peer)
-  if (!identity) throw new Error('There is no key for the peer.')
-  const { hostname, port } = new URL(`tcp://${peer.address}`)
-  const socket = connect({
-    ...TLS_OPTIONS,
-    // An IPv6 address is in brackets.
-    host: hostname.replace(/^\[|\]$/g, ''),
-    port: Number(port),
-    pskCallback: () => identity,
-    checkServerIdentity: rejectCertificate,
-  })
-  const signal = AbortSignal.timeout(CONNECT_TIMEOUT_MS)
-  try {
-    await once(socket, 'secureConnect', { signal })
-    return socket
-  } catch (error) {
-    socket.on('error', () => {})
-    socket.destroy()
-    throw error
   }
 }

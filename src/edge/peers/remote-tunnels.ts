@@ -10,6 +10,7 @@ import { PeerLink } from './link.ts'
 import type { Description } from './messages.ts'
 import { RemoteClient } from './remote-client.ts'
 import { DESCRIBED_HOSTS_MAX } from './serving-session.ts'
+import type { PeerTransport } from './transport.ts'
 
 const UNUSED_MS = 5 * MINUTE_MS
 /** How many edges are asked about a host. */
@@ -37,6 +38,7 @@ type AnyTunnel = Tunnel<UpstreamClient>
 
 interface RemoteTunnelsOptions {
   readonly cluster: Cluster
+  readonly transport: Pick<PeerTransport, 'connect'>
   readonly factory: TunnelFactory
   readonly pressure: { readonly isHigh: boolean }
 }

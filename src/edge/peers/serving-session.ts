@@ -1,6 +1,6 @@
 // A session that another edge has opened: describes the tunnels of this edge to it, and connects its streams
 // to their clients. It only knows the clients of this edge, so a request is forwarded at most once.
-import type { TLSSocket } from 'node:tls'
+import type { Socket } from 'node:net'
 import { Session, type YamuxStream } from '../../yamux/index.ts'
 import type { Registry } from '../registry.ts'
 import type { Tunnel } from '../tunnel.ts'
@@ -55,7 +55,7 @@ export class ServingSession {
   #control: YamuxStream | undefined
   #forwarded = 0
 
-  constructor(socket: TLSSocket, options: ServingOptions & { onClosed(): void }) {
+  constructor(socket: Socket, options: ServingOptions & { onClosed(): void }) {
     this.#options = options
     this.#session = new Session(toConnection(socket), {
       ...sessionOptions(options.pressure),

@@ -12,7 +12,11 @@ interface CombinedMetrics<W> extends MetricsSource {
 }
 
 /** `request` resolves when the workers have responded. A worker that has not counts with its last metrics. */
-export async function createCombinedMetrics<W>(request: () => Promise<void>): Promise<CombinedMetrics<W>> {
+export async function createCombinedMetrics<W>(
+  request: () => Promise<void>,
+  /** Metrics of this process. */
+  own: () => Promise<unknown[]> = async () => [],
+): Promise<CombinedMetrics<W>> {
   const { AggregatorRegistry } = await import('prom-client')
   const latest = new Map<W, Metrics>()
   let exitedWorkers: Metrics = []
@@ -20,7 +24,8 @@ export async function createCombinedMetrics<W>(request: () => Promise<void>): Pr
     contentType: AggregatorRegistry.PROMETHEUS_CONTENT_TYPE,
     async metrics() {
       await request()
-      return AggregatorRegistry.aggregate([...latest.values(), exitedWorkers]).metrics()
+      const others = (await own()) as Metrics
+      return AggregatorRegistry.aggregate([...latest.values(), exitedWorkers, others]).metrics()
     },
     receive(worker, metrics) {
       latest.set(worker, metrics as Metrics)
