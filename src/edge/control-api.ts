@@ -46,7 +46,7 @@ export interface ControlApi {
 
 interface ControlApiOptions {
   readonly openTunnel: OpenTunnel
-  readonly tlsAsk: TlsAsk
+  readonly tlsAsk: Pick<TlsAsk, 'ask'>
   readonly addresses: Pick<ClientAddresses, 'isFromProxy' | 'ofRequest'>
 }
 

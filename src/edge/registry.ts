@@ -9,7 +9,7 @@ import { type CountRule, TunnelCount, type TunnelMeter } from './tunnel-count.ts
 import type { TunnelFactory } from './tunnel-factory.ts'
 
 const CLIENTS_MAX = 10_000
-const CLIENTS_PER_WORKSPACE_MAX = 500
+export const CLIENTS_PER_WORKSPACE_MAX = 500
 /** How many clients that were closed on request are remembered; the oldest is evicted first. */
 const CLOSURES_MAX = 1_000
 
@@ -71,8 +71,7 @@ export class Registry {
   limitReached(workspace: string): string | undefined {
     if (this.#clients.size >= CLIENTS_MAX)
       return `This edge is at its limit of ${CLIENTS_MAX} tunnel clients.`
-    if (this.#options.factory.clientCount(workspace) >= CLIENTS_PER_WORKSPACE_MAX)
-      return `The workspace is at its limit of ${CLIENTS_PER_WORKSPACE_MAX} tunnel clients at this edge.`
+    if (this.#options.factory.clientCount(workspace) >= CLIENTS_PER_WORKSPACE_MAX) return clientLimitMessage()
     return undefined
   }
 
@@ -250,6 +249,9 @@ export class Registry {
     onChanged(tunnel)
   }
 }
+
+export const clientLimitMessage = () =>
+  `The workspace is at its limit of ${CLIENTS_PER_WORKSPACE_MAX} tunnel clients at this edge.`
 
 type ClientSecrets = Pick<TunnelRequest, 'resume' | 'session'>
 

@@ -1,6 +1,7 @@
 // The tunnel edge on one port: public requests by host name (ingress), and the control API for tunnel clients
 // under /.adit/.
 import { createServer } from 'node:http'
+import type { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type {
   Meter,
@@ -35,15 +36,21 @@ import { mayUpgrade } from './ingress/proxy.ts'
 import { INVALID_TARGET, parseTarget, sendError, sendRawError } from './ingress/responses.ts'
 import { createIngress, type Ingress } from './ingress/server.ts'
 import { Peers, type PeersOptions } from './peers/forwarding.ts'
+import { tlsTransport } from './peers/tls-transport.ts'
 import { Registry, type RegistryOptions } from './registry.ts'
 import { createReverification } from './reverification.ts'
 import { TcpTunnels, type TcpTunnelsOptions } from './tcp/tunnels.ts'
 import { TunnelFactory, type TunnelFactoryOptions } from './tunnel-factory.ts'
+import type { PrimaryConnection } from './workers/connection.ts'
+import { preferNear } from './workers/remote.ts'
+import { siblingTransport } from './workers/siblings.ts'
 
 const HEADERS_TIMEOUT_MS = 20_000
 const IDLE_TIMEOUT_MS = 65_000
 const KEEP_ALIVE_MS = 15_000
 const SHUTDOWN_GRACE_MS = 5_000
+/** A worker that is replaced also waits for idle connections: a request could be on its way. */
+const REPLACED_GRACE_MS = 10_000
 const DRAIN_POLL_MS = 20
 /** Requests in progress may take this long after a quota is reached. */
 const ABORT_DELAY_MS = 1_000
@@ -78,19 +85,32 @@ export interface EdgeOptions
   startReporter:
     | ((options: Pick<TunnelReporterOptions, 'verifier' | 'onClose' | 'onAccessRules'>) => TunnelReporter)
     | undefined
+  /** Set in one of several workers of an edge. */
+  readonly worker?: WorkerOptions | undefined
+}
+
+interface WorkerOptions {
+  /** The sockets to listen on; empty if the cluster module passes connections. */
+  readonly sockets: readonly Socket[]
+  readonly primary: Pick<PrimaryConnection, 'siblings' | 'attach' | 'askTls' | 'onMoved' | 'onTunnelChanged'>
+  /** Where siblings connect to this worker. */
+  readonly socketPath: string
 }
 
 interface RunningEdge {
   /** The URL of the listener, for programs on this machine. */
   readonly url: string
   readonly metrics: Omit<EdgeSources, 'version'>
-  stop(): Promise<void>
+  /** A worker is replaced if another one listens in its place: its clients connect there first. */
+  stop(reason?: 'replaced'): Promise<void>
 }
 
 export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
-  const { host, meter } = options
+  const { host, meter, worker } = options
   let names: NameClaims | undefined
   let peers: Peers | undefined
+  let siblings: Peers | undefined
+  let isReplaced = false
   const instruments = new EdgeInstruments()
   const buffers = new SharedBufferBudget(EDGE_BUFFERED_BYTES_MAX)
   const factory = new TunnelFactory({ ...options, buffers, transferred: instruments.transferred })
@@ -101,7 +121,11 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
       names?.closed(tunnel, client, reason)
       options.onClosed(tunnel, client, reason)
     },
-    onChanged: (tunnel) => peers?.onTunnelChanged(tunnel),
+    onChanged(tunnel) {
+      peers?.onTunnelChanged(tunnel)
+      siblings?.onTunnelChanged(tunnel)
+      worker?.primary.onTunnelChanged(tunnel)
+    },
   })
   const abortIfReached = (workspace: string) => {
     if (verifier.quotaReachedUntil(workspace) === undefined) return
@@ -123,6 +147,7 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
         const until = verifier.quotaReachedUntil(workspace)
         for (const client of registry.clientsInWorkspace(workspace)) client.setQuotaReached(until)
         peers?.onQuotaChanged(workspace)
+        siblings?.onQuotaChanged(workspace)
         if (level === 'reached') setTimeout(abortIfReached, ABORT_DELAY_MS, workspace).unref()
       },
       onReset() {
@@ -148,11 +173,17 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
   server.maxHeadersCount = 0
   let listener: Listener
   try {
-    peers = await startPeers(options, { registry, factory, verifier, pressure: buffers })
-    listener = await startListener(server, { host, port: options.port, keepAliveInitialDelay: KEEP_ALIVE_MS })
+    const services = { registry, factory, verifier, pressure: buffers }
+    siblings = worker && (await startSiblings(worker, services))
+    peers = await startPeers(options, services)
+    listener = await startListener(server, {
+      ...{ host, port: options.port, keepAliveInitialDelay: KEEP_ALIVE_MS },
+      ...(worker && { inheritedSockets: worker.sockets }),
+    })
   } catch (error) {
     server.close()
     peers?.close()
+    siblings?.close()
     verifier.close()
     await meter?.stop()
     await options.localPorts?.close()
@@ -168,7 +199,7 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
     addresses,
     scheme: options.publicEndpoint?.scheme ?? 'http',
     instruments,
-    remote: peers?.tunnels,
+    remote: siblings ? preferNear(siblings.tunnels, peers?.tunnels) : peers?.tunnels,
     quotaReachedUntil: (workspace) => verifier.quotaReachedUntil(workspace),
   })
   const tcpTunnels = new TcpTunnels({
@@ -193,12 +224,15 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
       return `${scheme}://${host}${port === undefined ? '' : `:${port}`}`
     },
   })
-  const tlsAsk = new TlsAsk({ ...options, registry, findHost: (host) => verifier.findHost(host) })
+  const tlsAsk = worker
+    ? { ask: (domain: string) => worker.primary.askTls(domain) }
+    : new TlsAsk({ ...options, registry, findHost: (host) => verifier.findHost(host) })
+  worker?.primary.onMoved((id) => registry.clientById(id)?.drain())
   const controlApi = createControlApi({ openTunnel, tlsAsk, addresses })
   const connections: IngressConnections = guardConnections(server, {
     addresses,
     onConnectionsLimited: options.onConnectionsLimited,
-    ...createRouter(controlApi, ingress),
+    ...createRouter(controlApi, ingress, () => isReplaced),
   })
   await listener.allListening
 
@@ -213,20 +247,25 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
       isUpToDate: verifier.isUpToDate,
       spoolBytes: meter && (() => meter.spoolBytes()),
     },
-    async stop() {
+    async stop(reason) {
       // Drains: accepts no connections, and waits for requests in progress during the grace period.
       const closed = listener.close()
-      tcpTunnels.drain()
       registry.goAway()
       const released = names?.stop()
+      if (reason === 'replaced') {
+        isReplaced = true
+        await released
+        await waitWhile(() => hasClients(registry) || connections.openCount() > 0, REPLACED_GRACE_MS)
+      }
+      tcpTunnels.drain()
       await closed
       server.close()
-      const deadline = performance.now() + SHUTDOWN_GRACE_MS
-      const isBusy = () => connections.busyCount() > 0 || (peers?.forwarded ?? 0) > 0
-      while (isBusy() && performance.now() < deadline) await sleep(DRAIN_POLL_MS)
+      const forwarded = () => (peers?.forwarded ?? 0) + (siblings?.forwarded ?? 0)
+      await waitWhile(() => connections.busyCount() > 0 || forwarded() > 0, SHUTDOWN_GRACE_MS)
       verifier.close()
       registry.closeAll()
       peers?.close()
+      siblings?.close()
       server.closeAllConnections()
       await meter?.stop()
       await released
@@ -234,6 +273,13 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
     },
   }
 }
+
+async function waitWhile(condition: () => boolean, timeoutMs: number): Promise<void> {
+  const deadline = performance.now() + timeoutMs
+  while (condition() && performance.now() < deadline) await sleep(DRAIN_POLL_MS)
+}
+
+const hasClients = (registry: Registry) => !registry.clients()[Symbol.iterator]().next().done
 
 const countVerdicts = (instruments: EdgeInstruments, verifier: Verifier): Verifier => ({
   ...verifier,
@@ -273,16 +319,39 @@ function startNameClaims(
   return claims
 }
 
+type PeerServices = Pick<PeersOptions, 'registry' | 'factory' | 'pressure'> & { verifier: Verifier }
+
+/** Siblings send requests also while this worker stops: until its clients have connected to another one. */
+async function startSiblings(
+  { primary, socketPath }: WorkerOptions,
+  { registry, verifier, ...services }: PeerServices,
+): Promise<Peers> {
+  const peers = new Peers({
+    ...services,
+    registry: {
+      atHost: (host) => registry.atHost(host),
+      clientById: (id) => registry.clientById(id),
+      isStopping: false,
+    },
+    cluster: primary.siblings,
+    transport: siblingTransport(primary.siblings.edgeId, socketPath),
+    quotaReachedUntil: (workspace) => verifier.quotaReachedUntil(workspace),
+  })
+  await peers.listen()
+  await primary.attach(socketPath)
+  return peers
+}
+
 async function startPeers(
   { peerListener: listen }: EdgeOptions,
-  { verifier, ...services }: Pick<PeersOptions, 'registry' | 'factory' | 'pressure'> & { verifier: Verifier },
+  { verifier, ...services }: PeerServices,
 ): Promise<Peers | undefined> {
   const { cluster } = verifier
   if (!listen || !cluster) return undefined
   const peers = new Peers({
     ...services,
     cluster,
-    listen,
+    transport: tlsTransport(listen, cluster),
     quotaReachedUntil: (workspace) => verifier.quotaReachedUntil(workspace),
   })
   await peers.listen()
@@ -297,10 +366,13 @@ const UPGRADE_WITH_BODY: VisitorError = {
 function createRouter(
   controlApi: ControlApi,
   ingress: Ingress,
+  isReplaced: () => boolean,
 ): Pick<IngressConnectionsOptions, 'onRequest' | 'onUpgrade'> {
   return {
     onRequest(request, response) {
       const target = parseTarget(request)
+      // The next request of the connection goes to another worker.
+      if (isReplaced()) response.shouldKeepAlive = false
       if (!target) sendError(response, INVALID_TARGET)
       else if (target.path.startsWith(OWN_PATHS)) controlApi.onRequest(target.path, request, response)
       else ingress.onRequest(target.host, request, response)

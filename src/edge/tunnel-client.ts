@@ -84,7 +84,7 @@ export class TunnelClient implements UpstreamClient {
   readonly #drainListeners = new Set<() => void>()
 
   constructor(options: TunnelClientOptions) {
-    const { connection, key, pressure, onDrained, onClosed } = options
+    const { connection, key, pressure, onClosed } = options
     this.id = options.id
     this.address = options.address
     this.key = key
@@ -94,7 +94,7 @@ export class TunnelClient implements UpstreamClient {
     this.target = options.target
     this.hostHeader = options.hostHeader
     this.idleConnections = options.idleConnections
-    this.#onDrained = onDrained
+    this.#onDrained = options.onDrained
     this.#session = new Session(connection, {
       role: 'server',
       keepAlive: KEEP_ALIVE,
@@ -103,12 +103,7 @@ export class TunnelClient implements UpstreamClient {
       // Only the edge opens streams.
       maxStreams: 0,
       onStream: (stream) => stream.destroy(),
-      onGoAway: () => {
-        this.isDraining = true
-        this.#connections?.drain()
-        for (const listener of this.#drainListeners) listener()
-        if (this.#active === 0) onDrained()
-      },
+      onGoAway: () => this.drain(),
       onClose: () => {
         this.isClosed = true
         onClosed()
@@ -158,6 +153,14 @@ export class TunnelClient implements UpstreamClient {
     if (this.isDraining) listener()
     this.#drainListeners.add(listener)
     return () => this.#drainListeners.delete(listener)
+  }
+
+  /** It gets no further requests, and is closed when those in progress are complete. */
+  drain(): void {
+    this.isDraining = true
+    this.#connections?.drain()
+    for (const listener of this.#drainListeners) listener()
+    if (this.#active === 0) this.#onDrained()
   }
 
   openStream(): YamuxStream {

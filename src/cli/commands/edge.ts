@@ -31,7 +31,7 @@ export const edgeCommands = inGroup('Tunnels', [
       ADIT_METRICS_HOST: settings.ADIT_METRICS_HOST,
       ADIT_LOG_LEVEL: settings.ADIT_LOG_LEVEL,
     },
-    run: async (input, io) => (await import('../tunnels/edge.ts')).edge(input, io),
+    run: async (input, io) => (await import('../edge/run.ts')).edge(input, io),
   }),
   command({
     name: 'tokens-file add',

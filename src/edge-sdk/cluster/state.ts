@@ -4,6 +4,11 @@
 import { safeCallback } from '../safe-callback.ts'
 import type { Cluster, Peer } from './types.ts'
 
+/** In one event. */
+const EXPORTED_LOCATIONS = 1_000
+
+type DataKind = 'peers' | 'locations'
+
 type Edges = number | readonly number[]
 
 export class ClusterState implements Cluster {
@@ -17,6 +22,7 @@ export class ClusterState implements Cluster {
   readonly #edgeIds: string[] = []
   readonly #edgeNumbers = new Map<string, number>()
   readonly #peersListeners: (() => void)[] = []
+  readonly #dataListeners: ((kind: DataKind, data: string) => void)[] = []
   readonly #locationsListeners: ((hosts: readonly string[]) => void)[] = []
 
   findEdges(host: string): readonly string[] {
@@ -37,6 +43,35 @@ export class ClusterState implements Cluster {
     this.#locationsListeners.push(safeCallback(listener))
   }
 
+  /** Calls the listener with the data of each event, in the order in which it is applied. */
+  onData(listener: (kind: DataKind, data: string) => void): void {
+    this.#dataListeners.push(safeCallback(listener))
+  }
+
+  /** Events after which another state is the same as this one. */
+  *export(): Iterable<[kind: DataKind, data: string]> {
+    if (this.edgeId === undefined) return
+    const peers = Array.from(this.#peers.values(), ({ id, address, secrets }) => ({
+      ...{ id, address },
+      secrets: secrets.map((secret) => Buffer.from(secret).toString('base64url')),
+    }))
+    yield [
+      'peers',
+      JSON.stringify({ edge: this.edgeId, reset: true, peers, removed: [] } satisfies PeersData),
+    ]
+    if (this.position === undefined) return
+    let open: [host: string, edge: string][] = []
+    yield ['locations', JSON.stringify({ reset: true, open, closed: [] } satisfies LocationsData)]
+    for (const [host, edges] of this.#hosts) {
+      for (const edge of toList(edges)) open.push([host, this.#edgeIds[edge] as string])
+      if (open.length < EXPORTED_LOCATIONS) continue
+      yield ['locations', JSON.stringify({ open, closed: [] } satisfies LocationsData)]
+      open = []
+    }
+    const { position } = this
+    yield ['locations', JSON.stringify({ open, closed: [], position } satisfies LocationsData)]
+  }
+
   /** Forgets lists that were not complete when the stream ended. */
   onStreamStart(): void {
     this.#newPeers = undefined
@@ -45,6 +80,7 @@ export class ClusterState implements Cluster {
 
   /** Applies the data of an event `peers`. */
   applyPeers(text: string): void {
+    for (const listener of this.#dataListeners) listener('peers', text)
     const { edge, reset, more, peers, removed } = JSON.parse(text) as PeersData
     this.edgeId = edge
     if (reset) this.#newPeers = new Map()
@@ -60,6 +96,7 @@ export class ClusterState implements Cluster {
 
   /** Applies the data of an event `locations`. */
   applyLocations(text: string): void {
+    for (const listener of this.#dataListeners) listener('locations', text)
     const { position, reset, open, closed } = JSON.parse(text) as LocationsData
     if (reset) this.#newHosts = new Map()
     const target = this.#newHosts ?? this.#hosts

@@ -5,7 +5,7 @@ import { ControlPlaneError, type HostResult } from '../../edge-sdk/index.ts'
 import { BoundedMap } from '../../lib/bounded-map.ts'
 import { isDnsLabel } from '../../lib/net/hostname.ts'
 import { TokenBuckets } from '../../lib/token-buckets.ts'
-import type { Registry } from '../registry.ts'
+import type { TunnelType } from '../../tunnel-protocol/protocol.ts'
 import { CertificateBudget, type CertificateLimits } from './budget.ts'
 
 const HOST_CHARS_MAX = 253
@@ -17,11 +17,11 @@ const HOST_RETENTION_MS = 60_000
 const CACHED_HOSTS_MAX = 1_000
 
 interface TlsAskOptions extends CertificateLimits {
-  readonly registry: Pick<Registry, 'atHost'>
+  readonly registry: { atHost(host: string): { type: TunnelType; workspace: string } | undefined }
   findHost(host: string): Promise<HostResult>
 }
 
-interface TlsAnswer {
+export interface TlsAnswer {
   /** Any status but 200 means that no certificate may be obtained. */
   readonly status: 200 | 404 | 429 | 503
   readonly message: string

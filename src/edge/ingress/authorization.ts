@@ -23,7 +23,7 @@ export interface AuthorizationOptions {
   readonly registry: Registry
   readonly addresses: ClientAddresses
   /** Tunnels at other edges; undefined if this edge does not forward. */
-  readonly remote: RemoteTunnels | undefined
+  readonly remote: Pick<RemoteTunnels, 'find' | 'hasOther' | 'onMoved'> | undefined
   /** Until when the traffic of a workspace is rejected; undefined if it is accepted. */
   quotaReachedUntil(workspace: string): number | undefined
 }

@@ -40,6 +40,8 @@ export interface IngressConnectionsOptions {
 }
 
 export interface IngressConnections {
+  /** The number of connections, without those of tunnel clients. */
+  openCount(): number
   /** The number of connections with a request in progress. */
   busyCount(): number
   /** Counts a connection to another port of the edge. Undefined if it was closed, because of a limit. */
@@ -73,6 +75,7 @@ export function guardConnections(
   })
   return {
     admit,
+    openCount: () => connections.size,
     busyCount: () => [...connections.values()].filter(({ isBusy }) => isBusy).length,
     shouldUpgrade: (request) => mayUpgrade(request) || ignoreUpgrade(request),
   }

@@ -57,7 +57,7 @@ export class Peers {
 
   /** Connections from other edges, and to them. */
   get connections(): { in: number; out: number } {
-    return { in: this.#serving.size, out: this.tunnels.connectedPeers }
+    return { in: [...this.#sessions()].length, out: this.tunnels.connectedPeers }
   }
 
   /** Streams of other edges that are connected to clients of this one. */

@@ -10,7 +10,7 @@ import { PeerIdentities, TLS_OPTIONS } from './psk.ts'
 const HANDSHAKES_MAX = 64
 const HANDSHAKE_TIMEOUT_MS = 5_000
 
-export interface PeerListener {
+interface PeerListener {
   readonly address: AddressInfo
   close(): void
 }

@@ -3,34 +3,56 @@ import type { EdgeInstruments } from './edge-instruments.ts'
 import { byLabel, counter, gauge, histogram, type Labels, type MetricDefinition } from './registry.ts'
 
 /** Read at each scrape. */
-export interface EdgeSources {
+interface EdgeTrafficSources {
   readonly version: string
   readonly instruments: EdgeInstruments
-  openTunnels(): Iterable<{ readonly type: string }>
   /** Connected tunnel clients, with their requests and connections in progress. */
   clients(): Iterable<{ readonly active: number }>
   /** Bytes that were received, and not yet sent on. */
   bufferedBytes(): number
   /** Connections with other edges; undefined if the edge has no port for them. */
   peers: (() => { in: number; out: number }) | undefined
+}
+
+/** Of several workers, the primary has these. */
+interface EdgeStateSources {
+  openTunnels(): Iterable<{ readonly type: string }>
   /** Whether revocations are received. */
   isUpToDate(): boolean
   /** Undefined without a control plane. */
   spoolBytes: (() => number) | undefined
 }
 
-export const edgeMetrics = ({ version, instruments, ...edge }: EdgeSources): MetricDefinition[] => [
-  gauge('adit_build_info', 'Version of Adit; the value is always 1.', () => [[{ version }, 1]]),
-  histogram(
-    'http_server_request_duration_seconds',
-    'Time from the head of a request through a tunnel to the head of its response.',
-    () => instruments.requests.read(),
-  ),
+export type EdgeSources = EdgeTrafficSources & EdgeStateSources
+
+export const edgeMetrics = (sources: EdgeSources): MetricDefinition[] => [
+  ...edgeTrafficMetrics(sources),
+  ...edgeStateMetrics(sources),
+]
+
+export const edgeStateMetrics = (edge: EdgeStateSources): MetricDefinition[] => [
   gauge('adit_edge_tunnels_open', 'Open tunnels.', () => {
     const open: Record<string, number> = { http: 0, tcp: 0 }
     for (const { type } of edge.openTunnels()) open[type] = (open[type] ?? 0) + 1
     return byLabel('type', open)
   }),
+  gauge('adit_edge_control_plane_up', 'Whether revocations are received: 1 or 0.', () =>
+    edge.isUpToDate() ? 1 : 0,
+  ),
+  gauge('adit_edge_spool_bytes', 'Usage on disk that is not reported yet.', () => edge.spoolBytes?.() ?? []),
+]
+
+export const edgeTrafficMetrics = ({
+  version,
+  instruments,
+  ...edge
+}: EdgeTrafficSources): MetricDefinition[] => [
+  gauge('adit_build_info', 'Version of Adit; the value is always 1.', () => [[{ version }, 1]], 'first'),
+  histogram(
+    'http_server_request_duration_seconds',
+    'Time from the head of a request through a tunnel to the head of its response.',
+    () => instruments.requests.read(),
+  ),
   gauge('adit_edge_tunnel_clients', 'Connected tunnel clients.', () => [...edge.clients()].length),
   gauge('adit_edge_streams_active', 'Requests and TCP connections through tunnels in progress.', () => {
     let active = 0
@@ -78,8 +100,4 @@ export const edgeMetrics = ({ version, instruments, ...edge }: EdgeSources): Met
   counter('adit_edge_verifications_total', 'API keys verified, by verdict.', () =>
     byLabel('verdict', instruments.verdicts),
   ),
-  gauge('adit_edge_control_plane_up', 'Whether revocations are received: 1 or 0.', () =>
-    edge.isUpToDate() ? 1 : 0,
-  ),
-  gauge('adit_edge_spool_bytes', 'Usage on disk that is not reported yet.', () => edge.spoolBytes?.() ?? []),
 ]

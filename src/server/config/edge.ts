@@ -5,11 +5,12 @@ import { EDGE_PORT } from '../../lib/net/edge-port.ts'
 import { defaultPath } from './data-folder.ts'
 import { readMetricsAddress, readPortRules, settings } from './server.ts'
 import { createReader, type Read, requireValid, setting } from './setting.ts'
-import { integer, readNetworks, readPortRange, readPublicEndpoint } from './values.ts'
+import { integer, readNetworks, readPortRange, readPublicEndpoint, readWorkers } from './values.ts'
 
 export const edgeSettings = {
   ADIT_EDGE_HOST: setting('address to listen on', '127.0.0.1', (text) => text),
   ADIT_EDGE_PORT: setting('port to listen on; 0 picks a free one', String(EDGE_PORT), integer(0, 65_535)),
+  ADIT_EDGE_WORKERS: setting('processes of the edge; auto: one for each CPU', '1', readWorkers),
   ADIT_EDGE_PUBLIC: setting(
     'public scheme and port if a proxy is in front: https, or e.g. https:8443',
     '',
@@ -79,6 +80,7 @@ export function parseEdgeConfig(environment: NodeJS.ProcessEnv = process.env) {
   const config = {
     host: read('ADIT_EDGE_HOST'),
     port: read('ADIT_EDGE_PORT'),
+    workers: read('ADIT_EDGE_WORKERS'),
     publicEndpoint: read('ADIT_EDGE_PUBLIC'),
     trustedProxies: read('ADIT_EDGE_TRUSTED_PROXIES'),
     /**
@@ -101,6 +103,8 @@ export function parseEdgeConfig(environment: NodeJS.ProcessEnv = process.env) {
     controlPlaneUrl: environment.ADIT_URL?.trim() || undefined,
     credential: environment.ADIT_EDGE_KEY?.trim() || undefined,
   }
+  if (config.workers > 1 && config.peerListener)
+    errors.push('ADIT_EDGE_WORKERS must be 1 if ADIT_EDGE_PEER_PORT is set')
   return { config, errors }
 }
 

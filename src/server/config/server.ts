@@ -1,6 +1,5 @@
 // The settings of the server, parsed from the environment once and frozen. Only config/ reads the
 // environment.
-import { availableParallelism } from 'node:os'
 import { resolve } from 'node:path'
 import { isEmail } from '../../contract/fields.ts'
 import type { Variant } from '../../contract/variants.ts'
@@ -20,12 +19,12 @@ import {
   readPortRange,
   readQuantity,
   readSmtpUrl,
+  readWorkers,
 } from './values.ts'
 
 /** The same as in package.json, which a test checks. */
 export const version = '0.1.0'
 
-const WORKERS_MAX = 64
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'silent']
 
 export const settings = {
@@ -175,9 +174,7 @@ export const settings = {
     (text) => (text === '' ? undefined : integer(0, 65_535)(text)),
   ),
   ADIT_METRICS_HOST: setting('address of the metrics listener', '127.0.0.1', (text) => text),
-  ADIT_WORKERS: setting('processes that serve requests; auto: one for each CPU', '1', (text) =>
-    text === 'auto' ? Math.min(availableParallelism(), WORKERS_MAX) : integer(1, WORKERS_MAX)(text),
-  ),
+  ADIT_WORKERS: setting('processes that serve requests; auto: one for each CPU', '1', readWorkers),
   ADIT_LOG_LEVEL: setting(LOG_LEVELS.join(', '), 'info', (text) => {
     if (!LOG_LEVELS.includes(text)) throw new Error(`must be one of ${LOG_LEVELS.join(', ')}`)
     return text

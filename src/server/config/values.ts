@@ -1,5 +1,6 @@
 // Parsers of values. Their errors do not repeat the value, which may contain a password.
 import { isIP } from 'node:net'
+import { availableParallelism } from 'node:os'
 import { resolve } from 'node:path'
 import { isEmail } from '../../contract/fields.ts'
 import { isDnsLabel } from '../../lib/net/hostname.ts'
@@ -77,6 +78,15 @@ export function readPublicEndpoint(text: string) {
   if (scheme !== 'http' && scheme !== 'https')
     throw new Error('must be http or https, with :<port> if needed')
   return { scheme, port: port === undefined ? undefined : integer(1, 65_535)(port) } as const
+}
+
+const WORKERS_MAX = 64
+
+export function readWorkers(text: string): number {
+  if (text === 'auto') return Math.min(availableParallelism(), WORKERS_MAX)
+  const workers = /^\d{1,2}$/.test(text) ? Number(text) : 0
+  if (workers >= 1 && workers <= WORKERS_MAX) return workers
+  throw new Error(`must be auto or a whole number from 1 to ${WORKERS_MAX}`)
 }
 
 export function readPortRange(text: string): PortRange | undefined {

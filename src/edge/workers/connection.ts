@@ -1,0 +1,188 @@
+// One of several workers of an edge: what it needs of the control plane comes from its primary, which has one
+// identity, one stream of changes, and one report for all workers.
+
+import { ClusterState } from '../../edge-sdk/cluster/state.ts'
+import type {
+  Cluster,
+  HostResult,
+  Meter,
+  TunnelReporter,
+  TunnelReporterOptions,
+  TunnelUsage,
+  Verifier,
+  VerifierOptions,
+  VerifyResult,
+} from '../../edge-sdk/index.ts'
+import { UsageQuotas } from '../../edge-sdk/usage/quotas.ts'
+import type { TlsAnswer } from '../certificates/tls-ask.ts'
+import type { Tunnel } from '../tunnel.ts'
+import {
+  type CallResult,
+  fromCallResult,
+  type KeyChange,
+  type PrimaryCalls,
+  type PrimaryNotices,
+  type WorkerNotices,
+} from './messages.ts'
+import { Siblings } from './siblings.ts'
+import { UsageBuffer } from './usage-buffer.ts'
+
+const WORKSPACES_MAX = 100_000
+/** The primary says four times in this time that revocations are received. */
+const UP_TO_DATE_MS = 2_000
+
+/** What a worker needs of its channel to the primary. */
+interface PrimaryChannel {
+  call(name: string, args: unknown[]): Promise<unknown>
+  notify(name: string, args: unknown[]): Promise<void>
+  onNotice(listener: (name: string, args: unknown[]) => void): void
+}
+
+type VerifierCallbacks = Pick<Required<VerifierOptions>, 'onRevoked' | 'onArchived' | 'onQuota' | 'onReset'>
+type ReporterCallbacks = Pick<TunnelReporterOptions, 'onClose' | 'onAccessRules'>
+
+export class PrimaryConnection {
+  readonly siblings: Siblings
+  readonly meter: Meter
+  readonly #channel: PrimaryChannel
+  readonly #usage: UsageBuffer
+  readonly #quotas = new UsageQuotas(WORKSPACES_MAX)
+  readonly #cluster: ClusterState | undefined
+  readonly #draining = new Set<string>()
+  #verifier: VerifierCallbacks | undefined
+  #reporter: ReporterCallbacks | undefined
+  #onMoved: (id: string) => void = () => {}
+  /** Counts notices after which an earlier result of a verification is not valid. */
+  #changes = 0
+  #upToDateUntil = 0
+  readonly #attached = Promise.withResolvers<void>()
+
+  /** `id` is the number of this worker. */
+  constructor(id: string, channel: PrimaryChannel, hasPeers: boolean) {
+    this.#channel = channel
+    this.siblings = new Siblings(id)
+    this.#cluster = hasPeers ? new ClusterState() : undefined
+    this.#usage = new UsageBuffer((usage) => this.#notify('usage', usage))
+    this.meter = this.#usage.meter
+    channel.onNotice((name, args) => {
+      const handle = this.#notices[name as keyof PrimaryNotices] as (...values: unknown[]) => void
+      handle(...args)
+    })
+  }
+
+  /** Resolves when this worker knows what its siblings have. They connect to it at the path. */
+  async attach(socketPath: string): Promise<void> {
+    void this.#notify('attached', socketPath)
+    await this.#attached.promise
+  }
+
+  startVerifier(callbacks: VerifierCallbacks): Verifier {
+    this.#verifier = callbacks
+    return {
+      verify: (key) => this.#verify(key),
+      // The primary obtains the grants.
+      grant: async () => undefined,
+      findHost: (host) => this.#call<HostResult>('findHost', host),
+      isUpToDate: () => performance.now() < this.#upToDateUntil,
+      quotaReachedUntil: (workspace) => this.#quotas.reachedUntil(workspace, Date.now()),
+      cluster: this.#cluster as Cluster | undefined,
+      close() {},
+    }
+  }
+
+  startReporter(callbacks: ReporterCallbacks): TunnelReporter {
+    this.#reporter = callbacks
+    return {
+      claim: (tunnel, key) => this.#call('claim', tunnel, key),
+      opened: (tunnel, key, usage: () => TunnelUsage) => {
+        this.#usage.add(tunnel.id, usage)
+        void this.#notify('opened', tunnel, key)
+      },
+      closed: (id) => {
+        this.#usage.remove(id)
+        this.#draining.delete(id)
+        void this.#notify('closed', id)
+      },
+      // The primary syncs for all workers.
+      syncNow() {},
+      stop: () => this.#notify('released'),
+    }
+  }
+
+  /** Where siblings connect to this worker. */
+  socketPath(): Promise<string> {
+    return this.#call('socketPath')
+  }
+
+  askTls(domain: string): Promise<TlsAnswer> {
+    return this.#call('askTls', domain)
+  }
+
+  /** Calls the listener with the id of a client that has a connection at another worker. */
+  onMoved(listener: (id: string) => void): void {
+    this.#onMoved = listener
+  }
+
+  /** Tells the primary which clients are stopping: others may open their tunnels. */
+  onTunnelChanged({ clients }: Pick<Tunnel, 'clients'>): void {
+    for (const { id, isDraining } of clients) {
+      if (!isDraining || this.#draining.has(id)) continue
+      this.#draining.add(id)
+      void this.#notify('draining', id)
+    }
+  }
+
+  /** A revocation that arrives with the result, or before it, is seen here: the result is asked for again. */
+  async #verify(key: string): Promise<VerifyResult> {
+    for (;;) {
+      const changes = this.#changes
+      const result = await this.#call<VerifyResult>('verify', key)
+      if (changes === this.#changes) return result
+    }
+  }
+
+  async #apply(change: KeyChange): Promise<void> {
+    const callbacks = this.#verifier
+    if (change[0] === 'onRevoked') await callbacks?.onRevoked(change[1], change[2])
+    else if (change[0] === 'onArchived') await callbacks?.onArchived(change[1])
+    else {
+      // A raised quota may have been missed.
+      this.#quotas.clear()
+      await callbacks?.onReset()
+    }
+  }
+
+  async #call<T>(name: keyof PrimaryCalls, ...args: unknown[]): Promise<T> {
+    return fromCallResult((await this.#channel.call(name, args)) as CallResult)
+  }
+
+  #notify<N extends keyof WorkerNotices>(name: N, ...args: WorkerNotices[N]): Promise<void> {
+    return this.#channel.notify(name, args)
+  }
+
+  readonly #notices: { [N in keyof PrimaryNotices]: (...args: PrimaryNotices[N]) => void } = {
+    state: ({ siblings, locations, quotas }) => {
+      for (const [id, path] of siblings) this.siblings.setSibling(id, path)
+      for (const [host, id] of locations) this.siblings.setLocation(host, id, true)
+      for (const [workspace, quota] of quotas) this.#quotas.set(workspace, quota)
+      this.#attached.resolve()
+    },
+    sibling: (id, path) => this.siblings.setSibling(id, path),
+    location: (host, id, isOpen) => this.siblings.setLocation(host, id, isOpen),
+    apply: (sequence, change) => {
+      this.#changes += 1
+      void this.#apply(change).finally(() => this.#notify('applied', sequence))
+    },
+    quota: (workspace, quota) => {
+      if (this.#quotas.set(workspace, quota)) this.#verifier?.onQuota(workspace, quota)
+    },
+    close: (tunnel) => this.#reporter?.onClose(tunnel),
+    moved: (id) => this.#onMoved(id),
+    rules: (name) => this.#reporter?.onAccessRules(name),
+    upToDate: (isUpToDate) => {
+      this.#upToDateUntil = isUpToDate ? performance.now() + UP_TO_DATE_MS : 0
+    },
+    peers: (data) => this.#cluster?.applyPeers(data),
+    locations: (data) => this.#cluster?.applyLocations(data),
+  }
+}

@@ -1,0 +1,278 @@
+// The primary of an edge with several workers. To the control plane it is the edge: it verifies keys, counts
+// usage and reports tunnels for all workers. It carries no traffic.
+import { ClusterState } from '../../edge-sdk/cluster/state.ts'
+import type {
+  ClaimedTunnel,
+  ClaimResult,
+  Meter,
+  TunnelReporter,
+  TunnelUsage,
+  UsageQuota,
+  Verifier,
+} from '../../edge-sdk/index.ts'
+import { BoundedMap } from '../../lib/bounded-map.ts'
+import type { CertificateLimits } from '../certificates/budget.ts'
+import { TlsAsk } from '../certificates/tls-ask.ts'
+import type { EdgeOptions } from '../start.ts'
+import { type CountRule, TunnelCount } from '../tunnel-count.ts'
+import { LocalClaims } from './local-claims.ts'
+import {
+  type KeyChange,
+  type PrimaryCalls,
+  type PrimaryNotices,
+  toCallResult,
+  type WorkerNotices,
+} from './messages.ts'
+import { findHostName, OpenNames } from './open-names.ts'
+import { createSocketFolder } from './socket-folder.ts'
+
+/** How long the last notices of workers that have exited may take. */
+const LAST_NOTICES_MS = 2_000
+const QUOTAS_MAX = 100_000
+const UP_TO_DATE_INTERVAL_MS = 500
+const NO_USAGE: TunnelUsage = { requests: 0, bytesIn: 0, bytesOut: 0, streams: 0 }
+
+interface EdgePrimaryOptions
+  extends CertificateLimits,
+    Pick<EdgeOptions, 'startVerifier' | 'startReporter' | 'meter' | 'localPorts'> {
+  /** Sends a notice to a worker. */
+  notify(worker: string, name: string, args: unknown[]): void
+}
+
+interface AttachedWorker {
+  readonly socketPath: string
+  /** Changes that it has not applied yet. */
+  readonly applying: Map<number, () => void>
+}
+
+export class EdgePrimary {
+  readonly #options: EdgePrimaryOptions
+  readonly #meter: Meter | undefined
+  readonly #verifier: Verifier
+  readonly #reporter: TunnelReporter | undefined
+  /** Decides about claims without a control plane. */
+  readonly #localClaims: LocalClaims
+  readonly #tlsAsk: TlsAsk
+  readonly #workers = new Map<string, AttachedWorker>()
+  readonly #names = new OpenNames((...location) => this.#notifyAll('location', ...location))
+  readonly #quotas = new BoundedMap<string, UsageQuota>(QUOTAS_MAX)
+  readonly #totals = new Map<string, TunnelUsage>()
+  /** By host, of tunnels that are open. */
+  readonly #counts = new Map<string, TunnelCount>()
+  /** What the control plane said about counting, by host, until the tunnel is open. */
+  readonly #countRules = new Map<string, CountRule>()
+  readonly #timer: NodeJS.Timeout
+  readonly #sockets = createSocketFolder()
+  #onAllGone: (() => void) | undefined
+  #sequence = 0
+
+  constructor(options: EdgePrimaryOptions) {
+    this.#options = options
+    const { meter, localPorts, startReporter } = options
+    this.#meter = meter
+    this.#verifier = options.startVerifier({
+      onRevoked: (...args) => this.#apply(['onRevoked', ...args]),
+      onArchived: (...args) => this.#apply(['onArchived', ...args]),
+      onReset: (...args) => this.#apply(['onReset', ...args]),
+      onQuota: (workspace, quota) => {
+        this.#quotas.set(workspace, quota)
+        this.#notifyAll('quota', workspace, quota)
+      },
+      onTunnelsChanged: () => this.#reporter?.syncNow(),
+    })
+    this.#reporter = startReporter?.({
+      verifier: this.#verifier,
+      onClose: (tunnel) => this.#notifyAll('close', tunnel),
+      onAccessRules: (name) => {
+        for (const tunnel of this.#names.tunnels())
+          if (tunnel.workspace === name.workspace && tunnel.name === name.name)
+            this.#counts.get(findHostName(tunnel))?.set(name)
+        this.#notifyAll('rules', name)
+      },
+    })
+    this.#localClaims = new LocalClaims(localPorts, () => this.#names.tunnels())
+    this.#tlsAsk = new TlsAsk({
+      ...options,
+      registry: { atHost: (host) => this.#names.atHost(host) },
+      findHost: (host) => this.#verifier.findHost(host),
+    })
+    const { cluster } = this.#verifier
+    if (cluster instanceof ClusterState) cluster.onData((kind, data) => this.#notifyAll(kind, data))
+    this.#timer = setInterval(() => this.#sayUpToDate(), UP_TO_DATE_INTERVAL_MS).unref()
+  }
+
+  readonly metrics = {
+    openTunnels: (): Iterable<{ readonly type: string }> => this.#names.tunnels(),
+    isUpToDate: () => this.#verifier.isUpToDate(),
+    spoolBytes: () => this.#meter?.spoolBytes() ?? 0,
+  }
+
+  /** Returns the result of a function of the primary, or its error. */
+  handleCall(worker: string, name: string, args: unknown[]): unknown {
+    const calls: PrimaryCalls = {
+      verify: (key) => this.#verifier.verify(key),
+      findHost: (host) => this.#verifier.findHost(host),
+      claim: (tunnel, key) => this.#claim(worker, tunnel, key),
+      askTls: (domain) => this.#tlsAsk.ask(domain),
+      socketPath: async () => this.#sockets.path(worker),
+    }
+    const call = calls[name as keyof PrimaryCalls] as (...values: unknown[]) => Promise<unknown>
+    return toCallResult(() => call(...args))
+  }
+
+  onNotice(worker: string, name: string, args: unknown[]): void {
+    const notices: { [N in keyof WorkerNotices]: (...values: WorkerNotices[N]) => void } = {
+      attached: (socketPath) => this.#attach(worker, socketPath),
+      opened: (tunnel, key) => this.#onOpened(worker, tunnel, key),
+      draining: (id) => this.#onDraining(id),
+      closed: (id) => this.#onClosed(id),
+      released: () => {
+        for (const client of this.#names.clients()) if (client.worker === worker) client.isDraining = true
+      },
+      usage: ({ transfers, rejected, totals }) => {
+        for (const [workspace, requests, bytesIn, bytesOut] of transfers)
+          this.#meter?.transferred(workspace, { requests, bytesIn, bytesOut })
+        for (const [workspace, count] of rejected)
+          for (let each = 0; each < count; each += 1) this.#meter?.rejected(workspace)
+        for (const [id, usage] of totals) if (this.#names.client(id)) this.#totals.set(id, usage)
+      },
+      applied: (sequence) => this.#workers.get(worker)?.applying.get(sequence)?.(),
+    }
+    const handle = notices[name as keyof WorkerNotices] as (...values: unknown[]) => void
+    handle(...args)
+  }
+
+  /** The worker has exited, and its last notice was received. */
+  onGone(worker: string): void {
+    const gone = this.#workers.get(worker)
+    this.#workers.delete(worker)
+    for (const done of gone?.applying.values() ?? []) done()
+    for (const { worker: at, tunnel } of [...this.#names.clients()])
+      if (at === worker) this.#onClosed(tunnel.id)
+    if (gone) this.#notifyAll('sibling', worker, null)
+    this.#sockets.remove(worker)
+    if (this.#workers.size === 0) this.#onAllGone?.()
+  }
+
+  /** Releases all names, so that clients can open them at other edges while the workers drain. */
+  async release(): Promise<void> {
+    await this.#reporter?.stop()
+  }
+
+  /** Call it after the workers have exited: waits for their last notices. */
+  async stop(): Promise<void> {
+    clearInterval(this.#timer)
+    await this.#allGone()
+    this.#sockets.close()
+    this.#verifier.close()
+    this.#localClaims.close()
+    await this.#meter?.stop()
+    await this.#options.localPorts?.close()
+  }
+
+  async #allGone(): Promise<void> {
+    if (this.#workers.size === 0) return
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#onAllGone = resolve
+    const timer = setTimeout(resolve, LAST_NOTICES_MS)
+    await promise
+    clearTimeout(timer)
+  }
+
+  #attach(worker: string, socketPath: string): void {
+    const siblings = Array.from(this.#workers, ([id, each]): [string, string] => [id, each.socketPath])
+    this.#notifyAll('sibling', worker, socketPath)
+    this.#workers.set(worker, { socketPath, applying: new Map() })
+    const locations = [...this.#names.locations()]
+    this.#notify(worker, 'state', { siblings, locations, quotas: [...this.#quotas] })
+    this.#notify(worker, 'upToDate', this.#verifier.isUpToDate())
+    const { cluster } = this.#verifier
+    if (cluster instanceof ClusterState)
+      for (const [kind, data] of cluster.export()) this.#notify(worker, kind, data)
+  }
+
+  async #claim(worker: string, tunnel: ClaimedTunnel, key: string): Promise<ClaimResult> {
+    const rejected = this.#names.add(tunnel, worker)
+    if (rejected) return rejected
+    try {
+      const result = await (this.#reporter ?? this.#localClaims).claim(tunnel, key)
+      if (!result.granted) this.#names.remove(tunnel.id)
+      else this.#countRules.set(findHostName(tunnel), result)
+      return result
+    } catch (error) {
+      this.#names.remove(tunnel.id)
+      throw error
+    }
+  }
+
+  #onOpened(worker: string, tunnel: ClaimedTunnel, key: string): void {
+    if (!this.#workers.has(worker)) return
+    const host = findHostName(tunnel)
+    // Without a claim, it joins a client that the worker has, or the control plane is not reached.
+    if (!this.#names.client(tunnel.id)) this.#names.addOpened(tunnel, worker)
+    this.#reporter?.opened(tunnel, key, () => this.#totals.get(tunnel.id) ?? NO_USAGE)
+    if (!this.#counts.has(host)) {
+      const count = new TunnelCount(this.#meter, tunnel.workspace)
+      this.#counts.set(host, count)
+      count.open(this.#countRules.get(host) ?? {})
+    }
+    this.#countRules.delete(host)
+    this.#closeReplaced(worker, tunnel)
+  }
+
+  /** A connection at another worker that the client has given up, or that drains. */
+  #closeReplaced(worker: string, tunnel: ClaimedTunnel): void {
+    for (const other of this.#names.others(tunnel)) {
+      if (other.worker === worker) continue
+      const { id, resume, session } = other.tunnel
+      if (resume !== undefined && resume === tunnel.resume)
+        this.#notify(other.worker, 'close', { id, reason: 'moved', message: 'The client has reconnected.' })
+      else if (other.isDraining && session !== undefined && session === tunnel.session)
+        this.#notify(other.worker, 'moved', id)
+    }
+  }
+
+  #onDraining(id: string): void {
+    const client = this.#names.client(id)
+    if (client) client.isDraining = true
+  }
+
+  #onClosed(id: string): void {
+    const client = this.#names.remove(id)
+    this.#totals.delete(id)
+    this.#reporter?.closed(id)
+    if (!client) return
+    const host = findHostName(client.tunnel)
+    if (this.#names.atHost(host)) return
+    this.#countRules.delete(host)
+    this.#counts.get(host)?.close()
+    this.#counts.delete(host)
+  }
+
+  /** Resolves when all workers have applied the change. */
+  async #apply(change: KeyChange): Promise<void> {
+    this.#sequence += 1
+    const sequence = this.#sequence
+    await Promise.all(
+      Array.from(this.#workers, async ([worker, { applying }]) => {
+        const { promise, resolve } = Promise.withResolvers<void>()
+        applying.set(sequence, resolve)
+        this.#notify(worker, 'apply', sequence, change)
+        await promise
+        applying.delete(sequence)
+      }),
+    )
+  }
+
+  #sayUpToDate(): void {
+    this.#notifyAll('upToDate', this.#verifier.isUpToDate())
+  }
+
+  #notifyAll<N extends keyof PrimaryNotices>(name: N, ...args: PrimaryNotices[N]): void {
+    for (const worker of this.#workers.keys()) this.#notify(worker, name, ...args)
+  }
+
+  #notify<N extends keyof PrimaryNotices>(worker: string, name: N, ...args: PrimaryNotices[N]): void {
+    this.#options.notify(worker, name, args)
+  }
+}
