@@ -52,6 +52,8 @@ const SHUTDOWN_GRACE_MS = 5_000
 /** A worker that is replaced also waits for idle connections: a request could be on its way. */
 const REPLACED_GRACE_MS = 10_000
 const DRAIN_POLL_MS = 20
+/** An edge has up to 64 workers, and twice as many while they are restarted. */
+const SESSIONS_PER_PEER_MAX = 128
 /** Requests in progress may take this long after a quota is reached. */
 const ABORT_DELAY_MS = 1_000
 
@@ -122,8 +124,8 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
       options.onClosed(tunnel, client, reason)
     },
     onChanged(tunnel) {
-      peers?.onTunnelChanged(tunnel)
-      siblings?.onTunnelChanged(tunnel)
+      peers?.onTunnelChanged(tunnel.address.host)
+      siblings?.onTunnelChanged(tunnel.address.host)
       worker?.primary.onTunnelChanged(tunnel)
     },
   })
@@ -335,6 +337,8 @@ async function startSiblings(
     },
     cluster: primary.siblings,
     transport: siblingTransport(primary.siblings.edgeId, socketPath),
+    // One for each connection of other edges.
+    sessionsPerPeerMax: Number.POSITIVE_INFINITY,
     quotaReachedUntil: (workspace) => verifier.quotaReachedUntil(workspace),
   })
   await peers.listen()
@@ -343,7 +347,7 @@ async function startSiblings(
 }
 
 async function startPeers(
-  { peerListener: listen }: EdgeOptions,
+  { peerListener: listen, worker }: EdgeOptions,
   { verifier, ...services }: PeerServices,
 ): Promise<Peers | undefined> {
   const { cluster } = verifier
@@ -352,7 +356,17 @@ async function startPeers(
     ...services,
     cluster,
     transport: tlsTransport(listen, cluster),
+    sessionsPerPeerMax: SESSIONS_PER_PEER_MAX,
+    relay: worker && {
+      siblings: worker.primary.siblings,
+      transport: siblingTransport(worker.primary.siblings.edgeId, worker.socketPath),
+      pressure: services.pressure,
+    },
     quotaReachedUntil: (workspace) => verifier.quotaReachedUntil(workspace),
+  })
+  // Other edges ask this worker about clients of its siblings.
+  worker?.primary.siblings.onLocations((hosts) => {
+    for (const host of hosts) peers.onTunnelChanged(host)
   })
   await peers.listen()
   return peers

@@ -1,7 +1,6 @@
 // Forwarding between the edges of a cluster, or the workers of an edge: requests for tunnels whose clients
 // are connected to others, and requests that others forward to the clients of this one.
 import type { Cluster } from '../../edge-sdk/index.ts'
-import type { Tunnel } from '../tunnel.ts'
 import type { TunnelFactory } from '../tunnel-factory.ts'
 import { RemoteTunnels } from './remote-tunnels.ts'
 import { type ServingOptions, ServingSession } from './serving-session.ts'
@@ -10,11 +9,10 @@ import type { PeerTransport } from './transport.ts'
 export interface PeersOptions extends ServingOptions {
   readonly cluster: Cluster
   readonly transport: PeerTransport
+  /** If a peer opens more connections, its oldest one is closed. */
+  readonly sessionsPerPeerMax: number
   readonly factory: TunnelFactory
 }
-
-/** Connections of one peer: it may have several workers, twice as many while they are restarted. */
-const SESSIONS_PER_PEER_MAX = 128
 
 export class Peers {
   readonly tunnels: RemoteTunnels
@@ -47,7 +45,7 @@ export class Peers {
       })
       sessions.add(session)
       const [oldest] = sessions
-      if (sessions.size > SESSIONS_PER_PEER_MAX) oldest?.close()
+      if (sessions.size > this.#options.sessionsPerPeerMax) oldest?.close()
     })
   }
 
@@ -68,8 +66,8 @@ export class Peers {
   }
 
   /** A tunnel of this edge was opened, closed or changed. */
-  onTunnelChanged({ address }: Tunnel): void {
-    for (const session of this.#sessions()) session.onTunnelChanged(address.host)
+  onTunnelChanged(host: string): void {
+    for (const session of this.#sessions()) session.onTunnelChanged(host)
   }
 
   onQuotaChanged(workspace: string): void {

@@ -5,6 +5,7 @@ import { Session, type YamuxStream } from '../../yamux/index.ts'
 import type { Registry } from '../registry.ts'
 import type { Tunnel } from '../tunnel.ts'
 import type { TunnelClient } from '../tunnel-client.ts'
+import { PeerRelay, type PeerRelayOptions } from '../workers/peer-relay.ts'
 import { sessionOptions, toConnection } from './connection.ts'
 import { PeerProtocolError, readLines } from './control-lines.ts'
 import { connectForwarded, readHead, rejectForwarded } from './forwarded-stream.ts'
@@ -30,6 +31,8 @@ const UNREAD_BYTES_MAX = 4 * 1024 * 1024
 const APPLY_TIMEOUT_MS = 1_000
 
 export interface ServingOptions {
+  /** Set if other workers of this edge have clients, too. */
+  readonly relay?: PeerRelayOptions | undefined
   readonly registry: Pick<Registry, 'atHost' | 'clientById' | 'isStopping'>
   readonly pressure: { readonly isHigh: boolean }
   quotaReachedUntil(workspace: string): number | undefined
@@ -52,11 +55,21 @@ export class ServingSession {
   readonly #hosts = new Map<string, DescribedHost>()
   /** Clients that were asked for a sign of life. */
   readonly #probes = new Set<string>()
+  readonly #relay: PeerRelay | undefined
   #control: YamuxStream | undefined
   #forwarded = 0
 
   constructor(socket: Socket, options: ServingOptions & { onClosed(): void }) {
     this.#options = options
+    this.#relay =
+      options.relay &&
+      new PeerRelay(options.relay, {
+        send: (message) => this.#send(JSON.stringify(message)),
+        onGone: (host) => {
+          const described = this.#hosts.get(host)
+          if (described) this.#describe(host, described, false)
+        },
+      })
     this.#session = new Session(toConnection(socket), {
       ...sessionOptions(options.pressure),
       role: 'server',
@@ -64,6 +77,7 @@ export class ServingSession {
       onStream: (stream) => this.#onStream(stream),
       onClose: () => {
         for (const { deadline } of this.#hosts.values()) clearTimeout(deadline)
+        this.#relay?.close()
         options.onClosed()
       },
     })
@@ -101,12 +115,14 @@ export class ServingSession {
 
   #onMessage(message: EntryMessage): void {
     if ('describe' in message) this.#onDescribe(message.describe)
-    else if ('forget' in message) this.#hosts.delete(message.forget)
-    else if ('applied' in message) this.#onApplied(message.applied, message.revision)
+    else if ('forget' in message) {
+      this.#hosts.delete(message.forget)
+      this.#relay?.forget(message.forget)
+    } else if ('applied' in message) this.#onApplied(message.applied, message.revision)
     else if ('probe' in message) this.#onProbe(message.probe)
     else {
       const client = this.#options.registry.clientById(message.client)
-      if (!client) return
+      if (!client) return void this.#relay?.passToClient(message.client, message)
       client.totals.requests += 1
       client.send({ event: 'request', ...message.request })
     }
@@ -118,6 +134,7 @@ export class ServingSession {
       this.#probes.delete(id)
       this.#send(JSON.stringify({ probed: id } satisfies ServingMessage))
     }
+    if (!client && this.#relay?.passToClient(id, { probe: id })) return
     if (!client) return void respond()
     if (this.#probes.has(id)) return
     this.#probes.add(id)
@@ -139,10 +156,15 @@ export class ServingSession {
     this.#describe(host, described)
   }
 
-  #describe(host: string, described: DescribedHost): void {
+  #describe(host: string, described: DescribedHost, mayRelay = true): void {
     const { registry, quotaReachedUntil } = this.#options
     const tunnel = registry.isStopping ? undefined : registry.atHost(host)
     const clients = [...(tunnel?.clients ?? [])].filter(({ isDraining }) => !isDraining)
+    if (clients.length === 0 && mayRelay && this.#relay?.describe(host)) {
+      described.line = ''
+      return
+    }
+    if (this.#relay?.has(host)) this.#relay.forget(host)
     const message: ServingMessage =
       tunnel && clients.length > 0
         ? { tunnel: describeTunnel(tunnel, clients, quotaReachedUntil(tunnel.workspace)) }
@@ -173,6 +195,7 @@ export class ServingSession {
 
   #onApplied(host: string, revision: number): void {
     const described = this.#hosts.get(host)
+    this.#relay?.pass(host, { applied: host, revision })
     if (!described?.deadline || revision !== described.revision) return
     clearTimeout(described.deadline)
     described.deadline = undefined
@@ -189,6 +212,10 @@ export class ServingSession {
 
   #onHead(stream: YamuxStream, head: StreamHead, rest: Buffer): void {
     const { registry, quotaReachedUntil } = this.#options
+    if (this.#relay?.has(head.host)) {
+      this.#onRelayedHead(stream, head, rest)
+      return
+    }
     const tunnel = registry.atHost(head.host)
     const client = registry.clientById(head.client)
     const described = this.#hosts.get(head.host)
@@ -206,12 +233,21 @@ export class ServingSession {
     const upstream = openStream(client)
     if (!upstream) return void rejectForwarded(stream, 'tunnel_moved')
     described.streams.add(stream)
+    stream.once('close', () => described.streams.delete(stream))
+    this.#countForwarded(stream)
+    connectForwarded(stream, rest, tunnel, client, upstream)
+  }
+
+  #onRelayedHead(stream: YamuxStream, head: StreamHead, rest: Buffer): void {
+    if (this.#relay?.connect(stream, head, rest)) this.#countForwarded(stream)
+    else rejectForwarded(stream, 'tunnel_moved')
+  }
+
+  #countForwarded(stream: YamuxStream): void {
     this.#forwarded += 1
     stream.once('close', () => {
-      described.streams.delete(stream)
       this.#forwarded -= 1
     })
-    connectForwarded(stream, rest, tunnel, client, upstream)
   }
 }
 

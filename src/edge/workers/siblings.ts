@@ -15,7 +15,7 @@ export class Siblings implements Cluster {
   readonly #peers = new Map<string, Peer>()
   readonly #hosts = new Map<string, Set<string>>()
   #onPeers: () => void = () => {}
-  #onLocations: (hosts: readonly string[]) => void = () => {}
+  readonly #locationsListeners: ((hosts: readonly string[]) => void)[] = []
 
   constructor(id: string) {
     this.edgeId = id
@@ -35,7 +35,7 @@ export class Siblings implements Cluster {
   }
 
   onLocations(listener: (hosts: readonly string[]) => void): void {
-    this.#onLocations = listener
+    this.#locationsListeners.push(listener)
   }
 
   setSibling(id: string, socketPath: string | null): void {
@@ -50,7 +50,7 @@ export class Siblings implements Cluster {
     const workers = this.#hosts.get(host) ?? new Set()
     if (isOpen) this.#hosts.set(host, workers.add(id))
     else if (workers.delete(id) && workers.size === 0) this.#hosts.delete(host)
-    this.#onLocations([host])
+    for (const listener of this.#locationsListeners) listener([host])
   }
 }
 

@@ -103,8 +103,6 @@ export function parseEdgeConfig(environment: NodeJS.ProcessEnv = process.env) {
     controlPlaneUrl: environment.ADIT_URL?.trim() || undefined,
     credential: environment.ADIT_EDGE_KEY?.trim() || undefined,
   }
-  if (config.workers > 1 && config.peerListener)
-    errors.push('ADIT_EDGE_WORKERS must be 1 if ADIT_EDGE_PEER_PORT is set')
   return { config, errors }
 }
 

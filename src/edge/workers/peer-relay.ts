@@ -1,0 +1,179 @@
+// Requests of another edge for clients of this worker's siblings. Each session of an edge has sessions of its
+// own with siblings, so their messages and streams are passed on unchanged: the sibling sees the entry edge,
+// and waits until that one has applied changed access rules. Siblings only know clients of their own, so
+// nothing is passed on twice.
+import type { Cluster } from '../../edge-sdk/index.ts'
+import { connectStreams } from '../../tunnel-protocol/connect-streams.ts'
+import { Session, type YamuxStream } from '../../yamux/index.ts'
+import { sessionOptions, toConnection } from '../peers/connection.ts'
+import { readLines } from '../peers/control-lines.ts'
+import {
+  type EntryMessage,
+  formatHead,
+  parseServingMessage,
+  type ServingMessage,
+  type StreamHead,
+} from '../peers/messages.ts'
+import type { PeerTransport } from '../peers/transport.ts'
+
+export interface PeerRelayOptions {
+  readonly siblings: Cluster
+  readonly transport: Pick<PeerTransport, 'connect'>
+  readonly pressure: { readonly isHigh: boolean }
+}
+
+interface Receiver {
+  /** A message for the entry edge. */
+  send(message: ServingMessage): void
+  /** A sibling has no client of the host any more, or is gone. */
+  onGone(host: string): void
+}
+
+interface SiblingSession {
+  readonly session: Session
+  readonly control: YamuxStream
+}
+
+export class PeerRelay {
+  readonly #options: PeerRelayOptions
+  readonly #receiver: Receiver
+  readonly #sessions = new Map<string, Promise<SiblingSession>>()
+  /** The sibling that was asked for a host. */
+  readonly #hosts = new Map<string, { readonly id: string; open: SiblingSession | undefined }>()
+  /** The host of each client that a sibling has described. */
+  readonly #clients = new Map<string, string>()
+  #isClosed = false
+
+  constructor(options: PeerRelayOptions, receiver: Receiver) {
+    this.#options = options
+    this.#receiver = receiver
+  }
+
+  /** Whether a sibling has the host. Then it describes the tunnel, or `onGone` is called. */
+  describe(host: string): boolean {
+    const [id] = this.#options.siblings.findEdges(host)
+    if (id === undefined) return false
+    const asked = { id, open: undefined as SiblingSession | undefined }
+    this.#hosts.set(host, asked)
+    void this.#connectOnce(id).then(
+      (open) => {
+        if (this.#hosts.get(host) !== asked) return
+        asked.open = open
+        send(open, { describe: host })
+      },
+      () => this.#onGone(host, id),
+    )
+    return true
+  }
+
+  has(host: string): boolean {
+    return this.#hosts.has(host)
+  }
+
+  forget(host: string): void {
+    this.pass(host, { forget: host })
+    this.#hosts.delete(host)
+    for (const [client, at] of this.#clients) if (at === host) this.#clients.delete(client)
+  }
+
+  /** Passes on a message about a host, or does nothing. */
+  pass(host: string, message: EntryMessage): void {
+    const open = this.#hosts.get(host)?.open
+    if (open) send(open, message)
+  }
+
+  /** Passes on a message about a client. Returns whether a sibling has described it. */
+  passToClient(client: string, message: EntryMessage): boolean {
+    const host = this.#clients.get(client)
+    if (host === undefined) return false
+    this.pass(host, message)
+    return true
+  }
+
+  /** Connects a stream to the sibling. Returns false if there is no session with it. */
+  connect(stream: YamuxStream, head: StreamHead, rest: Buffer): boolean {
+    const session = this.#hosts.get(head.host)?.open?.session
+    if (!session) return false
+    let upstream: YamuxStream
+    try {
+      upstream = session.open()
+    } catch {
+      return false
+    }
+    upstream.write(Buffer.concat([formatHead(head), rest]))
+    connectStreams(stream, upstream)
+    return true
+  }
+
+  close(): void {
+    this.#isClosed = true
+    for (const opening of this.#sessions.values())
+      opening.then(
+        ({ session }) => session.close(),
+        () => {},
+      )
+  }
+
+  #connectOnce(id: string): Promise<SiblingSession> {
+    const existing = this.#sessions.get(id)
+    if (existing) return existing
+    const opening = this.#connect(id)
+    this.#sessions.set(id, opening)
+    opening.catch(() => this.#sessions.delete(id))
+    return opening
+  }
+
+  async #connect(id: string): Promise<SiblingSession> {
+    const { siblings, transport, pressure } = this.#options
+    const sibling = siblings.peer(id)
+    if (!sibling) throw new Error('The worker has exited.')
+    const socket = await transport.connect(sibling)
+    const session = new Session(toConnection(socket), {
+      ...sessionOptions(pressure),
+      role: 'client',
+      // Only the entry side opens streams.
+      maxStreams: 0,
+      onStream: (stream) => stream.destroy(),
+      onGoAway: () => session.close(),
+      onClose: () => this.#onClosed(id),
+    })
+    if (this.#isClosed) session.close()
+    const control = session.open()
+    control.on('error', () => {})
+    control.on('close', () => session.close())
+    readLines(
+      control,
+      (fields) => this.#onMessage(id, parseServingMessage(fields)),
+      (error) => session.close(error),
+    )
+    return { session, control }
+  }
+
+  #onMessage(id: string, message: ServingMessage): void {
+    if ('gone' in message) {
+      this.#onGone(message.gone, id)
+      return
+    }
+    if ('tunnel' in message) {
+      const { host, clients } = message.tunnel
+      // It was forgotten, or another worker has it by now.
+      if (this.#hosts.get(host)?.id !== id) return
+      for (const client of clients) this.#clients.set(client.id, host)
+    }
+    this.#receiver.send(message)
+  }
+
+  #onGone(host: string, id: string): void {
+    if (this.#hosts.get(host)?.id !== id) return
+    this.forget(host)
+    this.#receiver.onGone(host)
+  }
+
+  #onClosed(id: string): void {
+    this.#sessions.delete(id)
+    for (const [host, asked] of [...this.#hosts]) if (asked.id === id) this.#onGone(host, id)
+  }
+}
+
+const send = ({ control }: SiblingSession, message: EntryMessage) =>
+  void control.write(`${JSON.stringify(message)}\n`)
