@@ -45,8 +45,12 @@ interface ServedTunnel extends Served {
   readonly clientPid: number
 }
 
-export async function startTunnel(folder: string, port: number): Promise<ServedTunnel> {
-  const edge = await startEdge(folder, ['bench'])
+export async function startTunnel(
+  folder: string,
+  port: number,
+  settings: Record<string, string> = {},
+): Promise<ServedTunnel> {
+  const edge = await startEdge(folder, ['bench'], settings)
   const client = await startClient(folder, port, edge.url, edge.keys[0] as string)
   return {
     url: edge.url,

@@ -1,10 +1,12 @@
 // Tunnels: edge and tunnel client compared with one plain reverse proxy in front of the same local server.
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
 import { freePort } from '../../test/support/processes/ports.ts'
 import type { Figure } from '../figure.ts'
 import type { Fixtures } from '../fixtures.ts'
 import { collectGarbage, INSPECTABLE } from '../garbage.ts'
 import type { RequestSpec } from '../load/jobs.ts'
-import { residentMib } from '../processes.ts'
+import { residentMib, withWorkers } from '../processes.ts'
 import { compare, type Measured, roundLimit, type Sample, singleMeasurement, timing } from '../rounds.ts'
 import { createTokens, startClient, startEdge, startTunnel } from '../tunnel.ts'
 
@@ -125,6 +127,28 @@ async function hop(fixtures: Fixtures): Promise<Measured> {
   )
 }
 
+/** Processor time per request of an edge with two workers, the primary included, and of one process. */
+async function workers(fixtures: Fixtures): Promise<Measured> {
+  const origin = await fixtures.baseline('origin', {})
+  const port = Number(new URL(origin.url).port)
+  const start = async (name: string, settings: Record<string, string>) => {
+    const folder = join(fixtures.folder, name)
+    mkdirSync(folder, { recursive: true })
+    return fixtures.keep(startTunnel(folder, port, { ADIT_EDGE_FOLDER: join(folder, 'edge'), ...settings }))
+  }
+  const two = await start('workers-2', { ADIT_EDGE_WORKERS: '2' })
+  const one = await start('workers-1', {})
+  const measure = ({ url, host, pid, clientPid }: typeof two) => {
+    return async (round: number) => {
+      const pids = [...withWorkers(pid), clientPid]
+      const result = await repeat(fixtures, { url, host, pids }, HOP_CONNECTIONS, round)
+      const { cpuS = Number.NaN, completed, busy } = result
+      return { value: (cpuS / completed) * MICROSECONDS, busy }
+    }
+  }
+  return compare(measure(two), measure(one), timing.requests ? timing.rounds : ROUNDS)
+}
+
 /** Memory in use by an edge, for each tunnel beyond the first ones. */
 async function idleMemory(fixtures: Fixtures): Promise<Measured> {
   const edge = await fixtures.keep(startEdge(fixtures.folder, IDLE_WORKSPACES, INSPECTABLE))
@@ -177,6 +201,14 @@ export const tunnels: Figure[] = [
     unit: 'requests/s',
     target: { atLeast: 0.6 },
     measure: hop,
+  },
+  {
+    name: 'edge_workers_2',
+    ours: `processor time per request of an edge with two workers and its tunnel client, ${HOP_CONNECTIONS} connections`,
+    other: 'the same with one process',
+    unit: 'µs',
+    target: { atMost: 1.15 },
+    measure: workers,
   },
   {
     name: 'tunnel_idle',
