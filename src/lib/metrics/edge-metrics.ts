@@ -75,7 +75,7 @@ export const edgeTrafficMetrics = ({
   ),
   counter(
     'adit_edge_forwarded_requests_total',
-    'Requests that were forwarded to another edge.',
+    'Requests that were forwarded to another edge or worker.',
     () => instruments.forwarded,
   ),
   counter(
