@@ -4,18 +4,26 @@ import { spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { test } from 'node:test'
+import { openBrowser, PASSWORD } from '../support/accounts/users.ts'
+import { test as browserTest, openBrowser as openChromium } from '../support/browser.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
 import { createFolder } from '../support/databases/create.ts'
 import { fetchHost, startLocal } from '../support/edges/tunnels.ts'
+import { startApp } from '../support/frameworks/apps.ts'
+import { assertHotReload } from '../support/frameworks/hot-reload.ts'
 import { freePorts } from '../support/processes/ports.ts'
 import { root } from '../support/processes/process.ts'
+import { replaceShown } from '../support/processes/program.ts'
+import { hasTerminal, NO_TERMINAL, runAtTerminal } from '../support/processes/terminal.ts'
 import { until } from '../support/until.ts'
 
-const blocks = [...readFileSync(join(root, 'README.md'), 'utf8').matchAll(/^```sh\n(.*?)^```/gms)]
+const readme = readFileSync(join(root, 'README.md'), 'utf8')
+const blocks = [...readme.matchAll(/^```sh\n(.*?)^```/gms)].map(([, block = '']) => block.trim().split('\n'))
+const [startLines = [], shareLines = []] = blocks
 
 /** A line of a shell, in a process group of its own: npm starts further processes. */
-function runLine(t: Test, line: string, env: Record<string, string>, input = '') {
-  const child = spawn('sh', ['-c', line], { cwd: root, env, detached: true })
+function runLine(t: Test, line: string, env: Record<string, string>, input = '', cwd = root) {
+  const child = spawn('sh', ['-c', line], { cwd, env, detached: true })
   child.stdin.end(input)
   let output = ''
   for (const stream of [child.stdout, child.stderr])
@@ -40,10 +48,8 @@ function runLine(t: Test, line: string, env: Record<string, string>, input = '')
 }
 
 test('the README leads to a first request through a tunnel in five commands', async (t) => {
-  const [start = '', share = ''] = blocks.map(([, block = '']) => block)
-  assert.equal(start.trim(), 'npm ci && npm start')
-  const lines = share.trim().split('\n')
-  assert.ok(lines.length + 2 <= 5, 'npm ci && npm start, these lines, and the request')
+  assert.deepEqual(startLines, ['npm ci && npm start'])
+  assert.ok(shareLines.length + 2 <= 5, 'npm ci && npm start, these lines, and the request')
 
   const { first: port, last: edgePort } = await freePorts(2)
   const app = await startLocal(t)
@@ -57,16 +63,70 @@ test('the README leads to a first request through a tunnel in five commands', as
   const key = await server.find(/API key +(adit_\w+)/)
   await server.find(/(Edge +http)/)
 
-  const [install = '', login = '', tunnel = ''] = lines.map((line) =>
+  const [install = '', login = '', tunnel = ''] = shareLines.map((line) =>
     line.replaceAll('8080', `${port}`).replace('tunnel 3000', `tunnel ${app.port}`),
   )
   const installed = runLine(t, install, env)
   assert.equal(await installed.ended, 0, installed.output())
   const signedIn = runLine(t, login, env, `${key}\n`)
   assert.equal(await signedIn.ended, 0, signedIn.output())
-  const printed = (lines[2] as string).replace(/.*prints /, '').replace('8081', `${edgePort}`)
+  const printed = (shareLines[2] as string).replace(/.*prints /, '').replace('8081', `${edgePort}`)
   const url = await runLine(t, tunnel, env).find(/^(http\S+)$/m)
   assert.equal(url, printed)
   const response = await fetchHost({ port: edgePort }, new URL(url).host)
   assert.equal(response.status, 200)
 })
+
+browserTest(
+  'a member on another machine shares a Vite app on a domain of its own, with hot reload',
+  {
+    skip: hasTerminal ? false : NO_TERMINAL,
+  },
+  async (t) => {
+    const [startOnDomain = ''] = /ADIT_TUNNEL_DOMAIN=\S+ npm start/.exec(readme) ?? []
+    const domain = 'tunnels.example.test'
+    const { first: port, last: edgePort } = await freePorts(2)
+    const server = runLine(t, replaceShown(startOnDomain, { 'tunnels.example.com': domain }), {
+      HOME: createFolder(t),
+      PATH: process.env.PATH ?? '',
+      ADIT_LOG_LEVEL: 'warn',
+      ADIT_PORT: `${port}`,
+      ADIT_EDGE_PORT: `${edgePort}`,
+    })
+    const link = await server.find(/\/link#([\w-]+)/)
+    const url = `http://127.0.0.1:${port}`
+    const [owner, mia] = [openBrowser(url), openBrowser(url)]
+    const join = async (user: typeof owner, name: string, link: string) => {
+      const account = { link, name, password: PASSWORD, email: `${name}@example.com` }
+      const { status, text } = await user.post('/links/redeem', account)
+      assert.equal(status, 200, text)
+    }
+    await join(owner, 'ann', link)
+    const invitation = { email: 'mia@example.com', role: 'member' }
+    const { json } = await owner.post('/workspaces/default/invitations', invitation)
+    await join(mia, 'mia', new URL(json.link).hash.slice(1))
+
+    // Nothing of the clone: an empty home, which is also the working directory, and Node.
+    const home = createFolder(t)
+    const path = [`${home}/.local/bin`, dirname(process.execPath), '/usr/bin', '/bin'].join(':')
+    const env = { HOME: home, PATH: path }
+    const [install = '', login = '', tunnel = ''] = shareLines.map((line) => line.replace(/ +#.*/, ''))
+    const installed = runLine(t, replaceShown(install, { 8080: `${port}` }), env, '', home)
+    assert.equal(await installed.ended, 0, installed.output())
+    const words = replaceShown(login, { 8080: `${port}` }).split(' ')
+    const terminal = runAtTerminal(t, words, { env, cwd: home })
+    await terminal.reply('Press Enter to sign in with your browser', '\r')
+    await until('the code', () => /[?]code=([A-Z-]+)/.test(terminal.output()))
+    const [, code] = /[?]code=([A-Z-]+)/.exec(terminal.output()) ?? []
+    assert.equal((await mia.post('/workspaces/default/devices', { code })).status, 200)
+    assert.equal(await terminal.ended, 0, terminal.output())
+
+    const command = (port: string) => ['node', '../node_modules/vite/bin/vite.js', '--port', port]
+    const app = await startApp(t, 'vite', { command })
+    const share = `${replaceShown(tunnel, { 3000: `${app.port}` })} --host-header rewrite`
+    const printed = await runLine(t, share, env, '', home).find(/^(http\S+)$/m)
+    assert.equal(printed, `http://my-app.default.${domain}:${edgePort}`)
+    const context = await (await openChromium(t)).newContext()
+    await assertHotReload(await context.newPage(), `${printed}/`, app, 'main.js')
+  },
+)

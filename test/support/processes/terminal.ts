@@ -9,15 +9,23 @@ import { root } from './process.ts'
 export const hasTerminal = existsSync('/usr/bin/script')
 export const NO_TERMINAL = '"script" is not installed'
 
-/** Columns are set before the command starts. */
-export function atTerminal(
+/** `adit` from the sources. Columns are set before the command starts. */
+export const atTerminal = (
   t: Test,
   args: string[],
   env: Record<string, string>,
   columns = 80,
   cwd = process.cwd(),
-) {
-  const command = [process.execPath, join(root, 'bin/adit.js'), ...args].map((arg) => `'${arg}'`).join(' ')
+) => runAtTerminal(t, [process.execPath, join(root, 'bin/adit.js'), ...args], { env, columns, cwd })
+
+interface TerminalOptions {
+  env: Record<string, string>
+  columns?: number
+  cwd: string
+}
+
+export function runAtTerminal(t: Test, words: string[], { env, columns = 80, cwd }: TerminalOptions) {
+  const command = words.map((word) => `'${word}'`).join(' ')
   const child = spawn('script', ['-qefc', `stty cols ${columns} rows 40; exec ${command}`, '/dev/null'], {
     env: { PATH: process.env.PATH ?? '', TERM: 'xterm', ...env },
     stdio: ['pipe', 'pipe', 'inherit'],
