@@ -118,7 +118,8 @@ for (const [index, engine] of engines.entries()) {
     const byKey = await as(personal).create()
     assert.deepEqual([byKey.status, byKey.json.error], [400, 'invalid_request'])
     assert.match(byKey.json.details[0].message, /lets only admins and owners create API keys/)
-    assert.equal((await as(await createPersonal(olga)).create()).status, 201)
+    const byOwner = await as(await createPersonal(olga)).create()
+    assert.deepEqual([byOwner.status, await findOwner(byOwner.json.id)], [201, olga.id])
     await setPolicy({ keyCreators: 'member', keysManageKeys: false })
     const [create, revoke] = [await as(personal).create(), await as(personal).revoke('tok_none')]
     for (const { status, json } of [create, revoke]) {
