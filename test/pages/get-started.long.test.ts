@@ -8,7 +8,7 @@ import { addEdge, addWorkspace, serve } from '../support/api/server.ts'
 import { test } from '../support/browser.ts'
 import { createFolder } from '../support/databases/create.ts'
 import { run } from '../support/processes/process.ts'
-import { checkEveryView, checkPage, openPageAs } from './support/harness.ts'
+import { checkEveryView, checkPage, DESKTOP, openPageAs } from './support/harness.ts'
 
 /** The checklist polls every five seconds. */
 const TICK_TIMEOUT_MS = 15_000
@@ -37,6 +37,8 @@ test('the steps to the first tunnel show working commands and are ticked as they
     `adit login ${server.url}`,
     'adit tunnel 3000',
   ])
+  const first = await page.locator('pre').first().boundingBox()
+  assert.ok(first && first.y + first.height <= DESKTOP.height, 'the first command is seen without scrolling')
   await checkEveryView(page, 'get-started')
 
   const { token } = (await ann.post('/workspaces/fresh/keys', { label: 'laptop' })).json
