@@ -1,5 +1,6 @@
 // All figures, in the order in which they are measured and shown.
 import type { Figure, Result } from './figure.ts'
+import { edges } from './figures/edges.ts'
 import { postgres } from './figures/postgres.ts'
 import { processes } from './figures/process.ts'
 import { reports } from './figures/reports.ts'
@@ -16,6 +17,7 @@ export const figures: Figure[] = [
   ...reports,
   ...revoke,
   ...tunnels,
+  ...edges,
   ...processes,
 ]
 

@@ -1,24 +1,24 @@
-// One of two edges that forward to each other, without a control plane: the benchmark says where the tunnel
-// is.
+// One of several edges that forward to each other, without a control plane: the benchmark says where the
+// tunnel is.
 import { startEdge } from '../../src/edge/start.ts'
 import { type Cluster, openTokensFile } from '../../src/edge-sdk/index.ts'
 
 interface Settings {
   readonly file: string
   readonly host: string
-  readonly peerPort: number
-  readonly isEntry: boolean
-  /** The port of the other edge. */
-  readonly otherPort: number
+  readonly edgeId: string
+  /** The ports of all edges for each other, by their ids. */
+  readonly ports: Readonly<Record<string, number>>
+  /** The edges with a client of the tunnel. */
+  readonly located: readonly string[]
 }
 
-const { file, host, peerPort, isEntry, otherPort } = JSON.parse(process.argv[2] as string) as Settings
-const [edgeId, other] = isEntry ? ['entry', 'serving'] : ['serving', 'entry']
+const { file, host, edgeId, ports, located } = JSON.parse(process.argv[2] as string) as Settings
 const secrets = [Buffer.alloc(32, 'only for the bench')]
 const cluster: Cluster = {
   edgeId,
-  findEdges: (name) => (isEntry && name === host ? [other] : []),
-  peer: (id) => (id === other ? { id, address: `127.0.0.1:${otherPort}`, secrets } : undefined),
+  findEdges: (name) => (name === host ? located.filter((id) => id !== edgeId) : []),
+  peer: (id) => (ports[id] ? { id, address: `127.0.0.1:${ports[id]}`, secrets } : undefined),
   onPeers() {},
   onLocations() {},
 }
@@ -34,7 +34,7 @@ const { url } = await startEdge({
   localPorts: undefined,
   meter: undefined,
   startReporter: undefined,
-  peerListener: { host: '127.0.0.1', port: peerPort },
+  peerListener: { host: '127.0.0.1', port: ports[edgeId] as number },
   startVerifier: (on) => ({ ...openTokensFile(file, { tunnelDomain: 'localhost', ...on }), cluster }),
   onOpened: ignore,
   onClosed: ignore,

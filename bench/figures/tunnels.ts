@@ -1,19 +1,18 @@
 // Tunnels: edge and tunnel client compared with one plain reverse proxy in front of the same local server.
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { freePort } from '../../test/support/processes/ports.ts'
 import type { Figure } from '../figure.ts'
 import type { Fixtures } from '../fixtures.ts'
 import { collectGarbage, INSPECTABLE } from '../garbage.ts'
 import type { RequestSpec } from '../load/jobs.ts'
 import { residentMib, withWorkers } from '../processes.ts'
 import { compare, type Measured, roundLimit, type Sample, singleMeasurement, timing } from '../rounds.ts'
-import { createTokens, startClient, startEdge, startTunnel } from '../tunnel.ts'
+import { startEdge, startTunnel } from '../tunnel.ts'
 
 const TRANSFER_BYTES = 256 * 1024 * 1024
 const SHORT_TRANSFER_BYTES = 1024 * 1024
 /** Neither idle nor at the limit of the machine. */
-const CPU_CONNECTIONS = 16
+export const CPU_CONNECTIONS = 16
 /**
  * Opened before the measurement: what the process needs once, some 20 MB for code that V8 compiles after
  * hundreds of handshakes, is not the memory of a tunnel.
@@ -27,9 +26,9 @@ const WARM_UP_S = 10
 /**
  * More than usual: a request passes through four processes, so each round depends on how they are scheduled.
  */
-const ROUNDS = 11
-const HOP_CONNECTIONS = 64
-const MICROSECONDS = 1e6
+export const ROUNDS = 11
+const WORKER_CONNECTIONS = 64
+export const MICROSECONDS = 1e6
 const MEGABYTE = 1e6
 
 interface Route {
@@ -69,7 +68,7 @@ async function compareRoutes(
   )
 }
 
-function repeat(fixtures: Fixtures, { url, host, pids }: Route, connections: number, round: number) {
+export function repeat(fixtures: Fixtures, { url, host, pids }: Route, connections: number, round: number) {
   const requests: RequestSpec[] = [{ method: 'GET', path: '/', headers: { host } }]
   const draw = { kind: 'requests', requests, each: 'all' } as const
   return fixtures.load.run({ url, connections, draw, until: roundLimit(round, WARM_UP_S) }, ...pids)
@@ -99,34 +98,6 @@ const bandwidth = (fixtures: Fixtures, direction: 'down' | 'up') =>
     return { value: perSecond / MEGABYTE, busy }
   })
 
-/** Requests at an edge that forwards them to another one, and at the one that has the tunnel client. */
-async function hop(fixtures: Fixtures): Promise<Measured> {
-  const origin = await fixtures.baseline('origin', {})
-  const { file, keys } = await createTokens(fixtures.folder, ['bench'])
-  const host = 'app.bench.localhost'
-  const [servingPort, entryPort] = [await freePort(), await freePort()]
-  const edges = { file, host }
-  const serving = await fixtures.baseline('peer-edge', {
-    ...{ ...edges, isEntry: false, peerPort: servingPort, otherPort: entryPort },
-  })
-  const entry = await fixtures.baseline('peer-edge', {
-    ...{ ...edges, isEntry: true, peerPort: entryPort, otherPort: servingPort },
-  })
-  const port = Number(new URL(origin.url).port)
-  const client = await fixtures.keep(startClient(fixtures.folder, port, serving.url, keys[0] as string))
-  const measure = (url: string, ...pids: number[]) => {
-    return async (round: number) => {
-      const { perSecond, busy } = await repeat(fixtures, { url, host, pids }, HOP_CONNECTIONS, round)
-      return { value: perSecond, busy }
-    }
-  }
-  return compare(
-    measure(entry.url, entry.pid, serving.pid, client.pid),
-    measure(serving.url, serving.pid, client.pid),
-    timing.requests ? timing.rounds : ROUNDS,
-  )
-}
-
 /** Processor time per request of an edge with two workers, the primary included, and of one process. */
 async function workers(fixtures: Fixtures): Promise<Measured> {
   const origin = await fixtures.baseline('origin', {})
@@ -141,7 +112,7 @@ async function workers(fixtures: Fixtures): Promise<Measured> {
   const measure = ({ url, host, pid, clientPid }: typeof two) => {
     return async (round: number) => {
       const pids = [...withWorkers(pid), clientPid]
-      const result = await repeat(fixtures, { url, host, pids }, HOP_CONNECTIONS, round)
+      const result = await repeat(fixtures, { url, host, pids }, WORKER_CONNECTIONS, round)
       const { cpuS = Number.NaN, completed, busy } = result
       return { value: (cpuS / completed) * MICROSECONDS, busy }
     }
@@ -195,16 +166,8 @@ export const tunnels: Figure[] = [
     measure: cpuPerRequest,
   },
   {
-    name: 'tunnel_hop',
-    ours: `small responses through an edge that forwards to another one, ${HOP_CONNECTIONS} connections`,
-    other: 'the same at the edge that has the tunnel client',
-    unit: 'requests/s',
-    target: { atLeast: 0.6 },
-    measure: hop,
-  },
-  {
     name: 'edge_workers_2',
-    ours: `processor time per request of an edge with two workers and its tunnel client, ${HOP_CONNECTIONS} connections`,
+    ours: `processor time per request of an edge with two workers and its tunnel client, ${WORKER_CONNECTIONS} connections`,
     other: 'the same with one process',
     unit: 'µs',
     target: { atMost: 1.15 },
