@@ -45,6 +45,7 @@ export class Registry {
    */
   readonly #closures = new BoundedMap<string, TunnelClosure>(CLOSURES_MAX)
   #isStopping = false
+  #isReleased = false
 
   constructor(options: RegistryOptions) {
     this.#options = options
@@ -55,7 +56,12 @@ export class Registry {
     return this.#isStopping
   }
 
-  tunnels(): Iterable<Tunnel> {
+  /** The names are released: other edges may have them, and forward nothing to this one. */
+  get isReleased(): boolean {
+    return this.#isReleased
+  }
+
+  tunnels(): IteratorObject<Tunnel> {
     return this.#tunnels.values()
   }
 
@@ -209,12 +215,20 @@ export class Registry {
   }
 
   /**
-   * Rejects new tunnels from now on, and asks all clients to connect elsewhere. Names are released at once,
-   * so other edges count them from the next minute, while requests may still be in progress here.
+   * Rejects new tunnels from now on, and asks all clients to connect elsewhere. Until they have, requests are
+   * served.
    */
   goAway(): void {
     this.#isStopping = true
     for (const client of this.#clients.keys()) client.goAway()
+  }
+
+  /**
+   * Other edges count the tunnels from the next minute, while requests may still be in progress here. Call it
+   * when the names are released.
+   */
+  release(): void {
+    this.#isReleased = true
     for (const count of this.#counts.values()) count.set({ counts: false })
     for (const tunnel of this.#tunnels.values()) this.#options.onChanged(tunnel)
   }

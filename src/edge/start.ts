@@ -40,6 +40,7 @@ import { tlsTransport } from './peers/tls-transport.ts'
 import { Registry, type RegistryOptions } from './registry.ts'
 import { createReverification } from './reverification.ts'
 import { TcpTunnels, type TcpTunnelsOptions } from './tcp/tunnels.ts'
+import type { Tunnel } from './tunnel.ts'
 import { TunnelFactory, type TunnelFactoryOptions } from './tunnel-factory.ts'
 import type { PrimaryConnection } from './workers/connection.ts'
 import { preferNear } from './workers/remote.ts'
@@ -51,6 +52,10 @@ const KEEP_ALIVE_MS = 15_000
 const SHUTDOWN_GRACE_MS = 5_000
 /** A worker that is replaced also waits for idle connections: a request could be on its way. */
 const REPLACED_GRACE_MS = 10_000
+/** How long clients may take to open their tunnels at other edges, which forward to this one meanwhile. */
+const MOVE_MS = 2_000
+/** Until other edges have learned where the tunnels are. */
+const MOVED_MS = 500
 const DRAIN_POLL_MS = 20
 /** An edge has up to 64 workers, and twice as many while they are restarted. */
 const SESSIONS_PER_PEER_MAX = 128
@@ -253,6 +258,8 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
       // Drains: accepts no connections, and waits for requests in progress during the grace period.
       const closed = listener.close()
       registry.goAway()
+      if (peers && reason !== 'replaced') await untilMoved(registry, verifier)
+      registry.release()
       const released = names?.stop()
       if (reason === 'replaced') {
         isReplaced = true
@@ -282,6 +289,16 @@ async function waitWhile(condition: () => boolean, timeoutMs: number): Promise<v
 }
 
 const hasClients = (registry: Registry) => !registry.clients()[Symbol.iterator]().next().done
+
+/** Waits until the tunnels are open at other edges, too, if their clients can connect there. */
+async function untilMoved(registry: Registry, { cluster }: Verifier): Promise<void> {
+  const isAlone = ({ type, address: { host } }: Tunnel) =>
+    type === 'http' && !cluster?.findEdges(host).some((id) => cluster.peer(id))
+  const hasAlone = () => registry.tunnels().some(isAlone)
+  if (!hasAlone()) return
+  await waitWhile(hasAlone, MOVE_MS)
+  await sleep(MOVED_MS)
+}
 
 const countVerdicts = (instruments: EdgeInstruments, verifier: Verifier): Verifier => ({
   ...verifier,
@@ -333,7 +350,7 @@ async function startSiblings(
     registry: {
       atHost: (host) => registry.atHost(host),
       clientById: (id) => registry.clientById(id),
-      isStopping: false,
+      isReleased: false,
     },
     cluster: primary.siblings,
     transport: siblingTransport(primary.siblings.edgeId, socketPath),

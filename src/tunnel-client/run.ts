@@ -187,8 +187,7 @@ class TunnelRun {
     const used = new Set(
       this.#slots.flatMap((other) => (other === slot ? [] : [other.url, other.isOpen && other.publicUrl])),
     )
-    const known = this.#slots.length === 1 ? [] : this.#edges
-    const edges = [...new Set([...known, this.#options.edge])].filter((edge) => !used.has(edge))
+    const edges = [...new Set([...this.#edges, this.#options.edge])].filter((edge) => !used.has(edge))
     return edges[(edges.indexOf(slot.url ?? '') + 1) % edges.length]
   }
 

@@ -33,7 +33,7 @@ const APPLY_TIMEOUT_MS = 1_000
 export interface ServingOptions {
   /** Set if other workers of this edge have clients, too. */
   readonly relay?: PeerRelayOptions | undefined
-  readonly registry: Pick<Registry, 'atHost' | 'clientById' | 'isStopping'>
+  readonly registry: Pick<Registry, 'atHost' | 'clientById' | 'isReleased'>
   readonly pressure: { readonly isHigh: boolean }
   quotaReachedUntil(workspace: string): number | undefined
 }
@@ -158,7 +158,7 @@ export class ServingSession {
 
   #describe(host: string, described: DescribedHost, mayRelay = true): void {
     const { registry, quotaReachedUntil } = this.#options
-    const tunnel = registry.isStopping ? undefined : registry.atHost(host)
+    const tunnel = registry.isReleased ? undefined : registry.atHost(host)
     const clients = [...(tunnel?.clients ?? [])].filter(({ isDraining }) => !isDraining)
     if (clients.length === 0 && mayRelay && this.#relay?.describe(host)) {
       described.line = ''
@@ -225,7 +225,7 @@ export class ServingSession {
       client &&
       tunnel.clients.has(client) &&
       !client.isDraining &&
-      !registry.isStopping &&
+      !registry.isReleased &&
       head.revision === tunnel.access.revision &&
       quotaReachedUntil(tunnel.workspace) === undefined
     if (!isCurrent) return void rejectForwarded(stream, 'tunnel_moved')
