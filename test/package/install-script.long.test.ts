@@ -102,6 +102,11 @@ test('what is missing is named, and nothing is installed', async (t) => {
     assert.match(stderr, message)
     assert.deepEqual(readdirSync(home), [])
   }
+  const { status, stderr } = install(plane.url, undefined, createPath(t))
+  assert.deepEqual(
+    [status, stderr],
+    [1, 'adit: HOME is not set. Set it to your home folder, and run this again.\n'],
+  )
 })
 
 test('the script has the public URL, quoted, whatever the Host header says', async (t) => {

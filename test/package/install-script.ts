@@ -38,10 +38,10 @@ export function createPath(t: Test, programs: Record<string, string | undefined>
 }
 
 /** As users run it, except for the PATH: `curl -fsSL <url>/install.sh | sh`. */
-export function install(url: string, home: string, path: string, shell = ['dash']) {
+export function install(url: string, home: string | undefined, path: string, shell = ['dash']) {
   const script = execFileSync('curl', ['-fsSL', `${url}/install.sh`], { encoding: 'utf8' })
   const [program = '', ...args] = shell
-  const env = { HOME: home, PATH: path }
+  const env = { PATH: path, ...(home !== undefined && { HOME: home }) }
   return spawnSync(which(program), args, { input: script, env, encoding: 'utf8' })
 }
 

@@ -109,7 +109,7 @@ install_package() {
 }
 
 main() {
-  [ -n "$HOME" ] || fail 'HOME is not set. Set it to your home folder, and run this again.'
+  [ -n "${'$'}{HOME:-}" ] || fail 'HOME is not set. Set it to your home folder, and run this again.'
   find_executable
   [ -n "$executable" ] || require_node
   # In the home folder, so that files are moved to their place at once.
