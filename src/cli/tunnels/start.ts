@@ -102,9 +102,10 @@ function withPassword(tunnel: ProjectTunnelInput): ProjectTunnelInput {
     : tunnel
 }
 
+/** Each tunnel has printed its reason. */
 function throwFailures(failures: Error[], count: number): void {
-  const unauthorized = failures.find((failure) => failure instanceof NotAuthenticated)
-  if (unauthorized) throw unauthorized
-  if (failures.length > 0)
-    throw new CommandError('rejected', `${failures.length} of ${count} tunnels failed; see above.`)
+  if (failures.length === 0) return
+  const message = `${failures.length} of ${count} tunnels failed; see above.`
+  const isUnauthorized = failures.some((failure) => failure instanceof NotAuthenticated)
+  throw isUnauthorized ? new NotAuthenticated(message) : new CommandError('rejected', message)
 }

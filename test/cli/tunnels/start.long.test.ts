@@ -84,6 +84,23 @@ test('start opens the tunnels of the file, shows them in a table, and their requ
   assert.match(stderr, /adit: 1 of 2 tunnels failed; see above\./)
 })
 
+test('why a tunnel is rejected is said once for each, as text and as JSON', async (t) => {
+  const edge = await startMinimalEdge(t, {
+    respond: (_request, response) =>
+      void response
+        .writeHead(401)
+        .end(JSON.stringify({ error: 'unauthorized', message: 'Unknown API key.' })),
+  })
+  const folder = createProject(t, { tunnels: { web: { target: 3000 }, api: { target: 4000 } } })
+  for (const flags of [[], ['--json']]) {
+    const env = { ADIT_EDGE_URL: edge.url }
+    const { code, stdout, stderr } = await adit(t, folder, ['start', ...flags], env).ended
+    assert.equal(code, 4)
+    assert.equal(`${stdout}${stderr}`.split('unknown API key.').length - 1, 2, `${stdout}${stderr}`)
+    assert.match(stderr, /2 of 2 tunnels failed; see above\./)
+  }
+})
+
 test('a file with a mistake or a secret is rejected with the path of the member', async (t) => {
   const tunnel = (more: object) => ({ tunnels: { web: { target: 3000, ...more } } })
   for (const [content, message] of [
