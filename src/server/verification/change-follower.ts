@@ -1,6 +1,7 @@
 // The reading side of the protocol: polls the change log for this node, notifies subscribers, acknowledges
 // what it has applied and renews the lease. Correctness depends on polling; notifications only reduce
 // latency.
+import type { Moment } from '../../lib/credentials/lease.ts'
 import { createOutageReporter, type OutageEvents } from '../../lib/outage.ts'
 import {
   type Change,
@@ -16,7 +17,7 @@ import type { Store } from '../store/engine/store.ts'
 import { LOCATIONS_CHANGED, parseAnnouncement } from './announcement.ts'
 import { type AppliedChanges, createAppliedChanges } from './applied-changes.ts'
 import { startFence } from './fence.ts'
-import { createLease, type Moment } from './lease.ts'
+import { createNodeLease } from './lease.ts'
 import { createRegistration, HEARTBEAT_MS, type NodeIdentity } from './nodes.ts'
 
 export { formatPosition, parsePosition } from '../store/change-log/entries.ts'
@@ -72,7 +73,7 @@ export async function startChangeFollower(
 ): Promise<ChangeFollower> {
   const { db } = store.controlConnection
   const registration = createRegistration(store, clock, node)
-  const lease = createLease(clock)
+  const lease = createNodeLease(clock)
   const fence = fencing === 'strict' ? startFence(store, lease.now) : undefined
   const { position, apply, reset, subscribe } = createAppliedChanges()
   let readAt = performance.now()

@@ -1,7 +1,7 @@
 // For ADIT_FENCING=strict: commits twice a second. A synchronous standby confirms the commit only if the
 // database of this node is still the primary.
+import { EXPIRED, type Moment } from '../../lib/credentials/lease.ts'
 import type { Store } from '../store/engine/store.ts'
-import { EXPIRED, type Moment } from './lease.ts'
 
 /** A quarter of a lease, so that one slow commit does not end it. */
 const INTERVAL_MS = 500

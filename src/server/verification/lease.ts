@@ -1,4 +1,5 @@
 // The lease of a node. While it is valid, the node may use its cache.
+import { createLease, type Moment } from '../../lib/credentials/lease.ts'
 
 /**
  * A process that has not read the leases of nodes yet waits this long, and nodes may run the next version. So
@@ -6,33 +7,17 @@
  */
 export const LEASE_MS = 2_000
 
-export interface Moment {
-  monotonic: number
-  wall: number
-}
-
-export const EXPIRED: Moment = { monotonic: Number.NEGATIVE_INFINITY, wall: Number.NEGATIVE_INFINITY }
-
-/**
- * Leases are measured on the monotonic clock, which is never set, and on the wall clock: while a machine is
- * suspended, the monotonic clock stops, and revocations on other nodes wait no longer than the lease.
- */
-export function createLease(clock: () => number) {
-  let until = EXPIRED
+export function createNodeLease(clock: () => number) {
+  const { now, renew, end, isValid, leftMs } = createLease(clock)
   return {
-    /** The moment that a renewal counts from; take it before the database is read. */
-    now: (): Moment => ({ monotonic: performance.now(), wall: clock() }),
+    now,
     /** Call it once every change up to that moment is applied and acknowledged. */
-    renew({ monotonic, wall }: Moment) {
-      until = { monotonic: monotonic + LEASE_MS, wall: wall + LEASE_MS }
-    },
-    end() {
-      until = EXPIRED
-    },
-    isValid: () => performance.now() < until.monotonic && clock() < until.wall,
+    renew: (moment: Moment) => renew(moment, LEASE_MS),
+    end,
+    isValid,
     /**
      * Milliseconds since the moment of the last renewal; infinite if there was none or the lease has ended.
      */
-    ageMs: () => performance.now() - until.monotonic + LEASE_MS,
+    ageMs: () => LEASE_MS - leftMs(),
   }
 }
