@@ -27,9 +27,16 @@ export interface FrameSource {
   writeFrame(sender: Sender, payloadMax: number): boolean
 }
 
+interface SenderOptions {
+  /** The peer does not read what it causes. */
+  onFlood(error: Error): void
+  /** Called before the frames of streams are collected. */
+  readonly onFlush: (() => void) | undefined
+}
+
 export class Sender {
   readonly #connection: Connection
-  readonly #onFlood: (error: Error) => void
+  readonly #options: SenderOptions
   /** Type, flags, id and length of each control frame. */
   #control: number[] = []
   /** What the next write sends. */
@@ -49,9 +56,9 @@ export class Sender {
   readonly #flush = () => this.flush()
   readonly #onSent = (error?: Error | null) => this.#afterSend(error)
 
-  constructor(connection: Connection, onFlood: (error: Error) => void) {
+  constructor(connection: Connection, options: SenderOptions) {
     this.#connection = connection
-    this.#onFlood = onFlood
+    this.#options = options
   }
 
   /** Queues a frame ahead of all data. */
@@ -63,7 +70,7 @@ export class Sender {
       this.#sendControl()
     } else if (frames >= CONTROL_FRAMES_MAX) {
       this.#control = []
-      this.#onFlood(new ProtocolError(`flood: the peer has not read ${frames} control frames`))
+      this.#options.onFlood(new ProtocolError(`flood: the peer has not read ${frames} control frames`))
       return
     }
     this.#control.push(type, flags, id, length)
@@ -109,6 +116,7 @@ export class Sender {
   flush(): void {
     this.#isScheduled = false
     if (this.#isClosed || this.#isSending) return
+    this.#options.onFlush?.()
     this.#batchBytes = 0
     this.#addControl()
     this.#addStreams()

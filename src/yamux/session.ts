@@ -47,6 +47,8 @@ export interface SessionOptions {
   readonly totalGrowth?: GrowthBudget
   /** While it is high, windows of slow readers shrink, and new streams buffer little of what is written. */
   readonly pressure?: MemoryPressure | undefined
+  /** Called before each input is parsed and each output is written. It may destroy streams. */
+  readonly onTransfer?: (() => void) | undefined
   /** Pings an idle peer, and closes the session if there is no response. */
   readonly keepAlive?: KeepAlive
 }
@@ -71,7 +73,10 @@ export class Session {
     this.#connection = connection
     this.#options = options
     this.#windowMax = Math.max(INITIAL_WINDOW, options.windowMax ?? WINDOW_MAX)
-    this.#sender = new Sender(connection, (error) => this.close(error))
+    this.#sender = new Sender(connection, {
+      onFlood: (error) => this.close(error),
+      onFlush: options.onTransfer,
+    })
     this.#pings = new Pings(this.#sender)
     this.#streams = this.#createTable()
     this.#parser = new YamuxFrameParser({
@@ -170,6 +175,8 @@ export class Session {
 
   #onInput(input: Buffer): void {
     this.#pings.onActivity()
+    this.#options.onTransfer?.()
+    if (this.#isClosed) return
     try {
       this.#parser.push(input)
       this.#deliver()
