@@ -29,8 +29,11 @@ const ERROR_BYTES_MAX = 64 * 1024
 export interface ControlPlane {
   /** Identifies the credential without revealing it: the first 16 hex digits of its SHA-256. */
   readonly credentialFingerprint: string
-  /** Verifies a key. The result of a valid key has a grant to open tunnels. */
-  verify(key: string): Promise<VerifyResult>
+  /**
+   * Verifies a key. The result of a valid key has a grant to open tunnels. It takes all changes up to the
+   * event id `after` into account.
+   */
+  verify(key: string, after?: string): Promise<VerifyResult>
   report(report: Report): Promise<Receipt>
   /** Whether a host name is a tunnel domain, or has a name that a workspace has reserved or used lately. */
   findHost(host: string): Promise<HostResult>
@@ -130,7 +133,8 @@ export function createControlPlane(options: ControlPlaneOptions): ControlPlane {
 
   return {
     credentialFingerprint: hashSecret(credential).slice(0, 16),
-    verify: (key) => post('/keys/verify', { key, grant: true }, VERIFY_TIMEOUT_MS, isVerifyResult),
+    verify: (key, after) =>
+      post('/keys/verify', { key, grant: true, after }, VERIFY_TIMEOUT_MS, isVerifyResult),
     findHost: (host) => post('/hosts/find', { host }, FIND_HOST_TIMEOUT_MS, isHostResult),
     report: (report) => post('/usage', report, REPORT_TIMEOUT_MS, isReceipt),
     async claimTunnels(claim) {
@@ -198,9 +202,13 @@ const areClaimResults =
   }
 
 function isSyncResult(value: unknown): value is SyncResult {
-  const { close, grantRequired, names } = (value ?? {}) as Partial<SyncResult>
-  return [close, grantRequired, names].every(Array.isArray)
+  const { close, grantRequired, names, lease } = (value ?? {}) as Partial<SyncResult>
+  return [close, grantRequired, names].every(Array.isArray) && isLease(lease)
 }
+
+const isLease = (lease: SyncResult['lease'] | undefined): boolean =>
+  lease === null ||
+  (typeof lease?.after === 'string' && (lease.seconds === null || Number.isFinite(lease.seconds)))
 
 /** fetch wraps the actual error in `cause`. */
 function describeError(error: unknown): string {

@@ -7,6 +7,7 @@ export class RepeatedTask {
   #timer: NodeJS.Timeout | undefined
   #dueAt = Number.POSITIVE_INFINITY
   #running: Promise<void> | undefined
+  #next: PromiseWithResolvers<void> | undefined
   #isStopped = false
 
   constructor(run: () => Promise<number>) {
@@ -19,6 +20,13 @@ export class RepeatedTask {
     if (this.#isStopped || dueAt >= this.#dueAt) return
     this.#dueAt = dueAt
     if (!this.#running) this.#schedule()
+  }
+
+  /** Resolves after a run that has begun after this call. */
+  runNow(): Promise<void> {
+    this.#next ??= Promise.withResolvers()
+    this.runWithin(0)
+    return this.#next.promise
   }
 
   /** Resolves when the current run has ended. */
@@ -38,7 +46,10 @@ export class RepeatedTask {
   }
 
   async #runOnce(): Promise<void> {
+    const next = this.#next
+    this.#next = undefined
     const delayMs = await this.#run()
+    next?.resolve()
     this.#running = undefined
     this.#dueAt = Math.min(this.#dueAt, performance.now() + delayMs)
     if (!this.#isStopped) this.#schedule()

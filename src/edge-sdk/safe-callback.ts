@@ -12,4 +12,4 @@ export function safeCallback<A extends unknown[]>(callback: ((...args: A) => unk
   }
 }
 
-const warn = (error: unknown) => process.emitWarning(error instanceof Error ? error : String(error))
+export const warn = (error: unknown) => process.emitWarning(error instanceof Error ? error : String(error))

@@ -24,6 +24,7 @@ export class ClusterState implements Cluster {
   readonly #peersListeners: (() => void)[] = []
   readonly #dataListeners: ((kind: DataKind, data: string) => void)[] = []
   readonly #locationsListeners: ((hosts: readonly string[]) => void)[] = []
+  readonly #revokedListeners: ((hash: string) => void)[] = []
 
   findEdges(host: string): readonly string[] {
     return toList(this.#hosts.get(host))
@@ -70,6 +71,14 @@ export class ClusterState implements Cluster {
     }
     const { position } = this
     yield ['locations', JSON.stringify({ open, closed: [], position } satisfies LocationsData)]
+  }
+
+  onRevoked(listener: (hash: string) => void): void {
+    this.#revokedListeners.push(safeCallback(listener))
+  }
+
+  revoked(hash: string): void {
+    for (const listener of this.#revokedListeners) listener(hash)
   }
 
   /** Forgets lists that were not complete when the stream ended. */

@@ -23,4 +23,6 @@ export interface Cluster {
   onPeers(listener: () => void): void
   /** Calls the listener with hosts whose edges may have changed. */
   onLocations(listener: (hosts: readonly string[]) => void): void
+  /** Calls the listener with the SHA-256 of each revoked key, also of those that this edge does not know. */
+  onRevoked(listener: (hash: string) => void): void
 }

@@ -7,6 +7,7 @@ import type { ClusterState } from '../cluster/state.ts'
 import type { ControlPlane } from '../control-plane.ts'
 import { startEventLoopClock } from '../event-loop-clock.ts'
 import { createNoticeOnce } from '../notice-once.ts'
+import type { AppliedChanges } from './applied-changes.ts'
 
 /** Asks for all locations. */
 const NO_LOCATIONS: typeof contract.NO_LOCATIONS = 'none'
@@ -41,16 +42,16 @@ interface FollowerOptions {
   /** The stream is up to date: once after the start, and after each reconnection. */
   onConnected: () => void
   onNotice: (line: string) => void
+  changes: Pick<AppliedChanges, 'latestId' | 'received'>
   /** Gets peers and locations, if the edge follows them. */
   cluster: ClusterState | undefined
 }
 
 export function followKeyChanges(controlPlane: Pick<ControlPlane, 'keyChanges'>, options: FollowerOptions) {
-  const { staleAfterMs, cluster } = options
+  const { staleAfterMs, cluster, changes } = options
   const outage = createNoticeOnce(options.onNotice, 'Receiving revocations again.')
   const clock = startEventLoopClock()
   const stopping = new AbortController()
-  let lastId: string | undefined
   let freshAt = Number.NEGATIVE_INFINITY
 
   /** Whether every revocation up to `staleAfterMs` ago has been received. */
@@ -65,7 +66,7 @@ export function followKeyChanges(controlPlane: Pick<ControlPlane, 'keyChanges'>,
       let caughtUp = false
       cluster?.onStreamStart()
       const locations = cluster && (cluster.position ?? NO_LOCATIONS)
-      const events = await controlPlane.keyChanges(lastId, signal, locations)
+      const events = await controlPlane.keyChanges(changes.latestId, signal, locations)
       for await (const { id, event, data } of events) {
         // The event may be old: it was buffered while this process was suspended. Reconnect instead.
         if (caughtUp && !isFresh()) throw silent
@@ -80,7 +81,7 @@ export function followKeyChanges(controlPlane: Pick<ControlPlane, 'keyChanges'>,
         else if (event === 'tunnels-changed') options.onTunnelsChanged()
         else if (event === 'peers') cluster?.applyPeers(data ?? '')
         else if (event === 'locations') cluster?.applyLocations(data ?? '')
-        if (id !== undefined) lastId = id
+        if (id !== undefined) changes.received(id)
         // Missed revocations come first. After the last of them, there is an id without an event.
         if (id !== undefined && event === undefined && !caughtUp) {
           caughtUp = true
@@ -110,7 +111,7 @@ export function followKeyChanges(controlPlane: Pick<ControlPlane, 'keyChanges'>,
         wasClosed = error instanceof ClosedByServer
         const reason = (error instanceof Error ? error.message : String(error)).replace(/\.$/, '')
         outage.begin(
-          lastId === undefined
+          changes.latestId === undefined
             ? `Cannot open the stream of revocations: ${reason}. Keys are not cached. Retrying.`
             : `Lost the stream of revocations: ${reason}. Cached keys expire ${staleAfterMs} ms after the ` +
                 'last event; then every key is verified by the control plane. Retrying.',

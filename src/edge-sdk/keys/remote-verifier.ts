@@ -2,6 +2,7 @@
 import type { BoundedMap } from '../../lib/bounded-map.ts'
 import type { VerifyResult } from '../api.ts'
 import { type ControlPlane, ControlPlaneError } from '../control-plane.ts'
+import type { AppliedChanges } from './applied-changes.ts'
 import type { KeyCache } from './cache.ts'
 
 const REQUESTS_MAX = 1_000
@@ -18,6 +19,7 @@ export interface RemoteVerifierOptions {
    * the stream. A response from before an eviction may be about the key that was evicted.
    */
   readonly revoked: BoundedMap<string, true>
+  readonly changes: Pick<AppliedChanges, 'latestId' | 'verifications'>
   /** Whether revocations are up to date. */
   isFresh(): boolean
   /** Called with a valid result before `verifyRemotely` returns it. */
@@ -39,17 +41,21 @@ export class RemoteVerifier {
     if (this.#activeRequests >= REQUESTS_MAX)
       throw new ControlPlaneError(`${REQUESTS_MAX} keys are being verified already. Retry shortly.`, 429)
     this.#activeRequests += 1
-    const { controlPlane, cache, revoked, isFresh, onValid, onExpiry } = this.#options
+    const { controlPlane, cache, revoked, changes, isFresh, onValid, onExpiry } = this.#options
     const { generation } = cache
     const { evictions } = revoked
+    const { verifications, latestId } = changes
     const verifiedAt = performance.now()
     const wasFresh = isFresh()
     try {
-      const result = await controlPlane.verify(key)
+      const result = await controlPlane.verify(key, latestId)
       // The key was revoked while the request was in flight.
       if (revoked.has(hash)) return REVOKED
       if (evictions !== revoked.evictions)
         throw new ControlPlaneError('Too many keys are being revoked. Retry shortly.', 429)
+      // What the response does not take into account will not be received any more.
+      const isOutdated = latestId === undefined && changes.latestId !== undefined
+      if (isOutdated || verifications !== changes.verifications) return await this.verifyRemotely(key, hash)
       cache.delete(hash)
       const isCacheable = wasFresh && isFresh() && generation === cache.generation
       // Counted from the start of the request, so that a delayed response does not extend the lifetime.

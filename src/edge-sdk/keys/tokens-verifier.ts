@@ -13,7 +13,7 @@ export interface TokensFileOptions {
   /** Parent domain of all tunnels: those of a workspace are under `<workspace>.<domain>`. */
   tunnelDomain: string
   /** A key was removed: close its tunnels. */
-  onRevoked?: (keyId: string, reason: 'revoked') => void
+  onRevoked?: (keyId: string, reason: 'revoked', hash: string) => unknown
   /** Called with a line for the log when the file was reloaded or rejected. */
   onNotice?: (line: string) => void
 }
@@ -40,7 +40,7 @@ export function openTokensFile(path: string, { tunnelDomain, ...callbacks }: Tok
       for (const [hash, { id, workspace }] of before) {
         const after = tokens.get(hash)
         if (!after) removed.add(hash)
-        if (after?.id !== id || after.workspace !== workspace) onRevoked(id, 'revoked')
+        if (after?.id !== id || after.workspace !== workspace) onRevoked(id, 'revoked', hash)
       }
     } catch (error) {
       const { message } = error as Error
@@ -80,6 +80,7 @@ export function openTokensFile(path: string, { tunnelDomain, ...callbacks }: Tok
     isUpToDate: () => true,
     quotaReachedUntil: () => undefined,
     cluster: undefined,
+    changes: undefined,
     close: () => clearInterval(timer),
   }
 }

@@ -6,8 +6,9 @@ import type { HostResult, UsageQuota, VerifyResult } from '../api.ts'
 import { ClusterState } from '../cluster/state.ts'
 import type { Cluster } from '../cluster/types.ts'
 import type { ControlPlane, ControlPlaneError } from '../control-plane.ts'
-import { safeCallback } from '../safe-callback.ts'
+import { safeCallback, warn } from '../safe-callback.ts'
 import { UsageQuotas } from '../usage/quotas.ts'
+import { AppliedChanges } from './applied-changes.ts'
 import { type CacheEntry, KeyCache } from './cache.ts'
 import { followKeyChanges } from './changes.ts'
 import { Expiries } from './expiries.ts'
@@ -35,21 +36,30 @@ export interface Verifier {
   quotaReachedUntil(workspace: string): number | undefined
   /** The other edges of this edge's group. Undefined without the option `cluster`, or a control plane. */
   readonly cluster: Cluster | undefined
+  /** For the tunnel reporter, which acknowledges them. Undefined without a control plane. */
+  readonly changes: AppliedChanges | undefined
   close(): void
 }
 
 export interface VerifierOptions {
-  /** A key was revoked or has expired: close whatever it has opened. */
-  onRevoked?: (keyId: string, reason: 'revoked' | 'expired') => void
+  /**
+   * A key was revoked or has expired: close whatever it has opened. If that is not done when the function
+   * returns, it returns a promise, as `onArchived` does: before that the change is not acknowledged. `hash`
+   * is the SHA-256 of the raw key.
+   */
+  onRevoked?: (keyId: string, reason: 'revoked' | 'expired', hash: string) => unknown
   /** A workspace was archived: close all its tunnels. Its keys are invalid until the operator restores it. */
-  onArchived?: (workspace: string) => void
+  onArchived?: (workspace: string) => unknown
   /**
    * The quota of a workspace, or what is used of it, has changed: pass it on to `setQuota` of the meter. With
    * the level `reached`, close connections in progress.
    */
   onQuota?: (workspace: string, quota: UsageQuota) => void
-  /** Called when revocations may have been missed: verify the keys of all open tunnels again. */
-  onReset?: () => void
+  /**
+   * Called when revocations may have been missed: verify the keys of all open tunnels again, and return a
+   * promise that resolves when each has a result. Before that no change is acknowledged.
+   */
+  onReset?: () => unknown
   /**
    * A tunnel of this edge is to be closed, access rules have changed, or the control plane is reached again:
    * call `syncNow` of the tunnel reporter.
@@ -86,12 +96,27 @@ export function startVerifier(
   options: VerifierOptions = {},
 ): Verifier {
   const { staleAfterMs = 10_000, revalidateAfterMs = 60_000, keysMax = 100_000 } = options
-  const onRevoked = safeCallback(options.onRevoked)
-  const onArchived = safeCallback(options.onArchived)
   const onQuota = safeCallback(options.onQuota)
-  const onReset = safeCallback(options.onReset)
   const onConnected = safeCallback(options.onConnected)
   const onTunnelsChanged = safeCallback(options.onTunnelsChanged)
+  const changes = new AppliedChanges(() => {
+    clearCache()
+    return options.onReset?.()
+  })
+  /** Holds the position of the changes until the program has closed what it has to. */
+  function applyChange(close: () => unknown): void {
+    changes.concernsThisEdge()
+    try {
+      const closed = close()
+      if (closed instanceof Promise) closed.catch(warn).finally(changes.hold())
+    } catch (error) {
+      warn(error)
+      changes.verifyAgain()
+    }
+  }
+  const onRevoked = (keyId: string, reason: 'revoked' | 'expired', hash: string) =>
+    applyChange(() => options.onRevoked?.(keyId, reason, hash))
+  const onArchived = (workspace: string) => applyChange(() => options.onArchived?.(workspace))
   const cluster = options.cluster ? new ClusterState() : undefined
   const cache = new KeyCache(keysMax)
   const revoked = new BoundedMap<string, true>(keysMax)
@@ -108,24 +133,26 @@ export function startVerifier(
     if (quotas.set(workspace, quota)) onQuota(workspace, quota)
   }
   const isFresh = () => follower.isFresh()
-  /** A change of an unknown key or workspace concerns other edges only, unless this edge has evicted some. */
-  const resetIfEvicted = ({ evictions }: { evictions: number }) => evictions > 0 && onReset()
-  const endKey = (hash: string, reason: 'revoked' | 'expired') => {
-    const key = keys.get(hash)
-    if (key) onRevoked(key.id, reason)
-    else resetIfEvicted(keys)
-  }
-  const expiries = new Expiries({ max: keysMax, onExpired: (hash) => endKey(hash, 'expired') })
+  const expiries = new Expiries({
+    max: keysMax,
+    onExpired(hash) {
+      const key = keys.get(hash)
+      if (key) onRevoked(key.id, 'expired', hash)
+      else if (keys.evictions > 0) changes.verifyNow()
+    },
+  })
   const onExpiry = (hash: string, deadline: number) => expiries.add(hash, deadline)
   const onValid: RemoteVerifierOptions['onValid'] = (hash, { keyId, grant, workspace }, verifiedAt) => {
     const { slug, topic } = workspace
     keys.set(hash, { id: keyId, grant, verifiedAt })
+    // Changes until the first id are not received, so the position would say too much of this key.
+    if (changes.latestId === undefined) changes.verifyAgain()
     workspaces.set(topic, slug)
     const quota = otherQuotas.get(topic)
     otherQuotas.delete(topic)
     if (quota) setQuota(slug, quota)
   }
-  const remote = new RemoteVerifier({ controlPlane, cache, revoked, isFresh, onValid, onExpiry })
+  const remote = new RemoteVerifier({ controlPlane, cache, revoked, changes, isFresh, onValid, onExpiry })
 
   const maxAgeMs = (result: VerifyResult): number =>
     result.valid && !result.workspace.provisioned
@@ -148,6 +175,7 @@ export function startVerifier(
   const follower = followKeyChanges(controlPlane, {
     staleAfterMs,
     cluster,
+    changes,
     onNotice: safeCallback(options.onNotice),
     onConnected() {
       onConnected()
@@ -157,18 +185,23 @@ export function startVerifier(
     onRevoked({ hash }) {
       cache.delete(hash)
       revoked.set(hash, true)
-      endKey(hash, 'revoked')
+      cluster?.revoked(hash)
+      const key = keys.get(hash)
+      if (key) onRevoked(key.id, 'revoked', hash)
+      // An unknown key or workspace concerns other edges only, unless this edge has evicted some.
+      else if (keys.evictions > 0) changes.verifyAgain()
     },
     onExpiryChanged({ hash, expiresInMs }) {
       cache.delete(hash)
       onExpiry(hash, performance.now() + expiresInMs)
+      if (keys.has(hash)) changes.concernsThisEdge()
     },
     onArchivedChanged(topic, isArchived) {
       if (!isArchived) return void archived.delete(topic)
       archived.add(topic)
       const workspace = workspaces.get(topic)
       if (workspace !== undefined) onArchived(workspace)
-      else resetIfEvicted(workspaces)
+      else if (workspaces.evictions > 0) changes.verifyAgain()
     },
     onQuotaChanged(topic, quota) {
       const workspace = workspaces.get(topic)
@@ -180,7 +213,7 @@ export function startVerifier(
       archived.clear()
       quotas.clear()
       clearCache()
-      onReset()
+      changes.reset()
     },
     onFresh: clearCache,
   })
@@ -227,6 +260,7 @@ export function startVerifier(
     findHost: (host) => controlPlane.findHost(host),
     isUpToDate: isFresh,
     cluster,
+    changes,
     close() {
       follower.stop()
       expiries.stop()

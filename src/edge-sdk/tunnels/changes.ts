@@ -111,7 +111,8 @@ export class TunnelChanges {
       .toArray()
   }
 
-  next(): NextSync {
+  /** Without `withUsage`, tunnels that only have carried traffic are left to a later sync. */
+  next(withUsage = true): NextSync {
     this.#sequence += 1
     const sequence = this.#sequence
     const resyncs = this.#resyncs
@@ -123,7 +124,7 @@ export class TunnelChanges {
       streams += usage.streams
       if (entry.isGrantRequired) continue
       if (!entry.acknowledged) unknown.push([entry, usage])
-      else if (!isEqual(usage, entry.acknowledged)) changed.push([entry, usage])
+      else if (withUsage && !isEqual(usage, entry.acknowledged)) changed.push([entry, usage])
     }
     const batch = [...unknown, ...changed].slice(0, SYNC_ITEMS_MAX)
     const closed = [...this.#closed.values().take(SYNC_ITEMS_MAX)]

@@ -10,6 +10,7 @@ import { RepeatedTask } from '../repeated-task.ts'
 import { safeCallback } from '../safe-callback.ts'
 import { TunnelChanges, type TunnelUsage, type UngrantedTunnel } from './changes.ts'
 import { ClaimQueue } from './claim-queue.ts'
+import { TrafficLease } from './traffic-lease.ts'
 
 const USUAL_INTERVAL_S = 5
 /** Bounds of the interval that the control plane asks for. */
@@ -17,6 +18,8 @@ const INTERVAL_MIN_S = 1
 const INTERVAL_MAX_S = 60
 /** Minimum time between early syncs, which release the names of closed tunnels. */
 const EARLY_SYNC_MS = 500
+/** Minimum time between syncs that acknowledge changes for which a revocation may be waiting. */
+const ACKNOWLEDGE_MS = 50
 const BACKOFF_MIN_MS = 1_000
 const BACKOFF_MAX_MS = 10_000
 const STOP_TIMEOUT_MS = 5_000
@@ -33,13 +36,20 @@ export interface TunnelReporter {
   closed(id: string): void
   /** Call this when the verifier calls `onTunnelsChanged`. */
   syncNow(): void
-  /** Reports all tunnels as closed, so that other edges can open them. */
+  /**
+   * Whether the edge may carry traffic; always true without `onLeaseExpired`. Ask it for each request and
+   * connection, and before bytes are passed on after this process may have been stopped.
+   */
+  mayCarry(): boolean
+  /** Reports all tunnels as closed, so that other edges can open them, while requests in progress go on. */
+  release(): Promise<void>
+  /** Like `release`, when the edge carries no traffic any more: revocations do not wait for it. */
   stop(): Promise<void>
 }
 
 export interface TunnelReporterOptions {
-  /** Obtains the grants that claims need. */
-  verifier: Pick<Verifier, 'grant'>
+  /** Obtains the grants that claims need, and follows the changes to acknowledge. */
+  verifier: Pick<Verifier, 'grant'> & Partial<Pick<Verifier, 'changes'>>
   /** Name and version of the edge. */
   version: string
   /** Host and port at which this edge accepts connections of other edges of its group. */
@@ -51,6 +61,14 @@ export interface TunnelReporterOptions {
   onClose: (tunnel: SyncResult['close'][number]) => void
   /** The access rules of a name have changed. They apply to its open tunnels too. */
   onAccessRules: (name: SyncResult['names'][number]) => void
+  /**
+   * With it, the edge acknowledges changes, and may carry traffic only while the control plane is reached:
+   * revocations wait for it, and no longer than its lease. Called when the lease expires: reject requests and
+   * connections until `onLeaseRenewed`, and abort those in progress before the function returns. At the start
+   * there is no lease yet.
+   */
+  onLeaseExpired?: () => void
+  onLeaseRenewed?: () => void
   /** Called with a line for the log. */
   onNotice?: (line: string) => void
 }
@@ -73,9 +91,32 @@ export function startTunnelReporter(
       tunnels: waiting.map(({ tunnel }) => tunnel),
     }),
   )
+  const lease = callbacks.onLeaseExpired && verifier.changes && startLease(verifier.changes)
+  let isStopping = false
+  let usageDueAt = Number.NEGATIVE_INFINITY
   let lastSyncAt = Number.NEGATIVE_INFINITY
   let intervalS = USUAL_INTERVAL_S
   let backoffMs = 0
+
+  function startLease(applied: NonNullable<Verifier['changes']>): TrafficLease {
+    const created = new TrafficLease({
+      changes: applied,
+      onExpired() {
+        notices.lease.begin(LEASE_EXPIRED)
+        safeCallback(callbacks.onLeaseExpired)()
+        syncNow()
+      },
+      onRenewed() {
+        notices.lease.end()
+        safeCallback(callbacks.onLeaseRenewed)()
+      },
+    })
+    applied.onAdvanced = (isUrgent) => {
+      created.onApplied()
+      if (isUrgent && created.isLimited) syncWithin(ACKNOWLEDGE_MS)
+    }
+    return created
+  }
 
   /** Verifies the keys of tunnels that the control plane does not list. Returns how many got a grant. */
   async function obtainGrants(tunnels: UngrantedTunnel[]): Promise<number> {
@@ -101,15 +142,19 @@ export function startTunnelReporter(
     let ungranted = changes.ungranted()
     for (let hasMore = true; hasMore; ) {
       const obtained = await obtainGrants(ungranted)
-      const next = changes.next()
+      const isUsageDue = performance.now() >= usageDueAt
+      const next = changes.next(isUsageDue)
       lastSyncAt = performance.now()
+      const sentAt = lease?.now()
       const result = await controlPlane.syncTunnels({
         session,
         version,
         startedAt: startedAt.toISOString(),
         ...(peerAddress !== undefined && { peerAddress }),
+        ...(lease && !isStopping && { applied: verifier.changes?.position }),
         ...next.changes,
       })
+      if (sentAt) lease?.granted(sentAt, result.lease)
       if (result.resync && next.changes.previous === 0)
         throw new ControlPlaneError('The control plane rejected the list of open tunnels.')
       if (result.resync) changes.resync()
@@ -119,6 +164,9 @@ export function startTunnelReporter(
       const mayObtain = obtained > 0 || result.grantRequired.length > 0
       hasMore = result.resync || next.hasMore || (mayObtain && ungranted.length > 0)
       intervalS = Math.max(Number(result.nextSyncInS) || USUAL_INTERVAL_S, INTERVAL_MIN_S)
+      // Jitter, so that edges do not sync simultaneously.
+      const intervalMs = Math.min(intervalS, INTERVAL_MAX_S) * 1000 * (0.9 + Math.random() / 5)
+      if (isUsageDue && !next.hasMore) usageDueAt = lastSyncAt + intervalMs
       notices.onResult(result)
       for (const tunnel of result.close) onClose(tunnel)
       for (const name of result.names) onAccessRules(name)
@@ -144,8 +192,7 @@ export function startTunnelReporter(
       await sync()
       notices.outage.end()
       backoffMs = 0
-      // Jitter, so that edges do not sync simultaneously.
-      return Math.min(intervalS, INTERVAL_MAX_S) * 1000 * (0.9 + Math.random() / 5)
+      return usageDueAt - performance.now()
     } catch (error) {
       const { message, retryAfterS = 0 } = error as ControlPlaneError
       notices.outage.begin(`Failed to report open tunnels, retrying: ${message}`)
@@ -164,10 +211,20 @@ export function startTunnelReporter(
     }
   }
 
+  async function closeAll(report: () => Promise<void>): Promise<void> {
+    changes.closeAll()
+    const timeout = Promise.withResolvers<void>()
+    const timer = setTimeout(timeout.resolve, STOP_TIMEOUT_MS)
+    await Promise.race([report(), timeout.promise])
+    clearTimeout(timer)
+  }
+
   const task = new RepeatedTask(syncOnce)
   task.runWithin(0)
 
-  const syncEarly = () => task.runWithin(Math.max(0, lastSyncAt + EARLY_SYNC_MS - performance.now()))
+  const syncWithin = (ms: number) => task.runWithin(Math.max(0, lastSyncAt + ms - performance.now()))
+  const syncEarly = () => syncWithin(EARLY_SYNC_MS)
+  const syncNow = () => task.runWithin(0)
   const isKeepingUp = () => backoffMs === 0 && intervalS <= USUAL_INTERVAL_S
 
   return {
@@ -196,17 +253,22 @@ export function startTunnelReporter(
       changes.closed(id)
       if (isKeepingUp()) syncEarly()
     },
-    syncNow: () => task.runWithin(0),
+    syncNow() {
+      usageDueAt = Number.NEGATIVE_INFINITY
+      syncNow()
+    },
+    mayCarry: () => lease?.isValid() ?? true,
+    release: () => closeAll(() => task.runNow()),
     async stop() {
-      changes.closeAll()
-      const timeout = Promise.withResolvers<void>()
-      const timer = setTimeout(timeout.resolve, STOP_TIMEOUT_MS)
-      await Promise.race([task.stop().then(syncLast), timeout.promise])
-      clearTimeout(timer)
+      isStopping = true
+      await closeAll(() => task.stop().then(syncLast))
+      lease?.stop()
     },
   }
 }
 
+const LEASE_EXPIRED =
+  'The control plane has not been reached for too long: requests get 503 until it is reached again.'
 const INVALID_KEY = { reason: 'invalid_key', message: 'The API key is not valid any longer.' } as const
 
 const newSession = (startedAt: Date) =>
@@ -218,11 +280,12 @@ function createNotices(onNotice: (line: string) => void) {
   return {
     log: onNotice,
     outage,
+    lease: createNoticeOnce(onNotice, 'Carrying traffic again.'),
     onResult(result: SyncResult) {
       if (result.replaced)
         replaced.begin(
-          'Another edge uses the credential of this one, so tunnels of this edge are not listed. ' +
-            'Create a credential for each edge.',
+          'Another edge uses the credential of this one, so tunnels of this edge are not listed, and carry no ' +
+            'traffic. Create a credential for each edge.',
         )
       else replaced.end()
     },
