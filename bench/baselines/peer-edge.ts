@@ -21,6 +21,7 @@ const cluster: Cluster = {
   peer: (id) => (ports[id] ? { id, address: `127.0.0.1:${ports[id]}`, secrets } : undefined),
   onPeers() {},
   onLocations() {},
+  onRevoked() {},
 }
 const ignore = () => {}
 const { url } = await startEdge({

@@ -18,6 +18,8 @@ export interface RegistryOptions {
   readonly meter: TunnelMeter | undefined
   onOpened(tunnel: Tunnel, client: TunnelClient): void
   onClosed(tunnel: Tunnel, client: TunnelClient, reason: CloseReason): void
+  /** Bytes of a client are about to be passed on. It may abort all requests. */
+  onTransfer(): void
   /** The rules of a tunnel have changed, or which of its clients take requests. */
   onChanged(tunnel: Tunnel): void
 }
@@ -121,7 +123,7 @@ export class Registry {
   ): { tunnel: Tunnel; client: TunnelClient } {
     const { host } = address
     const { workspace } = options.key
-    const { factory, meter, onOpened, onChanged } = this.#options
+    const { factory, meter, onTransfer, onOpened, onChanged } = this.#options
     const existing = this.#tunnels.get(host)
     const { resume, session, client: software, target, hostHeader, idleConnections } = request
     const tunnel = existing ?? factory.create({ address, workspace, clientRules: rules, nameRules })
@@ -132,6 +134,7 @@ export class Registry {
       ...options,
       ...{ resume, session, software, target, hostHeader, idleConnections },
       pressure: load.buffers,
+      onTransfer,
       onDrained: () => this.close(client, 'closed'),
       onClosed: () => this.#remove(client, 'disconnected'),
     })

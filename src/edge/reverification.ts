@@ -1,34 +1,32 @@
 // Verifies the keys of all open tunnels again, when revocations may have been missed.
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Verifier } from '../edge-sdk/index.ts'
 import type { Registry } from './registry.ts'
+import type { ClientKey } from './tunnel-client.ts'
 
 const RETRY_DELAY_MS = 1_000
 
-/**
- * Returns a function that verifies all keys and closes the tunnels of invalid ones. It retries if a key
- * cannot be verified, whose tunnels stay open meanwhile. Calls during a run cause one more run.
- */
-export function createReverification(registry: Registry, verify: Verifier['verify']): () => void {
-  let isRunning = false
-  let isRequested = false
+interface ReverificationOptions {
+  readonly registry: Pick<Registry, 'keys'>
+  verify: Verifier['verify']
+  onInvalid(key: ClientKey): void | Promise<void>
+}
 
-  async function run(): Promise<void> {
-    isRunning = true
-    isRequested = false
-    const results = await Promise.all(
-      registry.keys().map(async ({ secret, id }) => {
-        const result = await verify(secret).catch(() => undefined)
-        if (result?.valid === false) registry.closeByKey(id, 'revoked')
-        return result
+/**
+ * Resolves when each key that is in use now has a result, and `onInvalid` is done with those that are not
+ * valid. A key that cannot be verified is tried again, and its tunnels stay open meanwhile.
+ */
+export async function reverify({ registry, verify, onInvalid }: ReverificationOptions): Promise<void> {
+  for (let keys = registry.keys(); keys.length > 0; ) {
+    const unverified: ClientKey[] = []
+    await Promise.all(
+      keys.map(async (key) => {
+        const result = await verify(key.secret).catch(() => undefined)
+        if (!result) unverified.push(key)
+        else if (!result.valid) await onInvalid(key)
       }),
     )
-    isRunning = false
-    if (isRequested) void run()
-    else if (results.includes(undefined)) setTimeout(start, RETRY_DELAY_MS).unref()
+    keys = unverified
+    if (keys.length > 0) await sleep(RETRY_DELAY_MS, undefined, { ref: false })
   }
-  function start(): void {
-    isRequested = true
-    if (!isRunning) void run()
-  }
-  return start
 }

@@ -10,6 +10,7 @@ import type {
   Verifier,
   VerifierOptions,
 } from '../edge-sdk/index.ts'
+import { hashSecret } from '../lib/credentials/secret.ts'
 import { EdgeInstruments } from '../lib/metrics/edge-instruments.ts'
 import type { EdgeSources } from '../lib/metrics/edge-metrics.ts'
 import type { ListenAddress } from '../lib/net/listen-error.ts'
@@ -38,8 +39,9 @@ import { createIngress, type Ingress } from './ingress/server.ts'
 import { Peers, type PeersOptions } from './peers/forwarding.ts'
 import { tlsTransport } from './peers/tls-transport.ts'
 import { Registry, type RegistryOptions } from './registry.ts'
-import { createReverification } from './reverification.ts'
+import { reverify } from './reverification.ts'
 import { TcpTunnels, type TcpTunnelsOptions } from './tcp/tunnels.ts'
+import { Traffic } from './traffic.ts'
 import type { Tunnel } from './tunnel.ts'
 import { TunnelFactory, type TunnelFactoryOptions } from './tunnel-factory.ts'
 import type { PrimaryConnection } from './workers/connection.ts'
@@ -90,7 +92,9 @@ export interface EdgeOptions
   /** Undefined without a control plane, and so is the reporter. */
   readonly meter: Meter | undefined
   startReporter:
-    | ((options: Pick<TunnelReporterOptions, 'verifier' | 'onClose' | 'onAccessRules'>) => TunnelReporter)
+    | ((
+        options: Pick<TunnelReporterOptions, 'verifier' | 'onClose' | 'onAccessRules' | 'onLeaseExpired'>,
+      ) => TunnelReporter)
     | undefined
   /** Set in one of several workers of an edge. */
   readonly worker?: WorkerOptions | undefined
@@ -120,6 +124,7 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
   let isReplaced = false
   const instruments = new EdgeInstruments()
   const buffers = new SharedBufferBudget(EDGE_BUFFERED_BYTES_MAX)
+  const traffic = new Traffic(() => names?.mayCarry() ?? options.startReporter === undefined)
   const factory = new TunnelFactory({ ...options, buffers, transferred: instruments.transferred })
   const registry = new Registry({
     ...options,
@@ -128,6 +133,7 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
       names?.closed(tunnel, client, reason)
       options.onClosed(tunnel, client, reason)
     },
+    onTransfer: traffic.mayCarry,
     onChanged(tunnel) {
       peers?.onTunnelChanged(tunnel.address.host)
       siblings?.onTunnelChanged(tunnel.address.host)
@@ -138,17 +144,21 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
     if (verifier.quotaReachedUntil(workspace) === undefined) return
     for (const client of registry.clientsInWorkspace(workspace)) client.abortRequests()
   }
-  const reverify = createReverification(registry, (key) => verifier.verify(key))
+  async function endKey(keyId: string, reason: 'revoked' | 'expired', keyHash: string): Promise<void> {
+    registry.closeByKey(keyId, reason)
+    names?.removeKeys((key) => key.keyId === keyId)
+    traffic.abortResponses((client) => client.keyHash === keyHash)
+    await peers?.end({ keyHash })
+  }
   const verifier: Verifier = countVerdicts(
     instruments,
     options.startVerifier({
-      onRevoked(keyId, reason) {
-        registry.closeByKey(keyId, reason)
-        names?.removeKeys((key) => key.keyId === keyId)
-      },
-      onArchived(workspace) {
+      onRevoked: endKey,
+      async onArchived(workspace) {
         registry.closeByWorkspace(workspace, 'archived')
         names?.removeKeys((key) => key.workspace.slug === workspace)
+        traffic.abortResponses((client) => client.workspace === workspace)
+        await peers?.end({ workspace })
       },
       onQuota(workspace, { level }) {
         const until = verifier.quotaReachedUntil(workspace)
@@ -159,7 +169,11 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
       },
       onReset() {
         names?.removeClosed()
-        reverify()
+        return reverify({
+          registry,
+          verify: (key) => verifier.verify(key),
+          onInvalid: ({ id, secret }) => endKey(id, 'revoked', hashSecret(secret)),
+        })
       },
       onTunnelsChanged: () => names?.syncNow(),
     }),
@@ -180,7 +194,7 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
   server.maxHeadersCount = 0
   let listener: Listener
   try {
-    const services = { registry, factory, verifier, pressure: buffers }
+    const services = { registry, factory, verifier, traffic, pressure: buffers }
     siblings = worker && (await startSiblings(worker, services))
     peers = await startPeers(options, services)
     listener = await startListener(server, {
@@ -198,7 +212,7 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
   }
   // Starts after the listener: a second process on the port must not replace this edge at the control plane.
   // Nothing is awaited until the guard is attached: the first connection finds the edge complete.
-  names = startNameClaims(options, registry, verifier)
+  names = startNameClaims(options, { registry, verifier, traffic })
   const addresses = createClientAddresses(options)
   const { port: listeningPort } = listener.address
   const ingress = createIngress({
@@ -206,6 +220,7 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
     addresses,
     scheme: options.publicEndpoint?.scheme ?? 'http',
     instruments,
+    traffic,
     remote: siblings ? preferNear(siblings.tunnels, peers?.tunnels) : peers?.tunnels,
     quotaReachedUntil: (workspace) => verifier.quotaReachedUntil(workspace),
   })
@@ -260,7 +275,7 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
       registry.goAway()
       if (peers && reason !== 'replaced') await untilMoved(registry, verifier)
       registry.release()
-      const released = names?.stop()
+      const released = names?.release()
       if (reason === 'replaced') {
         isReplaced = true
         await released
@@ -278,6 +293,7 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
       server.closeAllConnections()
       await meter?.stop()
       await released
+      await names?.stop()
       await options.localPorts?.close()
     },
   }
@@ -316,8 +332,7 @@ const countVerdicts = (instruments: EdgeInstruments, verifier: Verifier): Verifi
 
 function startNameClaims(
   { startReporter }: EdgeOptions,
-  registry: Registry,
-  verifier: Verifier,
+  { registry, verifier, traffic }: { registry: Registry; verifier: Verifier; traffic: Traffic },
 ): NameClaims | undefined {
   let claims: NameClaims | undefined
   const reporter = startReporter?.({
@@ -333,12 +348,18 @@ function startNameClaims(
       registry.setCount(workspace, name, count)
       claims?.setRules(workspace, name, access)
     },
+    onLeaseExpired() {
+      traffic.abortAll()
+      for (const client of registry.clients()) client.abortRequests()
+    },
   })
   claims = reporter && new NameClaims(reporter)
   return claims
 }
 
-type PeerServices = Pick<PeersOptions, 'registry' | 'factory' | 'pressure'> & { verifier: Verifier }
+type PeerServices = Pick<PeersOptions, 'registry' | 'factory' | 'traffic' | 'pressure'> & {
+  verifier: Verifier
+}
 
 /** Siblings send requests also while this worker stops: until its clients have connected to another one. */
 async function startSiblings(

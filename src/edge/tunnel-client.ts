@@ -1,5 +1,6 @@
 // One connected client of a tunnel: its session, its connections to the local server, and what it carried.
 import type { SyncResult } from '../edge-sdk/index.ts'
+import { hashSecret } from '../lib/credentials/secret.ts'
 import {
   KEEP_ALIVE,
   type Opened,
@@ -51,6 +52,8 @@ export interface TunnelClientOptions
   readonly software: string | undefined
   /** The memory of the workspace. */
   readonly pressure: MemoryPressure
+  /** Bytes arrived, or are about to be sent. It may abort all requests. */
+  onTransfer(): void
   /** The client is stopping, and its requests are complete. */
   onDrained(): void
   /** The connection is closed, by whichever side. */
@@ -61,6 +64,7 @@ export class TunnelClient implements UpstreamClient {
   readonly id: string
   readonly address: string
   readonly key: ClientKey
+  readonly keyHash: string
   /** A connection that replaces this one has the same secret. */
   readonly resume: string | undefined
   /** All connections of the client have the same secret. */
@@ -84,10 +88,11 @@ export class TunnelClient implements UpstreamClient {
   readonly #drainListeners = new Set<() => void>()
 
   constructor(options: TunnelClientOptions) {
-    const { connection, key, pressure, onClosed } = options
+    const { connection, key, pressure, onTransfer, onClosed } = options
     this.id = options.id
     this.address = options.address
     this.key = key
+    this.keyHash = hashSecret(key.secret)
     this.resume = options.resume
     this.session = options.session
     this.software = options.software
@@ -100,6 +105,7 @@ export class TunnelClient implements UpstreamClient {
       keepAlive: KEEP_ALIVE,
       totalGrowth,
       pressure,
+      onTransfer,
       // Only the edge opens streams.
       maxStreams: 0,
       onStream: (stream) => stream.destroy(),
@@ -115,6 +121,10 @@ export class TunnelClient implements UpstreamClient {
 
   get isSilent(): boolean {
     return this.silence.isSilent
+  }
+
+  get workspace(): string {
+    return this.key.workspace
   }
 
   get active(): number {

@@ -6,6 +6,9 @@ import type { ConnectionPool } from './local-server/connection-pool.ts'
 import type { SilenceDetector } from './silence-detector.ts'
 
 export interface UpstreamClient {
+  readonly workspace: string
+  /** SHA-256 of its API key. */
+  readonly keyHash: string
   /** Origin of the local server. */
   readonly target: string | undefined
   /** Takes precedence over the Host header in the rules of the name. */

@@ -235,7 +235,7 @@ export function createAdmission(options: AdmissionOptions): OpenTunnel {
     } finally {
       // If another client opened the same tunnel meanwhile, the listener of that client is used.
       if (!opening.isListenerUsed) opening.listener?.close()
-      if (opening.grant && !opening.isOpen) names?.release(id)
+      if (opening.grant && !opening.isOpen) names?.cancel(id)
     }
   }
 }

@@ -71,7 +71,7 @@ export class NameClaims {
   }
 
   /** The tunnel is not opened in spite of the grant. */
-  release(id: string): void {
+  cancel(id: string): void {
     this.#pending.delete(id)
     this.#reporter.closed(id)
   }
@@ -103,7 +103,16 @@ export class NameClaims {
     this.#recent.removeClosed()
   }
 
+  mayCarry(): boolean {
+    return this.#reporter.mayCarry()
+  }
+
   /** Releases all names at once, so that clients can open them at other edges while this one drains. */
+  release(): Promise<void> {
+    return this.#reporter.release()
+  }
+
+  /** This edge carries no traffic any more. */
   stop(): Promise<void> {
     return this.#reporter.stop()
   }

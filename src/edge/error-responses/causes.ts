@@ -190,6 +190,14 @@ export const causes = {
       'The client is connected to another edge, and this one cannot reach that edge. If this continues, tell ' +
       'the operator of the edges.',
   },
+  edge_cut_off: {
+    status: 503,
+    title: 'The tunnel is suspended',
+    visitor: 'Try again shortly.',
+    owner:
+      'The edge cannot reach its control plane, and so cannot know whether your key is still valid. It ' +
+      'continues by itself; if this lasts, tell the operator of the edge.',
+  },
   request_too_slow: {
     status: 503,
     title: 'The tunnel is at capacity',

@@ -8,6 +8,7 @@ import { reset } from '../../tunnel-protocol/connect-streams.ts'
 import type { RequestProblem } from '../../tunnel-protocol/problems.ts'
 import { type CauseCode, causes, type VisitorError } from '../error-responses/causes.ts'
 import type { SilenceDetector, WaitingRequest } from '../silence-detector.ts'
+import type { Traffic } from '../traffic.ts'
 import type { Tunnel } from '../tunnel.ts'
 import type { UpstreamClient } from '../upstream-client.ts'
 
@@ -36,6 +37,7 @@ export interface ActiveRequestOptions {
   readonly tunnel: Tunnel<UpstreamClient>
   readonly visitor: Visitor
   readonly instruments: EdgeInstruments
+  readonly traffic: Pick<Traffic, 'add' | 'delete'>
   /** The request failed at another edge, and was counted there. */
   readonly isRepeated?: boolean
   /** Whether another client could serve the request. */
@@ -48,6 +50,7 @@ export class ActiveRequest extends ConnectionBuffers implements WaitingRequest {
   readonly tunnel: Tunnel<UpstreamClient>
   tunnelPosition = -1
   workspacePosition = -1
+  edgePosition = -1
   readonly #options: ActiveRequestOptions
   readonly #startedAt: number
   readonly #network: string
@@ -76,6 +79,12 @@ export class ActiveRequest extends ConnectionBuffers implements WaitingRequest {
     this.#revision = tunnel.access.revision
     tunnel.requests.add(this)
     tunnel.load.requests.add(this)
+    options.traffic.add(this)
+  }
+
+  /** The client that carries the request, or has carried it. */
+  get client(): UpstreamClient | undefined {
+    return this.#client
   }
 
   /** All unknown clients are one network. */
@@ -181,9 +190,25 @@ export class ActiveRequest extends ConnectionBuffers implements WaitingRequest {
   override evict(reason: EvictionReason = 'memory'): void {
     if (!this.#isFinished) {
       this.#options.instruments.evicted[reason] += 1
-      this.#abort(EVICTION_CAUSES[reason])
+      this.#end({ cause: EVICTION_CAUSES[reason] })
       this.finish()
     }
+    super.evict()
+  }
+
+  abort(error: VisitorError): void {
+    this.#end(error)
+    this.finish()
+    super.evict()
+  }
+
+  /** The client of the request is not valid any more. */
+  abortResponse(): void {
+    const { request, writable } = this.#options.visitor
+    // Without a response it may begin again at another client.
+    if (request && this.#status === undefined) return void this.resetStream()
+    reset(writable)
+    this.finish()
     super.evict()
   }
 
@@ -195,16 +220,17 @@ export class ActiveRequest extends ConnectionBuffers implements WaitingRequest {
     this.#client?.finish()
     this.tunnel.requests.delete(this)
     this.tunnel.load.requests.delete(this)
+    this.#options.traffic.delete(this)
     this.release()
     this.#options.onFinished()
   }
 
-  #abort(cause: CauseCode): void {
+  #end(error: VisitorError): void {
     const { request, writable, reject } = this.#options.visitor
     if (!request || this.#status !== undefined) reset(writable)
     else {
-      this.onResponse(causes[cause].status)
-      reject({ cause })
+      this.onResponse(causes[error.cause].status)
+      reject(error)
     }
   }
 

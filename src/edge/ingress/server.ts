@@ -8,6 +8,7 @@ import { normalizeOrigin } from '../../lib/net/host-header.ts'
 import { connectStreams, reset } from '../../tunnel-protocol/connect-streams.ts'
 import { type FailureCause, isForwardProblem } from '../../tunnel-protocol/problems.ts'
 import { causes } from '../error-responses/causes.ts'
+import { CUT_OFF, type Traffic } from '../traffic.ts'
 import type { UpstreamClient } from '../upstream-client.ts'
 import { ActiveRequest, type ActiveRequestOptions, type Visitor } from './active-request.ts'
 import {
@@ -33,6 +34,7 @@ export interface Ingress {
 interface IngressOptions extends AuthorizationOptions {
   readonly scheme: 'http' | 'https'
   readonly instruments: EdgeInstruments
+  readonly traffic: Traffic
 }
 
 /** How a request that failed at one tunnel begins again. */
@@ -52,7 +54,7 @@ const LOST_CAUSES: ReadonlySet<FailureCause> = new Set(['no_response', 'closed']
 const CLIENT_CLOSED_REQUEST = 499
 
 export function createIngress(options: IngressOptions): Ingress {
-  const { registry, remote, addresses, scheme, instruments } = options
+  const { registry, remote, addresses, scheme, instruments, traffic } = options
   const authorize = createAuthorization(options)
 
   /** Acquires a slot of the tunnel, or sends an error. */
@@ -67,6 +69,7 @@ export function createIngress(options: IngressOptions): Ingress {
     const releaseAddress = tunnel?.perAddress.acquire(address)
     if (!tunnel?.isAvailable)
       send({ cause: 'tunnel_not_found', detail: `The host of the request is ${host}.` })
+    else if (!traffic.mayCarry()) send(CUT_OFF)
     else if (!releaseAddress) send({ cause: 'too_many_requests' })
     else if (!tunnel.requests.makeRoom(address)) send({ cause: 'tunnel_busy' })
     else if (!tunnel.load.requests.makeRoom(address)) send({ cause: 'workspace_busy' })
@@ -75,6 +78,7 @@ export function createIngress(options: IngressOptions): Ingress {
         tunnel,
         visitor,
         instruments,
+        traffic,
         isRepeated,
         hasOther,
         onFinished: releaseAddress,

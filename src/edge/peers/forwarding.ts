@@ -1,16 +1,20 @@
 // Forwarding between the edges of a cluster, or the workers of an edge: requests for tunnels whose clients
 // are connected to others, and requests that others forward to the clients of this one.
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Cluster } from '../../edge-sdk/index.ts'
+import type { Traffic } from '../traffic.ts'
 import type { TunnelFactory } from '../tunnel-factory.ts'
-import { RemoteTunnels } from './remote-tunnels.ts'
-import { type ServingOptions, ServingSession } from './serving-session.ts'
+import type { Subject } from './messages.ts'
+import { RemoteTunnels, type RemoteTunnelsOptions } from './remote-tunnels.ts'
+import { ENDED_WITHIN_MS, type ServingOptions, ServingSession } from './serving-session.ts'
 import type { PeerTransport } from './transport.ts'
 
-export interface PeersOptions extends ServingOptions {
+export interface PeersOptions extends ServingOptions, RemoteTunnelsOptions {
   readonly cluster: Cluster
   readonly transport: PeerTransport
   /** If a peer opens more connections, its oldest one is closed. */
   readonly sessionsPerPeerMax: number
+  readonly traffic: Traffic
   readonly factory: TunnelFactory
 }
 
@@ -20,6 +24,8 @@ export class Peers {
   /** Sessions that peers have opened, by peer; the oldest is the first. */
   readonly #serving = new Map<string, Set<ServingSession>>()
   #listener: { close(): void } | undefined
+  /** When the last session was closed that had forwarded something. */
+  #closedAt = Number.NEGATIVE_INFINITY
 
   constructor(options: PeersOptions) {
     const { cluster } = options
@@ -31,6 +37,7 @@ export class Peers {
         if (!cluster.peer(id)) for (const session of sessions) session.close()
     })
     cluster.onLocations((hosts) => this.tunnels.onLocationsChanged(hosts))
+    cluster.onRevoked((hash) => this.tunnels.onRevoked(hash))
   }
 
   async listen(): Promise<void> {
@@ -40,6 +47,7 @@ export class Peers {
       const session = new ServingSession(socket, {
         ...this.#options,
         onClosed: () => {
+          if (session.hasForwarded) this.#closedAt = performance.now()
           if (sessions.delete(session) && sessions.size === 0) this.#serving.delete(id)
         },
       })
@@ -72,6 +80,18 @@ export class Peers {
 
   onQuotaChanged(workspace: string): void {
     for (const session of this.#sessions()) session.onQuotaChanged(workspace)
+  }
+
+  /**
+   * Call it when the clients of a key or a workspace are closed. Resolves when no entry edge passes on what
+   * came from them.
+   */
+  async end(subject: Subject): Promise<void> {
+    const closedMs = performance.now() - this.#closedAt
+    await Promise.all([
+      ...Array.from(this.#sessions(), (session) => session.end(subject)),
+      closedMs < ENDED_WITHIN_MS && sleep(ENDED_WITHIN_MS - closedMs),
+    ])
   }
 
   close(): void {

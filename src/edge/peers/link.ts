@@ -2,16 +2,23 @@
 // after a failure, with increasing delays.
 import type { Socket } from 'node:net'
 import type { Cluster } from '../../edge-sdk/index.ts'
+import { createLease } from '../../lib/credentials/lease.ts'
 import type { ProxiedRequest } from '../../tunnel-protocol/protocol.ts'
 import { Session, type YamuxStream } from '../../yamux/index.ts'
 import { EventWriter } from '../event-writer.ts'
 import { RESPONSE_MAX_MS } from '../silence-detector.ts'
 import { sessionOptions, toConnection } from './connection.ts'
 import { readLines } from './control-lines.ts'
-import { type Description, type EntryMessage, parseServingMessage } from './messages.ts'
+import { type Description, type EntryMessage, parseServingMessage, type Subject } from './messages.ts'
 import type { PeerTransport } from './transport.ts'
 
 const DESCRIBE_TIMEOUT_MS = 3_000
+/**
+ * The entry edge passes on nothing of a peer whose last response to a ping is older: it may have been
+ * stopped, with bytes in its buffers that it must not carry any more. The peer does not wait longer for it.
+ */
+export const LINK_LEASE_MS = 5_000
+const RENEW_MS = 1_000
 const RETRY_MIN_MS = 100
 const RETRY_MAX_MS = 5_000
 
@@ -21,6 +28,9 @@ interface LinkOptions {
   readonly pressure: { readonly isHigh: boolean }
   onTunnel(link: PeerLink, description: Description): void
   onGone(link: PeerLink, host: string): void
+  /** Ends what came from these clients of the peer, before it returns. */
+  onEnd(link: PeerLink, subject: Subject): void
+  onTransfer(): void
   /** All streams are reset, and nothing is known of the tunnels of the peer any more. */
   onClosed(link: PeerLink): void
 }
@@ -37,6 +47,8 @@ export class PeerLink {
   readonly #probes = new Map<string, PromiseWithResolvers<void>>()
   /** When the session was probed, until it responds. */
   #probedAt: number | undefined
+  readonly #lease = createLease(Date.now)
+  #renewal: NodeJS.Timeout | undefined
   #failures = 0
   #retryAt = 0
   #isClosed = false
@@ -132,8 +144,10 @@ export class PeerLink {
     const peer = cluster.peer(this.peerId)
     if (!peer || this.#isClosed) throw new Error('The edge is not a peer.')
     if (performance.now() < this.#retryAt) throw new Error('The last connection failed.')
+    const startedAt = this.#lease.now()
     try {
       const socket = await transport.connect(peer)
+      this.#lease.renew(startedAt, LINK_LEASE_MS)
       this.#failures = 0
       if (this.#isClosed) socket.destroy()
       else this.#start(socket)
@@ -152,6 +166,10 @@ export class PeerLink {
       // Only the entry edge opens streams.
       maxStreams: 0,
       onStream: (stream) => stream.destroy(),
+      onTransfer: () => {
+        this.#options.onTransfer()
+        if (!this.#lease.isValid()) session.close(new Error('The peer has not responded in time.'))
+      },
       onGoAway: () => session.close(),
       onClose: () => this.#onSessionClosed(),
     })
@@ -159,6 +177,7 @@ export class PeerLink {
     stream.on('close', () => session.close())
     this.#session = session
     this.#control = { stream, writer: new EventWriter(stream) }
+    this.#renewal = setInterval(() => this.#renew(session), RENEW_MS).unref()
     readLines(
       stream,
       (fields) => this.#onMessage(parseServingMessage(fields)),
@@ -166,10 +185,23 @@ export class PeerLink {
     )
   }
 
+  #renew(session: Session): void {
+    const from = this.#lease.now()
+    session.ping().then(
+      () => this.#lease.renew(from, LINK_LEASE_MS),
+      () => {},
+    )
+  }
+
   #onMessage(message: ReturnType<typeof parseServingMessage>): void {
     if ('probed' in message) {
       this.#probes.get(message.probed)?.resolve()
       this.#probes.delete(message.probed)
+      return
+    }
+    if ('end' in message) {
+      this.#options.onEnd(this, message.subject)
+      this.#sendNow({ ended: message.end })
       return
     }
     const host = 'gone' in message ? message.gone : message.tunnel.host
@@ -181,6 +213,7 @@ export class PeerLink {
   #onSessionClosed(): void {
     this.#session = undefined
     this.#control = undefined
+    clearInterval(this.#renewal)
     const error = new Error('The session with the peer closed.')
     for (const { reject } of [...this.#pending.values(), ...this.#probes.values()]) reject(error)
     this.#pending.clear()

@@ -31,6 +31,8 @@ export interface Description {
 
 export interface DescribedClient {
   readonly id: string
+  /** SHA-256 of the API key. */
+  readonly keyHash: string
   readonly target?: string | undefined
   readonly hostHeader?: string | undefined
   readonly idleConnections?: number | undefined
@@ -46,12 +48,22 @@ export type EntryMessage =
   | { readonly probe: string }
   /** A request is complete: for the terminal of the client. */
   | { readonly client: string; readonly request: ProxiedRequest }
+  /** The traffic of the message `end` with this number has ended. */
+  | { readonly ended: number }
 
 export type ServingMessage =
   | { readonly tunnel: Description }
   | { readonly gone: string }
   /** The client has responded to a probe, or is gone. */
   | { readonly probed: string }
+  /** A key is not valid any more, or a workspace is archived: what came from its clients must end. */
+  | { readonly end: number; readonly subject: Subject }
+
+/** The SHA-256 of a key, or a workspace. */
+export interface Subject {
+  readonly keyHash?: string | undefined
+  readonly workspace?: string | undefined
+}
 
 /** The beginning of a forwarded stream. */
 export interface StreamHead {
@@ -85,6 +97,7 @@ export function parseHead(received: Buffer): { head: StreamHead; rest: Buffer } 
 export function parseEntryMessage(fields: Fields): EntryMessage {
   if (fields.describe !== undefined) return { describe: text(fields.describe) }
   if (fields.forget !== undefined) return { forget: text(fields.forget) }
+  if (fields.ended !== undefined) return { ended: integer(fields.ended) }
   if (fields.applied !== undefined)
     return { applied: text(fields.applied), revision: integer(fields.revision) }
   if (fields.probe !== undefined) return { probe: text(fields.probe) }
@@ -94,6 +107,8 @@ export function parseEntryMessage(fields: Fields): EntryMessage {
 export function parseServingMessage(fields: Fields): ServingMessage {
   if (fields.gone !== undefined) return { gone: text(fields.gone) }
   if (fields.probed !== undefined) return { probed: text(fields.probed) }
+  if (fields.end !== undefined)
+    return { end: integer(fields.end), subject: parseSubject(object(fields.subject)) }
   const tunnel = object(fields.tunnel)
   const { type, quotaReachedUntil: until, clients } = tunnel
   if (type !== 'http' && type !== 'tcp') throw invalid('type', type)
@@ -114,10 +129,16 @@ export function parseServingMessage(fields: Fields): ServingMessage {
   }
 }
 
-function parseClient({ id, target, hostHeader, idleConnections }: Fields): DescribedClient {
+const parseSubject = ({ keyHash, workspace }: Fields): Subject => ({
+  keyHash: keyHash === undefined ? undefined : text(keyHash),
+  workspace: workspace === undefined ? undefined : text(workspace),
+})
+
+function parseClient({ id, keyHash, target, hostHeader, idleConnections }: Fields): DescribedClient {
   if (target !== undefined && normalizeOrigin(text(target)) === undefined) throw invalid('target', target)
   return {
     id: text(id),
+    keyHash: text(keyHash),
     target: target as string | undefined,
     hostHeader: parseHostHeader(hostHeader),
     idleConnections: idleConnections === undefined ? undefined : integer(idleConnections),

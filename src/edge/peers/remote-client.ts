@@ -7,15 +7,22 @@ import type { UpstreamClient } from '../upstream-client.ts'
 import type { PeerLink } from './link.ts'
 import { type DescribedClient, formatHead } from './messages.ts'
 
+interface RemoteAddress {
+  readonly host: string
+  readonly workspace: string
+}
+
 export class RemoteClient implements UpstreamClient {
+  readonly workspace: string
+  readonly keyHash: string
   readonly target: string | undefined
   readonly hostHeader: string | undefined
   readonly totals = { requests: 0, bytesIn: 0, bytesOut: 0 }
   isDraining = false
   isClosed = false
   active = 0
-  readonly silence = new SilenceDetector(() => this.#link.probe(this.id))
-  readonly #link: PeerLink
+  readonly silence = new SilenceDetector(() => this.link.probe(this.id))
+  readonly link: PeerLink
   readonly #host: string
   readonly #client: DescribedClient
   /** The head of each stream. */
@@ -23,10 +30,12 @@ export class RemoteClient implements UpstreamClient {
   #connections: ConnectionPool
   readonly #drainListeners = new Set<() => void>()
 
-  constructor(link: PeerLink, host: string, client: DescribedClient, revision: number) {
-    this.#link = link
-    this.#host = host
+  constructor(link: PeerLink, tunnel: RemoteAddress, client: DescribedClient, revision: number) {
+    this.link = link
+    this.#host = tunnel.host
+    this.workspace = tunnel.workspace
     this.#client = client
+    this.keyHash = client.keyHash
     this.target = client.target
     this.hostHeader = client.hostHeader
     this.#head = this.#formatHead(revision)
@@ -39,7 +48,7 @@ export class RemoteClient implements UpstreamClient {
 
   /** The client, or the connection with its edge. */
   get isSilent(): boolean {
-    return this.silence.isSilent || this.#link.isSilent
+    return this.silence.isSilent || this.link.isSilent
   }
 
   get connections(): ConnectionPool {
@@ -64,7 +73,7 @@ export class RemoteClient implements UpstreamClient {
   send(event: TunnelEvent): void {
     if (event.event !== 'request') return
     const { event: _name, ...request } = event
-    this.#link.sendRequestEvent(this.id, request)
+    this.link.sendRequestEvent(this.id, request)
   }
 
   onDraining(listener: () => void): () => void {
@@ -74,7 +83,7 @@ export class RemoteClient implements UpstreamClient {
   }
 
   openStream(): YamuxStream {
-    return this.#link.openStream(this.#head)
+    return this.link.openStream(this.#head)
   }
 
   /** It gets no further requests; those in progress are completed. */

@@ -2,7 +2,9 @@
 // these edges, and cached while they are used. Each edge that has clients of a host is a tunnel of its own,
 // because it has its own access rules and their revision.
 import type { Cluster } from '../../edge-sdk/index.ts'
+import { BoundedMap } from '../../lib/bounded-map.ts'
 import { MINUTE_MS } from '../../lib/time.ts'
+import type { Traffic } from '../traffic.ts'
 import type { Tunnel } from '../tunnel.ts'
 import type { TunnelFactory } from '../tunnel-factory.ts'
 import type { UpstreamClient } from '../upstream-client.ts'
@@ -15,6 +17,8 @@ import type { PeerTransport } from './transport.ts'
 const UNUSED_MS = 5 * MINUTE_MS
 /** How many edges are asked about a host. */
 const EDGES_MAX = 4
+
+const REVOKED_MAX = 10_000
 
 /** The tunnel of a host at one peer. */
 interface RemoteTunnel {
@@ -36,9 +40,10 @@ export type Found = Tunnel<RemoteClient> | 'unreachable' | undefined
 
 type AnyTunnel = Tunnel<UpstreamClient>
 
-interface RemoteTunnelsOptions {
+export interface RemoteTunnelsOptions {
   readonly cluster: Cluster
   readonly transport: Pick<PeerTransport, 'connect'>
+  readonly traffic: Pick<Traffic, 'mayCarry' | 'abortResponses'>
   readonly factory: TunnelFactory
   readonly pressure: { readonly isHigh: boolean }
 }
@@ -49,6 +54,10 @@ export class RemoteTunnels {
   readonly #hosts = new Map<string, RemoteHost>()
   /** Removed tunnels whose requests are still in progress. */
   readonly #closing = new Set<Tunnel<RemoteClient>>()
+  /**
+   * Hashes of revoked keys: the edge of the client may learn it later, and describe the client until then.
+   */
+  readonly #revoked = new BoundedMap<string, true>(REVOKED_MAX)
   readonly #sweep: NodeJS.Timeout
 
   constructor(options: RemoteTunnelsOptions) {
@@ -90,6 +99,17 @@ export class RemoteTunnels {
       .values()
       .filter(({ isConnected }) => isConnected)
       .toArray().length
+  }
+
+  /** This edge passes on nothing for the key, whether or not the edge of its clients does. */
+  onRevoked(hash: string): void {
+    this.#revoked.set(hash, true)
+    for (const { tunnels } of this.#hosts.values())
+      for (const { tunnel } of tunnels.values())
+        for (const client of tunnel.clients) if (client.keyHash === hash) removeClient(tunnel, client)
+    this.#options.traffic.abortResponses(
+      (client) => client instanceof RemoteClient && client.keyHash === hash,
+    )
   }
 
   onPeersChanged(): void {
@@ -148,6 +168,14 @@ export class RemoteTunnels {
     if (existing) return existing
     const link = new PeerLink(id, {
       ...this.#options,
+      onTransfer: this.#options.traffic.mayCarry,
+      onEnd: (_link, { keyHash, workspace }) =>
+        this.#options.traffic.abortResponses(
+          (client) =>
+            client instanceof RemoteClient &&
+            client.link === link &&
+            (client.keyHash === keyHash || client.workspace === workspace),
+        ),
       onTunnel: (_link, description) => this.#onTunnel(link, description),
       onGone: (_link, host) => {
         const known = this.#hosts.get(host)
@@ -189,7 +217,10 @@ export class RemoteTunnels {
     const isRevised = revision !== remote.revision
     remote.revision = revision
     if (isRevised) for (const client of tunnel.clients) client.setRevision(revision)
-    setClients(remote, description)
+    setClients(remote, {
+      ...description,
+      clients: description.clients.filter(({ keyHash }) => !this.#revoked.has(keyHash)),
+    })
     if (!isRevised) return
     // These were authorized by earlier rules, on streams that do not say so.
     tunnel.requests.repeatReused()
@@ -267,12 +298,18 @@ const isBetter = (tunnel: AnyTunnel, than: AnyTunnel) =>
   tunnel.isSilent === than.isSilent ? tunnel.requests.size < than.requests.size : than.isSilent
 
 /** Adds new clients, and drains those that are gone. */
-function setClients({ link, tunnel, revision }: RemoteTunnel, { host, clients }: Description): void {
+function setClients(
+  { link, tunnel, revision }: RemoteTunnel,
+  { host, workspace, clients }: Description,
+): void {
   const before = new Map([...tunnel.clients].map((client) => [client.id, client]))
   for (const described of clients)
-    if (!before.delete(described.id)) tunnel.clients.add(new RemoteClient(link, host, described, revision))
-  for (const client of before.values()) {
-    tunnel.clients.delete(client)
-    client.drain()
-  }
+    if (!before.delete(described.id))
+      tunnel.clients.add(new RemoteClient(link, { host, workspace }, described, revision))
+  for (const client of before.values()) removeClient(tunnel, client)
+}
+
+function removeClient(tunnel: Tunnel<RemoteClient>, client: RemoteClient): void {
+  tunnel.clients.delete(client)
+  client.drain()
 }

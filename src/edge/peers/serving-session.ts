@@ -3,12 +3,14 @@
 import type { Socket } from 'node:net'
 import { Session, type YamuxStream } from '../../yamux/index.ts'
 import type { Registry } from '../registry.ts'
+import type { Traffic } from '../traffic.ts'
 import type { Tunnel } from '../tunnel.ts'
 import type { TunnelClient } from '../tunnel-client.ts'
 import { PeerRelay, type PeerRelayOptions } from '../workers/peer-relay.ts'
 import { sessionOptions, toConnection } from './connection.ts'
 import { PeerProtocolError, readLines } from './control-lines.ts'
 import { connectForwarded, readHead, rejectForwarded } from './forwarded-stream.ts'
+import { LINK_LEASE_MS } from './link.ts'
 import {
   CLIENTS_MAX,
   type Description,
@@ -16,6 +18,7 @@ import {
   parseEntryMessage,
   type ServingMessage,
   type StreamHead,
+  type Subject,
 } from './messages.ts'
 
 /** Open streams of one entry edge, those without a request included. */
@@ -35,8 +38,12 @@ export interface ServingOptions {
   readonly relay?: PeerRelayOptions | undefined
   readonly registry: Pick<Registry, 'atHost' | 'clientById' | 'isReleased'>
   readonly pressure: { readonly isHigh: boolean }
+  readonly traffic: Pick<Traffic, 'mayCarry'>
   quotaReachedUntil(workspace: string): number | undefined
 }
+
+/** After this, an entry edge that does not respond passes on nothing. The rest is for clocks that drift. */
+export const ENDED_WITHIN_MS = LINK_LEASE_MS + 100
 
 interface DescribedHost {
   workspace: string | undefined
@@ -58,6 +65,10 @@ export class ServingSession {
   readonly #relay: PeerRelay | undefined
   #control: YamuxStream | undefined
   #forwarded = 0
+  #hasForwarded = false
+  #ends = 0
+  /** Called when the entry edge has ended the traffic with that number. */
+  readonly #onEnded = new Map<number, () => void>()
 
   constructor(socket: Socket, options: ServingOptions & { onClosed(): void }) {
     this.#options = options
@@ -74,6 +85,7 @@ export class ServingSession {
       ...sessionOptions(options.pressure),
       role: 'server',
       maxStreams: STREAMS_MAX,
+      onTransfer: options.traffic.mayCarry,
       onStream: (stream) => this.#onStream(stream),
       onClose: () => {
         for (const { deadline } of this.#hosts.values()) clearTimeout(deadline)
@@ -88,6 +100,11 @@ export class ServingSession {
     return this.#forwarded
   }
 
+  /** The entry edge may still pass on something after the session is closed. */
+  get hasForwarded(): boolean {
+    return this.#hasForwarded
+  }
+
   /** A tunnel was opened, closed or changed. */
   onTunnelChanged(host: string): void {
     const described = this.#hosts.get(host)
@@ -97,6 +114,22 @@ export class ServingSession {
   onQuotaChanged(workspace: string): void {
     for (const [host, described] of this.#hosts)
       if (described.workspace === workspace) this.#describe(host, described)
+  }
+
+  /**
+   * Call it when the streams of these clients are closed. Resolves when the entry edge passes on nothing of
+   * them any more.
+   */
+  async end(subject: Subject): Promise<void> {
+    this.#ends += 1
+    const number = this.#ends
+    const ended = Promise.withResolvers<void>()
+    const timer = setTimeout(ended.resolve, ENDED_WITHIN_MS)
+    this.#onEnded.set(number, ended.resolve)
+    this.#send(JSON.stringify({ end: number, subject } satisfies ServingMessage))
+    await ended.promise
+    clearTimeout(timer)
+    this.#onEnded.delete(number)
   }
 
   close(error?: Error): void {
@@ -118,7 +151,8 @@ export class ServingSession {
     else if ('forget' in message) {
       this.#hosts.delete(message.forget)
       this.#relay?.forget(message.forget)
-    } else if ('applied' in message) this.#onApplied(message.applied, message.revision)
+    } else if ('ended' in message) this.#onEnded.get(message.ended)?.()
+    else if ('applied' in message) this.#onApplied(message.applied, message.revision)
     else if ('probe' in message) this.#onProbe(message.probe)
     else {
       const client = this.#options.registry.clientById(message.client)
@@ -211,7 +245,7 @@ export class ServingSession {
   }
 
   #onHead(stream: YamuxStream, head: StreamHead, rest: Buffer): void {
-    const { registry, quotaReachedUntil } = this.#options
+    const { registry, traffic, quotaReachedUntil } = this.#options
     if (this.#relay?.has(head.host)) {
       this.#onRelayedHead(stream, head, rest)
       return
@@ -220,6 +254,7 @@ export class ServingSession {
     const client = registry.clientById(head.client)
     const described = this.#hosts.get(head.host)
     const isCurrent =
+      traffic.mayCarry() &&
       described &&
       tunnel?.type === 'http' &&
       client &&
@@ -245,6 +280,7 @@ export class ServingSession {
 
   #countForwarded(stream: YamuxStream): void {
     this.#forwarded += 1
+    this.#hasForwarded = true
     stream.once('close', () => {
       this.#forwarded -= 1
     })
@@ -261,8 +297,8 @@ function describeTunnel(
     ...{ host, name, url, type, workspace, revision, quotaReachedUntil },
     clientRules: publicRules(clientRules),
     nameRules: publicRules(nameRules),
-    clients: clients.slice(0, CLIENTS_MAX).map(({ id, target, hostHeader, idleConnections }) => ({
-      ...{ id, target, hostHeader, idleConnections },
+    clients: clients.slice(0, CLIENTS_MAX).map(({ id, keyHash, target, hostHeader, idleConnections }) => ({
+      ...{ id, keyHash, target, hostHeader, idleConnections },
     })),
   }
 }

@@ -86,6 +86,7 @@ export class PrimaryConnection {
       isUpToDate: () => performance.now() < this.#upToDateUntil,
       quotaReachedUntil: (workspace) => this.#quotas.reachedUntil(workspace, Date.now()),
       cluster: this.#cluster as Cluster | undefined,
+      changes: undefined,
       close() {},
     }
   }
@@ -105,7 +106,9 @@ export class PrimaryConnection {
       },
       // The primary syncs for all workers.
       syncNow() {},
-      stop: () => this.#notify('released'),
+      mayCarry: () => true,
+      release: () => this.#notify('released'),
+      async stop() {},
     }
   }
 
@@ -143,7 +146,7 @@ export class PrimaryConnection {
 
   async #apply(change: KeyChange): Promise<void> {
     const callbacks = this.#verifier
-    if (change[0] === 'onRevoked') await callbacks?.onRevoked(change[1], change[2])
+    if (change[0] === 'onRevoked') await callbacks?.onRevoked(change[1], change[2], change[3])
     else if (change[0] === 'onArchived') await callbacks?.onArchived(change[1])
     else {
       // A raised quota may have been missed.

@@ -150,6 +150,11 @@ export class PeerRelay {
   }
 
   #onMessage(id: string, message: ServingMessage): void {
+    // Several workers acknowledge nothing, so nothing waits for the entry edge.
+    if ('end' in message) {
+      void this.#sessions.get(id)?.then((open) => send(open, { ended: message.end }))
+      return
+    }
     if ('gone' in message) {
       this.#onGone(message.gone, id)
       return

@@ -38,6 +38,9 @@ export class Siblings implements Cluster {
     this.#locationsListeners.push(listener)
   }
 
+  /** The primary passes on revocations. */
+  onRevoked(): void {}
+
   setSibling(id: string, socketPath: string | null): void {
     if (id === this.edgeId) return
     if (socketPath === null) this.#peers.delete(id)

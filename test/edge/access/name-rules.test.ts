@@ -173,7 +173,16 @@ async function startClaimingEdge(t: Test, claim: TunnelReporter['claim']) {
     port: await freePort(),
     startReporter(callbacks) {
       started.resolve(callbacks)
-      return { claim, opened() {}, closed() {}, syncNow() {}, stop: async () => {} }
+      const done = async () => {}
+      return {
+        claim,
+        opened() {},
+        closed() {},
+        syncNow() {},
+        mayCarry: () => true,
+        release: done,
+        stop: done,
+      }
     },
   })
   atEnd(t, () => claiming.stop())

@@ -19,6 +19,8 @@ async function claimBoth(error: ControlPlaneError) {
     opened: () => undefined,
     closed: () => undefined,
     syncNow: () => undefined,
+    mayCarry: () => true,
+    release: async () => undefined,
     stop: async () => undefined,
   })
   const tunnel = (name: string) => ({

@@ -225,7 +225,7 @@ async function startFalseEdge(
 const describeFalsely = (host: string, change: object) => {
   const rules = { basicAuth: null, allowIp: [] }
   const tunnel = { host, name: 'x', url: 'http://x', type: 'http', workspace: 'acme', revision: 1 }
-  const clients = [{ id: 'tun_x' }]
+  const clients = [{ id: 'tun_x', keyHash: 'x' }]
   return `${JSON.stringify({ tunnel: { ...tunnel, clientRules: rules, nameRules: rules, clients, ...change } })}\n`
 }
 
@@ -233,8 +233,11 @@ const DESCRIPTIONS: Record<string, object> = {
   'rules that are missing': { nameRules: undefined },
   'a network that is none': { nameRules: { basicAuth: null, allowIp: ['anywhere'] } },
   'a password without a hash': { nameRules: { basicAuth: { user: 'x' }, allowIp: [] } },
-  'too many clients': { clients: Array.from({ length: 51 }, () => ({ id: 'x' })) },
-  'a header in the host': { clients: [{ id: 'x', target: 'http://x', hostHeader: 'a\r\nb: c' }] },
+  'a client without the hash of its key': { clients: [{ id: 'x' }] },
+  'too many clients': { clients: Array.from({ length: 51 }, () => ({ id: 'x', keyHash: 'x' })) },
+  'a header in the host': {
+    clients: [{ id: 'x', keyHash: 'x', target: 'http://x', hostHeader: 'a\r\nb: c' }],
+  },
 }
 
 for (const [what, change] of Object.entries(DESCRIPTIONS))

@@ -22,7 +22,8 @@ export const pairSecret = (a: string, b: string, hour = 0) =>
 /** The cluster that all edges of a test share. */
 export class PeerEdges {
   readonly #t: Test
-  readonly #file: string
+  /** The keys of all edges. */
+  readonly file: string
   readonly key: string
   /** Edges with a client, by host. */
   readonly locations = new Map<string, Set<string>>()
@@ -32,6 +33,7 @@ export class PeerEdges {
   secrets = (a: string, b: string): readonly Buffer[] => [pairSecret(a, b)]
   readonly #onPeers: (() => void)[] = []
   readonly #onLocations: ((hosts: readonly string[]) => void)[] = []
+  readonly #onRevoked = new Map<string, (hash: string) => void>()
 
   static async create(t: Test): Promise<PeerEdges> {
     const file = join(createFolder(t), 'tokens.json')
@@ -41,13 +43,18 @@ export class PeerEdges {
 
   constructor(t: Test, file: string, key: string) {
     this.#t = t
-    this.#file = file
+    this.file = file
     this.key = key
   }
 
   locate(host: string, ...edges: string[]): void {
     this.locations.set(host, new Set(edges))
     for (const listener of this.#onLocations) listener([host])
+  }
+
+  /** The edge learns from the control plane that a key was revoked. */
+  revoke(edgeId: string, hash: string): void {
+    this.#onRevoked.get(edgeId)?.(hash)
   }
 
   removePeer(id: string): void {
@@ -65,6 +72,7 @@ export class PeerEdges {
       },
       onPeers: (listener) => this.#onPeers.push(listener),
       onLocations: (listener) => this.#onLocations.push(listener),
+      onRevoked: (listener) => this.#onRevoked.set(edgeId, listener),
     }
   }
 
@@ -95,7 +103,7 @@ export class PeerEdges {
       },
       startVerifier: (callbacks): Verifier => {
         onQuota = callbacks.onQuota
-        const verifier = openTokensFile(this.#file, { tunnelDomain: 'tunnels.test', ...callbacks })
+        const verifier = openTokensFile(this.file, { tunnelDomain: 'tunnels.test', ...callbacks })
         return {
           ...verifier,
           cluster: this.view(id),
