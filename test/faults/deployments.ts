@@ -60,12 +60,12 @@ export async function deployOnPostgres(t: Test, count: number, env = {}): Promis
   return { ...seeded, nodes, database, schedules }
 }
 
-/** Two servers on one file, one of them with two workers. */
-export async function deployOnSqlite(t: Test): Promise<Deployment> {
+/** Servers on one file: the second has two workers. */
+export async function deployOnSqlite(t: Test, count = 2): Promise<Deployment> {
   const database = await createDatabase(t, 'sqlite')
   const seeded = await seed(database)
   const nodes = await Promise.all(
-    names(2).map((name, index) =>
+    names(count).map((name, index) =>
       startNode(t, name, { ADIT_DATABASE_URL: database, ADIT_WORKERS: String(index + 1) }),
     ),
   )

@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { engines } from '../support/databases/create.ts'
 import type { Attempt, InjectedFault } from './checker/history.ts'
 import { deployOnPostgres, deployOnSqlite } from './deployments.ts'
-import { assertFollowers, assertNoViolations } from './run.ts'
+import { assertFollowers, assertNoTraffic, assertNoViolations } from './run.ts'
 import { assertDeliveries } from './scenario/webhooks.ts'
 
 const SECONDS = Number(process.env.FAULTS_SECONDS || 240)
@@ -29,6 +29,10 @@ test('long run on PostgreSQL with two workers per node without violations', asyn
 
 test('long run on SQLite without violations', async (t) => {
   await assertNoViolations(t, await deployOnSqlite(t), { seconds: SECONDS, onProgress: printProgress })
+})
+
+test('long run of tunnels on PostgreSQL without violations', async (t) => {
+  await assertNoTraffic(t, await deployOnPostgres(t, 2), { seconds: SECONDS })
 })
 
 test('long run with a hundred followers without violations', (t) =>

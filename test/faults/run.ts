@@ -10,6 +10,7 @@ import type { Deployment } from './deployments.ts'
 import { type FollowersOptions, runFollowers } from './followers.ts'
 import { countRevocations, hasEnoughRevocations, hasRestored } from './scenario/extension.ts'
 import { runScenario, type ScenarioOptions } from './scenario/run.ts'
+import { runTunnels } from './tunnels.ts'
 
 type Options = Omit<ScenarioOptions, 'seed'>
 
@@ -59,4 +60,29 @@ export async function assertFollowers(
 function assertRevocations(attempts: readonly Attempt[], seconds: number): void {
   const message = `only ${countRevocations(attempts)} revocations were acknowledged`
   assert.ok(hasEnoughRevocations(attempts, seconds), message)
+}
+
+/** Keys that visitors use at edges, until after their revocation. */
+export async function assertNoTraffic(
+  t: TestContext,
+  deployment: Deployment,
+  { seconds }: { seconds: number },
+): Promise<void> {
+  const history = await runTunnels(t, deployment, { seconds, random: createRandom(seedOf(t)) })
+  const { carried, injected, revocations, violations } = history
+  const slowest = Math.max(...revocations.map(({ tookMs }) => tookMs))
+  const quick = revocations.filter(({ tookMs }) => tookMs < 1_000).length
+  t.diagnostic(
+    `${carried.length} carried, ${revocations.length} revocations, ${quick} of them within a second, the ` +
+      `slowest in ${Math.round(slowest)} ms; ${injected.map(({ kind }) => kind).join(', ')}`,
+  )
+  assert.deepEqual(
+    violations.slice(0, 20).map(({ what }) => what),
+    [],
+  )
+  const wasUsed = ({ keyId, atMs, tookMs }: (typeof revocations)[number]) =>
+    carried.some((each) => each.keyId === keyId && each.receivedMs > atMs - tookMs - 1_000)
+  const used = revocations.filter(wasUsed).length
+  assert.ok(used >= seconds / 10, `only ${used} keys carried traffic right before their revocation`)
+  assert.ok(injected.length > 0, 'no fault was injected')
 }

@@ -113,6 +113,7 @@ export const isAcknowledged = ({ response }: Attempt): boolean =>
 export interface Violation {
   rule:
     | 'stale accept'
+    | 'carried after revocation'
     | 'valid key rejected'
     | 'key lost'
     | 'duplicate key'
