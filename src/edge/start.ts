@@ -103,7 +103,7 @@ export interface EdgeOptions
 interface WorkerOptions {
   /** The sockets to listen on; empty if the cluster module passes connections. */
   readonly sockets: readonly Socket[]
-  readonly primary: Pick<PrimaryConnection, 'siblings' | 'attach' | 'askTls' | 'onMoved' | 'onTunnelChanged'>
+  readonly primary: Pick<PrimaryConnection, 'siblings' | 'attach' | 'askTls' | 'onDrain' | 'onTunnelChanged'>
   /** Where siblings connect to this worker. */
   readonly socketPath: string
 }
@@ -249,7 +249,7 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
   const tlsAsk = worker
     ? { ask: (domain: string) => worker.primary.askTls(domain) }
     : new TlsAsk({ ...options, registry, findHost: (host) => verifier.findHost(host) })
-  worker?.primary.onMoved((id) => registry.clientById(id)?.drain())
+  worker?.primary.onDrain((id) => registry.clientById(id)?.drain())
   const controlApi = createControlApi({ openTunnel, tlsAsk, addresses })
   const connections: IngressConnections = guardConnections(server, {
     addresses,

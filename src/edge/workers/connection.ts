@@ -1,6 +1,5 @@
-// One of several workers of an edge: what it needs of the control plane comes from its primary, which has one
-// identity, one stream of changes, and one report for all workers.
-
+// The connection of a worker to the primary of its edge. It takes the place of the control plane: the worker
+// verifies keys, claims names and reports usage through it.
 import { ClusterState } from '../../edge-sdk/cluster/state.ts'
 import type {
   Cluster,
@@ -27,8 +26,8 @@ import {
 import { Siblings } from './siblings.ts'
 import { UsageBuffer } from './usage-buffer.ts'
 
-const WORKSPACES_MAX = 100_000
-/** The primary says four times in this time that revocations are received. */
+const QUOTAS_MAX = 100_000
+/** How long a worker is up to date after a notice of the primary, which sends one every half second. */
 const UP_TO_DATE_MS = 2_000
 
 /** What a worker needs of its channel to the primary. */
@@ -46,13 +45,14 @@ export class PrimaryConnection {
   readonly meter: Meter
   readonly #channel: PrimaryChannel
   readonly #usage: UsageBuffer
-  readonly #quotas = new UsageQuotas(WORKSPACES_MAX)
+  readonly #quotas = new UsageQuotas(QUOTAS_MAX)
   readonly #cluster: ClusterState | undefined
+  /** Draining clients that the primary knows of. */
   readonly #draining = new Set<string>()
-  #verifier: VerifierCallbacks | undefined
-  #reporter: ReporterCallbacks | undefined
-  #onMoved: (id: string) => void = () => {}
-  /** Counts notices after which an earlier result of a verification is not valid. */
+  #verifierCallbacks: VerifierCallbacks | undefined
+  #reporterCallbacks: ReporterCallbacks | undefined
+  #onDrain: (id: string) => void = () => {}
+  /** How many revocations and other changes of keys have arrived. */
   #changes = 0
   #upToDateUntil = 0
   readonly #attached = Promise.withResolvers<void>()
@@ -70,17 +70,17 @@ export class PrimaryConnection {
     })
   }
 
-  /** Resolves when this worker knows what its siblings have. They connect to it at the path. */
+  /** Lets siblings connect to this worker at the path. Resolves when it knows where their clients are. */
   async attach(socketPath: string): Promise<void> {
     void this.#notify('attached', socketPath)
     await this.#attached.promise
   }
 
   startVerifier(callbacks: VerifierCallbacks): Verifier {
-    this.#verifier = callbacks
+    this.#verifierCallbacks = callbacks
     return {
       verify: (key) => this.#verify(key),
-      // The primary obtains the grants.
+      // Only a reporter needs grants, and that of the edge runs in the primary.
       grant: async () => undefined,
       findHost: (host) => this.#call<HostResult>('findHost', host),
       isUpToDate: () => performance.now() < this.#upToDateUntil,
@@ -92,7 +92,7 @@ export class PrimaryConnection {
   }
 
   startReporter(callbacks: ReporterCallbacks): TunnelReporter {
-    this.#reporter = callbacks
+    this.#reporterCallbacks = callbacks
     return {
       claim: (tunnel, key) => this.#call('claim', tunnel, key),
       opened: (tunnel, key, usage: () => TunnelUsage) => {
@@ -121,12 +121,12 @@ export class PrimaryConnection {
     return this.#call('askTls', domain)
   }
 
-  /** Calls the listener with the id of a client that has a connection at another worker. */
-  onMoved(listener: (id: string) => void): void {
-    this.#onMoved = listener
+  /** Calls the listener with the id of a client that has connected to another worker. */
+  onDrain(listener: (id: string) => void): void {
+    this.#onDrain = listener
   }
 
-  /** Tells the primary which clients are stopping: others may open their tunnels. */
+  /** Tells the primary which clients are draining: others may have their names. */
   onTunnelChanged({ clients }: Pick<Tunnel, 'clients'>): void {
     for (const { id, isDraining } of clients) {
       if (!isDraining || this.#draining.has(id)) continue
@@ -135,7 +135,7 @@ export class PrimaryConnection {
     }
   }
 
-  /** A revocation that arrives with the result, or before it, is seen here: the result is asked for again. */
+  /** Asks again if a key has changed meanwhile: the result may be from before the change. */
   async #verify(key: string): Promise<VerifyResult> {
     for (;;) {
       const changes = this.#changes
@@ -145,11 +145,11 @@ export class PrimaryConnection {
   }
 
   async #apply(change: KeyChange): Promise<void> {
-    const callbacks = this.#verifier
+    const callbacks = this.#verifierCallbacks
     if (change[0] === 'onRevoked') await callbacks?.onRevoked(change[1], change[2], change[3])
     else if (change[0] === 'onArchived') await callbacks?.onArchived(change[1])
     else {
-      // A raised quota may have been missed.
+      // Notices of quotas that were raised may have been missed.
       this.#quotas.clear()
       await callbacks?.onReset()
     }
@@ -177,11 +177,11 @@ export class PrimaryConnection {
       void this.#apply(change).finally(() => this.#notify('applied', sequence))
     },
     quota: (workspace, quota) => {
-      if (this.#quotas.set(workspace, quota)) this.#verifier?.onQuota(workspace, quota)
+      if (this.#quotas.set(workspace, quota)) this.#verifierCallbacks?.onQuota(workspace, quota)
     },
-    close: (tunnel) => this.#reporter?.onClose(tunnel),
-    moved: (id) => this.#onMoved(id),
-    rules: (name) => this.#reporter?.onAccessRules(name),
+    close: (tunnel) => this.#reporterCallbacks?.onClose(tunnel),
+    drain: (id) => this.#onDrain(id),
+    rules: (name) => this.#reporterCallbacks?.onAccessRules(name),
     upToDate: (isUpToDate) => {
       this.#upToDateUntil = isUpToDate ? performance.now() + UP_TO_DATE_MS : 0
     },

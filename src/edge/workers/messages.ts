@@ -1,5 +1,5 @@
-// What the primary of an edge and its workers tell each other, over the channel between the processes. Each
-// direction is in order.
+// The messages between the primary of an edge and its workers. They arrive in the order in which they were
+// sent.
 import {
   type ClaimedTunnel,
   ControlPlaneError,
@@ -11,16 +11,16 @@ import {
 
 /** Notices of a worker, with their arguments. */
 export interface WorkerNotices {
-  /** The worker serves its siblings at a socket, and asks for the state. */
+  /** The worker accepts connections of its siblings at this socket, and waits for the state. */
   attached: [socketPath: string]
   opened: [tunnel: ClaimedTunnel, key: string]
-  /** The client is stopping: another one may open the tunnel. */
+  /** The client is stopping: another one may have its name. */
   draining: [id: string]
   closed: [id: string]
-  /** The worker is stopping: others may open all of its tunnels. */
+  /** The worker is stopping: clients of other workers may have the names of its clients. */
   released: []
   usage: [usage: WorkerUsage]
-  /** The change with this number is applied. */
+  /** The worker has applied the change with this number. */
   applied: [sequence: number]
 }
 
@@ -33,7 +33,7 @@ export interface WorkerUsage {
     bytesOut: number,
   ])[]
   readonly rejected: readonly [workspace: string, count: number][]
-  /** Totals of clients, by id. */
+  /** Usage of clients since they were opened, by id. */
   readonly totals: readonly [id: string, usage: TunnelUsage][]
 }
 
@@ -41,18 +41,18 @@ export interface WorkerUsage {
 export interface PrimaryNotices {
   /** Sent once, as the first notice. */
   state: [state: SharedState]
-  /** A sibling has started, or with null has exited. */
+  /** A sibling has started; or exited, if the path is null. */
   sibling: [id: string, socketPath: string | null]
-  /** A sibling may have a client of the host, or has none any more. */
+  /** A sibling has claimed the host for a client, or has no client of it any more. */
   location: [host: string, id: string, isOpen: boolean]
-  /** A change after which tunnels are closed. The worker says when that is done. */
+  /** A change that closes tunnels. The worker responds with `applied` when they are closed. */
   apply: [sequence: number, change: KeyChange]
   quota: [workspace: string, quota: UsageQuota]
   close: [tunnel: SyncResult['close'][number]]
-  /** The client has a connection at another worker. */
-  moved: [id: string]
+  /** The client has connected to another worker. It gets no further requests here. */
+  drain: [id: string]
   rules: [name: SyncResult['names'][number]]
-  /** Whether revocations are received; repeated every half second. */
+  /** Whether the primary receives revocations; repeated every half second. */
   upToDate: [isUpToDate: boolean]
   /** An event of the control plane's stream. */
   peers: [data: string]

@@ -1,24 +1,26 @@
-// The names that the workers of an edge have open, in the primary: decides which clients may have a name, as
-// the registry of a single process does, and tells each worker where its siblings have clients.
+// The clients of all workers of an edge, by name. The primary decides here which clients may have a name, as
+// the registry does in an edge of one process, and learns which workers have clients of a host.
 import type { ClaimedTunnel, ClaimResult } from '../../edge-sdk/index.ts'
 import { CLIENTS_PER_WORKSPACE_MAX, clientLimitMessage } from '../registry.ts'
 import { nameTaken } from '../rejections.ts'
 
 interface OpenClient {
   readonly tunnel: ClaimedTunnel
+  /** The id of the worker that it is connected to. */
   readonly worker: string
-  /** Its connection is stopping, or its worker is. */
+  /** The client or its worker is stopping: another client may have the name. */
   isDraining: boolean
 }
 
-type Rejected = ClaimResult & { granted: false }
+type RejectedClaim = ClaimResult & { granted: false }
 
 export class OpenNames {
+  /** By the id of the client's tunnel. */
   readonly #clients = new Map<string, OpenClient>()
   /** Clients by host, then by id. */
   readonly #byHost = new Map<string, Map<string, OpenClient>>()
-  readonly #byWorkspace = new Map<string, number>()
-  /** A worker has its first client of a host, or no client any more. */
+  readonly #clientsPerWorkspace = new Map<string, number>()
+  /** Called when a worker gets its first client of a host, and when it has lost its last one. */
   readonly #onLocation: (host: string, worker: string, isOpen: boolean) => void
 
   constructor(onLocation: (host: string, worker: string, isOpen: boolean) => void) {
@@ -33,45 +35,46 @@ export class OpenNames {
     return this.#clients.get(id)
   }
 
-  /** A tunnel of the host, whichever client has it. */
+  /** The tunnel of one of the host's clients. */
   atHost(host: string): ClaimedTunnel | undefined {
     return this.#byHost.get(host)?.values().next().value?.tunnel
   }
 
+  /** Which workers have clients of a host. */
   *locations(): Iterable<[host: string, worker: string]> {
     for (const [host, clients] of this.#byHost)
       for (const worker of new Set(clients.values().map((client) => client.worker))) yield [host, worker]
   }
 
-  /** One tunnel per name, however many clients and workers have it. */
+  /** One tunnel for each name, also if it has several clients. */
   *tunnels(): Iterable<ClaimedTunnel> {
     for (const clients of this.#byHost.values())
       for (const { tunnel } of clients.values().take(1)) yield tunnel
   }
 
-  /** Clients of the same name. */
+  /** The other clients of the tunnel's name. */
   others(tunnel: ClaimedTunnel): OpenClient[] {
-    const clients = this.#byHost.get(findHostName(tunnel))?.values() ?? []
+    const clients = this.#byHost.get(parseHostName(tunnel))?.values() ?? []
     return [...clients].filter((client) => client.tunnel.id !== tunnel.id)
   }
 
-  /** Why a client may not have the name; undefined if it has it now. */
-  add(tunnel: ClaimedTunnel, worker: string): Rejected | undefined {
-    const rejection = this.#reject(tunnel)
-    if (!rejection) this.addOpened(tunnel, worker)
+  /** Adds a client that may have its name. Otherwise returns the reason. */
+  claim(tunnel: ClaimedTunnel, worker: string): RejectedClaim | undefined {
+    const rejection = this.#findRejection(tunnel)
+    if (!rejection) this.add(tunnel, worker)
     return rejection
   }
 
-  /** A client whose worker has decided alone. */
-  addOpened(tunnel: ClaimedTunnel, worker: string): void {
+  /** Adds a client whose tunnel is open already. It replaces the claim of the client, if it made one. */
+  add(tunnel: ClaimedTunnel, worker: string): void {
     const client = { tunnel, worker, isDraining: false }
-    const host = findHostName(tunnel)
+    const host = parseHostName(tunnel)
     const isNew = !this.#hasClient(host, worker)
     this.remove(tunnel.id)
     this.#clients.set(tunnel.id, client)
     const clients = this.#byHost.get(host) ?? new Map<string, OpenClient>()
     this.#byHost.set(host, clients.set(tunnel.id, client))
-    this.#count(tunnel.workspace, 1)
+    this.#addToCount(tunnel.workspace, 1)
     if (isNew) this.#onLocation(host, worker, true)
   }
 
@@ -79,12 +82,12 @@ export class OpenNames {
     const client = this.#clients.get(id)
     if (!client) return undefined
     const { tunnel, worker } = client
-    const host = findHostName(tunnel)
+    const host = parseHostName(tunnel)
     this.#clients.delete(id)
     const clients = this.#byHost.get(host)
     clients?.delete(id)
     if (clients?.size === 0) this.#byHost.delete(host)
-    this.#count(tunnel.workspace, -1)
+    this.#addToCount(tunnel.workspace, -1)
     if (!this.#hasClient(host, worker)) this.#onLocation(host, worker, false)
     return client
   }
@@ -98,26 +101,25 @@ export class OpenNames {
     )
   }
 
-  #count(workspace: string, change: number): void {
-    const count = (this.#byWorkspace.get(workspace) ?? 0) + change
-    if (count === 0) this.#byWorkspace.delete(workspace)
-    else this.#byWorkspace.set(workspace, count)
+  #addToCount(workspace: string, change: number): void {
+    const count = (this.#clientsPerWorkspace.get(workspace) ?? 0) + change
+    if (count === 0) this.#clientsPerWorkspace.delete(workspace)
+    else this.#clientsPerWorkspace.set(workspace, count)
   }
 
-  #reject(tunnel: ClaimedTunnel): Rejected | undefined {
+  #findRejection(tunnel: ClaimedTunnel): RejectedClaim | undefined {
     const { workspace, type, pool, session, resume } = tunnel
     const others = this.others(tunnel)
-    const replaced = resume !== undefined && others.some((other) => other.tunnel.resume === resume)
-    if (!replaced && (this.#byWorkspace.get(workspace) ?? 0) >= CLIENTS_PER_WORKSPACE_MAX)
+    const isReconnect = resume !== undefined && others.some((other) => other.tunnel.resume === resume)
+    if (!isReconnect && (this.#clientsPerWorkspace.get(workspace) ?? 0) >= CLIENTS_PER_WORKSPACE_MAX)
       return { granted: false, reason: 'limit_reached', message: clientLimitMessage() }
-    const other = others.find((each) => each.tunnel.type !== type)
-    const isOfSession = session !== undefined && others.some((each) => each.tunnel.session === session)
-    const mayShare = pool || replaced || isOfSession || others.every(({ isDraining }) => isDraining)
-    if (!other && mayShare) return undefined
-    const { message } = nameTaken(findHostName(tunnel), other?.tunnel.type ?? type, type)
+    const otherType = others.find((other) => other.tunnel.type !== type)?.tunnel.type
+    const isOfSession = session !== undefined && others.some((other) => other.tunnel.session === session)
+    const mayShare = pool || isReconnect || isOfSession || others.every(({ isDraining }) => isDraining)
+    if (otherType === undefined && mayShare) return undefined
+    const { message } = nameTaken(parseHostName(tunnel), otherType ?? type, type)
     return { granted: false, reason: 'name_taken', message }
   }
 }
 
-/** The host name of the tunnel. */
-export const findHostName = ({ url }: Pick<ClaimedTunnel, 'url'>) => new URL(url).hostname
+export const parseHostName = ({ url }: Pick<ClaimedTunnel, 'url'>) => new URL(url).hostname

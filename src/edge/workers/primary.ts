@@ -23,12 +23,13 @@ import {
   toCallResult,
   type WorkerNotices,
 } from './messages.ts'
-import { findHostName, OpenNames } from './open-names.ts'
+import { OpenNames, parseHostName } from './open-names.ts'
 import { createSocketFolder } from './socket-folder.ts'
 
 /** How long the last notices of workers that have exited may take. */
 const LAST_NOTICES_MS = 2_000
 const QUOTAS_MAX = 100_000
+/** How often the workers are told whether revocations are received. */
 const UP_TO_DATE_INTERVAL_MS = 500
 const NO_USAGE: TunnelUsage = { requests: 0, bytesIn: 0, bytesOut: 0, streams: 0 }
 
@@ -41,7 +42,7 @@ interface EdgePrimaryOptions
 
 interface AttachedWorker {
   readonly socketPath: string
-  /** Changes that it has not applied yet. */
+  /** Resolve the waits for changes that it has not applied yet, by their numbers. */
   readonly applying: Map<number, () => void>
 }
 
@@ -56,14 +57,16 @@ export class EdgePrimary {
   readonly #workers = new Map<string, AttachedWorker>()
   readonly #names = new OpenNames((...location) => this.#notifyAll('location', ...location))
   readonly #quotas = new BoundedMap<string, UsageQuota>(QUOTAS_MAX)
+  /** The usage of each client since it was opened, by id, as its worker has last reported it. */
   readonly #totals = new Map<string, TunnelUsage>()
-  /** By host, of tunnels that are open. */
+  /** Whether this edge counts the tunnel of a host, by the host of each open tunnel. */
   readonly #counts = new Map<string, TunnelCount>()
-  /** What the control plane said about counting, by host, until the tunnel is open. */
+  /** By host, from the grant of a claim until the tunnel is open. */
   readonly #countRules = new Map<string, CountRule>()
-  readonly #timer: NodeJS.Timeout
-  readonly #sockets = createSocketFolder()
+  readonly #upToDateTimer: NodeJS.Timeout
+  readonly #socketFolder = createSocketFolder()
   #onAllGone: (() => void) | undefined
+  /** The number of the last change that was sent to the workers. */
   #sequence = 0
 
   constructor(options: EdgePrimaryOptions) {
@@ -86,7 +89,7 @@ export class EdgePrimary {
       onAccessRules: (name) => {
         for (const tunnel of this.#names.tunnels())
           if (tunnel.workspace === name.workspace && tunnel.name === name.name)
-            this.#counts.get(findHostName(tunnel))?.set(name)
+            this.#counts.get(parseHostName(tunnel))?.set(name)
         this.#notifyAll('rules', name)
       },
     })
@@ -98,7 +101,7 @@ export class EdgePrimary {
     })
     const { cluster } = this.#verifier
     if (cluster instanceof ClusterState) cluster.onData((kind, data) => this.#notifyAll(kind, data))
-    this.#timer = setInterval(() => this.#sayUpToDate(), UP_TO_DATE_INTERVAL_MS).unref()
+    this.#upToDateTimer = setInterval(() => this.#notifyUpToDate(), UP_TO_DATE_INTERVAL_MS).unref()
   }
 
   readonly metrics = {
@@ -107,14 +110,14 @@ export class EdgePrimary {
     spoolBytes: () => this.#meter?.spoolBytes() ?? 0,
   }
 
-  /** Returns the result of a function of the primary, or its error. */
+  /** Calls a function of the primary for a worker. The error of the function is part of the result. */
   handleCall(worker: string, name: string, args: unknown[]): unknown {
     const calls: PrimaryCalls = {
       verify: (key) => this.#verifier.verify(key),
       findHost: (host) => this.#verifier.findHost(host),
       claim: (tunnel, key) => this.#claim(worker, tunnel, key),
       askTls: (domain) => this.#tlsAsk.ask(domain),
-      socketPath: async () => this.#sockets.path(worker),
+      socketPath: async () => this.#socketFolder.path(worker),
     }
     const call = calls[name as keyof PrimaryCalls] as (...values: unknown[]) => Promise<unknown>
     return toCallResult(() => call(...args))
@@ -147,10 +150,10 @@ export class EdgePrimary {
     const gone = this.#workers.get(worker)
     this.#workers.delete(worker)
     for (const done of gone?.applying.values() ?? []) done()
-    for (const { worker: at, tunnel } of [...this.#names.clients()])
-      if (at === worker) this.#onClosed(tunnel.id)
+    for (const client of [...this.#names.clients()])
+      if (client.worker === worker) this.#onClosed(client.tunnel.id)
     if (gone) this.#notifyAll('sibling', worker, null)
-    this.#sockets.remove(worker)
+    this.#socketFolder.remove(worker)
     if (this.#workers.size === 0) this.#onAllGone?.()
   }
 
@@ -159,18 +162,18 @@ export class EdgePrimary {
     await this.#reporter?.stop()
   }
 
-  /** Call it after the workers have exited: waits for their last notices. */
+  /** Call it after the workers have exited. Waits for their last notices. */
   async stop(): Promise<void> {
-    clearInterval(this.#timer)
-    await this.#allGone()
-    this.#sockets.close()
+    clearInterval(this.#upToDateTimer)
+    await this.#waitForLastNotices()
+    this.#socketFolder.close()
     this.#verifier.close()
     this.#localClaims.close()
     await this.#meter?.stop()
     await this.#options.localPorts?.close()
   }
 
-  async #allGone(): Promise<void> {
+  async #waitForLastNotices(): Promise<void> {
     if (this.#workers.size === 0) return
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#onAllGone = resolve
@@ -192,12 +195,12 @@ export class EdgePrimary {
   }
 
   async #claim(worker: string, tunnel: ClaimedTunnel, key: string): Promise<ClaimResult> {
-    const rejected = this.#names.add(tunnel, worker)
-    if (rejected) return rejected
+    const rejection = this.#names.claim(tunnel, worker)
+    if (rejection) return rejection
     try {
       const result = await (this.#reporter ?? this.#localClaims).claim(tunnel, key)
       if (!result.granted) this.#names.remove(tunnel.id)
-      else this.#countRules.set(findHostName(tunnel), result)
+      else this.#countRules.set(parseHostName(tunnel), result)
       return result
     } catch (error) {
       this.#names.remove(tunnel.id)
@@ -207,9 +210,9 @@ export class EdgePrimary {
 
   #onOpened(worker: string, tunnel: ClaimedTunnel, key: string): void {
     if (!this.#workers.has(worker)) return
-    const host = findHostName(tunnel)
-    // Without a claim, it joins a client that the worker has, or the control plane is not reached.
-    if (!this.#names.client(tunnel.id)) this.#names.addOpened(tunnel, worker)
+    const host = parseHostName(tunnel)
+    // A worker claims nothing for a client that joins an open tunnel.
+    if (!this.#names.client(tunnel.id)) this.#names.add(tunnel, worker)
     this.#reporter?.opened(tunnel, key, () => this.#totals.get(tunnel.id) ?? NO_USAGE)
     if (!this.#counts.has(host)) {
       const count = new TunnelCount(this.#meter, tunnel.workspace)
@@ -217,18 +220,21 @@ export class EdgePrimary {
       count.open(this.#countRules.get(host) ?? {})
     }
     this.#countRules.delete(host)
-    this.#closeReplaced(worker, tunnel)
+    this.#closePrevious(worker, tunnel)
   }
 
-  /** A connection at another worker that the client has given up, or that drains. */
-  #closeReplaced(worker: string, tunnel: ClaimedTunnel): void {
+  /**
+   * A client that reconnects after an interruption may reach another worker, which cannot close the previous
+   * connection itself. A client of a stopping worker drains as soon as it has connected to another one.
+   */
+  #closePrevious(worker: string, tunnel: ClaimedTunnel): void {
     for (const other of this.#names.others(tunnel)) {
       if (other.worker === worker) continue
       const { id, resume, session } = other.tunnel
       if (resume !== undefined && resume === tunnel.resume)
         this.#notify(other.worker, 'close', { id, reason: 'moved', message: 'The client has reconnected.' })
       else if (other.isDraining && session !== undefined && session === tunnel.session)
-        this.#notify(other.worker, 'moved', id)
+        this.#notify(other.worker, 'drain', id)
     }
   }
 
@@ -242,7 +248,7 @@ export class EdgePrimary {
     this.#totals.delete(id)
     this.#reporter?.closed(id)
     if (!client) return
-    const host = findHostName(client.tunnel)
+    const host = parseHostName(client.tunnel)
     if (this.#names.atHost(host)) return
     this.#countRules.delete(host)
     this.#counts.get(host)?.close()
@@ -264,7 +270,7 @@ export class EdgePrimary {
     )
   }
 
-  #sayUpToDate(): void {
+  #notifyUpToDate(): void {
     this.#notifyAll('upToDate', this.#verifier.isUpToDate())
   }
 
