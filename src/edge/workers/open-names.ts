@@ -65,16 +65,15 @@ export class OpenNames {
     return rejection
   }
 
-  /** Adds a client whose tunnel is open already. It replaces the claim of the client, if it made one. */
+  /** Adds a client whose tunnel is open. Replaces its claim, which did not know the port of a TCP tunnel. */
   add(tunnel: ClaimedTunnel, worker: string): void {
     const client = { tunnel, worker, isDraining: false }
     const host = parseHostName(tunnel)
     const isNew = !this.#hasClient(host, worker)
-    this.remove(tunnel.id)
+    if (!this.#clients.has(tunnel.id)) this.#addToCount(tunnel.workspace, 1)
     this.#clients.set(tunnel.id, client)
     const clients = this.#byHost.get(host) ?? new Map<string, OpenClient>()
     this.#byHost.set(host, clients.set(tunnel.id, client))
-    this.#addToCount(tunnel.workspace, 1)
     if (isNew) this.#onLocation(host, worker, true)
   }
 

@@ -211,8 +211,7 @@ export class EdgePrimary {
   #onOpened(worker: string, tunnel: ClaimedTunnel, key: string): void {
     if (!this.#workers.has(worker)) return
     const host = parseHostName(tunnel)
-    // A worker claims nothing for a client that joins an open tunnel.
-    if (!this.#names.client(tunnel.id)) this.#names.add(tunnel, worker)
+    this.#names.add(tunnel, worker)
     this.#reporter?.opened(tunnel, key, () => this.#totals.get(tunnel.id) ?? NO_USAGE)
     if (!this.#counts.has(host)) {
       const count = new TunnelCount(this.#meter, tunnel.workspace)
