@@ -23,7 +23,7 @@ export interface Workers {
   list(): Worker[]
   /** Replaces the workers one at a time: starts a new one, and stops the previous one when that listens. */
   restart(): Promise<void>
-  /** Sends the signal to every worker; those that exit are not replaced. */
+  /** Sends the signal to all workers. Those that exit are not replaced. */
   stop(signal: NodeJS.Signals): void
   /** Resolves when all workers have exited after `stop`. */
   exited: Promise<void>
@@ -39,7 +39,8 @@ interface Slot {
 }
 
 /**
- * In an executable, the first argument takes the place of the script, and the options of Node are built in.
+ * The cluster module runs this program with `exec` and `args`. In an executable, the first argument takes the
+ * place of the script, and the options of Node are built in.
  */
 const program = isSea() ? { exec: process.argv[2] ?? '', args: process.argv.slice(3), execArgv: [] } : {}
 
@@ -49,11 +50,10 @@ interface WorkersOptions {
   /** Undefined if the cluster module passes the connections to the workers. */
   readonly port: Port | undefined
   readonly log: Logger
-  /** The variables of a worker that inherits so many sockets. */
+  /** Environment variables of a worker that inherits this number of sockets. */
   environment(sockets: number): object
-  /** A worker calls a function of the primary. May return a promise, which must not reject. */
+  /** Called when a worker calls a function of the primary. May return a promise, which must not reject. */
   handleCall(name: string, args: unknown[], worker: Worker): unknown
-  /** A worker has sent a notice. */
   onNotice?(name: string, args: unknown[], worker: Worker): void
   /** A worker has exited, and all its messages were received. */
   onGone?(worker: Worker): void
@@ -81,6 +81,7 @@ export async function startWorkers(options: WorkersOptions): Promise<Workers> {
     // Emitted if a connection or a message cannot be passed to a worker that has just exited.
     return worker.on('error', (error) => log.warn({ err: error }, 'cannot reach a worker'))
   }
+  // The others start after it, on its port.
   const firstSlot: Slot = {}
   firstSlot.worker = fork(firstSlot)
   const port = await waitUntilListening(firstSlot.worker)
@@ -89,15 +90,15 @@ export async function startWorkers(options: WorkersOptions): Promise<Workers> {
   let restarting: Promise<void> | undefined
   let isRestartRequested = false
 
-  async function start(slot: Slot): Promise<Worker> {
+  async function startWorker(slot: Slot): Promise<Worker> {
     const worker = fork(slot)
     await waitUntilListening(worker)
     log.info({ worker: worker.process.pid }, 'worker listening')
     return worker
   }
 
-  function startIn(slot: Slot): Promise<void> {
-    slot.starting = start(slot)
+  function fill(slot: Slot): Promise<void> {
+    slot.starting = startWorker(slot)
       .then((worker) => {
         slot.worker = worker
       })
@@ -113,7 +114,7 @@ export async function startWorkers(options: WorkersOptions): Promise<Workers> {
     while (!stopping.signal.aborted) {
       const { ranMs, ...reason } = await runWorker(slot).catch((error) => ({ err: error, ranMs: 0 }))
       if (stopping.signal.aborted) return
-      // Connections in the queues of these sockets would wait; closed, all new ones go to the other workers.
+      // New connections would wait in the queues of these sockets. Once closed, the other workers get them.
       closeSockets(slot)
       if (ranMs > STABLE_MS) backoffMs = BACKOFF_MIN_MS
       log.error({ ...reason, retryMs: backoffMs }, 'worker exited; restarting')
@@ -122,13 +123,14 @@ export async function startWorkers(options: WorkersOptions): Promise<Workers> {
     }
   }
 
-  /** Resolves when the worker of the slot, or one that a restart has put there, has exited. */
+  /** Resolves when the slot is empty: a worker that a restart has put there meanwhile has exited, too. */
   async function runWorker(slot: Slot) {
-    if (!slot.worker) await startIn(slot)
+    if (!slot.worker) await fill(slot)
     for (;;) {
       const worker = slot.worker as Worker
       const listeningSince = performance.now()
       const exit = await waitForExit(worker)
+      // A restart has replaced it.
       if (slot.worker !== worker) continue
       slot.worker = undefined
       return { ...exit, ranMs: performance.now() - listeningSince }
@@ -142,8 +144,8 @@ export async function startWorkers(options: WorkersOptions): Promise<Workers> {
       await slot.starting?.catch(() => {})
       const previous = slot.worker
       if (!previous || stopping.signal.aborted) continue
-      const next = await start(slot)
-      // If the previous worker has exited meanwhile, `supervise` replaces it.
+      const next = await startWorker(slot)
+      // If the previous worker has exited meanwhile, `supervise` starts another one, and `next` is stopped.
       const isReplaced = slot.worker === previous
       if (isReplaced) slot.worker = next
       await stopReplaced(isReplaced ? previous : next)
@@ -162,7 +164,7 @@ export async function startWorkers(options: WorkersOptions): Promise<Workers> {
   }
 
   while (slots.length < count) slots.push({})
-  const supervised = slots.map(supervise)
+  const supervision = Promise.all(slots.map(supervise))
   return {
     port,
     list: () => slots.flatMap(({ worker }) => worker ?? []),
@@ -181,9 +183,7 @@ export async function startWorkers(options: WorkersOptions): Promise<Workers> {
       slots.forEach(closeSockets)
       killAll(signal)
     },
-    exited: Promise.all(supervised).then(
-      async () => void (await Promise.all(runningWorkers().map(waitForExit))),
-    ),
+    exited: supervision.then(async () => void (await Promise.all(runningWorkers().map(waitForExit)))),
   }
 }
 
