@@ -1,11 +1,11 @@
-// Finds out within a second that a client does not respond any more, while requests wait for it that another
-// client could serve. Until it responds, it is silent: new requests go to others, and those that wait are
-// sent there once more. Its connection is only closed after the much longer timeout of the session, so a busy
-// machine costs a second try and nothing else.
+// Detects within a second that a client no longer responds, while requests wait for it that another client
+// could serve. The client is then silent until it responds again: new requests go to other clients, and
+// waiting ones are sent to another client once more. Its connection stays open until the much longer timeout
+// of the session, so a false alarm on a busy machine only repeats requests.
 
-/** How long a request waits before the client is probed, and after each response to a probe. */
+/** How long requests wait before the client is probed, and until it is probed again after a response. */
 const INTERVAL_MS = 250
-/** The time for a response: twice that of the last one, within these limits. */
+/** Limits of the timeout of a probe, which is twice the time that the last response took. */
 const RESPONSE_MIN_MS = 300
 export const RESPONSE_MAX_MS = 600
 
@@ -21,13 +21,13 @@ export class SilenceDetector {
   readonly #probe: () => Promise<void>
   readonly #waiting = new Set<WaitingRequest>()
   #timer: NodeJS.Timeout | undefined
-  /** When the probe was sent that has no response. */
+  /** When the probe was sent; undefined if it has a response. */
   #probedAt: number | undefined
   /** How long the last response took. */
   #responseMs = 0
   #isSilent = false
 
-  /** `probe` asks for a sign of life. */
+  /** `probe` resolves when the client responds. */
   constructor(probe: () => Promise<void>) {
     this.#probe = probe
   }
@@ -55,7 +55,7 @@ export class SilenceDetector {
     if (this.#waiting.size === 0) return
     this.#checkIn(INTERVAL_MS)
     if (this.#probedAt === undefined) this.#sendProbe()
-    // If this process was suspended or busy, the response may have arrived, and is read before an immediate.
+    // If this process was suspended or busy, the response may have arrived and is read first.
     else if (performance.now() - this.#probedAt >= this.#timeoutMs()) setImmediate(() => this.#onTimeout())
   }
 
