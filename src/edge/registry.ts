@@ -167,6 +167,18 @@ export class Registry {
     client.close()
   }
 
+  /**
+   * The client has a connection at another worker, which replaces this one: requests and connections in
+   * progress are completed here, and new ones go there.
+   */
+  drainMoved(id: string): void {
+    const client = this.#byId.get(id)
+    if (!client) return
+    const tunnel = this.#clients.get(client)
+    client.drain()
+    if (!tunnel?.isAvailable) tunnel?.address.listener?.close()
+  }
+
   clientById(id: string): TunnelClient | undefined {
     return this.#byId.get(id)
   }

@@ -59,6 +59,7 @@ const MOVE_MS = 2_000
 /** Until other edges have learned where the tunnels are. */
 const MOVED_MS = 500
 const DRAIN_POLL_MS = 20
+const TCP_OPENING_MS = 1_000
 /** An edge has up to 64 workers, and twice as many while they are restarted. */
 const SESSIONS_PER_PEER_MAX = 128
 /** Requests in progress may take this long after a quota is reached. */
@@ -231,7 +232,13 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
       const release = connections.admit(socket)
       if (!release) return
       socket.once('close', release)
-      ingress.onTcpConnection(host, socket)
+      const isOpen = () => registry.atHost(host)?.isAvailable === true
+      if (!worker || isOpen()) return ingress.onTcpConnection(host, socket)
+      // Workers share the port of a tunnel, so connections come before its client is connected to this one.
+      socket.on('error', () => {})
+      void waitWhile(() => !isOpen() && !socket.destroyed, TCP_OPENING_MS).then(() =>
+        ingress.onTcpConnection(host, socket),
+      )
     },
   })
   const openTunnel = createAdmission({
@@ -249,7 +256,7 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
   const tlsAsk = worker
     ? { ask: (domain: string) => worker.primary.askTls(domain) }
     : new TlsAsk({ ...options, registry, findHost: (host) => verifier.findHost(host) })
-  worker?.primary.onDrain((id) => registry.clientById(id)?.drain())
+  worker?.primary.onDrain((id) => registry.drainMoved(id))
   const controlApi = createControlApi({ openTunnel, tlsAsk, addresses })
   const connections: IngressConnections = guardConnections(server, {
     addresses,

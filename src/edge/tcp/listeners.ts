@@ -5,6 +5,7 @@ const KEEP_ALIVE_MS = 15_000
 
 export interface TcpListener {
   readonly port: number
+  /** May be called again. */
   close(): void
 }
 
@@ -39,7 +40,15 @@ export class TcpListeners {
     if (shared.host !== host) return 'used by another tunnel'
     shared.users += 1
     const failure = await shared.failure
-    return failure ?? { port, close: () => this.#release(port, shared) }
+    if (failure !== undefined) return failure
+    let isOpen = true
+    return {
+      port,
+      close: () => {
+        if (isOpen) this.#release(port, shared)
+        isOpen = false
+      },
+    }
   }
 
   /** Stops accepting connections. Open connections continue. */
