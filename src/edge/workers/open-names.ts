@@ -2,7 +2,7 @@
 // the registry does in an edge of one process, and learns which workers have clients of a host.
 import type { ClaimedTunnel, ClaimResult } from '../../edge-sdk/index.ts'
 import { CLIENTS_PER_WORKSPACE_MAX, clientLimitMessage } from '../registry.ts'
-import { nameTaken } from '../rejections.ts'
+import { differentRules, nameTaken } from '../rejections.ts'
 
 interface OpenClient {
   readonly tunnel: ClaimedTunnel
@@ -115,10 +115,27 @@ export class OpenNames {
     const otherType = others.find((other) => other.tunnel.type !== type)?.tunnel.type
     const isOfSession = session !== undefined && others.some((other) => other.tunnel.session === session)
     const mayShare = pool || isReconnect || isOfSession || others.every(({ isDraining }) => isDraining)
-    if (otherType === undefined && mayShare) return undefined
-    const { message } = nameTaken(parseHostName(tunnel), otherType ?? type, type)
+    const isTaken = otherType !== undefined || !mayShare
+    if (!isTaken && hasSameRules(tunnel, others)) return undefined
+    const host = parseHostName(tunnel)
+    const { message } = isTaken ? nameTaken(host, otherType ?? type, type) : differentRules(host)
     return { granted: false, reason: 'name_taken', message }
   }
+}
+
+/**
+ * All clients of a pool need the same rules. Passwords are compared only among those of one worker: the primary
+ * does not get them.
+ */
+function hasSameRules(tunnel: ClaimedTunnel, others: readonly OpenClient[]): boolean {
+  const describe = ({ access }: ClaimedTunnel) =>
+    JSON.stringify([access?.basicAuth ?? false, access?.allowIp.toSorted() ?? []])
+  return others.every(
+    (other) =>
+      other.isDraining ||
+      (tunnel.resume !== undefined && other.tunnel.resume === tunnel.resume) ||
+      describe(other.tunnel) === describe(tunnel),
+  )
 }
 
 export const parseHostName = ({ url }: Pick<ClaimedTunnel, 'url'>) => new URL(url).hostname

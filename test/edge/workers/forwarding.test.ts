@@ -89,6 +89,21 @@ test('a name has one client, also at different workers; another connection of it
   t.diagnostic(`${connections.length} connections`)
 })
 
+test('clients of a pool at different workers need the same rules', async () => {
+  const access = { allowIp: ['127.0.0.1', '10.0.0.0/8'] }
+  const first = await openRawTunnel(edge, key, { name: 'pool', pool: true, access })
+  const others = await repeat(() =>
+    openRawTunnel(edge, key, { name: 'pool', pool: true }).then(
+      () => 'opened',
+      (error: Error) => error.message,
+    ),
+  )
+  for (const each of others) assert.match(each, /different access rules/)
+  await openInEachWorker(edge, log, first.host, () =>
+    openRawTunnel(edge, key, { name: 'pool', pool: true, access }),
+  )
+})
+
 test('a client that reconnects to the other worker replaces its lost connection', async () => {
   const request = { name: 'resumed', session: 's'.repeat(32), resume: 'r'.repeat(32) }
   const first = await openRawTunnel(edge, key, request)
