@@ -124,8 +124,8 @@ export class OpenNames {
 }
 
 /**
- * All clients of a pool need the same rules. Passwords are compared only among those of one worker: the primary
- * does not get them.
+ * All clients of a pool need the same rules. Passwords are compared only among those of one worker: the
+ * primary does not get them.
  */
 function hasSameRules(tunnel: ClaimedTunnel, others: readonly OpenClient[]): boolean {
   const describe = ({ access }: ClaimedTunnel) =>
