@@ -81,7 +81,7 @@ export function startTunnelReporter(
   const onAccessRules = safeCallback(callbacks.onAccessRules)
   const notices = createNotices(safeCallback(callbacks.onNotice))
   const startedAt = new Date()
-  const session = newSession(startedAt)
+  const session = createSessionId(startedAt)
   const changes = new TunnelChanges()
   const claims = new ClaimQueue((waiting) =>
     controlPlane.claimTunnels({
@@ -159,7 +159,7 @@ export function startTunnelReporter(
         throw new ControlPlaneError('The control plane rejected the list of open tunnels.')
       if (result.resync) changes.resync()
       else next.acknowledge(result.grantRequired)
-      // Tunnels whose grant was rejected wait for the next sync. If no key can be verified, all wait.
+      // A tunnel whose new grant was rejected waits for the next run, as all do if no key can be verified.
       ungranted = changes.ungranted().filter(({ grant }) => grant === undefined)
       const mayObtain = obtained > 0 || result.grantRequired.length > 0
       hasMore = result.resync || next.hasMore || (mayObtain && ungranted.length > 0)
@@ -177,7 +177,7 @@ export function startTunnelReporter(
    * Repeats the claim once if the grant has expired, or if a later sync was applied first: only the second
    * response then has the actual reason.
    */
-  async function claim(tunnel: ClaimedTunnel, key: string): Promise<ClaimResult> {
+  async function claimWithGrant(tunnel: ClaimedTunnel, key: string): Promise<ClaimResult> {
     const send = async (grant: string | undefined): Promise<ClaimResult> =>
       grant === undefined ? { granted: false, ...INVALID_KEY } : claims.claim(tunnel, grant)
     const grant = await verifier.grant(key)
@@ -233,7 +233,7 @@ export function startTunnelReporter(
       changes.claiming(tunnel, key)
       let isGranted = false
       try {
-        const result = await claim(tunnel, key)
+        const result = await claimWithGrant(tunnel, key)
         isGranted = result.granted
         return result
       } catch (error) {
@@ -271,7 +271,7 @@ const LEASE_EXPIRED =
   'The control plane has not been reached for too long: requests get 503 until it is reached again.'
 const INVALID_KEY = { reason: 'invalid_key', message: 'The API key is not valid any longer.' } as const
 
-const newSession = (startedAt: Date) =>
+const createSessionId = (startedAt: Date) =>
   `${startedAt.getTime().toString(36).padStart(9, '0')}-${randomBytes(8).toString('hex')}`
 
 function createNotices(onNotice: (line: string) => void) {
