@@ -1,40 +1,40 @@
-// Follows the location logs and the peers of groups for the change streams of this node: one reader for all
-// streams, which runs only while there are streams that need it. Notifications only reduce latency.
-import * as log from '../../store/cluster/location-log.ts'
+// Follows the location logs and the peers of groups, for the change streams of this node. All streams share
+// one poller, which runs only while a stream needs it. Notifications only reduce its latency.
+import * as locationLog from '../../store/cluster/location-log.ts'
 import { listPeers } from '../../store/cluster/peers.ts'
 import type { Store } from '../../store/engine/store.ts'
 import { LOCATIONS_CHANGED } from '../../verification/announcement.ts'
 import type { ChangeFollower } from '../../verification/change-follower.ts'
 
 const POLL_INTERVAL_MS = 250
-/** How often it is read which edges are peers. */
+/** How often the peers are read without a notification. */
 const PEERS_INTERVAL_MS = 1_000
-/** Entries that are read at once. A stream that has missed more gets a snapshot. */
+/** How many entries are read at once. A stream that has missed more gets a snapshot. */
 const ENTRIES_MAX = 1_000
 const PAGE_ROWS = 400
 
-export type LocationEntry = log.LocationEntry
-export type LocationPosition = log.LocationPosition
+export type LocationEntry = locationLog.LocationEntry
+export type LocationPosition = locationLog.LocationPosition
 
-/** Addresses by the ids of edges. */
+/** The addresses of edges, by id. */
 export type PeerAddresses = ReadonlyMap<string, string>
 
 interface GroupListener {
-  onLocations: (entry: log.LocationEntry) => void
-  /** Entries were missed. */
+  onLocations: (entry: locationLog.LocationEntry) => void
+  /** Entries were missed: the stream has to start again. */
   onReset: () => void
   onPeers: () => void
 }
 
 interface Group {
-  position: log.LocationPosition
+  position: locationLog.LocationPosition
   peers: PeerAddresses
   listeners: Set<GroupListener>
 }
 
 export interface GroupSubscription {
-  /** The listener gets the entries after this position. */
-  readonly position: log.LocationPosition
+  /** The listener gets all entries after this position. */
+  readonly position: locationLog.LocationPosition
   peers(): PeerAddresses
   unsubscribe(): void
 }
@@ -44,13 +44,14 @@ export interface ClusterFollower {
   /** The entries after one position up to another; undefined if some are missing or there are too many. */
   backlog(
     group: string,
-    after: log.LocationPosition,
-    upTo: log.LocationPosition,
-  ): Promise<log.LocationEntry[] | undefined>
+    after: locationLog.LocationPosition,
+    upTo: locationLog.LocationPosition,
+  ): Promise<locationLog.LocationEntry[] | undefined>
   /**
-   * Pages of everything that is open in a group. It may have later changes, and entries may be applied twice.
+   * All open hosts of a group, in pages. They may include changes after the position of the subscription,
+   * whose entries are then applied again.
    */
-  snapshot(group: string): AsyncGenerator<log.HostEdge[]>
+  snapshot(group: string): AsyncGenerator<locationLog.HostEdge[]>
   /** Call it when this process has changed locations. */
   wake(): void
   stop(): Promise<void>
@@ -63,22 +64,22 @@ export function startClusterFollower(
   const { db } = store
   const groups = new Map<string, Group>()
   let timer: NodeJS.Timeout | undefined
-  let working: Promise<void> | undefined
+  let polling: Promise<void> | undefined
   let isDue = false
   let arePeersDue = false
   let peersReadAt = Number.NEGATIVE_INFINITY
   let isStopped = false
 
-  async function readLog(name: string, group: Group, head: log.LocationPosition): Promise<void> {
+  async function readLog(name: string, group: Group, head: locationLog.LocationPosition): Promise<void> {
     if (isSamePosition(group.position, head)) return
-    const entries = (await log.readEntries(db, name, group.position, ENTRIES_MAX)) ?? []
+    const entries = (await locationLog.readEntries(db, name, group.position, ENTRIES_MAX)) ?? []
     for (const entry of entries) {
       group.position = entry
       for (const { onLocations } of group.listeners) onLocations(entry)
     }
     if (entries.length === ENTRIES_MAX) isDue = true
     if (entries.length > 0) return
-    // The log was deleted up to here, or the database was rolled back.
+    // The entries after the position were deleted, or the database was restored from a backup.
     group.position = head
     for (const { onReset } of group.listeners) onReset()
   }
@@ -97,7 +98,7 @@ export function startClusterFollower(
 
   async function poll(): Promise<void> {
     isDue = false
-    const heads = new Map((await log.readHeads(db)).map((head) => [head.group, head]))
+    const heads = new Map((await locationLog.readHeads(db)).map((head) => [head.group, head]))
     for (const [name, group] of groups) {
       const head = heads.get(name)
       if (head) await readLog(name, group, head)
@@ -106,31 +107,33 @@ export function startClusterFollower(
     for (const [name, { listeners }] of groups) if (listeners.size === 0) groups.delete(name)
   }
 
-  /** Runs one poll at a time. One that becomes due meanwhile starts after it, so it sees every commit. */
-  function work(): void {
-    if (working || isStopped || groups.size === 0) return
+  /**
+   * Runs one poll at a time. One that becomes due meanwhile starts after it, and sees what that one missed.
+   */
+  function startPoll(): void {
+    if (polling || isStopped || groups.size === 0) return
     clearTimeout(timer)
     // The change follower reports outages of the database.
-    working = poll()
+    polling = poll()
       .catch(() => {})
       .finally(() => {
-        working = undefined
-        if (isDue) work()
-        else if (!isStopped && groups.size > 0) timer = setTimeout(work, POLL_INTERVAL_MS).unref()
+        polling = undefined
+        if (isDue) startPoll()
+        else if (!isStopped && groups.size > 0) timer = setTimeout(startPoll, POLL_INTERVAL_MS).unref()
       })
   }
 
   function wake(): void {
     isDue = true
-    work()
+    startPoll()
   }
 
   async function openGroup(name: string): Promise<Group> {
-    const head = (await log.readHeads(db)).find(({ group }) => group === name)
+    const head = (await locationLog.readHeads(db)).find(({ group }) => group === name)
     if (!head) throw new Error(`there is no group ${name}`)
     const rows = (await listPeers(db)).filter(({ group }) => group === name)
     const peers = new Map(rows.map(({ id, address }) => [id, address]))
-    // Another stream may have opened it meanwhile.
+    // Another stream may have opened the group meanwhile.
     const group = groups.get(name) ?? { position: head, peers, listeners: new Set() }
     groups.set(name, group)
     return group
@@ -150,28 +153,29 @@ export function startClusterFollower(
 
   return {
     async subscribe(name, listener) {
-      // The edge may come from a node that is ahead of this one. A poll in progress may have begun too early.
+      // The edge may have been connected to a node that has read later entries. A poll in progress may miss
+      // them too, so this waits for two.
       for (let polls = 0; polls < 2 && groups.has(name); polls++) {
         wake()
-        await working
+        await polling
       }
       const group = groups.get(name) ?? (await openGroup(name))
       group.listeners.add(listener)
-      work()
+      startPoll()
       const { position } = group
       return { position, peers: () => group.peers, unsubscribe: () => group.listeners.delete(listener) }
     },
     async backlog(group, after, upTo) {
       const missed = upTo.sequence - after.sequence
       if (missed < 0 || missed > ENTRIES_MAX) return undefined
-      const read = await log.readEntries(db, group, after, missed)
+      const read = await locationLog.readEntries(db, group, after, missed)
       return read && isSamePosition(read.at(-1) ?? after, upTo) ? read : undefined
     },
     async *snapshot(group) {
-      for (const edgeId of await log.listLocatedEdges(db, group)) {
+      for (const edgeId of await locationLog.listLocatedEdges(db, group)) {
         let after = ''
         for (;;) {
-          const rows = await log.listLocations(db, edgeId, { after, limit: PAGE_ROWS })
+          const rows = await locationLog.listLocations(db, edgeId, { after, limit: PAGE_ROWS })
           if (rows.length > 0) yield rows.map(({ host }) => [host, edgeId] as const)
           if (rows.length < PAGE_ROWS) break
           after = (rows.at(-1) as (typeof rows)[number]).id
@@ -184,12 +188,12 @@ export function startClusterFollower(
       stopListening()
       unsubscribe()
       clearTimeout(timer)
-      await working
+      await polling
     },
   }
 }
 
-const isSamePosition = (a: log.LocationPosition, b: log.LocationPosition) =>
+const isSamePosition = (a: locationLog.LocationPosition, b: locationLog.LocationPosition) =>
   a.sequence === b.sequence && a.checksum === b.checksum
 
 const isSameMap = (a: PeerAddresses, b: PeerAddresses) =>
