@@ -31,17 +31,17 @@ interface ParsedClaim extends Pick<TunnelClaim, 'session' | 'sequence'> {
   tunnels: Claimed
 }
 
-/** Decides about each tunnel by itself, in one transaction. */
+/** Decides about each tunnel separately, in one transaction for all. */
 export async function claimTunnels(
   services: Services,
   { id: edgeId, group, verifiedKeys }: ReportingEdge,
   { session, sequence, tunnels }: TunnelClaim,
 ): Promise<{ results: ClaimResult[] }> {
   const parsed = parseTunnels(tunnels)
-  const granted = new Map([...parsed].filter(([, { tunnel }]) => verifiedKeys.has(tunnel.keyId)))
-  const claim = { edgeId, group, session, sequence, tunnels: granted }
+  const verified = new Map([...parsed].filter(([, { tunnel }]) => verifiedKeys.has(tunnel.keyId)))
+  const claim = { edgeId, group, session, sequence, tunnels: verified }
   const decisions: Decisions =
-    granted.size === 0
+    verified.size === 0
       ? new Map()
       : await changeTunnels(services, (tx, changes) => decide(tx, services, claim, changes))
   const others = await findOtherEdges(services, edgeId)
@@ -69,9 +69,9 @@ const reject = (reason: ClaimRejectionReason, message: string) => ({
   message,
 })
 
-const grant = (name: Omit<Granted, 'granted' | 'port'>, port: number | undefined): Granted => ({
+const grant = (fields: Omit<Granted, 'granted' | 'port'>, port: number | undefined): Granted => ({
   granted: true,
-  ...name,
+  ...fields,
   ...(port !== undefined && { port }),
 })
 
@@ -117,25 +117,25 @@ async function openTunnels(
   })
   const decisions: Decisions = new Map()
   for (const [id, { reason, message }] of rejected) decisions.set(id, reject(reason, message))
-  const granted = new Map(
+  const fieldsByName = new Map(
     names.map(({ workspace, name, ...fields }) => [`${workspace} ${name}`, fields] as const),
   )
   const opened: ReportedRow[] = []
   for (const row of rows) {
-    const by = closures.get(row.tunnel_id)
-    if (by !== undefined) {
-      decisions.set(row.id, reject('closed', closedBy(by)))
+    const closer = closures.get(row.tunnel_id)
+    if (closer !== undefined) {
+      decisions.set(row.id, reject('closed', closedBy(closer)))
       continue
     }
     const { workspace, name } = (tunnels.get(row.id) as ParsedTunnel).tunnel
-    const fields = granted.get(`${workspace} ${name}`) ?? { access: null }
+    const fields = fieldsByName.get(`${workspace} ${name}`) ?? { access: null }
     decisions.set(row.id, grant(fields, ports.get(row.id)))
     opened.push(row)
   }
   const clients = new Set(opened.map(clientKey))
-  const left = moved.filter((other) => clients.has(clientKey(other)))
-  await markMoved(tx, left, services.clock())
-  changes.moved.push(...left)
+  const movedHere = moved.filter((other) => clients.has(clientKey(other)))
+  await markMoved(tx, movedHere, services.clock())
+  changes.moved.push(...movedHere)
   changes.opened.push(...(await storeTunnels(tx, claim, opened)))
   // Called even if none was opened: the quota may have been lowered since the last tunnel was.
   await alertTunnels(tx, services, quotas)
@@ -143,8 +143,8 @@ async function openTunnels(
 }
 
 /**
- * Returns the tunnels that were opened; those of a repeated claim are stored already. An id that belongs to
- * another tunnel is rejected: no row would hold the claimed name.
+ * Returns the tunnels that were not stored before: a claim may be repeated. If an id belongs to another
+ * tunnel, the whole claim is rejected, because no row would have the claimed name.
  */
 async function storeTunnels(
   tx: Tx,
@@ -161,9 +161,9 @@ async function storeTunnels(
     repeated.map(({ id }) => id),
     tunnels,
   )
-  const others = new Set(repeated.map(({ id }) => id)).difference(new Set(stored.map(({ id }) => id)))
+  const conflicts = new Set(repeated.map(({ id }) => id)).difference(new Set(stored.map(({ id }) => id)))
   for (const [index, id] of [...tunnels.keys()].entries())
-    if (others.has(id))
+    if (conflicts.has(id))
       throw invalid(
         `/body/tunnels/${index}/id`,
         'belongs to another tunnel of this edge; use a new random id',
@@ -172,13 +172,16 @@ async function storeTunnels(
   return opened
 }
 
-/** Tunnels that are stored as they are claimed. */
+/** Finds the stored tunnels that are the same as in the claim. */
 async function findStored(tx: Tx, edgeId: string, ids: readonly string[], tunnels: Claimed) {
   const stored = await findTunnels(tx, edgeId, ids)
   return stored.filter((tunnel) => isSameTunnel((tunnels.get(tunnel.id) as ParsedTunnel).tunnel, tunnel))
 }
 
-/** A sync that was sent after the claim has already decided about the tunnels. */
+/**
+ * Responds to a claim that arrives after a sync that was sent later. The sync had the tunnels of the claim,
+ * too, so those that are not open now were closed or rejected.
+ */
 async function repeatClaim(tx: Tx, { edgeId, tunnels }: ParsedClaim): Promise<Decisions> {
   const open = await findStored(tx, edgeId, [...tunnels.keys()], tunnels)
   const rules = new Map((await readRules(tx, open)).map((row) => [nameKey(row), row]))
