@@ -221,6 +221,8 @@ export class RemoteTunnels {
       ...description,
       clients: description.clients.filter(({ keyHash }) => !this.#revoked.has(keyHash)),
     })
+    // The peer also waits if it had other rules before, which this edge has forgotten.
+    if (!isSame) link.applied(host, revision)
     if (!isRevised) return
     // These were authorized by earlier rules, on streams that do not say so.
     tunnel.requests.repeatReused()

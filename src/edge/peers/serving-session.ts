@@ -148,10 +148,8 @@ export class ServingSession {
 
   #onMessage(message: EntryMessage): void {
     if ('describe' in message) this.#onDescribe(message.describe)
-    else if ('forget' in message) {
-      this.#hosts.delete(message.forget)
-      this.#relay?.forget(message.forget)
-    } else if ('ended' in message) this.#onEnded.get(message.ended)?.()
+    else if ('forget' in message) this.#onForget(message.forget)
+    else if ('ended' in message) this.#onEnded.get(message.ended)?.()
     else if ('applied' in message) this.#onApplied(message.applied, message.revision)
     else if ('probe' in message) this.#onProbe(message.probe)
     else {
@@ -173,6 +171,14 @@ export class ServingSession {
     if (this.#probes.has(id)) return
     this.#probes.add(id)
     client.probe().then(respond, respond)
+  }
+
+  /** The entry edge sends no further request on streams that it has. */
+  #onForget(host: string): void {
+    const described = this.#hosts.get(host)
+    if (described) continueStreams(described)
+    this.#hosts.delete(host)
+    this.#relay?.forget(host)
   }
 
   #onDescribe(host: string): void {
@@ -207,8 +213,9 @@ export class ServingSession {
     if (line === described.line) return
     described.line = line
     described.workspace = tunnel?.workspace
-    if (tunnel && tunnel.access.revision !== described.revision) {
-      described.revision = tunnel.access.revision
+    // An entry edge that is told that the tunnel is gone has nothing to apply.
+    if ('tunnel' in message && message.tunnel.revision !== described.revision) {
+      described.revision = message.tunnel.revision
       this.#hold(described)
     }
     this.#send(line)
@@ -230,10 +237,7 @@ export class ServingSession {
   #onApplied(host: string, revision: number): void {
     const described = this.#hosts.get(host)
     this.#relay?.pass(host, { applied: host, revision })
-    if (!described?.deadline || revision !== described.revision) return
-    clearTimeout(described.deadline)
-    described.deadline = undefined
-    for (const stream of described.streams) stream.resume()
+    if (described && revision === described.revision) continueStreams(described)
   }
 
   #send(line: string): void {
@@ -285,6 +289,14 @@ export class ServingSession {
       this.#forwarded -= 1
     })
   }
+}
+
+/** Ends what `#hold` has begun. */
+function continueStreams(described: DescribedHost): void {
+  if (!described.deadline) return
+  clearTimeout(described.deadline)
+  described.deadline = undefined
+  for (const stream of described.streams) stream.resume()
 }
 
 function describeTunnel(

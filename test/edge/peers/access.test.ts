@@ -1,7 +1,7 @@
 // Access rules of tunnels at other edges: the entry edge decides, by the rules that are in force.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { Agent, get, type IncomingMessage } from 'node:http'
+import { Agent, get, type IncomingMessage, request as sendRequest } from 'node:http'
 import { after, test } from 'node:test'
 import type { Tunnel } from '../../../src/edge/tunnel.ts'
 import { hashPassword } from '../../../src/lib/credentials/password-hash.ts'
@@ -116,6 +116,60 @@ test('requests in progress continue when rules change', async () => {
   await until('the entry edge has the rule', async () => (await send()) === 403)
   streams().at(-1)?.write('2')
   assert.equal(await status, 200)
+})
+
+/** A tunnel whose client stops while an upload through the entry edge is in progress. */
+async function stopDuringUpload(name: string) {
+  const tunnel = await open(name)
+  let received = ''
+  tunnel.onStream((stream) =>
+    stream.on('data', (chunk) => {
+      received += chunk
+    }),
+  )
+  const headers = { host: tunnel.host, 'x-forwarded-for': '203.0.113.1' }
+  const upload = sendRequest({ host: '127.0.0.1', port: entry.port, method: 'POST', headers })
+  const status = new Promise<number | undefined>((resolve, reject) => {
+    upload.on('error', reject)
+    upload.on('response', (response) => resolve(response.resume().statusCode))
+  })
+  upload.write('first')
+  await until('the upload is in progress', () => received.endsWith('first\r\n'))
+  tunnel.session.goAway()
+  await until('the entry edge has no client', async () => (await tunnel.send()) === 404)
+  async function complete() {
+    upload.end('last')
+    await until('the upload is complete', () => received.includes('last'))
+    tunnel.streams().at(-1)?.write('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n')
+    assert.equal(await status, 200)
+  }
+  return { ...tunnel, complete }
+}
+
+test('a client that connects again with other rules ends no request', async () => {
+  const { complete } = await stopDuringUpload('again')
+  await open('again', { allowIp: ['203.0.113.0/24'] })
+  await complete()
+})
+
+test('the same if the entry edge asks for the tunnel meanwhile', async () => {
+  const other = await open('asked-after')
+  assert.equal(await other.send(), 200)
+  const { complete, send } = await stopDuringUpload('asked')
+  relay.hold()
+  await open('asked', { allowIp: ['203.0.113.0/24'] })
+  const [asked, last] = [send(), other.send()]
+  await until('the question is at the serving edge', () => other.requests().length === 2)
+  relay.release()
+  assert.deepEqual(await Promise.all([asked, last]), [200, 200])
+  await complete()
+})
+
+test('rules that change while the last client stops end no request', async () => {
+  const { complete, control, send } = await stopDuringUpload('stopping')
+  control.setNameRules(DENY_ALL)
+  assert.equal(await send(), 404)
+  await complete()
 })
 
 test('a reached quota rejects requests at the entry edge', async () => {
