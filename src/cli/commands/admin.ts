@@ -149,8 +149,8 @@ export const adminCommands = inGroup('Admin', [
     summary: 'set the public URL of an edge',
     details:
       'Tunnel clients of all workspaces send their API keys there, so only the operator sets it, ' +
-      'and never the edge. Without a URL, or if edges have different ones, clients connect to the ' +
-      'tunnel domain of their workspace.\n\n' +
+      'and never the edge. Without a URL, or if edges with different ones do not forward to each other, ' +
+      'clients connect to the tunnel domain of their workspace.\n\n' +
       '  adit admin edge set-url edge_… https://edge.example.com',
     arguments: ['id'],
     optionalArgument: 'url',

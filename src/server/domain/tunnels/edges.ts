@@ -10,15 +10,16 @@ import {
   getEdge,
   insertEdge,
   listActiveEdges,
+  listConnectedEdges,
   listEdges,
   listEdgeUrls,
-  listLiveUrls,
   listReportedEdges,
   type ReportedEdge,
   revokeEdge,
   updateEdgeUrl,
 } from '../../store/tunnels/edges.ts'
 import { countByEdge } from '../../store/tunnels/lists.ts'
+import { getWorkspace } from '../../store/workspaces.ts'
 import { awaitPropagation, type KeyChange, publishChange } from '../../verification/propagation.ts'
 import { writeAudit } from '../audit/entries.ts'
 import { requireGroup } from '../cluster/groups.ts'
@@ -81,10 +82,21 @@ export async function setUrl(services: Services, actor: Actor, id: string, urlTe
   return { id, url }
 }
 
-/** Null if no edge has a URL, or they have different ones: then DNS decides. */
+/**
+ * The edge for tunnel clients: the connected one with the fewest tunnels. Null if no edge has a URL, and if
+ * edges have different ones but do not forward to each other: DNS leads requests to any of them, so it leads
+ * the clients, too.
+ */
 export async function findEdgeUrl({ store, workspaceId }: Context): Promise<string | null> {
-  const [url = null, ...others] = await listEdgeUrls(store.db, workspaceId, 2)
-  return others.length > 0 ? null : url
+  const { edge_group } = await getWorkspace(store.db, workspaceId)
+  const connected = await listConnectedEdges(store.db, edge_group, LIST_MAX)
+  const [first] = connected
+  if (!first) {
+    const [url = null, ...others] = await listEdgeUrls(store.db, workspaceId, 2)
+    return others.length > 0 ? null : url
+  }
+  const areForwarding = connected.every(({ peerAddress }) => peerAddress !== null)
+  return areForwarding || connected.every(({ url }) => url === first.url) ? first.url : null
 }
 
 /** How many other edges a client is told. */
@@ -101,8 +113,8 @@ export async function findOtherEdges(
   edgeId: string,
 ): Promise<{ edge?: string; edges?: string[] }> {
   const { url, edge_group } = await getEdge(store.db, edgeId)
-  const urls = await listLiveUrls(store.db, edge_group, CANDIDATES_MAX)
-  const others = urls.filter((other) => other !== url)
+  const connected = await listConnectedEdges(store.db, edge_group, CANDIDATES_MAX)
+  const others = connected.flatMap((other) => (other.url === url ? [] : other.url))
   const hostname = url === null ? '' : new URL(url).hostname
   const { far = [], near = [] } = Object.groupBy(new Set(others), (other) =>
     new URL(other).hostname === hostname ? 'near' : 'far',

@@ -75,12 +75,18 @@ export const listEdgeUrls = async (db: Db, workspaceId: string, limit: number): 
   return rows.flatMap(({ url }) => url ?? [])
 }
 
-/** Public URLs of edges of a group that report their tunnels, those with the fewest tunnels first. */
-export const listLiveUrls = async (db: Db, group: string, limit: number): Promise<string[]> => {
+interface ConnectedEdge {
+  url: string
+  /** Null if it does not forward requests to other edges. */
+  peerAddress: string | null
+}
+
+/** Edges of a group that have a URL and report their tunnels, those with the fewest tunnels first. */
+export async function listConnectedEdges(db: Db, group: string, limit: number): Promise<ConnectedEdge[]> {
   const rows = await db
     .selectFrom('edges')
     .innerJoin('edge_sessions as session', 'session.edge_id', 'edges.id')
-    .select('edges.url')
+    .select(['edges.url', 'session.peer_address as peerAddress'])
     .where(isActiveEdge)
     .where('edges.edge_group', '=', group)
     .where('edges.url', 'is not', null)
@@ -89,7 +95,7 @@ export const listLiveUrls = async (db: Db, group: string, limit: number): Promis
     .orderBy('edges.id')
     .limit(limit)
     .execute()
-  return rows.flatMap(({ url }) => url ?? [])
+  return rows.map((row) => ({ ...row, url: row.url as string }))
 }
 
 /** Returns the name of the edge; undefined if there is no active edge with this id. */
