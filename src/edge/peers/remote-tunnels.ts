@@ -1,6 +1,6 @@
 // Tunnels whose clients are connected to other edges: found by the locations of the cluster, described by
-// these edges, and cached while they are used. Each edge that has clients of a host is a tunnel of its own,
-// because it has its own access rules and their revision.
+// those edges, and cached while they are used. A host has one tunnel for each edge that has clients of it,
+// because changed access rules reach each edge at a different time.
 import type { Cluster } from '../../edge-sdk/index.ts'
 import { BoundedMap } from '../../lib/bounded-map.ts'
 import { MINUTE_MS } from '../../lib/time.ts'
@@ -14,8 +14,9 @@ import { RemoteClient } from './remote-client.ts'
 import { DESCRIBED_HOSTS_MAX } from './serving-session.ts'
 import type { PeerTransport } from './transport.ts'
 
+/** A host that got no request for this long is removed. */
 const UNUSED_MS = 5 * MINUTE_MS
-/** How many edges are asked about a host. */
+/** How many edges are asked about a host at once. */
 const EDGES_MAX = 4
 
 const REVOKED_MAX = 10_000
@@ -25,7 +26,7 @@ interface RemoteTunnel {
   readonly link: PeerLink
   readonly tunnel: Tunnel<RemoteClient>
   revision: number
-  /** The peer has rejected a stream: what is known of the tunnel is wrong until it is described again. */
+  /** The peer has rejected a stream: the tunnel is not used until the peer has described it again. */
   isStale: boolean
 }
 
@@ -35,7 +36,7 @@ interface RemoteHost {
   usedAt: number
 }
 
-/** `unreachable`: edges have clients of the host, but none of these edges responds. */
+/** The result of a lookup. `unreachable`: edges have clients of the host, but none of them responds. */
 export type Found = Tunnel<RemoteClient> | 'unreachable' | undefined
 
 type AnyTunnel = Tunnel<UpstreamClient>
@@ -65,7 +66,7 @@ export class RemoteTunnels {
     this.#sweep = setInterval(() => this.#removeUnused(), MINUTE_MS).unref()
   }
 
-  /** A tunnel at another edge than that of `failed`, if there is one. */
+  /** A tunnel of the host; after a failure, at another edge than that of `failed` if there is one. */
   find(host: string, failed?: AnyTunnel): Found | Promise<Found> {
     const known = this.#hosts.get(host)
     const tunnel = known && pick(known, failed)
@@ -126,7 +127,7 @@ export class RemoteTunnels {
       if (!known) continue
       const edges = new Set(this.#options.cluster.findEdges(host))
       for (const [id, remote] of known.tunnels) if (!edges.has(id)) this.#remove(host, known, remote)
-      // Further edges are described now, so that they are known when another one fails.
+      // The tunnels at further edges are described now, so that they can be used at once when one fails.
       for (const id of this.#edgesToAsk(host, known))
         this.#link(id)
           .describe(host)
@@ -139,7 +140,7 @@ export class RemoteTunnels {
     for (const link of this.#links.values()) link.close()
   }
 
-  /** Peers that have a client of the host, and of which nothing is known, or nothing that is right. */
+  /** Peers that have a client of the host, but no tunnel here that requests may use. */
   #edgesToAsk(host: string, known: RemoteHost | undefined): string[] {
     const { cluster } = this.#options
     return cluster
@@ -198,7 +199,7 @@ export class RemoteTunnels {
   #onTunnel(link: PeerLink, description: Description): void {
     const { host, revision, clientRules, nameRules } = description
     const known = this.#hosts.get(host)
-    // It was removed meanwhile, or the peer describes a tunnel that the control plane did not grant to it.
+    // The host was removed meanwhile, or the control plane has not granted the name to the peer.
     const isLocated = this.#options.cluster.findEdges(host).includes(link.peerId)
     if (!known || !isLocated) return void link.forget(host)
     const existing = known.tunnels.get(link.peerId)
@@ -224,7 +225,7 @@ export class RemoteTunnels {
     // The peer also waits if it had other rules before, which this edge has forgotten.
     if (!isSame) link.applied(host, revision)
     if (!isRevised) return
-    // These were authorized by earlier rules, on streams that do not say so.
+    // Requests on reused streams were authorized by earlier rules, and the peer cannot tell which.
     tunnel.requests.repeatReused()
     link.applied(host, revision)
   }
