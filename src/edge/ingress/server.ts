@@ -1,5 +1,5 @@
-// Requests and connections from the internet: finds the tunnel by host name or port, proxies into
-// it, and counts its usage.
+// Requests and connections from the internet: finds the tunnel by host name or port, proxies to it, and
+// counts its usage.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
@@ -37,17 +37,18 @@ interface IngressOptions extends AuthorizationOptions {
   readonly traffic: Traffic
 }
 
-/** How a request that failed at one tunnel begins again. */
+/** One of the attempts to get a response to a request. */
 interface Attempt {
-  /** At how many tunnels it has failed. */
+  /** How many attempts have failed before it. */
   readonly failures: number
+  /** The tunnel at which the previous one has failed. */
   readonly failed?: OpenTunnel
 }
 
 const FIRST_ATTEMPT: Attempt = { failures: 0 }
-/** A request begins again at most twice: rules may change, and then its edge may be lost. */
-const FAILURES_MAX = 3
-/** The client or its edge may be gone. */
+/** A request is retried at most twice: its rules may change, and then its edge may be lost. */
+const ATTEMPTS_MAX = 3
+/** The client or its edge may be lost. */
 const LOST_CAUSES: ReadonlySet<FailureCause> = new Set(['no_response', 'closed'])
 
 /** nginx's status for a client that closed the connection before the response. */
@@ -113,15 +114,18 @@ export function createIngress(options: IngressOptions): Ingress {
     return remote?.hasOther(tunnel.address.host, tunnel) === true
   }
 
-  /** Whether a request without a response may begin again, at another edge or by other rules. */
-  function mayBeginAgain({ tunnel, areRulesChanged }: ActiveRequest, cause: FailureCause): boolean {
+  /** Whether a request without a response may be retried, at another edge or by changed rules. */
+  function mayRetry({ tunnel, areRulesChanged }: ActiveRequest, cause: FailureCause): boolean {
     if (cause === 'tunnel_moved') return remote !== undefined
     if (!LOST_CAUSES.has(cause)) return false
     return areRulesChanged || hasOtherEdge(tunnel)
   }
 
-  /** By other rules, the request may not be allowed; and another edge may have a client that responds. */
-  const mustBeginAgain = ({ tunnel, areRulesChanged }: ActiveRequest) =>
+  /**
+   * Whether a request may not go to another client of its tunnel: changed rules may not allow it, or another
+   * edge has a client that responds.
+   */
+  const mustRetry = ({ tunnel, areRulesChanged }: ActiveRequest) =>
     areRulesChanged || (tunnel.isSilent && hasOtherEdge(tunnel))
 
   function proxyOptions(
@@ -154,7 +158,7 @@ export function createIngress(options: IngressOptions): Ingress {
           host: value === 'rewrite' ? undefined : value,
         })
       },
-      pickClient: (failed) => (failed && mustBeginAgain(active) ? undefined : active.pickClient(failed)),
+      pickClient: (failed) => (failed && mustRetry(active) ? undefined : active.pickClient(failed)),
       onStream(stream, mayRepeat) {
         active.attach(stream)
         if (mayRepeat) active.repeatIfSilent()
@@ -168,7 +172,7 @@ export function createIngress(options: IngressOptions): Ingress {
         if (cause === 'tunnel_moved') remote?.onMoved(tunnel)
         if (isForwarded) instruments.countForwardFailure(cause)
         const failures = (attempt?.failures ?? 0) + 1
-        if (attempt && mayRepeat && failures < FAILURES_MAX && mayBeginAgain(active, cause)) {
+        if (attempt && mayRepeat && failures < ATTEMPTS_MAX && mayRetry(active, cause)) {
           active.finish()
           attempt.begin({ failures, failed: tunnel })
           return
