@@ -1,28 +1,29 @@
-// The peers and locations of a cluster in memory, as the control plane's stream reports them. They stay as
-// they are while the stream is interrupted. A million locations fit: a host has the number of an edge, or a
-// list of numbers if it is open at several.
+// The peers and locations of a cluster, as the control plane's stream has last reported them. They stay as
+// they are while the stream is interrupted. To hold a million locations in memory, edges have numbers here: a
+// host has the number of its edge, or a list if it is open at several.
 import { safeCallback } from '../safe-callback.ts'
 import type { Cluster, Peer } from './types.ts'
 
-/** In one event. */
+/** Approximate number of locations in an exported event. */
 const EXPORTED_LOCATIONS = 1_000
 
-type DataKind = 'peers' | 'locations'
+type EventName = 'peers' | 'locations'
 
 type Edges = number | readonly number[]
 
 export class ClusterState implements Cluster {
   edgeId: string | undefined
-  /** Of the last locations that were applied; undefined before the first list is complete. */
+  /** The position of the last locations that were applied; undefined before the first list is complete. */
   position: string | undefined
   #peers = new Map<string, Peer>()
+  /** A list of which only a part has arrived. */
   #newPeers: Map<string, Peer> | undefined
   #hosts = new Map<string, Edges>()
   #newHosts: Map<string, Edges> | undefined
   readonly #edgeIds: string[] = []
   readonly #edgeNumbers = new Map<string, number>()
   readonly #peersListeners: (() => void)[] = []
-  readonly #dataListeners: ((kind: DataKind, data: string) => void)[] = []
+  readonly #eventListeners: ((event: EventName, data: string) => void)[] = []
   readonly #locationsListeners: ((hosts: readonly string[]) => void)[] = []
   readonly #revokedListeners: ((hash: string) => void)[] = []
 
@@ -44,13 +45,13 @@ export class ClusterState implements Cluster {
     this.#locationsListeners.push(safeCallback(listener))
   }
 
-  /** Calls the listener with the data of each event, in the order in which it is applied. */
-  onData(listener: (kind: DataKind, data: string) => void): void {
-    this.#dataListeners.push(safeCallback(listener))
+  /** Calls the listener with each event, before it is applied. */
+  onEvent(listener: (event: EventName, data: string) => void): void {
+    this.#eventListeners.push(safeCallback(listener))
   }
 
-  /** Events after which another state is the same as this one. */
-  *export(): Iterable<[kind: DataKind, data: string]> {
+  /** The events by which another process gets the same state. */
+  *export(): Iterable<[event: EventName, data: string]> {
     if (this.edgeId === undefined) return
     const peers = Array.from(this.#peers.values(), ({ id, address, secrets }) => ({
       ...{ id, address },
@@ -89,7 +90,7 @@ export class ClusterState implements Cluster {
 
   /** Applies the data of an event `peers`. */
   applyPeers(text: string): void {
-    for (const listener of this.#dataListeners) listener('peers', text)
+    for (const listener of this.#eventListeners) listener('peers', text)
     const { edge, reset, more, peers, removed } = JSON.parse(text) as PeersData
     this.edgeId = edge
     if (reset) this.#newPeers = new Map()
@@ -105,7 +106,7 @@ export class ClusterState implements Cluster {
 
   /** Applies the data of an event `locations`. */
   applyLocations(text: string): void {
-    for (const listener of this.#dataListeners) listener('locations', text)
+    for (const listener of this.#eventListeners) listener('locations', text)
     const { position, reset, open, closed } = JSON.parse(text) as LocationsData
     if (reset) this.#newHosts = new Map()
     const target = this.#newHosts ?? this.#hosts

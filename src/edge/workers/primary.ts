@@ -100,7 +100,7 @@ export class EdgePrimary {
       findHost: (host) => this.#verifier.findHost(host),
     })
     const { cluster } = this.#verifier
-    if (cluster instanceof ClusterState) cluster.onData((kind, data) => this.#notifyAll(kind, data))
+    if (cluster instanceof ClusterState) cluster.onEvent((event, data) => this.#notifyAll(event, data))
     this.#upToDateTimer = setInterval(() => this.#notifyUpToDate(), UP_TO_DATE_INTERVAL_MS).unref()
   }
 
@@ -191,7 +191,7 @@ export class EdgePrimary {
     this.#notify(worker, 'upToDate', this.#verifier.isUpToDate())
     const { cluster } = this.#verifier
     if (cluster instanceof ClusterState)
-      for (const [kind, data] of cluster.export()) this.#notify(worker, kind, data)
+      for (const [event, data] of cluster.export()) this.#notify(worker, event, data)
   }
 
   async #claim(worker: string, tunnel: ClaimedTunnel, key: string): Promise<ClaimResult> {
