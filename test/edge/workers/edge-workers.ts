@@ -7,7 +7,7 @@ import { workersOf } from '../../support/processes/workers.ts'
 import { until } from '../../support/until.ts'
 
 export const TWO_WORKERS = { ADIT_EDGE_WORKERS: '2', ADIT_METRICS_PORT: '0' }
-/** So many connections practically never reach one of two workers only. */
+/** With this many connections, it practically never happens that all reach the same one of two workers. */
 export const CONNECTIONS = 24
 
 export async function startStandaloneWorkers(t: Test, env: Record<string, string> = {}) {

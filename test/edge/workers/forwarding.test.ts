@@ -1,5 +1,5 @@
-// An edge with two workers behind one port: a tunnel is the same, whichever worker has its client, and
-// whichever a visitor reaches.
+// An edge with two workers behind one port: it makes no difference which worker has the client of a tunnel,
+// and which one a request reaches.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { readdirSync, statSync } from 'node:fs'
@@ -19,7 +19,7 @@ const log = collectLog(edge)
 const [line] = await edge.waitFor(/^\{.*\}$/m)
 const { metrics } = JSON.parse(line) as { metrics: string }
 
-/** One after the other, each on a connection of its own. */
+/** Calls `act` so often, one call after another, that its connections reach both workers. */
 async function repeat<T>(act: () => Promise<T>): Promise<T[]> {
   const results: T[] = []
   while (results.length < CONNECTIONS) results.push(await act())
@@ -29,8 +29,8 @@ async function repeat<T>(act: () => Promise<T>): Promise<T[]> {
 test('requests and uploads reach a client of the other worker, and are counted once', async (t) => {
   const { host } = await openTunnel(t, { edge, key, port: local.port, name: 'requests' })
   const before = await scrape(metrics)
-  const got = await repeat(() => fetchHost(edge, host, { path: '/hello' }))
-  assert.deepEqual(new Set(got.map(({ status }) => status)), new Set([200]))
+  const responses = await repeat(() => fetchHost(edge, host, { path: '/hello' }))
+  assert.deepEqual(new Set(responses.map(({ status }) => status)), new Set([200]))
   const body = Buffer.alloc(300_000, 'u')
   const uploads = await repeat(() => fetchHost(edge, host, { method: 'POST', body }))
   for (const each of uploads) assert.equal(JSON.parse(String(each.body)).received, body.length)
@@ -65,7 +65,7 @@ test('a request right after the tunnel was opened finds it in every worker', asy
   }
 })
 
-test('a name has one client, also at different workers; another connection of its session joins it', async (t) => {
+test('no worker opens a name of another client, and any opens it for the same session', async () => {
   const session = 's'.repeat(32)
   const tunnel = await openRawTunnel(edge, key, { name: 'single', session })
   const others = await repeat(() =>
@@ -86,7 +86,6 @@ test('a name has one client, also at different workers; another connection of it
     before.get('adit_edge_tunnels_open{type="http"}'),
   )
   for (const connection of connections) connection.close()
-  t.diagnostic(`${connections.length} connections`)
 })
 
 test('clients of a pool at different workers need the same rules', async () => {
@@ -119,13 +118,13 @@ test('a client that reconnects to the other worker replaces its lost connection'
   })
 })
 
-test('only the user of the edge may open the folder of the sockets between workers', () => {
+test('only the user that runs the edge may open the folder with the sockets of its workers', () => {
   const folders = readdirSync(temporary).filter((name) => name.startsWith('adit-workers-'))
   assert.equal(folders.length, 1)
   for (const folder of folders) assert.equal(statSync(join(temporary, folder)).mode & 0o777, 0o700)
 })
 
-test('a wrong ADIT_EDGE_WORKERS is explained', async (t) => {
+test('an invalid ADIT_EDGE_WORKERS is rejected with the valid values', async (t) => {
   for (const value of ['0', 'many', '65']) {
     const { code, stderr } = await run(t, ['edge'], { ADIT_EDGE_WORKERS: value })
     assert.equal(code, 2)
