@@ -1,4 +1,4 @@
-// A cluster of three edges in one group and one in another under load, while one thing after another fails.
+// A cluster under load, with three edges in one group and one in another, while one part after another fails.
 import assert from 'node:assert/strict'
 import { randomInt } from 'node:crypto'
 import { type TestContext, test } from 'node:test'
@@ -11,7 +11,9 @@ import { type InjectedFault, injectFaults } from './edges/injection.ts'
 import { startVisitors } from './edges/visitors.ts'
 import { createWorkers } from './scenario/workers.ts'
 
-/** Of each engine. Every type of fault occurs once in any case. */
+/**
+ * How long faults are injected, with each database. Each type of fault occurs at least once, however long.
+ */
 const SECONDS = Number(process.env.FAULTS_SECONDS || 30)
 
 async function readAllUsage({ services, workspaceIds }: EdgeCluster) {
@@ -37,7 +39,7 @@ async function runFaults(t: TestContext, cluster: EdgeCluster) {
     t.diagnostic(
       `${fault.kind} (${fault.target}), ${seconds} s: ${during.length} GETs, the longest ${Math.round(longest)} ms`,
     )
-    assert.deepEqual(await untilOpen(cluster), ids, 'tunnels are the same')
+    assert.deepEqual(await untilOpen(cluster), ids, 'the tunnels have the same ids as before the fault')
   }
   await injectFaults(cluster, random.fork('faults'), SECONDS, onRecovered)
   await visitors.stop()
@@ -49,7 +51,7 @@ for (const [engine, nodes] of [
   ['postgres', 2],
   ['sqlite', 1],
 ] as const)
-  test(`${engine}: no fault of an edge cluster fails a GET for a second, or crosses tunnels`, async (t) => {
+  test(`${engine}: a GET gets the response of its own tunnel within a second after any fault`, async (t) => {
     const cluster = await deployEdges(t, engine, nodes)
     const { visits, faults } = await runFaults(t, cluster)
     const usage = await readAllUsage(cluster)
