@@ -202,8 +202,8 @@ class TunnelRun {
     })
     slot.connection = connection
     this.connections.add(connection)
-    const current = new Set(this.#slots.map((each) => each.connection))
-    const draining = [...this.connections.difference(current)]
+    const current = this.#slots.map((each) => each.connection)
+    const draining = [...this.connections].filter((each) => !current.includes(each))
     if (draining.length > DRAINING_CONNECTIONS_MAX) draining[0]?.close()
     connection.closed.then(() => this.connections.delete(connection))
     return connection

@@ -16,7 +16,8 @@ export function checker<S extends TSchema>(schema: S, path: string): Checker<Sta
   const check = lazyCheck(schema)
   return (value) => {
     if (check(value)) return
-    const details = [...listErrors(schema, value, path).take(DETAILS_MAX)]
+    const details: FaultDetail[] = []
+    for (const detail of listErrors(schema, value, path)) if (details.push(detail) === DETAILS_MAX) break
     const message = details.map((detail) => `${detail.path} ${detail.message}`).join('; ')
     throw new Fault('invalid_request', { message, details })
   }
