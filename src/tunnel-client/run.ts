@@ -97,6 +97,8 @@ interface Slot {
   url: string | undefined
   /** The URL by which the edge of the open connection is known to others. */
   publicUrl: string | undefined
+  /** What the edge of the last open connection named. */
+  otherEdges: readonly string[]
   isOpen: boolean
   /** The last one. */
   connection: EdgeConnection | undefined
@@ -113,8 +115,6 @@ class TunnelRun {
   readonly #slots: Slot[]
   /** Ends all slots, when one of them fails or the tunnel is stopped. */
   readonly #end = new AbortController()
-  /** Other edges, from the connection that was opened last. */
-  #edges: readonly string[] = []
   #edgesChanged = Promise.withResolvers<void>()
   #opened: Opened | undefined
   /** Reported after the next attempt, which is rejected with the actual reason if the key was revoked. */
@@ -126,6 +126,7 @@ class TunnelRun {
       resume: newSecret(),
       url: undefined,
       publicUrl: undefined,
+      otherEdges: [],
       isOpen: false,
       connection: undefined,
     }))
@@ -187,7 +188,11 @@ class TunnelRun {
     const used = new Set(
       this.#slots.flatMap((other) => (other === slot ? [] : [other.url, other.isOpen && other.publicUrl])),
     )
-    const edges = [...new Set([...this.#edges, this.#options.edge])].filter((edge) => !used.has(edge))
+    const known = new Set(this.#slots.flatMap(({ otherEdges }) => otherEdges))
+    // No edge may have named the last one again since it was lost.
+    if (slot.url !== undefined) known.add(slot.url)
+    known.add(this.#options.edge)
+    const edges = [...known].filter((edge) => !used.has(edge))
     return edges[(edges.indexOf(slot.url ?? '') + 1) % edges.length]
   }
 
@@ -212,9 +217,8 @@ class TunnelRun {
   #onOpen(slot: Slot, edge: string, opened: Opened): void {
     const isFirst = !this.#isOpen
     const [publicUrl] = acceptEdges(opened.edge === undefined ? [] : [opened.edge], edge)
-    Object.assign(slot, { isOpen: true, publicUrl })
+    Object.assign(slot, { isOpen: true, publicUrl, otherEdges: acceptEdges(opened.edges ?? [], edge) })
     this.#opened = opened
-    this.#edges = acceptEdges(opened.edges ?? [], edge)
     this.#edgesChanged.resolve()
     this.#edgesChanged = Promise.withResolvers()
     if (!isFirst) return

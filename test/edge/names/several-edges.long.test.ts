@@ -19,12 +19,12 @@ interface Listed {
   requests: number
 }
 
-/** A tunnel that is open at two of three edges. */
-async function startCluster(t: Test, engine: Engine) {
+/** A tunnel that is open at two edges, of three by default. */
+async function startCluster(t: Test, engine: Engine, names = ['one', 'two', 'three']) {
   const server = await serve(t, { engine, env: { ADIT_TUNNELS_PER_WORKSPACE: '1' } })
   const admin = await addMember(server, 'Ann', 'admin')
   const edges = new Map<string, Awaited<ReturnType<typeof startEdge>>>()
-  for (const name of ['one', 'two', 'three']) {
+  for (const name of names) {
     const edge = await startEdge(t, server, name)
     await setUrl(server.services, operator, edge.id, edge.url)
     edges.set(name, edge)
@@ -70,6 +70,19 @@ for (const engine of engines) {
     for (const name of await at()) await until('served', async () => (await get(name)) === 200)
     assert.equal((await list())[0]?.id, before?.id)
     assert.deepEqual(lifecycle(tunnel), ['open'], 'the client noticed nothing')
+  })
+
+  test(`${engine}: a tunnel returns to an edge that was killed, also if there is no third one`, async (t) => {
+    const { edgeNamed, tunnel, at, get } = await startCluster(t, engine, ['one', 'two'])
+    for (const name of ['two', 'one']) {
+      const edge = edgeNamed(name)
+      edge.child.kill('SIGKILL')
+      await edge.ended
+      await edge.restart()
+      await until('served there again', async () => (await get(name)) === 200, 60_000)
+    }
+    await until('two edges', async () => (await at()).length === 2)
+    assert.deepEqual(lifecycle(tunnel), ['open'])
   })
 
   test(`${engine}: an edge that drains is replaced by another one`, async (t) => {
