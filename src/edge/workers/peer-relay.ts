@@ -34,12 +34,19 @@ interface SiblingSession {
   readonly control: YamuxStream
 }
 
+/** A host that a sibling was asked for. */
+interface AskedHost {
+  readonly id: string
+  open: SiblingSession | undefined
+  /** Ids of the clients that the sibling has described. */
+  clients: readonly string[]
+}
+
 export class PeerRelay {
   readonly #options: PeerRelayOptions
   readonly #receiver: Receiver
   readonly #sessions = new Map<string, Promise<SiblingSession>>()
-  /** The sibling that was asked for a host. */
-  readonly #hosts = new Map<string, { readonly id: string; open: SiblingSession | undefined }>()
+  readonly #hosts = new Map<string, AskedHost>()
   /** The host of each client that a sibling has described. */
   readonly #clients = new Map<string, string>()
   #isClosed = false
@@ -49,11 +56,15 @@ export class PeerRelay {
     this.#receiver = receiver
   }
 
-  /** Whether a sibling has the host. Then it describes the tunnel, or `onGone` is called. */
+  /**
+   * Whether a sibling has the host. Then it describes the tunnel, or `onGone` is called. The sibling that has
+   * had it for the shortest time is asked: clients that have moved to it may still be known at another one.
+   */
   describe(host: string): boolean {
-    const [id] = this.#options.siblings.findEdges(host)
+    const id = this.#options.siblings.findEdges(host).at(-1)
     if (id === undefined) return false
-    const asked = { id, open: undefined as SiblingSession | undefined }
+    if (this.#hosts.get(host)?.id !== id) this.forget(host)
+    const asked: AskedHost = { id, open: undefined, clients: this.#hosts.get(host)?.clients ?? [] }
     this.#hosts.set(host, asked)
     void this.#connectOnce(id).then(
       (open) => {
@@ -72,8 +83,8 @@ export class PeerRelay {
 
   forget(host: string): void {
     this.pass(host, { forget: host })
+    for (const client of this.#hosts.get(host)?.clients ?? []) this.#clients.delete(client)
     this.#hosts.delete(host)
-    for (const [client, at] of this.#clients) if (at === host) this.#clients.delete(client)
   }
 
   /** Passes on a message about a host, or does nothing. */
@@ -161,9 +172,12 @@ export class PeerRelay {
     }
     if ('tunnel' in message) {
       const { host, clients } = message.tunnel
+      const asked = this.#hosts.get(host)
       // It was forgotten, or another worker has it by now.
-      if (this.#hosts.get(host)?.id !== id) return
-      for (const client of clients) this.#clients.set(client.id, host)
+      if (asked?.id !== id) return
+      for (const client of asked.clients) this.#clients.delete(client)
+      asked.clients = clients.map((client) => client.id)
+      for (const client of asked.clients) this.#clients.set(client, host)
     }
     this.#receiver.send(message)
   }
