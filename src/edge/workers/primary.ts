@@ -76,7 +76,11 @@ export class EdgePrimary {
     this.#verifier = options.startVerifier({
       onRevoked: (...args) => this.#apply(['onRevoked', ...args]),
       onArchived: (...args) => this.#apply(['onArchived', ...args]),
-      onReset: (...args) => this.#apply(['onReset', ...args]),
+      onReset: (...args) => {
+        // A raised quota may have been missed, as in the workers.
+        this.#quotas.clear()
+        return this.#apply(['onReset', ...args])
+      },
       onQuota: (workspace, quota) => {
         this.#quotas.set(workspace, quota)
         this.#notifyAll('quota', workspace, quota)
