@@ -13,7 +13,7 @@ import { type Port, reservePort } from '../../workers/port.ts'
 import { notifyWorker, startWorkers, type Workers } from '../../workers/primary.ts'
 import { CommandError } from '../errors.ts'
 import type { Io } from '../io.ts'
-import { STOP_SIGNALS } from '../server/shutdown.ts'
+import { onHangup, STOP_SIGNALS } from '../server/shutdown.ts'
 import { withCertificateAdvice } from '../tunnels/certificate-advice.ts'
 import { openAccess } from './access.ts'
 import { announceEdge, toStartError } from './announcement.ts'
@@ -26,6 +26,7 @@ export async function edgeWithWorkers(
   config: EdgeConfig,
   log: Logger,
 ): Promise<void> {
+  const setRestart = onHangup()
   const access = await openAccess(file, config, {
     onNotice: (line) => log.warn(withCertificateAdvice(line)),
     onReady: (url) => log.info(`ready: keys verified by ${url}`),
@@ -42,7 +43,7 @@ export async function edgeWithWorkers(
       workers.stop('SIGTERM')
     }
     for (const name of STOP_SIGNALS) process.on(name, stop)
-    process.on('SIGHUP', () => workers.restart())
+    setRestart(workers.restart)
     const metrics = await startMetrics(edge, workers, config, log).catch(async (error) => {
       stop()
       await workers.exited

@@ -1,6 +1,5 @@
 // `adit serve` with several workers: this process starts them, prints what they have in common, and passes
 // signals on.
-import { closeSync, openSync } from 'node:fs'
 import type { Logger } from 'pino'
 import { flushLog } from '../../lib/log.ts'
 import { startMetricsListener } from '../../lib/metrics/listener.ts'
@@ -17,13 +16,13 @@ import { CommandError } from '../errors.ts'
 import type { Io } from '../io.ts'
 import { announce } from './announcement.ts'
 import { type LocalEdge, startLocalEdge } from './local-edge.ts'
-import { onNpmGone, STOP_SIGNALS } from './shutdown.ts'
+import { onHangup, onNpmGone, STOP_SIGNALS } from './shutdown.ts'
 
 /** How long to wait for a database that starts at the same time. */
 export const DATABASE_TIMEOUT_MS = 60_000
 
 export async function serveWithWorkers(hasEdge: boolean, io: Io, config: Config, log: Logger): Promise<void> {
-  const hasTerminal = isTerminalOpen()
+  const setRestart = onHangup()
   // Migrates the database before the workers open it.
   const services = await openServices(config, log, DATABASE_TIMEOUT_MS)
   if (config.database.engine === 'sqlite') log.info({ path: config.database.path }, 'using SQLite database')
@@ -46,8 +45,7 @@ export async function serveWithWorkers(hasEdge: boolean, io: Io, config: Config,
       workers.stop('SIGTERM')
     }
     for (const name of STOP_SIGNALS) process.on(name, stop)
-    // A terminal that is closed sends it too.
-    process.on('SIGHUP', () => (hasTerminal && !isTerminalOpen() ? stop() : workers.restart()))
+    setRestart(workers.restart)
     onNpmGone(stop)
     const metrics = await startMetrics(config, workers, log)
     try {
@@ -78,15 +76,5 @@ async function startMetrics({ metrics: address }: Config, workers: Workers, log:
     workers.stop('SIGTERM')
     await workers.exited
     throw listenError(address, 'ADIT_METRICS', error)
-  }
-}
-
-/** Whether this process has a terminal that is still open. */
-function isTerminalOpen(): boolean {
-  try {
-    closeSync(openSync('/dev/tty', 'r'))
-    return true
-  } catch {
-    return false
   }
 }

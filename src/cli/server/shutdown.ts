@@ -1,4 +1,5 @@
 // When a long-running command shuts down: on SIGTERM or SIGINT, or when npm, which started it, is gone.
+import { closeSync, openSync } from 'node:fs'
 import { isStartedByNpm } from '../../server/config/environment.ts'
 
 export const REPEATED_SIGNAL_MS = 1_000
@@ -44,6 +45,31 @@ export function awaitShutdown(delayS: number, signals: readonly NodeJS.Signals[]
     if (state === 'running') request('npm is gone')
   })
   return { requested: requested.promise, due: due.promise }
+}
+
+/**
+ * SIGHUP restarts workers. It stops the program if its terminal was closed, which sends the signal, too. Call
+ * this first: a signal before would kill the program. Returns a function that gets what restarts the workers,
+ * once they run.
+ */
+export function onHangup(): (restart: () => unknown) => void {
+  const hasTerminal = isTerminalOpen()
+  const { promise: started, resolve: setRestart } = Promise.withResolvers<() => unknown>()
+  process.on('SIGHUP', () => {
+    if (hasTerminal && !isTerminalOpen()) process.kill(process.pid, 'SIGTERM')
+    else void started.then((restart) => restart())
+  })
+  return setRestart
+}
+
+/** Whether this process has a terminal that is still open. */
+function isTerminalOpen(): boolean {
+  try {
+    closeSync(openSync('/dev/tty', 'r'))
+    return true
+  } catch {
+    return false
+  }
 }
 
 /** Does nothing if npm has not started this process. */

@@ -1,11 +1,12 @@
 // Workers of an edge that are restarted, killed and stopped, and what the control plane gets.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { connect, createServer } from 'node:net'
+import { connect, createServer, type Socket } from 'node:net'
 import { test } from 'node:test'
 import { addMember } from '../../support/accounts/users.ts'
 import { addEdge, serve } from '../../support/api/server.ts'
 import { atEnd, type Test } from '../../support/cleanup.ts'
+import { createFolder } from '../../support/databases/create.ts'
 import { openRawTunnel } from '../../support/edges/standalone-edge.ts'
 import { type Edge, fetchHost, openTunnel, startLocal, startTunnelEdge } from '../../support/edges/tunnels.ts'
 import { listen } from '../../support/network/listen.ts'
@@ -179,3 +180,24 @@ async function exchange(t: Test, port: number): Promise<string> {
     socket.destroy()
   }
 }
+
+test('SIGHUP while an edge starts restarts its workers afterwards', async (t) => {
+  const starting = Promise.withResolvers<Socket>()
+  let connections = 0
+  const controlPlane = createServer((socket) => {
+    connections += 1
+    if (connections === 1) starting.resolve(socket)
+    else socket.destroy()
+  })
+  const edge = startProcess(t, ['edge'], {
+    ...TWO_WORKERS,
+    ADIT_URL: `http://127.0.0.1:${await listen(t, controlPlane)}`,
+    ADIT_EDGE_KEY: 'adit_edge_none',
+    ADIT_EDGE_FOLDER: createFolder(t),
+    ADIT_EDGE_PORT: '0',
+  })
+  const socket = await starting.promise
+  edge.child.kill('SIGHUP')
+  socket.destroy()
+  await edge.waitFor(/"workers restarted"/, 'stderr')
+})
