@@ -46,7 +46,7 @@ test(
   onTerminal,
   async (t) => {
     const { env, file, opened, profiles } = createHome(t)
-    const old = { url: server.url, apiKey: 'adit_old', keyId: 'tok_old' }
+    const old = { url: server.url, apiKey: server.key.token, keyId: server.key.id }
     writeFileSync(file, JSON.stringify({ current: 'default', profiles: { default: old } }))
     const login = atTerminal(t, ['login', '--url', server.url], env)
     await login.reply(PROMPT, '\r')
@@ -62,11 +62,24 @@ test(
     assert.ok(!output.includes(apiKey), 'the key was shown')
     assert.match(output, /workspace "Acme" \(acme\), approved by Ann\./)
     assert.ok(output.includes(`Created the personal API key "${hostname()}" (${keyId}) for this machine.`))
-    assert.match(output, /stays valid\. To revoke it, run `adit keys revoke tok_old`\./)
+    assert.ok(output.includes(`stays valid. To revoke it, run \`adit keys revoke ${old.keyId}\`.`), output)
     assert.equal(output.split('`adit tunnel 3000`').length, 2, 'the next step, once')
     assert.equal((await server.call('GET', '/workspace', { key: apiKey })).status, 200)
   },
 )
+
+test('login does not say of a revoked key that it stays valid', onTerminal, async (t) => {
+  const { env, file } = createHome(t)
+  const { json: old } = await server.call('POST', '/tokens')
+  assert.equal((await server.call('DELETE', `/tokens/${old.id}`)).status, 200)
+  const profile = { url: server.url, apiKey: old.token, keyId: old.id }
+  writeFileSync(file, JSON.stringify({ current: 'default', profiles: { default: profile } }))
+  const login = atTerminal(t, ['login', '--url', server.url], env)
+  await login.reply(PROMPT, '\r')
+  await ann.post('/workspaces/acme/devices', { code: await codeAt(login) })
+  assert.equal(await login.ended, 0)
+  assert.doesNotMatch(login.output(), /previous API key|stays valid/)
+})
 
 test('a member of variant B waits for an admin, and gets the key that is approved', onTerminal, async (t) => {
   let lateMs = 0

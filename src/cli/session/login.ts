@@ -65,11 +65,20 @@ export async function login(input: LoginInput, io: Io): Promise<void> {
     created ? `Created the personal API key "${created.label}" (${created.keyId}) for this machine.\n` : '',
     `Saved as profile "${profile}", which is now the current profile.`,
   ])
-  if (created && profiles[profile]?.url === url) io.info(previousKeyAdvice(profiles[profile]))
+  const previous = profiles[profile]
+  if (created && previous?.url === url && (await isValid(previous))) io.info(previousKeyAdvice(previous))
   if (current !== undefined && current !== profile)
     io.info(`The current profile was "${current}". To switch back, run \`adit profiles use ${current}\`.`)
   if (io.interactive) io.info('To share a local server, run `adit tunnel` with its port: `adit tunnel 3000`.')
 }
+
+const isValid = ({ url, apiKey }: Profile): Promise<boolean> =>
+  createApiClient({ baseUrl: url, apiKey, retries: 0, timeoutMs: PROBE_TIMEOUT_MS })
+    .workspace.read()
+    .then(
+      () => true,
+      () => false,
+    )
 
 /** The old key is not revoked: other machines may have a copy of it, and API keys may not revoke keys. */
 const previousKeyAdvice = ({ keyId }: Profile) =>
