@@ -1,4 +1,6 @@
 // The edge of a tunnel, and whether the API key may be sent to it.
+import { isIP } from 'node:net'
+import { isLoopbackHost } from '../../lib/net/hostname.ts'
 import { clientEnvironment } from '../../server/config/environment.ts'
 import { toEdgeUrl } from '../../tunnel-client/edge-url.ts'
 import { EDGES_MAX as TUNNEL_EDGES_MAX } from '../../tunnel-client/run.ts'
@@ -76,3 +78,14 @@ async function requireTrusted(edge: string, name: string, profile: Profile, io: 
     return { ...now, profiles: { ...now.profiles, [name]: { ...current, edges } } }
   })
 }
+
+/** Requests of such a tunnel would return to the edge, which would send them to the tunnel again. */
+export function isEdgeItself(targetUrl: string, edgeUrl: string): boolean {
+  const [target, edge] = [URL.parse(targetUrl), new URL(edgeUrl)]
+  if (!target || !/^https?:$/.test(target.protocol) || readPort(target) !== readPort(edge)) return false
+  const names = [target, edge].map(({ hostname }) => hostname.replace(/^\[(.*)\]$/, '$1'))
+  // A name such as localhost is any loopback address.
+  return names[0] === names[1] || (names.every(isLoopbackHost) && names.some((name) => isIP(name) === 0))
+}
+
+const readPort = ({ port, protocol }: URL) => port || (protocol === 'https:' ? '443' : '80')

@@ -11,7 +11,7 @@ import type { Io } from '../io.ts'
 import { awaitShutdown, STOP_SIGNALS } from '../server/shutdown.ts'
 import { type AccessInput, readAccess } from './access.ts'
 import { withCertificateAdvice } from './certificate-advice.ts'
-import type { findEdge } from './edge-address.ts'
+import { type findEdge, isEdgeItself } from './edge-address.ts'
 import { flagSource } from './option-source.ts'
 import type { TunnelOutput } from './output.ts'
 import { openTarget, type TargetInput } from './target.ts'
@@ -71,6 +71,13 @@ export async function runPrepared(
   { type, input, target, access, output }: PreparedTunnel,
   { edge, signals, onOpen, onLost }: RunOptions,
 ): Promise<void> {
+  const { source = flagSource, 'host-header': hostHeader } = input
+  // With another Host, the edge does not find this tunnel again.
+  if (hostHeader === undefined && isEdgeItself(target.target, edge.edge))
+    throw source.invalid(
+      'target',
+      () => `The target ${target.target} is the edge itself. Name the port of your app, e.g. 3000.`,
+    )
   let isOpened = false
   let lost: string | undefined
   try {

@@ -25,6 +25,14 @@ test('a tunnel opens at the edge whose URL the operator has set, with no flag', 
   const [opened] = await tunnel.waitFor(/^http:\/\/\S+$/m)
   assert.equal((await fetchHost(edge, new URL(opened).host, { path: '/' })).status, 200)
 
+  // A request would return to the edge, and be sent to the tunnel again.
+  const { port: edgePort } = new URL(edge.url)
+  for (const target of [edgePort, edge.url, `https://127.0.0.1:${edgePort}`]) {
+    const loop = await run(t, ['tunnel', target, '--name', 'loop'], env)
+    assert.equal(loop.code, 2, loop.stderr)
+    assert.match(loop.stderr, /The target \S+ is the edge itself\. Name the port of your app, e\.g\. 3000\./)
+  }
+
   // The key of a profile is for its own server.
   const own = { HOME: home, XDG_CONFIG_HOME: home }
   const login = await run(t, ['login', '--url', plane.url], own, `${env.ADIT_API_KEY}\n`)
