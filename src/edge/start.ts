@@ -17,36 +17,30 @@ import type { ListenAddress } from '../lib/net/listen-error.ts'
 import { listenUrl } from '../lib/net/listen-url.ts'
 import { type Listener, startListener } from '../lib/net/listener.ts'
 import { SharedBufferBudget } from '../tunnel-protocol/buffers/buffer-budget.ts'
-import { OWN_PATHS } from '../tunnel-protocol/protocol.ts'
 import { createAdmission } from './admission/admit.ts'
 import { NameClaims } from './admission/name-claims.ts'
 import { EDGE_BUFFERED_BYTES_MAX } from './admission/workspace-load.ts'
 import type { CertificateLimits } from './certificates/budget.ts'
 import { TlsAsk } from './certificates/tls-ask.ts'
-import { type ControlApi, createControlApi } from './control-api.ts'
-import type { VisitorError } from './error-responses/causes.ts'
+import { createControlApi } from './control-api.ts'
 import { type ClientAddressesOptions, createClientAddresses } from './ingress/client-address.ts'
 import {
   guardConnections,
-  type IngressConnection,
   type IngressConnections,
   type IngressConnectionsOptions,
 } from './ingress/connections.ts'
-import { headersError } from './ingress/header-limits.ts'
-import { mayUpgrade } from './ingress/proxy.ts'
-import { INVALID_TARGET, parseTarget, sendError, sendRawError } from './ingress/responses.ts'
-import { createIngress, type Ingress } from './ingress/server.ts'
-import { Peers, type PeersOptions } from './peers/forwarding.ts'
-import { tlsTransport } from './peers/tls-transport.ts'
+import { createIngress } from './ingress/server.ts'
+import type { Peers } from './peers/forwarding.ts'
 import { Registry, type RegistryOptions } from './registry.ts'
 import { reverify } from './reverification.ts'
+import { createRouter } from './router.ts'
+import { startPeers, startSiblings } from './start-peers.ts'
 import { TcpTunnels, type TcpTunnelsOptions } from './tcp/tunnels.ts'
 import { Traffic } from './traffic.ts'
 import type { Tunnel } from './tunnel.ts'
 import { TunnelFactory, type TunnelFactoryOptions } from './tunnel-factory.ts'
 import type { PrimaryConnection } from './workers/connection.ts'
 import { preferNear } from './workers/remote.ts'
-import { siblingTransport } from './workers/siblings.ts'
 
 const HEADERS_TIMEOUT_MS = 20_000
 const IDLE_TIMEOUT_MS = 65_000
@@ -60,8 +54,6 @@ const MOVE_MS = 2_000
 const MOVED_MS = 500
 const DRAIN_POLL_MS = 20
 const TCP_OPENING_MS = 1_000
-/** An edge has up to 64 workers, and twice as many while they are restarted. */
-const SESSIONS_PER_PEER_MAX = 128
 /** Requests in progress may take this long after a quota is reached. */
 const ABORT_DELAY_MS = 1_000
 
@@ -362,90 +354,4 @@ function startNameClaims(
   })
   claims = reporter && new NameClaims(reporter)
   return claims
-}
-
-type PeerServices = Pick<PeersOptions, 'registry' | 'factory' | 'traffic' | 'pressure'> & {
-  verifier: Verifier
-}
-
-/** Siblings send requests also while this worker stops: until its clients have connected to another one. */
-async function startSiblings(
-  { primary, socketPath }: WorkerOptions,
-  { registry, verifier, ...services }: PeerServices,
-): Promise<Peers> {
-  const peers = new Peers({
-    ...services,
-    registry: {
-      atHost: (host) => registry.atHost(host),
-      clientById: (id) => registry.clientById(id),
-      isReleased: false,
-    },
-    cluster: primary.siblings,
-    transport: siblingTransport(primary.siblings.edgeId, socketPath),
-    // One for each connection of other edges.
-    sessionsPerPeerMax: Number.POSITIVE_INFINITY,
-    quotaReachedUntil: (workspace) => verifier.quotaReachedUntil(workspace),
-  })
-  await peers.listen()
-  await primary.attach(socketPath)
-  return peers
-}
-
-async function startPeers(
-  { peerListener: listen, worker }: EdgeOptions,
-  { verifier, ...services }: PeerServices,
-): Promise<Peers | undefined> {
-  const { cluster } = verifier
-  if (!listen || !cluster) return undefined
-  const peers = new Peers({
-    ...services,
-    cluster,
-    transport: tlsTransport(listen, cluster),
-    sessionsPerPeerMax: SESSIONS_PER_PEER_MAX,
-    relay: worker && {
-      siblings: worker.primary.siblings,
-      transport: siblingTransport(worker.primary.siblings.edgeId, worker.socketPath),
-      pressure: services.pressure,
-    },
-    quotaReachedUntil: (workspace) => verifier.quotaReachedUntil(workspace),
-  })
-  // Other edges ask this worker about clients of its siblings.
-  worker?.primary.siblings.onLocations((hosts) => {
-    for (const host of hosts) peers.onTunnelChanged(host)
-  })
-  await peers.listen()
-  return peers
-}
-
-const UPGRADE_WITH_BODY: VisitorError = {
-  cause: 'malformed_request',
-  detail: 'A request with a body cannot be upgraded.',
-}
-
-function createRouter(
-  controlApi: ControlApi,
-  ingress: Ingress,
-  isReplaced: () => boolean,
-): Pick<IngressConnectionsOptions, 'onRequest' | 'onUpgrade'> {
-  return {
-    onRequest(request, response) {
-      const target = parseTarget(request)
-      // The next request of the connection goes to another worker.
-      if (isReplaced()) response.shouldKeepAlive = false
-      if (!target) sendError(response, INVALID_TARGET)
-      else if (target.path.startsWith(OWN_PATHS)) controlApi.onRequest(target.path, request, response)
-      else ingress.onRequest(target.host, request, response)
-    },
-    onUpgrade(request, connection: IngressConnection, head) {
-      const { socket } = connection
-      const limitError = headersError(request)
-      const target = parseTarget(request)
-      if (limitError) sendRawError(socket, request, limitError)
-      else if (!target) sendRawError(socket, request, INVALID_TARGET)
-      // Node versions with shouldUpgradeCallback emit a request instead.
-      else if (!mayUpgrade(request)) sendRawError(socket, request, UPGRADE_WITH_BODY)
-      else if (target.path.startsWith(OWN_PATHS)) controlApi.onUpgrade(target.path, request, connection, head)
-      else ingress.onUpgrade(target.host, request, socket, head)
-    },
-  }
 }
