@@ -50,7 +50,7 @@ const SHUTDOWN_GRACE_MS = 5_000
 const REPLACED_GRACE_MS = 10_000
 /** How long clients may take to open their tunnels at other edges, which forward to this one meanwhile. */
 const MOVE_MS = 2_000
-/** Until other edges have learned where the tunnels are. */
+/** How long other edges may take to learn where the tunnels are. */
 const MOVED_MS = 500
 const DRAIN_POLL_MS = 20
 const TCP_OPENING_MS = 1_000
@@ -204,7 +204,7 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
     throw error
   }
   // Starts after the listener: a second process on the port must not replace this edge at the control plane.
-  // Nothing is awaited until the guard is attached: the first connection finds the edge complete.
+  // Nothing may be awaited until the guard is attached, so that the first connection finds the edge complete.
   names = startNameClaims(options, { registry, verifier, traffic })
   const addresses = createClientAddresses(options)
   const { port: listeningPort } = listener.address
@@ -272,7 +272,7 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
       // Drains: accepts no connections, and waits for requests in progress during the grace period.
       const closed = listener.close()
       registry.goAway()
-      if (peers && reason !== 'replaced') await untilMoved(registry, verifier)
+      if (peers && reason !== 'replaced') await waitUntilMoved(registry, verifier)
       registry.release()
       const released = names?.release()
       if (reason === 'replaced') {
@@ -305,13 +305,13 @@ async function waitWhile(condition: () => boolean, timeoutMs: number): Promise<v
 
 const hasClients = (registry: Registry) => !registry.clients()[Symbol.iterator]().next().done
 
-/** Waits until the tunnels are open at other edges, too, if their clients can connect there. */
-async function untilMoved(registry: Registry, { cluster }: Verifier): Promise<void> {
-  const isAlone = ({ type, address: { host } }: Tunnel) =>
+/** Waits until the tunnels are open at other edges, too, which forward to this one meanwhile. */
+async function waitUntilMoved(registry: Registry, { cluster }: Verifier): Promise<void> {
+  const isOnlyHere = ({ type, address: { host } }: Tunnel) =>
     type === 'http' && !cluster?.findEdges(host).some((id) => cluster.peer(id))
-  const hasAlone = () => registry.tunnels().some(isAlone)
-  if (!hasAlone()) return
-  await waitWhile(hasAlone, MOVE_MS)
+  const areSomeOnlyHere = () => registry.tunnels().some(isOnlyHere)
+  if (!areSomeOnlyHere()) return
+  await waitWhile(areSomeOnlyHere, MOVE_MS)
   await sleep(MOVED_MS)
 }
 
