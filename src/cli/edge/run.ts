@@ -27,7 +27,7 @@ export async function edge(input: { 'tokens-file': string | undefined }, io: Io)
   const primary = connectToPrimary(inheritedDescriptors())
   if (primary) return edgeAsWorker(file, config, log, primary)
   warnAboutSettings(file, config, log)
-  // Closes if `adit serve --edge`, which started this process, is killed.
+  // `adit serve --edge` starts this process with a channel, which closes if it is killed.
   process.once('disconnect', () => process.kill(process.pid, 'SIGTERM'))
   process.channel?.unref()
   if (config.workers > 1) return edgeWithWorkers(file, io, config, log)
