@@ -56,7 +56,7 @@ test('the README leads to a first request through a tunnel in five commands', as
   const home = createFolder(t)
   const env = {
     HOME: home,
-    PATH: `${join(home, '.local/bin')}:${dirname(process.execPath)}:${process.env.PATH ?? ''}`,
+    PATH: `${dirname(process.execPath)}:${process.env.PATH ?? ''}`,
     ADIT_LOG_LEVEL: 'warn',
   }
   const server = runLine(t, 'npm start', { ...env, ADIT_PORT: `${port}`, ADIT_EDGE_PORT: `${edgePort}` })
@@ -68,10 +68,12 @@ test('the README leads to a first request through a tunnel in five commands', as
   )
   const installed = runLine(t, install, env)
   assert.equal(await installed.ended, 0, installed.output())
-  const signedIn = runLine(t, login, env, `${key}\n`)
+  // Each line is run by a shell of its own.
+  const [exportPath = ''] = /export PATH=\S+/.exec(install) ?? []
+  const signedIn = runLine(t, `${exportPath}; ${login}`, env, `${key}\n`)
   assert.equal(await signedIn.ended, 0, signedIn.output())
   const printed = (shareLines[2] as string).replace(/.*prints /, '').replace('8081', `${edgePort}`)
-  const url = await runLine(t, tunnel, env).find(/^(http\S+)$/m)
+  const url = await runLine(t, `${exportPath}; ${tunnel}`, env).find(/^(http\S+)$/m)
   assert.equal(url, printed)
   const response = await fetchHost({ port: edgePort }, new URL(url).host)
   assert.equal(response.status, 200)
