@@ -150,9 +150,15 @@ function connectionFault(
   if (cause instanceof ResponseTooLarge) return TOO_LARGE
   if (lacksTls(cause))
     return { error: 'unreachable', message: `${origin} does not speak TLS. Use http:// instead.` }
-  const reason = errorMessage(rootCause(cause)).replace(/\.$/, '')
+  const reason = describeReason(origin, errorMessage(rootCause(cause)))
   return { error: 'unreachable', message: `${origin} cannot be reached: ${reason}.` }
 }
+
+/** `fetch` connects to no port of another protocol, such as mail, and says only "bad port". */
+const describeReason = (origin: string, message: string): string =>
+  message === 'bad port'
+    ? `port ${new URL(origin).port} is reserved for another protocol, so no HTTP request is sent to it`
+    : message.replace(/\.$/, '')
 
 /** `fetch` wraps the actual error. */
 function rootCause(error: unknown): { code?: string } {

@@ -267,6 +267,15 @@ test('unreachable, slow and foreign servers have distinct errors, and invalid op
   assert.ok(
     unreachable.error === 'unreachable' && /cannot be reached: .*ECONNREFUSED/.test(unreachable.message),
   )
+  const blocked = await catchFault(
+    createClient({ baseUrl: 'http://127.0.0.1:9', ...options }).workspace.read(),
+  )
+  assert.ok(
+    blocked.error === 'unreachable' &&
+      /:9 cannot be reached: port 9 is reserved for another protocol, so no HTTP request is sent to it\.$/.test(
+        blocked.message,
+      ),
+  )
   const silent = await catchFault(
     createClient({ baseUrl: await startServer(t, () => {}), ...options }).workspace.read(),
   )
