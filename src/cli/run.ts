@@ -80,11 +80,17 @@ function findCommand(commands: readonly Command[], args: string[]): Command | un
   return matching.toSorted((a, b) => b.name.length - a.name.length)[0]
 }
 
+/** How other programs call a command. */
+const OTHER_NAMES: ReadonlyMap<string, string> = new Map([
+  ['status', 'workspace'],
+  ['whoami', 'workspace'],
+])
+
 function unknownCommand({ commands, whyMissing }: Program, names: string[], args: string[]): UsageError {
   if (names.length === 0) return new UsageError(`Unknown flag ${args[0]}. Run \`adit --help\` for usage.`)
   const missing = whyMissing?.(names[0] as string)
   if (missing) return new UsageError(missing)
-  const near = nearestCommand(commands, names)
+  const near = OTHER_NAMES.get(names[0] as string) ?? nearestCommand(commands, names)
   const advice = near ? `Did you mean \`adit ${near}\`?` : 'Run `adit --help` for a list of commands.'
   return new UsageError(`Unknown command "${names.join(' ')}". ${advice}`)
 }

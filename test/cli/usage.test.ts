@@ -16,6 +16,8 @@ test('wrong usage is exit 2 and names the mistake, as text and as JSON', async (
   const cases: [args: string[], message: RegExp][] = [
     [['nope'], /Unknown command "nope"\. Run `adit --help` for a list of commands\.$/m],
     [['kyes', 'list'], /Unknown command "kyes list"\. Did you mean `adit keys list`\?$/m],
+    [['status'], /Unknown command "status"\. Did you mean `adit workspace`\?$/m],
+    [['whoami'], /Unknown command "whoami"\. Did you mean `adit workspace`\?$/m],
     [['tunel', '3000'], /Unknown command "tunel 3000"\. Did you mean `adit tunnel 3000`\?$/m],
     [['tunnel', '--port', '3000'], /Unknown flag --port\. The port is an argument: `adit tunnel 3000`\./],
     [['tunnel', '-p', '3000'], /Unknown flag -p\. The port is an argument: `adit tunnel 3000`\./],
