@@ -61,6 +61,8 @@ test('an edge that stops releases its names, and counts none of their tunnels an
   const response = fetchHost(edge, client.host)
   await until('a request is in progress', () => client.streams().length === 1)
   const stopped = edge.stop()
+  // The edge first gives the client time to connect to another one.
+  await until('the tunnel is not counted', () => changes.length === 2)
   assert.deepEqual(
     changes.map(({ isCounted }) => isCounted),
     [true, false],
