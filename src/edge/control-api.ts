@@ -1,5 +1,5 @@
-// The control API of the edge under /.adit/: tunnel clients connect, health checks, and a proxy in front asks
-// for which hosts it may obtain certificates.
+// The control API of the edge under /.adit/: tunnel clients connect, health and readiness checks, and a proxy
+// in front asks for which hosts it may obtain certificates.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { HOST_HEADER_RULE, isHost, normalizeOrigin } from '../lib/net/host-header.ts'
@@ -18,9 +18,11 @@ import type { TlsAsk } from './certificates/tls-ask.ts'
 import type { ClientAddresses } from './ingress/client-address.ts'
 import type { IngressConnection } from './ingress/connections.ts'
 import { sendJson, sendRawJson } from './ingress/responses.ts'
+import type { Readiness } from './readiness.ts'
 import type { Rejection } from './rejections.ts'
 
 const HEALTH_PATH = `${OWN_PATHS}health`
+const READY_PATH = `${OWN_PATHS}ready`
 const TLS_ASK_PATH = `${OWN_PATHS}tls-ask`
 const HEADER_CHARS_MAX = 4_096
 /** Of `resume` and `session`. */
@@ -47,10 +49,16 @@ export interface ControlApi {
 interface ControlApiOptions {
   readonly openTunnel: OpenTunnel
   readonly tlsAsk: Pick<TlsAsk, 'ask'>
+  readonly readiness: Pick<Readiness, 'find'>
   readonly addresses: Pick<ClientAddresses, 'isFromProxy' | 'ofRequest'>
 }
 
-export function createControlApi({ openTunnel, tlsAsk, addresses }: ControlApiOptions): ControlApi {
+export function createControlApi({
+  openTunnel,
+  tlsAsk,
+  readiness,
+  addresses,
+}: ControlApiOptions): ControlApi {
   async function connect(
     request: IncomingMessage,
     connection: IngressConnection,
@@ -79,6 +87,12 @@ export function createControlApi({ openTunnel, tlsAsk, addresses }: ControlApiOp
     if (rejection) fail(socket, rejection)
   }
 
+  function answerReady(response: ServerResponse): void {
+    const unready = readiness.find()
+    if (unready) sendJson(response, 503, unready)
+    else sendJson(response, 200, { status: 'ready' })
+  }
+
   async function answerTlsAsk({ url = '' }: IncomingMessage, response: ServerResponse): Promise<void> {
     const query = new URLSearchParams(url.slice(TLS_ASK_PATH.length))
     const { status, ...answer } = await tlsAsk.ask(query.get('domain') ?? '')
@@ -88,6 +102,7 @@ export function createControlApi({ openTunnel, tlsAsk, addresses }: ControlApiOp
   return {
     onRequest(path, request, response) {
       if (path === HEALTH_PATH) sendJson(response, 200, { status: 'ok' })
+      else if (path === READY_PATH) answerReady(response)
       // Clients of the proxy get a 404: they could learn names and use up lookups.
       else if (path === TLS_ASK_PATH && addresses.isFromProxy(request))
         answerTlsAsk(request, response).catch(() => sendJson(response, 500, INTERNAL_ERROR))

@@ -234,6 +234,7 @@ export class Registry {
    * served.
    */
   goAway(): void {
+    if (this.#isStopping) return
     this.#isStopping = true
     for (const client of this.#clients.keys()) client.goAway()
   }

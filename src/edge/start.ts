@@ -31,6 +31,7 @@ import {
 } from './ingress/connections.ts'
 import { createIngress } from './ingress/server.ts'
 import type { Peers } from './peers/forwarding.ts'
+import { Readiness } from './readiness.ts'
 import { Registry, type RegistryOptions } from './registry.ts'
 import { reverify } from './reverification.ts'
 import { createRouter } from './router.ts'
@@ -105,6 +106,8 @@ interface RunningEdge {
   /** The URL of the listener, for programs on this machine. */
   readonly url: string
   readonly metrics: Omit<EdgeSources, 'version'>
+  /** Tells load balancers and tunnel clients that the edge will stop. It continues to serve requests. */
+  announceStop(): void
   /** A worker is replaced if another one listens in its place: its clients connect there first. */
   stop(reason?: 'replaced'): Promise<void>
 }
@@ -249,7 +252,11 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
     ? { ask: (domain: string) => worker.primary.askTls(domain) }
     : new TlsAsk({ ...options, registry, findHost: (host) => verifier.findHost(host) })
   worker?.primary.onDrain((id) => registry.drainMoved(id))
-  const controlApi = createControlApi({ openTunnel, tlsAsk, addresses })
+  const readiness = new Readiness({
+    isConnected: () => traffic.mayCarry() && verifier.isUpToDate(),
+    isOverloaded: () => connections.isCrowded || buffers.isNearlyFull,
+  })
+  const controlApi = createControlApi({ openTunnel, tlsAsk, readiness, addresses })
   const connections: IngressConnections = guardConnections(server, {
     addresses,
     onConnectionsLimited: options.onConnectionsLimited,
@@ -268,7 +275,12 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
       isUpToDate: verifier.isUpToDate,
       spoolBytes: meter && (() => meter.spoolBytes()),
     },
+    announceStop() {
+      readiness.drain()
+      registry.goAway()
+    },
     async stop(reason) {
+      if (reason !== 'replaced') readiness.drain()
       // Drains: accepts no connections, and waits for requests in progress during the grace period.
       const closed = listener.close()
       registry.goAway()

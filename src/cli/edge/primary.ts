@@ -39,7 +39,8 @@ export async function edgeWithWorkers(
     edge = new EdgePrimary({ ...config, ...access, ...logEvents(log, config), notify: notifyWorker })
     const workers = await startEdgeWorkers(edge, port, config, log)
     const stop = () => {
-      edge?.release()
+      // Until then, the workers serve their tunnels.
+      setTimeout(() => edge?.release(), config.stopDelayS * 1_000)
       workers.stop('SIGTERM')
     }
     for (const name of STOP_SIGNALS) process.on(name, stop)
@@ -66,11 +67,11 @@ export async function edgeWithWorkers(
 function startEdgeWorkers(
   edge: EdgePrimary,
   port: Port | undefined,
-  { workers }: EdgeConfig,
+  { workers, stopDelayS }: EdgeConfig,
   log: Logger,
 ): Promise<Workers> {
   return startWorkers({
-    ...{ workers, stopDelayS: 0, port, log },
+    ...{ workers, stopDelayS, port, log },
     environment: workerEnvironment,
     handleCall: (name, args, { id }) => edge.handleCall(String(id), name, args),
     onNotice: (name, args, { id }) => edge.onNotice(String(id), name, args),

@@ -31,7 +31,8 @@ export async function edge(input: { 'tokens-file': string | undefined }, io: Io)
   process.once('disconnect', () => process.kill(process.pid, 'SIGTERM'))
   process.channel?.unref()
   if (config.workers > 1) return edgeWithWorkers(file, io, config, log)
-  const shutdown = awaitShutdown(0)
+  const { stopDelayS } = config
+  const shutdown = awaitShutdown(stopDelayS)
   const access = await openAccess(file, config, {
     onNotice: (line) => log.warn(withCertificateAdvice(line)),
     onReady: (url) => log.info(`ready: keys verified by ${url}`),
@@ -39,6 +40,7 @@ export async function edge(input: { 'tokens-file': string | undefined }, io: Io)
   const {
     url,
     metrics: sources,
+    announceStop,
     stop,
   } = await startEdge({ ...config, ...access, ...logEvents(log, config) }).catch((error) => {
     throw toStartError(error, config)
@@ -53,7 +55,13 @@ export async function edge(input: { 'tokens-file': string | undefined }, io: Io)
       }))
   if (file === undefined) log.info({ folder: config.folder }, 'storing unreported usage')
   announceEdge(io, { url, metricsUrl: metrics?.url }, access)
-  log.info({ reason: await shutdown.requested }, 'stopping: completing open requests, closing tunnels')
+  const reason = await shutdown.requested
+  if (stopDelayS > 0) {
+    announceStop()
+    log.info({ reason, stopDelayS }, 'draining: /.adit/ready now returns 503')
+    await shutdown.due
+  }
+  log.info({ reason }, 'stopping: completing open requests, closing tunnels')
   await stop()
   await metrics?.stop()
   log.info('stopped')

@@ -18,7 +18,7 @@ export async function edgeAsWorker(
   log: Logger,
   primary: Primary,
 ): Promise<void> {
-  const shutdown = awaitShutdown(0, ['SIGTERM'])
+  const shutdown = awaitShutdown(config.stopDelayS, ['SIGTERM'])
   const hasControlPlane = file === undefined
   const connection = new PrimaryConnection(primary.id, primary, hasControlPlane && !!config.peerListener)
   const running = await startEdge({
@@ -38,6 +38,10 @@ export async function edgeAsWorker(
     primary.offerMetrics(() => registry.getMetricsAsJSON())
   }
   const reason = await Promise.race([shutdown.requested, primary.replaced])
+  if (reason !== 'replaced' && config.stopDelayS > 0) {
+    running.announceStop()
+    await shutdown.due
+  }
   log.info({ reason }, 'stopping: completing open requests, closing tunnels')
   await running.stop(reason === 'replaced' ? 'replaced' : undefined)
   await connection.meter.stop()

@@ -46,6 +46,8 @@ export interface IngressConnections {
   busyCount(): number
   /** Counts a connection to another port of the edge. Undefined if it was closed, because of a limit. */
   admit(socket: Socket): (() => void) | undefined
+  /** Nearly all connections are in use. */
+  readonly isCrowded: boolean
   /** For Node's `shouldUpgradeCallback`. */
   shouldUpgrade(request: IncomingMessage): boolean
 }
@@ -55,7 +57,7 @@ export function guardConnections(
   { addresses, onConnectionsLimited, onRequest, onUpgrade }: IngressConnectionsOptions,
 ): IngressConnections {
   const waiting = { memory: 0 }
-  const { connections, admit, ignoreUpgrade } = attachConnectionGuard<VisitorError, IngressConnection>(
+  const { connections, admit, limit, ignoreUpgrade } = attachConnectionGuard<VisitorError, IngressConnection>(
     server,
     {
       peer: (socket) => addresses.ofPeer(socket),
@@ -76,6 +78,9 @@ export function guardConnections(
   return {
     admit,
     openCount: () => connections.size,
+    get isCrowded() {
+      return limit.isCrowded
+    },
     busyCount: () => [...connections.values()].filter(({ isBusy }) => isBusy).length,
     shouldUpgrade: (request) => mayUpgrade(request) || ignoreUpgrade(request),
   }

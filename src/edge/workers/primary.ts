@@ -66,6 +66,7 @@ export class EdgePrimary {
   readonly #upToDateTimer: NodeJS.Timeout
   readonly #socketFolder = createSocketFolder()
   #onAllGone: (() => void) | undefined
+  #released: Promise<void> | undefined
   /** The number of the last change that was sent to the workers. */
   #sequence = 0
 
@@ -163,13 +164,16 @@ export class EdgePrimary {
 
   /** Releases all names, so that clients can open them at other edges while the workers drain. */
   async release(): Promise<void> {
-    await this.#reporter?.stop()
+    this.#released ??= this.#reporter?.stop()
+    await this.#released
   }
 
   /** Call it after the workers have exited. Waits for their last notices. */
   async stop(): Promise<void> {
     clearInterval(this.#upToDateTimer)
     await this.#waitForLastNotices()
+    // A second signal stops the workers before the delay is over.
+    await this.release()
     this.#socketFolder.close()
     this.#verifier.close()
     this.#localClaims.close()

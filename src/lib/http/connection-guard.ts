@@ -29,6 +29,7 @@ interface ConnectionGuard<C> {
    * was reached; then the connection is closed.
    */
   admit(socket: Socket): (() => void) | undefined
+  readonly limit: Pick<ConnectionLimit, 'isCrowded'>
   /**
    * For Node's `shouldUpgradeCallback`. Treats a request for an upgrade as any other and closes the
    * connection after it, because Node discards what it has read beyond it.
@@ -81,6 +82,7 @@ export function attachConnectionGuard<Rejection, C extends HttpConnection<Reject
   return {
     connections,
     admit,
+    limit,
     ignoreUpgrade(request) {
       connections.get(request.socket)?.closeAfter(request)
       return false

@@ -34,13 +34,18 @@ export class ConnectionLimit {
     this.#options = options
   }
 
+  /** Nearly all connections are in use. */
+  get isCrowded(): boolean {
+    return this.#open >= this.#max * CROWDED
+  }
+
   /**
    * Returns a function that releases the slot of the client, to be called once, at the latest when the
    * connection closes. Undefined, and the connection is closed, if a limit is reached. Unknown clients have
    * no limit of their own.
    */
   admit(socket: Socket, client: string | undefined): (() => void) | undefined {
-    if (this.#open >= this.#max * CROWDED)
+    if (this.isCrowded)
       this.#throttle.run('crowded', CROWDED_INTERVAL_MS, this.#options.closeIdleConnections)
     const release = this.#open < this.#max ? this.#perClient.acquire(client) : undefined
     if (!release) {

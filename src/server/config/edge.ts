@@ -21,6 +21,11 @@ export const edgeSettings = {
     '127.0.0.0/8,::1',
     readNetworks,
   ),
+  ADIT_EDGE_STOP_DELAY: setting(
+    'seconds to keep serving after SIGTERM while /.adit/ready already returns 503',
+    '0',
+    integer(0, 300),
+  ),
   ADIT_EDGE_FOLDER: setting(
     'folder for unreported usage and assigned TCP ports, which edges must not share; empty for `edge` in the data folder',
     '',
@@ -88,6 +93,7 @@ export function parseEdgeConfig(environment: NodeJS.ProcessEnv = process.env) {
      * the default, loopback, there may be no proxy.
      */
     expectsProxy: Boolean(environment.ADIT_EDGE_TRUSTED_PROXIES?.trim()),
+    stopDelayS: read('ADIT_EDGE_STOP_DELAY'),
     folder: read('ADIT_EDGE_FOLDER'),
     certificatesPerDay: read('ADIT_EDGE_CERTIFICATES_PER_DAY'),
     certificatesTotalPerDay: read('ADIT_EDGE_CERTIFICATES_TOTAL_PER_DAY'),

@@ -46,6 +46,11 @@ export class SharedBufferBudget {
     return this.#bytes > this.#bytesMax / 2
   }
 
+  /** The slowest connections are evicted, or will be soon. */
+  get isNearlyFull(): boolean {
+    return this.#bytes > this.#bytesMax * EVICTION_TARGET
+  }
+
   /** Falls while the total fills, so that those who use little are affected last. */
   get share(): number {
     return (this.#bytesMax - this.#bytes) * SHARE_OF_FREE

@@ -14,6 +14,7 @@ import { freePorts } from '../../support/processes/ports.ts'
 import { startProcess } from '../../support/processes/process.ts'
 import { until } from '../../support/until.ts'
 import {
+  CONNECTIONS,
   collectLog,
   openInEachWorker,
   startStandaloneWorkers,
@@ -47,12 +48,12 @@ function startLoad(edge: Pick<Edge, 'port'>, host: string) {
   }
 }
 
-async function start(t: Test) {
+async function start(t: Test, env: Record<string, string> = {}) {
   const server = await serve(t, { engine: 'sqlite' })
   const admin = await addMember(server, 'Ann', 'admin')
   const { token } = await addEdge(server, 'one')
   const edge = await startTunnelEdge(t, {
-    env: { ...TWO_WORKERS, ADIT_URL: server.url, ADIT_EDGE_KEY: token },
+    env: { ...TWO_WORKERS, ADIT_URL: server.url, ADIT_EDGE_KEY: token, ...env },
   })
   await edge.waitFor(/"worker listening"/, 'stderr')
   const read = async <T>(path: string) => (await admin.get(`/workspaces/acme/${path}`)).json as T
@@ -88,6 +89,30 @@ test('SIGHUP replaces the workers without a failed request, and SIGTERM stops th
   assert.equal((await edge.ended).code, 0)
   for (const pid of after) assert.throws(() => process.kill(pid, 0), { code: 'ESRCH' })
   assert.deepEqual(await usage(), { requests: statuses.length, peakTunnels: 1 })
+})
+
+test('with ADIT_EDGE_STOP_DELAY the workers serve their tunnels after SIGTERM, and a second one stops them', async (t) => {
+  const { edge, key, local, listed } = await start(t, { ADIT_EDGE_STOP_DELAY: '300' })
+  const { host } = await openTunnel(t, { edge, key, port: local.port, name: 'app' })
+  await until('the tunnel is listed', async () => (await listed()).length === 1)
+  const statuses = async (path: string) => {
+    const found = new Set<number>()
+    for (let each = 0; each < CONNECTIONS; each += 1)
+      found.add((await fetchHost(edge, host, { path })).status)
+    return [...found]
+  }
+  assert.deepEqual(await statuses('/.adit/ready'), [200])
+  edge.child.kill('SIGTERM')
+  await until('all workers drain', async () => (await statuses('/.adit/ready')).join() === '503')
+  assert.deepEqual(await statuses('/'), [200])
+  assert.equal((await listed()).length, 1)
+  // A signal that follows at once is taken for the same.
+  const isStopped = edge.ended.then(() => true)
+  await until('a second signal stops the edge', () => {
+    edge.child.kill('SIGTERM')
+    return Promise.race([isStopped, new Promise((resolve) => setTimeout(resolve, 1_000))])
+  })
+  assert.deepEqual(await listed(), [])
 })
 
 test('a killed worker is started again, its clients reconnect, and it loses at most the last second', async (t) => {

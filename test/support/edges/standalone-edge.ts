@@ -11,7 +11,12 @@ import { until } from '../until.ts'
 import { type Edge, openTunnel, startLocal, startTunnelEdge } from './tunnels.ts'
 
 /** With an API key for each workspace, and a local server. */
-export async function startStandaloneEdge(t: Test, slugs: string[], env: Record<string, string> = {}) {
+export async function startStandaloneEdge(
+  t: Test,
+  slugs: string[],
+  env: Record<string, string> = {},
+  descriptors?: number,
+) {
   const file = join(createFolder(t), 'tokens.json')
   const keys: string[] = []
   for (const slug of slugs) {
@@ -22,6 +27,7 @@ export async function startStandaloneEdge(t: Test, slugs: string[], env: Record<
     args: ['--tokens-file', file],
     // Nothing listens at ADIT_URL: a tokens file needs no control plane.
     env: { ADIT_URL: 'http://127.0.0.1:9', ADIT_TUNNEL_DOMAIN: 'tunnels.test', ...env },
+    descriptors,
   })
   return { edge, file, keys, local: await startLocal(t) }
 }

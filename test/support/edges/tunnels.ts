@@ -56,10 +56,18 @@ export interface Edge extends RunningProcess {
   restart(): Promise<Edge>
 }
 
+interface TunnelEdgeOptions {
+  plane?: Plane
+  args?: string[]
+  env?: Record<string, string>
+  /** The limit of open files; undefined for the one of this process. */
+  descriptors?: number | undefined
+}
+
 /** An edge of a control plane, or with other arguments and settings. */
 export async function startTunnelEdge(
   t: Test,
-  { plane, args = [], env = {} }: { plane?: Plane; args?: string[]; env?: Record<string, string> },
+  { plane, args = [], env = {}, descriptors }: TunnelEdgeOptions,
 ): Promise<Edge> {
   const folder = join(createFolder(t), 'edge')
   const access = plane && {
@@ -68,7 +76,7 @@ export async function startTunnelEdge(
   }
   const settings = { ...access, ADIT_EDGE_FOLDER: folder, ADIT_EDGE_PORT: String(await freePort()), ...env }
   const start = async (): Promise<Edge> => {
-    const running = startProcess(t, ['edge', ...args, '--json'], settings)
+    const running = startProcess(t, ['edge', ...args, '--json'], settings, '', undefined, descriptors)
     const [line] = await running.waitFor(/^\{.*\}$/m)
     const { url } = JSON.parse(line) as { url: string }
     return { ...running, url, port: Number(new URL(url).port), folder, restart: start }
@@ -77,7 +85,7 @@ export async function startTunnelEdge(
 }
 
 interface TunnelEvent {
-  event: 'open' | 'request' | 'lost'
+  event: 'open' | 'request' | 'connection' | 'lost'
   url?: string
   host?: string
   method?: string
@@ -104,13 +112,24 @@ interface TunnelOptions {
   key: string
   port: number
   name?: string
+  type?: 'http' | 'tcp'
   flags?: string[]
   env?: Record<string, string>
 }
 
-export function startTunnel(t: Test, { edge, key, port, name, flags = [], env = {} }: TunnelOptions) {
+export function startTunnel(t: Test, options: TunnelOptions) {
+  const { edge, key, port, name, type = 'http', flags = [], env = {} } = options
   const named = name ? ['--name', name] : []
-  const args = ['tunnel', String(port), ...named, ...flags, '--edge', edge.url, '--json']
+  const args = [
+    'tunnel',
+    ...(type === 'tcp' ? [type] : []),
+    String(port),
+    ...named,
+    ...flags,
+    '--edge',
+    edge.url,
+    '--json',
+  ]
   const running = startProcess(t, args, { ADIT_API_KEY: key, ...env })
   let output = ''
   running.child.stdout?.on('data', (chunk) => {
