@@ -17,6 +17,8 @@ const { file, host, edgeId, ports, located } = JSON.parse(process.argv[2] as str
 const secrets = [Buffer.alloc(32, 'only for the bench')]
 const cluster: Cluster = {
   edgeId,
+  tcpPort: () => undefined,
+  tcpHosts: () => [],
   findEdges: (name) => (name === host ? located.filter((id) => id !== edgeId) : []),
   peer: (id) => (ports[id] ? { id, address: `127.0.0.1:${ports[id]}`, secrets } : undefined),
   onPeers() {},

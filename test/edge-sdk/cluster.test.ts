@@ -177,4 +177,38 @@ for (const engine of engines) {
     await untilFound(b, hostOf('one'), [])
     assert.ok(resumed.length > count)
   })
+
+  test(`${engine}: edges of a group know the ports of TCP tunnels, and edges of another group do not`, async (t) => {
+    const server = await serve(t, { engine, env: { ADIT_TCP_PORTS: '20000-20009' } })
+    await createGroup(server.services, operator, 'eu')
+    const [a, b] = [await join(t, server, 'a'), await join(t, server, 'b')]
+    const other = await join(t, server, 'other', { group: 'eu' })
+    await untilPeers(b, [a])
+    const [host, httpHost] = ['db.acme.localhost', 'app.acme.localhost']
+    const [tunnel, http] = [
+      tunnelOf(server, { name: 'db', type: 'tcp', url: `tcp://${host}` }),
+      tunnelOf(server, { name: 'app' }),
+    ]
+    const result = await a.claim(tunnel)
+    assert.ok(result.granted)
+    const { port } = result
+    const { peerAddress } = a
+    const open = { ...tunnel, url: `tcp://${host}:${port}` }
+    await a.sync({ peerAddress, changed: [open] })
+    await a.claim(http)
+    await untilFound(b, httpHost, [a])
+    assert.deepEqual(b.cluster.findEdges(host), [a.id])
+    assert.deepEqual([b.cluster.tcpPort(host), [...b.cluster.tcpHosts()]], [port, [host]])
+    assert.equal(b.cluster.tcpPort(httpHost), undefined)
+    // A list of all locations has it, too.
+    const late = await join(t, server, 'late')
+    await untilFound(late, host, [a])
+    assert.equal(late.cluster.tcpPort(host), port)
+    assert.deepEqual([...other.cluster.tcpHosts()], [])
+
+    await a.sync({ peerAddress, changed: [open, http] })
+    await a.sync({ peerAddress, closed: [tunnel.id] })
+    await untilFound(b, host, [])
+    assert.deepEqual([...b.cluster.tcpHosts()], [])
+  })
 }

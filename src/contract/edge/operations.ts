@@ -161,8 +161,8 @@ const followKeyChanges = operation({
     'both edges have; connect with the first, and accept each. `removed` has ids. With `reset`, the list ' +
     'begins anew; with `more`, another event continues it.\n' +
     '- `locations`, only with that parameter: `open` and `closed` have pairs of a host and the id of an ' +
-    'edge of the group. With `reset`, the list begins anew, and is complete with the first event that has ' +
-    'a `position`. These two events have no `id`.\n\n' +
+    'edge of the group; in `open`, the port of a TCP tunnel follows. With `reset`, the list begins anew, and ' +
+    'is complete with the first event that has a `position`. These two events have no `id`.\n\n' +
     'To resume without a gap, send the last `id` in `Last-Event-ID`; missed changes are sent first. ' +
     'Without that header, and after `reset`, up to 1,000 of the latest of these changes are sent first, ' +
     'without ids. Keep revocations, and let them take precedence over verification responses. An event ' +

@@ -11,6 +11,14 @@ type EventName = 'peers' | 'locations'
 
 type Edges = number | readonly number[]
 
+interface Locations {
+  readonly hosts: Map<string, Edges>
+  /** Of TCP tunnels only. */
+  readonly ports: Map<string, number>
+}
+
+const noLocations = (): Locations => ({ hosts: new Map(), ports: new Map() })
+
 export class ClusterState implements Cluster {
   edgeId: string | undefined
   /** The position of the last locations that were applied; undefined before the first list is complete. */
@@ -18,8 +26,8 @@ export class ClusterState implements Cluster {
   #peers = new Map<string, Peer>()
   /** A list of which only a part has arrived. */
   #newPeers: Map<string, Peer> | undefined
-  #hosts = new Map<string, Edges>()
-  #newHosts: Map<string, Edges> | undefined
+  #locations = noLocations()
+  #newLocations: Locations | undefined
   readonly #edgeIds: string[] = []
   readonly #edgeNumbers = new Map<string, number>()
   readonly #peersListeners: (() => void)[] = []
@@ -28,9 +36,17 @@ export class ClusterState implements Cluster {
   readonly #revokedListeners: ((hash: string) => void)[] = []
 
   findEdges(host: string): readonly string[] {
-    return toList(this.#hosts.get(host))
+    return toList(this.#locations.hosts.get(host))
       .map((edge) => this.#edgeIds[edge] as string)
       .filter((id) => id !== this.edgeId && this.#peers.has(id))
+  }
+
+  tcpPort(host: string): number | undefined {
+    return this.#locations.ports.get(host)
+  }
+
+  tcpHosts(): Iterable<string> {
+    return this.#locations.ports.keys()
   }
 
   peer(id: string): Peer | undefined {
@@ -62,10 +78,15 @@ export class ClusterState implements Cluster {
       JSON.stringify({ edge: this.edgeId, reset: true, peers, removed: [] } satisfies PeersData),
     ]
     if (this.position === undefined) return
-    let open: [host: string, edge: string][] = []
+    const { hosts, ports } = this.#locations
+    let open: LocationsData['open'] = []
     yield ['locations', JSON.stringify({ reset: true, open, closed: [] } satisfies LocationsData)]
-    for (const [host, edges] of this.#hosts) {
-      for (const edge of toList(edges)) open.push([host, this.#edgeIds[edge] as string])
+    for (const [host, edges] of hosts) {
+      const port = ports.get(host)
+      for (const edge of toList(edges)) {
+        const id = this.#edgeIds[edge] as string
+        open.push(port === undefined ? [host, id] : [host, id, port])
+      }
       if (open.length < EXPORTED_LOCATIONS) continue
       yield ['locations', JSON.stringify({ open, closed: [] } satisfies LocationsData)]
       open = []
@@ -85,7 +106,7 @@ export class ClusterState implements Cluster {
   /** Forgets lists that were not complete when the stream ended. */
   onStreamStart(): void {
     this.#newPeers = undefined
-    this.#newHosts = undefined
+    this.#newLocations = undefined
   }
 
   /** Applies the data of an event `peers`. */
@@ -108,15 +129,15 @@ export class ClusterState implements Cluster {
   applyLocations(text: string): void {
     for (const listener of this.#eventListeners) listener('locations', text)
     const { position, reset, open, closed } = JSON.parse(text) as LocationsData
-    if (reset) this.#newHosts = new Map()
-    const target = this.#newHosts ?? this.#hosts
+    if (reset) this.#newLocations = noLocations()
+    const target = this.#newLocations ?? this.#locations
     for (const [host, edge] of closed) removeEdge(target, host, this.#numberEdge(edge))
-    for (const [host, edge] of open) addEdge(target, host, this.#numberEdge(edge))
+    for (const [host, edge, port] of open) addEdge(target, host, this.#numberEdge(edge), port)
     if (position === undefined) return
     this.position = position
-    const previous = this.#hosts
-    this.#hosts = target
-    this.#newHosts = undefined
+    const previous = this.#locations
+    this.#locations = target
+    this.#newLocations = undefined
     const changed =
       target === previous ? [...closed, ...open].map(([host]) => host) : findDifferences(previous, target)
     if (changed.length > 0) for (const listener of this.#locationsListeners) listener(changed)
@@ -141,27 +162,34 @@ interface PeersData {
 interface LocationsData {
   position?: string
   reset?: true
-  open: [host: string, edge: string][]
+  open: [host: string, edge: string, port?: number][]
   closed: [host: string, edge: string][]
 }
 
 const toList = (edges: Edges | undefined): readonly number[] =>
   edges === undefined ? [] : typeof edges === 'number' ? [edges] : edges
 
-function addEdge(hosts: Map<string, Edges>, host: string, edge: number): void {
+function addEdge({ hosts, ports }: Locations, host: string, edge: number, port: number | undefined): void {
   const edges = toList(hosts.get(host))
   if (!edges.includes(edge)) hosts.set(host, edges.length === 0 ? edge : [...edges, edge])
+  if (port === undefined) ports.delete(host)
+  else ports.set(host, port)
 }
 
-function removeEdge(hosts: Map<string, Edges>, host: string, edge: number): void {
+function removeEdge({ hosts, ports }: Locations, host: string, edge: number): void {
   const [first, ...others] = toList(hosts.get(host)).filter((each) => each !== edge)
-  if (first === undefined) hosts.delete(host)
-  else hosts.set(host, others.length === 0 ? first : [first, ...others])
+  if (first !== undefined) hosts.set(host, others.length === 0 ? first : [first, ...others])
+  else {
+    hosts.delete(host)
+    ports.delete(host)
+  }
 }
 
-function findDifferences(before: ReadonlyMap<string, Edges>, after: ReadonlyMap<string, Edges>): string[] {
+function findDifferences(before: Locations, after: Locations): string[] {
+  const describe = ({ hosts, ports }: Locations, host: string) => `${hosts.get(host)} ${ports.get(host)}`
   const changed: string[] = []
-  for (const host of before.keys()) if (!after.has(host)) changed.push(host)
-  for (const [host, edges] of after) if (String(before.get(host)) !== String(edges)) changed.push(host)
+  for (const host of before.hosts.keys()) if (!after.hosts.has(host)) changed.push(host)
+  for (const host of after.hosts.keys())
+    if (describe(before, host) !== describe(after, host)) changed.push(host)
   return changed
 }

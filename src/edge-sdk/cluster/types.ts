@@ -17,11 +17,15 @@ export interface Cluster {
   readonly edgeId: string | undefined
   /** Ids of other edges that have a client for the host. */
   findEdges(host: string): readonly string[]
+  /** The port of a host whose tunnels are TCP tunnels. */
+  tcpPort(host: string): number | undefined
+  /** The hosts that have one. */
+  tcpHosts(): Iterable<string>
   /** Undefined if the edge is gone, or accepts no connections of edges. */
   peer(id: string): Peer | undefined
   /** Calls the listener when peers were added, changed or removed. */
   onPeers(listener: () => void): void
-  /** Calls the listener with hosts whose edges may have changed. */
+  /** Calls the listener with hosts whose edges or ports may have changed. */
   onLocations(listener: (hosts: readonly string[]) => void): void
   /** Calls the listener with the SHA-256 of each revoked key, also of those that this edge does not know. */
   onRevoked(listener: (hash: string) => void): void

@@ -26,6 +26,15 @@ export class Siblings implements Cluster {
     return workers ? [...workers].filter((id) => this.#peers.has(id)) : []
   }
 
+  /** The ports of siblings are those of the edge, which it has already. */
+  tcpPort(): undefined {
+    return undefined
+  }
+
+  tcpHosts(): Iterable<string> {
+    return []
+  }
+
   peer(id: string): Peer | undefined {
     return this.#peers.get(id)
   }

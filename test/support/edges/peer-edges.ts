@@ -27,6 +27,8 @@ export class PeerEdges {
   readonly key: string
   /** Edges with a client, by host. */
   readonly locations = new Map<string, Set<string>>()
+  /** Ports of TCP tunnels, by host. */
+  readonly ports = new Map<string, number>()
   /** Addresses of the peers. A test may put a relay in between, and remove a peer. */
   readonly addresses = new Map<string, string>()
   /** Keys of pairs, the current one first. */
@@ -70,6 +72,8 @@ export class PeerEdges {
         const address = this.addresses.get(id)
         return address === undefined ? undefined : { id, address, secrets: this.secrets(edgeId, id) }
       },
+      tcpPort: (host) => this.ports.get(host),
+      tcpHosts: () => this.ports.keys(),
       onPeers: (listener) => this.#onPeers.push(listener),
       onLocations: (listener) => this.#onLocations.push(listener),
       onRevoked: (listener) => this.#onRevoked.set(edgeId, listener),

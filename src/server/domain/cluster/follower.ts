@@ -176,7 +176,7 @@ export function startClusterFollower(
         let after = ''
         for (;;) {
           const rows = await locationLog.listLocations(db, edgeId, { after, limit: PAGE_ROWS })
-          if (rows.length > 0) yield rows.map(({ host }) => [host, edgeId] as const)
+          if (rows.length > 0) yield rows.map(({ host, port }) => locationLog.toHostEdge(host, edgeId, port))
           if (rows.length < PAGE_ROWS) break
           after = (rows.at(-1) as (typeof rows)[number]).id
         }

@@ -101,8 +101,8 @@ function countBy(locations: readonly log.Location[]): Map<string, number> {
 function findChanges(states: readonly log.LocationState[], openedCounts: ReadonlyMap<string, number>) {
   const changes: { opened: log.HostEdge[]; closed: log.HostEdge[] } = { opened: [], closed: [] }
   for (const state of states) {
-    const { slug, name, edge_id, open, group, workspaceGroup } = state
-    const location = [`${name}.${slug}`, edge_id] as const
+    const { slug, name, edge_id, open, port, group, workspaceGroup } = state
+    const location = log.toHostEdge(`${name}.${slug}`, edge_id, port)
     const openedHere = openedCounts.get(locationKey(state)) ?? 0
     if (openedHere > 0 && workspaceGroup !== group)
       throw new Fault('unavailable', { message: 'The workspace is changing its group. Try again.' })

@@ -16,8 +16,11 @@ export interface Location {
   name: string
 }
 
-/** The first labels of a host, `<name>.<workspace>`, and the id of an edge. */
-export type HostEdge = readonly [host: string, edgeId: string]
+/** The first labels of a host, `<name>.<workspace>`, the id of an edge, and the port of a TCP tunnel. */
+export type HostEdge = readonly [host: string, edgeId: string, port?: number]
+
+export const toHostEdge = (host: string, edgeId: string, port: number | null): HostEdge =>
+  port === null ? [host, edgeId] : [host, edgeId, port]
 
 export interface LocationChanges {
   opened: readonly HostEdge[]
@@ -53,7 +56,12 @@ export interface LocationState extends Location {
   workspaceGroup: string
   /** The number of open tunnels. */
   open: number
+  /** Null unless they are TCP tunnels. */
+  port: number | null
 }
+
+/** Tunnels that count as open. */
+const IS_OPEN = "(tunnel.close_reason is null or tunnel.close_reason = 'requested')"
 
 /** Call it after the groups are locked: it has to see what was committed before. */
 export async function readLocations(tx: Tx, locations: readonly Location[]): Promise<LocationState[]> {
@@ -65,7 +73,11 @@ export async function readLocations(tx: Tx, locations: readonly Location[]): Pro
        workspaces.edge_group as "workspaceGroup", edges.edge_group as "group",
        (select count(*) from open_tunnels as tunnel where tunnel.workspace_id = input.workspace_id
           and tunnel.name = input.name and tunnel.edge_id = input.edge_id
-          and (tunnel.close_reason is null or tunnel.close_reason = 'requested')) as open
+          and ${IS_OPEN}) as open,
+       (select ports.port from tcp_ports as ports where ports.workspace_id = input.workspace_id
+          and ports.name = input.name and exists (select 1 from open_tunnels as tunnel
+            where tunnel.workspace_id = input.workspace_id and tunnel.name = input.name
+              and tunnel.edge_id = input.edge_id and tunnel.type = 'tcp' and ${IS_OPEN})) as port
      from input join workspaces on workspaces.id = input.workspace_id
      join edges on edges.id = input.edge_id`,
   )
@@ -159,14 +171,20 @@ export const listLocations = (
   db: Db,
   edgeId: string,
   { after, limit }: { after: string; limit: number },
-): Promise<{ id: string; host: string }[]> =>
+): Promise<{ id: string; host: string; port: number | null }[]> =>
   db
     .selectFrom('open_tunnels as tunnel')
     .innerJoin('workspaces', 'workspaces.id', 'tunnel.workspace_id')
-    .select(['tunnel.id', sql<string>`tunnel.name || '.' || workspaces.slug`.as('host')])
+    .leftJoin('tcp_ports as ports', (join) =>
+      join
+        .onRef('ports.workspace_id', '=', 'tunnel.workspace_id')
+        .onRef('ports.name', '=', 'tunnel.name')
+        .on('tunnel.type', '=', 'tcp'),
+    )
+    .select(['tunnel.id', 'ports.port', sql<string>`tunnel.name || '.' || workspaces.slug`.as('host')])
     .where('tunnel.edge_id', '=', edgeId)
     .where('tunnel.id', '>', after)
-    .where(sql<boolean>`(tunnel.close_reason is null or tunnel.close_reason = 'requested')`)
+    .where(sql.raw<boolean>(IS_OPEN))
     .orderBy('tunnel.id')
     .limit(limit)
     .execute()

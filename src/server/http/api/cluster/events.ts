@@ -182,7 +182,7 @@ function renderEntry(entry: LocationEntry, tunnelDomain: string): string {
 }
 
 const toHosts = (locations: LocationEntry['opened'], tunnelDomain: string) =>
-  locations.map(([host, edgeId]) => [`${host}.${tunnelDomain}`, edgeId])
+  locations.map(([host, ...edgeAndPort]) => [`${host}.${tunnelDomain}`, ...edgeAndPort])
 
 const locationsEvent = (data: object) => dataEvent('locations', data)
 
