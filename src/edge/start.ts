@@ -54,7 +54,6 @@ const MOVE_MS = 2_000
 /** How long other edges may take to learn where the tunnels are. */
 const MOVED_MS = 500
 const DRAIN_POLL_MS = 20
-const TCP_OPENING_MS = 1_000
 /** Requests in progress may take this long after a quota is reached. */
 const ABORT_DELAY_MS = 1_000
 
@@ -217,23 +216,19 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
     scheme: options.publicEndpoint?.scheme ?? 'http',
     instruments,
     traffic,
+    sharesPorts: worker !== undefined,
     remote: siblings ? preferNear(siblings.tunnels, peers?.tunnels) : peers?.tunnels,
     quotaReachedUntil: (workspace) => verifier.quotaReachedUntil(workspace),
   })
   const tcpTunnels = new TcpTunnels({
     ...options,
+    cluster: peers && verifier.cluster,
     address: options.tcpHost || host,
     onConnection(host, socket) {
       const release = connections.admit(socket)
       if (!release) return
       socket.once('close', release)
-      const isOpen = () => registry.atHost(host)?.isAvailable === true
-      if (!worker || isOpen()) return ingress.onTcpConnection(host, socket)
-      // Workers share the port of a tunnel, so connections come before its client is connected to this one.
-      socket.on('error', () => {})
-      void waitWhile(() => !isOpen() && !socket.destroyed, TCP_OPENING_MS).then(() =>
-        ingress.onTcpConnection(host, socket),
-      )
+      ingress.onTcpConnection(host, socket)
     },
   })
   const openTunnel = createAdmission({
@@ -254,6 +249,7 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
   worker?.primary.onDrain((id) => registry.drainMoved(id))
   const readiness = new Readiness({
     isConnected: () => traffic.mayCarry() && verifier.isUpToDate(),
+    isClusterKnown: () => !peers || verifier.cluster?.isComplete === true,
     isOverloaded: () => connections.isCrowded || buffers.isNearlyFull,
   })
   const controlApi = createControlApi({ openTunnel, tlsAsk, readiness, addresses })

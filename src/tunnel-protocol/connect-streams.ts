@@ -23,7 +23,9 @@ function copy(from: Duplex, to: Duplex, onBytes?: OnBytes): void {
     onBytes?.(received.length)
   })
   to.on('drain', () => from.resume())
-  from.on('end', () => to.end())
+  // A socket without data emits its end although nothing reads it.
+  if (from.readableEnded) to.end()
+  else from.on('end', () => to.end())
   from.on('error', () => {})
   from.on('close', () => {
     if (!isComplete(from)) reset(to)

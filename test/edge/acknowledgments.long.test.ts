@@ -2,14 +2,13 @@
 // at once, and one that is not stops carrying traffic when its lease ends. Edges and clients are processes.
 import assert from 'node:assert/strict'
 import { get, type IncomingMessage } from 'node:http'
-import { connect, type Socket } from 'node:net'
+import { connect, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { createKey } from '../../src/server/domain/keys/lifecycle.ts'
 import { addEdge, serve, type TestServer } from '../support/api/server.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
 import { createFolder } from '../support/databases/create.ts'
-import { openRawTunnel } from '../support/edges/standalone-edge.ts'
 import {
   type Edge,
   fetchHost,
@@ -19,8 +18,9 @@ import {
   startLocal,
   startTunnelEdge,
 } from '../support/edges/tunnels.ts'
+import { listen } from '../support/network/listen.ts'
 import { startRelay } from '../support/network/relay.ts'
-import { freePort } from '../support/processes/ports.ts'
+import { freePort, isListening } from '../support/processes/ports.ts'
 import { until } from '../support/until.ts'
 
 /** The interval of syncs and something for a busy machine; the lease of a real control plane is longer. */
@@ -32,7 +32,7 @@ async function setUp(t: Test, env: Record<string, string> = {}) {
   const port = await freePort()
   const server = await serve(t, { engine: 'sqlite', env: { ADIT_TCP_PORTS: `${port}-${port}`, ...env } })
   const local = await startLocal(t)
-  const start = async (name: string) => {
+  const start = async (name: string, tcpHost = '127.0.0.1') => {
     const { token } = await addEdge(server, name)
     const relay = await startRelay(t, server.url)
     const edge = await startTunnelEdge(t, {
@@ -41,9 +41,10 @@ async function setUp(t: Test, env: Record<string, string> = {}) {
         ADIT_EDGE_KEY: token,
         ADIT_EDGE_FOLDER: join(createFolder(t), 'edge'),
         ADIT_EDGE_PEER_PORT: String(await freePort()),
+        ADIT_EDGE_TCP_HOST: tcpHost,
       },
     })
-    return { ...edge, relay }
+    return { ...edge, relay, tcpHost }
   }
   return { server, local, start }
 }
@@ -78,13 +79,15 @@ const download = (edge: Pick<Edge, 'port'>, host: string) =>
     request.on('error', reject)
   })
 
-async function connectTcp(t: Test, port: number): Promise<Socket> {
-  const socket = connect(port, '127.0.0.1')
+async function connectTcp(t: Test, port: number, host: string): Promise<Socket> {
+  const socket = connect(port, host)
   socket.on('error', ignoreReset)
   atEnd(t, () => socket.destroy())
   await new Promise((resolve) => socket.once('connect', resolve))
   return socket
 }
+
+const fetchReady = (edge: Pick<Edge, 'port'>) => fetchHost(edge, 'localhost', { path: '/.adit/ready' })
 
 const revoke = async ({ call }: TestServer, id: string) => {
   const startedAt = performance.now()
@@ -213,12 +216,40 @@ test('a revocation waits for the edge that forwards requests, until it passes on
   assert.ok(tookMs < 10_000, `${tookMs} ms`)
 })
 
-test('TCP connections are closed when the lease has ended', async (t) => {
+test('without its lease an edge closes TCP connections, also those of other edges, and is not ready', async (t) => {
   const { server, start } = await setUp(t)
-  const edge = await start('one')
+  const [serving, entry] = [await start('serving', '127.0.0.8'), await start('entry', '127.0.0.9')]
   shortenLeases(server)
-  const tunnel = await openRawTunnel(edge, server.key.token, { type: 'tcp', name: 'db' })
-  const socket = await connectTcp(t, Number(new URL(tunnel.url).port))
-  edge.relay.cut()
-  await until('the connection is closed', () => socket.destroyed, 40_000)
+  const port = await listen(
+    t,
+    createServer((socket) => socket.on('error', () => {}).pipe(socket)),
+  )
+  const tunnel = await openTunnel(t, {
+    ...{ edge: serving, key: server.key.token, port, name: 'db', type: 'tcp' },
+    flags: ['--edges', '1'],
+  })
+  const tcpPort = Number(new URL(tunnel.url).port)
+  const echo = async (edge: typeof entry) => {
+    const socket = await connectTcp(t, tcpPort, edge.tcpHost)
+    const response = new Promise<string>((resolve) => {
+      socket.once('data', (data) => resolve(String(data))).once('close', () => resolve(''))
+    })
+    socket.write('hello')
+    return { socket, response: await response }
+  }
+  await until('the entry edge listens', () => isListening(tcpPort, entry.tcpHost))
+  for (const edge of [entry, serving]) {
+    const { socket, response } = await echo(edge)
+    assert.equal(response, 'hello')
+    assert.equal((await fetchReady(edge)).status, 200)
+    edge.relay.cut()
+    await until('the connection is closed', () => socket.destroyed, 40_000)
+    const ready = await fetchReady(edge)
+    assert.deepEqual([ready.status, JSON.parse(String(ready.body)).error], [503, 'cut_off'])
+    assert.equal((await echo(edge)).response, '')
+    if (edge === entry) assert.equal((await echo(serving)).response, 'hello')
+  }
+  serving.relay.mend()
+  await until('the edge is ready', async () => (await fetchReady(serving)).status === 200)
+  assert.equal((await echo(serving)).response, 'hello')
 })

@@ -35,6 +35,10 @@ export class ClusterState implements Cluster {
   readonly #locationsListeners: ((hosts: readonly string[]) => void)[] = []
   readonly #revokedListeners: ((hash: string) => void)[] = []
 
+  get isComplete(): boolean {
+    return this.position !== undefined
+  }
+
   findEdges(host: string): readonly string[] {
     return toList(this.#locations.hosts.get(host))
       .map((edge) => this.#edgeIds[edge] as string)

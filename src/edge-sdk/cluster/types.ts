@@ -15,6 +15,8 @@ export interface Peer {
 export interface Cluster {
   /** The id of this edge, as peers know it; undefined until the control plane was reached. */
   readonly edgeId: string | undefined
+  /** Whether all locations are known: after the start, they arrive a moment later than revocations. */
+  readonly isComplete: boolean
   /** Ids of other edges that have a client for the host. */
   findEdges(host: string): readonly string[]
   /** The port of a host whose tunnels are TCP tunnels. */

@@ -64,6 +64,7 @@ export class ActiveRequest extends ConnectionBuffers implements WaitingRequest {
   /** Undefined until the response begins. */
   #status: number | undefined
   #problem: RequestProblem | undefined
+  #isConnected = false
   #isFinished = false
   readonly #revision: number
 
@@ -125,6 +126,15 @@ export class ActiveRequest extends ConnectionBuffers implements WaitingRequest {
     this.#options.instruments.tunneled.observe(status, performance.now() - this.#startedAt)
   }
 
+  /** A connection without requests reaches the tunnel client, which gets an event when it is complete. */
+  onConnected(): void {
+    this.#isConnected = true
+  }
+
+  get isConnected(): boolean {
+    return this.#isConnected
+  }
+
   /** The local server is the reason why the request fails. */
   onProblem(problem: RequestProblem): void {
     this.#problem = problem
@@ -157,8 +167,8 @@ export class ActiveRequest extends ConnectionBuffers implements WaitingRequest {
       bytesOut: this.#bytesOut,
       ms: roundMs(performance.now() - this.#startedAt),
     }
-    if (!request) this.#client?.send({ event: 'connection', ...transfer })
-    else if (this.#status !== undefined) {
+    if (this.#isConnected) this.#client?.send({ event: 'connection', ...transfer })
+    else if (request && this.#status !== undefined) {
       const { method = '', url = '' } = request
       const path = url.slice(0, PATH_CHARS_MAX)
       this.#client?.send({

@@ -30,28 +30,53 @@ export interface AuthorizationOptions {
 
 type Proceed = (tunnel: OpenTunnel | undefined) => void
 
-export function createAuthorization(options: AuthorizationOptions) {
-  const { registry, remote, addresses } = options
+/** `unreachable`: see `Found`. */
+type FoundTunnel = OpenTunnel | 'unreachable' | undefined
 
+export interface Authorization {
+  /**
+   * The tunnel of a host, at this edge if possible. Others than `failed` are preferred, and those that
+   * respond.
+   */
+  findTunnel(host: string, failed?: OpenTunnel): FoundTunnel | Promise<FoundTunnel>
+  /** Until when the quota of its workspace rejects requests; undefined if they are accepted. */
+  findQuotaEnd(tunnel: OpenTunnel): number | undefined
   /**
    * Calls `proceed` with the tunnel if its access rules allow the request, at once if no password is verified
    * and no other edge is asked. A tunnel other than `failed` is preferred, and one whose clients respond.
    */
-  function authorize(
+  authorize(
     host: string,
     request: IncomingMessage,
     pending: PendingRequest,
     proceed: Proceed,
     failed?: OpenTunnel,
-  ): void {
+  ): void
+}
+
+export function createAuthorization(options: AuthorizationOptions): Authorization {
+  const { registry, remote, addresses } = options
+
+  function findTunnel(host: string, failed?: OpenTunnel): FoundTunnel | Promise<FoundTunnel> {
     const local = registry.atHost(host)
-    if (!remote || (local?.isAvailable && local !== failed && !local.isSilent))
-      return void check(local, host, request, pending, proceed)
-    const proceedAt = (found: Found) =>
-      found === 'unreachable' && !local?.isAvailable
-        ? pending.sendError({ cause: 'tunnel_unreachable' })
-        : check(typeof found === 'object' ? found : local, host, request, pending, proceed)
+    if (!remote || (local?.isAvailable && local !== failed && !local.isSilent)) return local
+    const choose = (found: Found) =>
+      typeof found === 'object' || !local || (found && !local.isAvailable) ? found : local
     const found = remote.find(host, failed)
+    return found instanceof Promise ? found.then(choose) : choose(found)
+  }
+
+  function findQuotaEnd(tunnel: OpenTunnel): number | undefined {
+    const until = options.quotaReachedUntil(tunnel.workspace) ?? tunnel.quotaReachedUntil
+    return until !== undefined && until > Date.now() ? until : undefined
+  }
+
+  const authorize: Authorization['authorize'] = (host, request, pending, proceed, failed) => {
+    const proceedAt = (found: FoundTunnel) =>
+      found === 'unreachable'
+        ? pending.sendError({ cause: 'tunnel_unreachable' })
+        : check(found, host, request, pending, proceed)
+    const found = findTunnel(host, failed)
     if (!(found instanceof Promise)) proceedAt(found)
     else void found.then((tunnel) => pending.isPending() && proceedAt(tunnel))
   }
@@ -64,8 +89,8 @@ export function createAuthorization(options: AuthorizationOptions) {
     proceed: Proceed,
   ): void {
     const access = tunnel?.access
-    const until = tunnel && (options.quotaReachedUntil(tunnel.workspace) ?? tunnel.quotaReachedUntil)
-    if (until !== undefined && until > Date.now()) {
+    const until = tunnel && findQuotaEnd(tunnel)
+    if (until !== undefined) {
       pending.sendError(quotaExceeded(until, Date.now()))
       return
     }
@@ -80,5 +105,5 @@ export function createAuthorization(options: AuthorizationOptions) {
     else proceed(tunnel)
   }
 
-  return authorize
+  return { findTunnel, findQuotaEnd, authorize }
 }

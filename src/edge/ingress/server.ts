@@ -5,11 +5,11 @@ import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { EdgeInstruments } from '../../lib/metrics/edge-instruments.ts'
 import { normalizeOrigin } from '../../lib/net/host-header.ts'
-import { connectStreams, reset } from '../../tunnel-protocol/connect-streams.ts'
+import { reset } from '../../tunnel-protocol/connect-streams.ts'
 import { type FailureCause, isForwardProblem } from '../../tunnel-protocol/problems.ts'
 import { causes } from '../error-responses/causes.ts'
+import { createTcpIngress, type TcpIngressOptions } from '../tcp/ingress.ts'
 import { CUT_OFF, type Traffic } from '../traffic.ts'
-import type { UpstreamClient } from '../upstream-client.ts'
 import { ActiveRequest, type ActiveRequestOptions, type Visitor } from './active-request.ts'
 import {
   type AuthorizationOptions,
@@ -31,7 +31,7 @@ export interface Ingress {
   onTcpConnection(host: string, socket: Socket): void
 }
 
-interface IngressOptions extends AuthorizationOptions {
+interface IngressOptions extends AuthorizationOptions, Pick<TcpIngressOptions, 'sharesPorts'> {
   readonly scheme: 'http' | 'https'
   readonly instruments: EdgeInstruments
   readonly traffic: Traffic
@@ -56,7 +56,9 @@ const CLIENT_CLOSED_REQUEST = 499
 
 export function createIngress(options: IngressOptions): Ingress {
   const { registry, remote, addresses, scheme, instruments, traffic } = options
-  const authorize = createAuthorization(options)
+  const authorization = createAuthorization(options)
+  const { authorize } = authorization
+  const onTcpConnection = createTcpIngress({ ...options, ...authorization, admit })
 
   /** Acquires a slot of the tunnel, or sends an error. */
   function admit(
@@ -247,37 +249,6 @@ export function createIngress(options: IngressOptions): Ingress {
         proxyUpgrade(request, socket, head, proxyOptions(active, request, send))
       })
     },
-    onTcpConnection(host, socket) {
-      const address = addresses.ofPeer(socket)
-      const tunnel = registry.atHost(host)
-      const isAllowed = tunnel?.access.allowsConnection(address)
-      if (isAllowed === false) return void socket.destroy()
-      if (tunnel && options.quotaReachedUntil(tunnel.workspace) !== undefined) return void socket.destroy()
-      const close = () => void socket.destroy()
-      const visitor = { address, request: undefined, readable: socket, writable: socket, reject: close }
-      const active = admit(host, tunnel, visitor, close)
-      const client = active?.pickClient()
-      if (!active || !client) return
-      socket.on('error', () => {})
-      socket.once('close', () => active.finish())
-      const stream = openStream(client)
-      if (!stream) return void socket.destroy()
-      active.attach(stream)
-      connectStreams(
-        socket,
-        stream,
-        (bytes) => active.countIn(bytes),
-        (bytes) => active.countOut(bytes),
-      )
-    },
-  }
-}
-
-/** Undefined if the connection of the client cannot carry another stream. */
-function openStream(client: UpstreamClient) {
-  try {
-    return client.openStream()
-  } catch {
-    return undefined
+    onTcpConnection,
   }
 }

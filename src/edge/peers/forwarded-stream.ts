@@ -2,13 +2,15 @@
 import { ConnectionBuffers } from '../../tunnel-protocol/buffers/connection-buffers.ts'
 import { connectStreams } from '../../tunnel-protocol/connect-streams.ts'
 import { type ForwardProblem, problemResponse } from '../../tunnel-protocol/problems.ts'
+import type { TunnelType } from '../../tunnel-protocol/protocol.ts'
 import type { YamuxStream } from '../../yamux/index.ts'
 import type { Tunnel } from '../tunnel.ts'
 import type { TunnelClient } from '../tunnel-client.ts'
 import { PeerProtocolError } from './control-lines.ts'
-import { parseHead, type StreamHead } from './messages.ts'
+import { parseHead, type StreamHead, VERDICTS, type Verdict } from './messages.ts'
 
 const HEAD_TIMEOUT_MS = 5_000
+const VERDICT_TIMEOUT_MS = 5_000
 /** How long the entry edge may take to read a rejection. */
 const REJECTION_TIMEOUT_MS = 5_000
 
@@ -49,11 +51,36 @@ export function readHead(
  * Tells the entry edge why the stream is not connected, as a tunnel client says that it cannot connect: by a
  * response of its own. A line on the control stream could arrive after a reset.
  */
-export function rejectForwarded(stream: YamuxStream, problem: ForwardProblem): void {
+export function rejectForwarded(stream: YamuxStream, type: TunnelType, problem: ForwardProblem): void {
   stream.on('data', () => {})
-  stream.end(problemResponse(problem))
+  stream.end(type === 'tcp' ? formatVerdict(problem) : problemResponse(problem))
   const timeout = setTimeout(() => stream.destroy(), REJECTION_TIMEOUT_MS).unref()
   stream.once('close', () => clearTimeout(timeout))
+}
+
+const formatVerdict = (verdict: Verdict) => Buffer.of(VERDICTS.indexOf(verdict))
+
+/**
+ * For the entry edge: calls back once, with the verdict and the bytes after it. Without a verdict in time,
+ * the peer is lost.
+ */
+export function readVerdict(
+  stream: YamuxStream,
+  onVerdict: (verdict: Verdict | 'lost', rest: Buffer) => void,
+): void {
+  const timeout = setTimeout(() => stream.destroy(), VERDICT_TIMEOUT_MS).unref()
+  const finish = (verdict: Verdict | 'lost', rest: Buffer) => {
+    clearTimeout(timeout)
+    stream.off('data', onData)
+    stream.off('end', onLost)
+    stream.off('close', onLost)
+    onVerdict(verdict, rest)
+  }
+  const onData = (chunk: Buffer) => finish(VERDICTS[chunk[0] as number] ?? 'lost', chunk.subarray(1))
+  const onLost = () => finish('lost', Buffer.alloc(0))
+  stream.on('data', onData)
+  stream.on('end', onLost)
+  stream.on('close', onLost)
 }
 
 /**
@@ -63,7 +90,7 @@ export function rejectForwarded(stream: YamuxStream, problem: ForwardProblem): v
 export function connectForwarded(
   stream: YamuxStream,
   rest: Buffer,
-  { load }: Tunnel,
+  { load, type }: Tunnel,
   client: TunnelClient,
   upstream: YamuxStream,
 ): void {
@@ -85,6 +112,7 @@ export function connectForwarded(
     totals.bytesOut += bytes
     buffers.transferredOut(bytes)
   }
+  if (type === 'tcp') stream.write(formatVerdict('connected'))
   connectStreams(stream, upstream, onBytesIn, onBytesOut)
   if (rest.length === 0) return
   upstream.write(rest)

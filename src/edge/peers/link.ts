@@ -3,13 +3,18 @@
 import type { Socket } from 'node:net'
 import type { Cluster } from '../../edge-sdk/index.ts'
 import { createLease } from '../../lib/credentials/lease.ts'
-import type { ProxiedRequest } from '../../tunnel-protocol/protocol.ts'
 import { Session, type YamuxStream } from '../../yamux/index.ts'
 import { EventWriter } from '../event-writer.ts'
 import { RESPONSE_MAX_MS } from '../silence-detector.ts'
 import { sessionOptions, toConnection } from './connection.ts'
 import { readLines } from './control-lines.ts'
-import { type Description, type EntryMessage, parseServingMessage, type Subject } from './messages.ts'
+import {
+  type ClientEvent,
+  type Description,
+  type EntryMessage,
+  parseServingMessage,
+  type Subject,
+} from './messages.ts'
 import type { PeerTransport } from './transport.ts'
 
 const DESCRIBE_TIMEOUT_MS = 3_000
@@ -118,8 +123,8 @@ export class PeerLink {
   }
 
   /** Dropped while the peer does not read. */
-  sendRequestEvent(client: string, request: ProxiedRequest): void {
-    this.#control?.writer.send({ client, request } satisfies EntryMessage)
+  sendEvent(event: ClientEvent): void {
+    this.#control?.writer.send(event)
   }
 
   /** For good: the peer has left the cluster, or this edge stops. */

@@ -2,8 +2,8 @@
 import { ALLOWED_NETWORKS_MAX } from '../../lib/credentials/access-limits.ts'
 import { isHost, normalizeOrigin } from '../../lib/net/host-header.ts'
 import { parseNetwork } from '../../lib/net/ip-network.ts'
-import { toRequestProblem } from '../../tunnel-protocol/problems.ts'
-import type { ProxiedRequest, TunnelType } from '../../tunnel-protocol/protocol.ts'
+import { type ForwardProblem, toRequestProblem } from '../../tunnel-protocol/problems.ts'
+import type { ProxiedConnection, ProxiedRequest, TunnelType } from '../../tunnel-protocol/protocol.ts'
 import type { AccessRules } from '../access/access-control.ts'
 import { PeerProtocolError, parseObject } from './control-lines.ts'
 
@@ -46,10 +46,14 @@ export type EntryMessage =
   | { readonly applied: string; readonly revision: number }
   /** Whether a client responds. */
   | { readonly probe: string }
-  /** A request is complete: for the terminal of the client. */
-  | { readonly client: string; readonly request: ProxiedRequest }
   /** The traffic of the message `end` with this number has ended. */
   | { readonly ended: number }
+  | ClientEvent
+
+/** A request or a TCP connection is complete: for the terminal of the client. */
+export type ClientEvent =
+  | { readonly client: string; readonly request: ProxiedRequest }
+  | { readonly client: string; readonly connection: ProxiedConnection }
 
 export type ServingMessage =
   | { readonly tunnel: Description }
@@ -71,12 +75,23 @@ export interface StreamHead {
   readonly client: string
   /** The access rules by which the entry edge has decided. */
   readonly revision: number
+  readonly type: TunnelType
 }
+
+/**
+ * What the serving edge sends first on a stream of a TCP tunnel. The entry edge sends nothing before: after
+ * another byte than that of `connected`, it may pass the connection on to another edge.
+ */
+export const VERDICTS = ['connected', 'tunnel_moved', 'tunnel_busy'] as const satisfies readonly (
+  | ForwardProblem
+  | 'connected'
+)[]
+export type Verdict = (typeof VERDICTS)[number]
 
 type Fields = Readonly<Record<string, unknown>>
 
-export function formatHead(head: StreamHead): Buffer {
-  const json = Buffer.from(JSON.stringify(head))
+export function formatHead({ type, ...head }: StreamHead): Buffer {
+  const json = Buffer.from(JSON.stringify(type === 'http' ? head : { ...head, type }))
   const bytes = Buffer.allocUnsafe(HEAD_LENGTH_BYTES + json.length)
   bytes.writeUInt16BE(json.length)
   json.copy(bytes, HEAD_LENGTH_BYTES)
@@ -90,7 +105,9 @@ export function parseHead(received: Buffer): { head: StreamHead; rest: Buffer } 
   if (end > HEAD_BYTES_MAX) throw new PeerProtocolError(`head over ${HEAD_BYTES_MAX} bytes`)
   if (received.length < end) return undefined
   const fields = parseObject(received.toString('utf8', HEAD_LENGTH_BYTES, end))
-  const head = { host: text(fields.host), client: text(fields.client), revision: integer(fields.revision) }
+  const { host, client, revision, type = 'http' } = fields
+  if (!isType(type)) throw invalid('type', type)
+  const head = { host: text(host), client: text(client), revision: integer(revision), type }
   return { head, rest: received.subarray(end) }
 }
 
@@ -101,7 +118,10 @@ export function parseEntryMessage(fields: Fields): EntryMessage {
   if (fields.applied !== undefined)
     return { applied: text(fields.applied), revision: integer(fields.revision) }
   if (fields.probe !== undefined) return { probe: text(fields.probe) }
-  return { client: text(fields.client), request: parseRequest(object(fields.request)) }
+  const client = text(fields.client)
+  return fields.connection === undefined
+    ? { client, request: parseRequest(object(fields.request)) }
+    : { client, connection: parseTransfer(object(fields.connection)) }
 }
 
 export function parseServingMessage(fields: Fields): ServingMessage {
@@ -111,7 +131,7 @@ export function parseServingMessage(fields: Fields): ServingMessage {
     return { end: integer(fields.end), subject: parseSubject(object(fields.subject)) }
   const tunnel = object(fields.tunnel)
   const { type, quotaReachedUntil: until, clients } = tunnel
-  if (type !== 'http' && type !== 'tcp') throw invalid('type', type)
+  if (!isType(type)) throw invalid('type', type)
   if (!Array.isArray(clients) || clients.length > CLIENTS_MAX) throw invalid('clients', clients)
   return {
     tunnel: {
@@ -164,18 +184,22 @@ function parseHostHeader(value: unknown): string | undefined {
 }
 
 function parseRequest(fields: Fields): ProxiedRequest {
-  const { method, path, status, bytesIn, bytesOut, ms } = fields
-  if (typeof ms !== 'number') throw invalid('ms', ms)
+  const { method, path, status } = fields
   return {
     method: text(method),
     path: text(path),
     status: integer(status),
-    bytesIn: integer(bytesIn),
-    bytesOut: integer(bytesOut),
-    ms,
+    ...parseTransfer(fields),
     ...toRequestProblem(fields),
   }
 }
+
+function parseTransfer({ bytesIn, bytesOut, ms }: Fields): ProxiedConnection {
+  if (typeof ms !== 'number') throw invalid('ms', ms)
+  return { bytesIn: integer(bytesIn), bytesOut: integer(bytesOut), ms }
+}
+
+const isType = (value: unknown): value is TunnelType => value === 'http' || value === 'tcp'
 
 function text(value: unknown): string {
   if (typeof value !== 'string' || value.length > TEXT_CHARS_MAX) throw invalid('text', value)

@@ -1,16 +1,11 @@
 // A tunnel client that is connected to another edge, as ingress of the entry edge uses it.
-import type { TunnelEvent } from '../../tunnel-protocol/protocol.ts'
+import type { TunnelEvent, TunnelType } from '../../tunnel-protocol/protocol.ts'
 import type { YamuxStream } from '../../yamux/index.ts'
 import { ConnectionPool } from '../local-server/connection-pool.ts'
 import { SilenceDetector } from '../silence-detector.ts'
 import type { UpstreamClient } from '../upstream-client.ts'
 import type { PeerLink } from './link.ts'
-import { type DescribedClient, formatHead } from './messages.ts'
-
-interface RemoteAddress {
-  readonly host: string
-  readonly workspace: string
-}
+import { type DescribedClient, type Description, formatHead } from './messages.ts'
 
 export class RemoteClient implements UpstreamClient {
   readonly workspace: string
@@ -24,16 +19,22 @@ export class RemoteClient implements UpstreamClient {
   readonly silence = new SilenceDetector(() => this.link.probe(this.id))
   readonly link: PeerLink
   readonly #host: string
+  readonly #type: TunnelType
   readonly #client: DescribedClient
   /** The head of each stream. */
   #head: Buffer
   #connections: ConnectionPool
   readonly #drainListeners = new Set<() => void>()
 
-  constructor(link: PeerLink, tunnel: RemoteAddress, client: DescribedClient, revision: number) {
+  constructor(
+    link: PeerLink,
+    { host, type, workspace, revision }: Pick<Description, 'host' | 'type' | 'workspace' | 'revision'>,
+    client: DescribedClient,
+  ) {
     this.link = link
-    this.#host = tunnel.host
-    this.workspace = tunnel.workspace
+    this.#host = host
+    this.#type = type
+    this.workspace = workspace
     this.#client = client
     this.keyHash = client.keyHash
     this.target = client.target
@@ -71,9 +72,9 @@ export class RemoteClient implements UpstreamClient {
   }
 
   send(event: TunnelEvent): void {
-    if (event.event !== 'request') return
-    const { event: _name, ...request } = event
-    this.link.sendRequestEvent(this.id, request)
+    const client = this.id
+    if (event.event === 'request') this.link.sendEvent({ client, request: event })
+    else if (event.event === 'connection') this.link.sendEvent({ client, connection: event })
   }
 
   onDraining(listener: () => void): () => void {
@@ -100,7 +101,7 @@ export class RemoteClient implements UpstreamClient {
   }
 
   #formatHead(revision: number): Buffer {
-    return formatHead({ host: this.#host, client: this.id, revision })
+    return formatHead({ host: this.#host, client: this.id, revision, type: this.#type })
   }
 
   #createPool(): ConnectionPool {

@@ -301,14 +301,10 @@ const isBetter = (tunnel: AnyTunnel, than: AnyTunnel) =>
   tunnel.isSilent === than.isSilent ? tunnel.requests.size < than.requests.size : than.isSilent
 
 /** Adds new clients, and drains those that are gone. */
-function setClients(
-  { link, tunnel, revision }: RemoteTunnel,
-  { host, workspace, clients }: Description,
-): void {
+function setClients({ link, tunnel }: RemoteTunnel, description: Description): void {
   const before = new Map([...tunnel.clients].map((client) => [client.id, client]))
-  for (const described of clients)
-    if (!before.delete(described.id))
-      tunnel.clients.add(new RemoteClient(link, { host, workspace }, described, revision))
+  for (const described of description.clients)
+    if (!before.delete(described.id)) tunnel.clients.add(new RemoteClient(link, description, described))
   for (const client of before.values()) removeClient(tunnel, client)
 }
 

@@ -156,7 +156,8 @@ export class ServingSession {
       const client = this.#options.registry.clientById(message.client)
       if (!client) return void this.#relay?.passToClient(message.client, message)
       client.totals.requests += 1
-      client.send({ event: 'request', ...message.request })
+      if ('request' in message) client.send({ event: 'request', ...message.request })
+      else client.send({ event: 'connection', ...message.connection })
     }
   }
 
@@ -260,17 +261,18 @@ export class ServingSession {
     const isCurrent =
       traffic.mayCarry() &&
       described &&
-      tunnel?.type === 'http' &&
+      tunnel?.type === head.type &&
       client &&
       tunnel.clients.has(client) &&
       !client.isDraining &&
       !registry.isReleased &&
       head.revision === tunnel.access.revision &&
       quotaReachedUntil(tunnel.workspace) === undefined
-    if (!isCurrent) return void rejectForwarded(stream, 'tunnel_moved')
-    if (client.active >= REQUESTS_PER_CLIENT_MAX) return void rejectForwarded(stream, 'tunnel_busy')
+    if (!isCurrent) return void rejectForwarded(stream, head.type, 'tunnel_moved')
+    if (client.active >= REQUESTS_PER_CLIENT_MAX)
+      return void rejectForwarded(stream, head.type, 'tunnel_busy')
     const upstream = openStream(client)
-    if (!upstream) return void rejectForwarded(stream, 'tunnel_moved')
+    if (!upstream) return void rejectForwarded(stream, head.type, 'tunnel_moved')
     described.streams.add(stream)
     stream.once('close', () => described.streams.delete(stream))
     this.#countForwarded(stream)
@@ -279,7 +281,7 @@ export class ServingSession {
 
   #onRelayedHead(stream: YamuxStream, head: StreamHead, rest: Buffer): void {
     if (this.#relay?.connect(stream, head, rest)) this.#countForwarded(stream)
-    else rejectForwarded(stream, 'tunnel_moved')
+    else rejectForwarded(stream, head.type, 'tunnel_moved')
   }
 
   #countForwarded(stream: YamuxStream): void {

@@ -1,14 +1,18 @@
-// Listeners of TCP tunnels, each on the port of its name, which the control plane assigns. Without a control
-// plane, this edge does.
+// Listeners of TCP tunnels, of this edge and of its peers, each on the port of its name, which the control
+// plane assigns. Without a control plane, this edge does.
 import type { Socket } from 'node:net'
+import type { Cluster } from '../../edge-sdk/index.ts'
 import { PORT_RENEWAL_MS } from '../../lib/net/tcp-ports.ts'
 import { NO_PORT_GRANTED, portUnavailable, type Rejection } from '../rejections.ts'
 import { type TcpListener, TcpListeners } from './listeners.ts'
 import type { LocalPorts } from './local-ports.ts'
+import { RemotePorts } from './remote-ports.ts'
 
 export interface TcpTunnelsOptions {
   /** Assigns ports without a control plane. */
   readonly localPorts: LocalPorts | undefined
+  /** Other edges, whose ports are opened here too; undefined if this edge does not forward. */
+  readonly cluster: Cluster | undefined
   /** The address to listen on. */
   readonly address: string
   onConnection(host: string, socket: Socket): void
@@ -25,12 +29,14 @@ interface TcpTunnel {
 export class TcpTunnels {
   readonly #options: TcpTunnelsOptions
   readonly #listeners: TcpListeners
+  readonly #remotePorts: RemotePorts | undefined
   readonly #renewal: NodeJS.Timeout | undefined
 
   constructor(options: TcpTunnelsOptions) {
-    const { localPorts, address, onConnection } = options
+    const { localPorts, cluster, address, onConnection } = options
     this.#options = options
     this.#listeners = new TcpListeners(address, onConnection)
+    this.#remotePorts = cluster && new RemotePorts({ ...options, cluster, listeners: this.#listeners })
     // Errors are ignored: the next tunnel that is opened writes the same file, and reports its error.
     const renew = () => localPorts?.renew(this.#listeners.ports()).catch(() => {})
     this.#renewal = localPorts && setInterval(renew, PORT_RENEWAL_MS).unref()
@@ -50,6 +56,7 @@ export class TcpTunnels {
   /** Stops accepting connections. Open connections continue. */
   drain(): void {
     clearInterval(this.#renewal)
+    this.#remotePorts?.stop()
     this.#listeners.close()
   }
 }

@@ -12,6 +12,7 @@ const ID_BYTES = 4
 export class Siblings implements Cluster {
   /** The id of this worker. */
   readonly edgeId: string
+  readonly isComplete = true
   readonly #peers = new Map<string, Peer>()
   readonly #hosts = new Map<string, Set<string>>()
   #onPeers: () => void = () => {}

@@ -45,8 +45,7 @@ export class ConnectionLimit {
    * no limit of their own.
    */
   admit(socket: Socket, client: string | undefined): (() => void) | undefined {
-    if (this.isCrowded)
-      this.#throttle.run('crowded', CROWDED_INTERVAL_MS, this.#options.closeIdleConnections)
+    if (this.isCrowded) this.#throttle.run('crowded', CROWDED_INTERVAL_MS, this.#options.closeIdleConnections)
     const release = this.#open < this.#max ? this.#perClient.acquire(client) : undefined
     if (!release) {
       socket.destroy()

@@ -72,6 +72,7 @@ export class PeerEdges {
         const address = this.addresses.get(id)
         return address === undefined ? undefined : { id, address, secrets: this.secrets(edgeId, id) }
       },
+      isComplete: true,
       tcpPort: (host) => this.ports.get(host),
       tcpHosts: () => this.ports.keys(),
       onPeers: (listener) => this.#onPeers.push(listener),
