@@ -17,7 +17,7 @@ import { openPage } from './page.ts'
 const run = promisify(execFile)
 
 /** Largest unpacked size. TypeBox, which the contract uses and none of them may ship, is 2 MB. */
-const BYTES_MAX = { 'adit-client': 60_000, 'adit-edge-sdk': 140_000, 'adit-tunnel': 150_000 }
+const BYTES_MAX = { 'adit-client': 60_000, 'adit-edge-sdk': 160_000, 'adit-tunnel': 150_000 }
 const libraries = Object.keys(BYTES_MAX) as (keyof typeof BYTES_MAX)[]
 const packages = pack({ after: after as Test['after'] })
 /** A project with all libraries. */
