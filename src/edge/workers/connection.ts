@@ -65,8 +65,10 @@ export class PrimaryConnection {
     this.#usage = new UsageBuffer((usage) => this.#notify('usage', usage))
     this.meter = this.#usage.meter
     channel.onNotice((name, args) => {
-      const handle = this.#notices[name as keyof PrimaryNotices] as (...values: unknown[]) => void
-      handle(...args)
+      const handle = this.#notices[name as keyof PrimaryNotices] as
+        | ((...values: unknown[]) => void)
+        | undefined
+      handle?.(...args)
     })
   }
 

@@ -146,8 +146,9 @@ export class EdgePrimary {
       },
       applied: (sequence) => this.#workers.get(worker)?.applying.get(sequence)?.(),
     }
-    const handle = notices[name as keyof WorkerNotices] as (...values: unknown[]) => void
-    handle(...args)
+    const handle = notices[name as keyof WorkerNotices] as ((...values: unknown[]) => void) | undefined
+    // After an upgrade, workers that SIGHUP has replaced are of a later version than the primary.
+    handle?.(...args)
   }
 
   /** The worker has exited, and its last notice was received. */

@@ -1,0 +1,59 @@
+// The primary of an edge with several workers.
+import assert from 'node:assert/strict'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import type { EdgeOptions } from '../../../src/edge/start.ts'
+import { EdgePrimary } from '../../../src/edge/workers/primary.ts'
+import { openTokensFile, type UsageQuota } from '../../../src/edge-sdk/index.ts'
+import { createFolder } from '../../support/databases/create.ts'
+
+type Callbacks = Parameters<EdgeOptions['startVerifier']>[0]
+
+/** A primary of the workers 1 and 2. */
+function startPrimary(
+  t: TestContext,
+  { notify = () => {} }: { notify?: (worker: string, name: string, args: unknown[]) => void } = {},
+) {
+  const file = join(createFolder(t), 'tokens.json')
+  writeFileSync(file, JSON.stringify({ tokens: [] }))
+  let verifierCallbacks: Callbacks | undefined
+  const primary = new EdgePrimary({
+    startVerifier(callbacks) {
+      verifierCallbacks = callbacks
+      return openTokensFile(file, { tunnelDomain: 'tunnels.test' })
+    },
+    ...{ startReporter: undefined, meter: undefined, localPorts: undefined },
+    ...{ certificatesPerDay: 10, certificatesTotalPerDay: 10, onCertificatesLimited() {} },
+    notify,
+  })
+  t.after(async () => {
+    for (const worker of ['1', '2']) primary.onGone(worker)
+    await primary.stop()
+  })
+  return { primary, callbacks: verifierCallbacks as Callbacks }
+}
+
+test('a worker that starts after changes were missed gets no quota from before', (t) => {
+  const states: { quotas: [string, UsageQuota][] }[] = []
+  const { primary, callbacks } = startPrimary(t, {
+    notify(_worker, name, args) {
+      if (name === 'state') states.push(args[0] as (typeof states)[number])
+    },
+  })
+  const reached: UsageQuota = { revision: 1, level: 'reached', until: '2100-01-01T00:00:00.000Z' }
+  callbacks.onQuota('acme', reached)
+  primary.onNotice('1', 'attached', ['/socket'])
+  assert.deepEqual(states.at(-1)?.quotas, [['acme', reached]])
+  void callbacks.onReset()
+  primary.onNotice('2', 'attached', ['/socket'])
+  assert.deepEqual(states.at(-1)?.quotas, [])
+})
+
+test('what a worker of a later version sends and this one does not know changes nothing', async (t) => {
+  const { primary } = startPrimary(t)
+  primary.onNotice('1', 'attached', ['/socket'])
+  primary.onNotice('1', 'later', ['value'])
+  const { error } = (await primary.handleCall('1', 'later', [])) as { error: string }
+  assert.equal(typeof error, 'string')
+})
