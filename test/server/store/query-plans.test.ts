@@ -931,6 +931,7 @@ const PURE = [
   'nameKey',
   'renewSession',
   'selectDeliveries',
+  'toHostEdge',
 ]
 
 test('every function of these modules is called by the test below', () => {
