@@ -1,6 +1,6 @@
 // Routes the requests of the listener: paths under /.adit/ to the control API, all others to ingress.
 import { OWN_PATHS } from '../tunnel-protocol/protocol.ts'
-import type { ControlApi } from './control-api.ts'
+import type { ControlApi } from './control-api/routes.ts'
 import type { VisitorError } from './error-responses/causes.ts'
 import type { IngressConnection, IngressConnectionsOptions } from './ingress/connections.ts'
 import { headersError } from './ingress/header-limits.ts'

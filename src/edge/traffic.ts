@@ -1,7 +1,7 @@
 // What this edge carries: all requests and connections in progress, and whether it may carry any.
 import { DenseSet } from '../tunnel-protocol/buffers/dense-set.ts'
 import type { VisitorError } from './error-responses/causes.ts'
-import type { UpstreamClient } from './upstream-client.ts'
+import type { UpstreamClient } from './tunnels/upstream-client.ts'
 
 /** About as long as a sync takes that is repeated after an outage. */
 export const CUT_OFF: VisitorError = { cause: 'edge_cut_off', headers: { 'retry-after': '5' } }

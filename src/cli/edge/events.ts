@@ -1,8 +1,8 @@
 // What an edge logs.
 import type { Logger } from 'pino'
 import type { EdgeOptions } from '../../edge/start.ts'
-import type { Tunnel } from '../../edge/tunnel.ts'
-import type { TunnelClient } from '../../edge/tunnel-client.ts'
+import type { TunnelClient } from '../../edge/tunnels/client.ts'
+import type { Tunnel } from '../../edge/tunnels/tunnel.ts'
 import type { EdgeConfig } from '../../server/config/edge.ts'
 
 type Events = Pick<EdgeOptions, Extract<keyof EdgeOptions, `on${string}`>>

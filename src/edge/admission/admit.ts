@@ -14,7 +14,11 @@ import type { TunnelRequest, TunnelType } from '../../tunnel-protocol/protocol.t
 import type { Connection } from '../../yamux/index.ts'
 import { type AccessRules, areSameRules, NO_RULES } from '../access/access-control.ts'
 import { RuleHasher } from '../access/rule-hasher.ts'
-import { type Registry, secretHash } from '../registry.ts'
+import type { TcpListener } from '../tcp/listeners.ts'
+import type { TcpTunnels } from '../tcp/tunnels.ts'
+import { type Registry, secretHash } from '../tunnels/registry.ts'
+import type { Grant, NameClaims } from './name-claims.ts'
+import { randomName } from './names.ts'
 import {
   differentRules,
   EDGE_CREDENTIAL,
@@ -34,11 +38,7 @@ import {
   TCP_DISABLED,
   TOO_MANY_OPENINGS,
   UNVERIFIED,
-} from '../rejections.ts'
-import type { TcpListener } from '../tcp/listeners.ts'
-import type { TcpTunnels } from '../tcp/tunnels.ts'
-import type { Grant, NameClaims } from './name-claims.ts'
-import { randomName } from './names.ts'
+} from './rejections.ts'
 
 /**
  * How often a workspace may open tunnels. Each opening costs the control plane a transaction, and this edge

@@ -2,11 +2,11 @@
 // open, and kept for the client while the control plane is unreachable.
 import { type ClaimedTunnel, ControlPlaneError, type TunnelReporter } from '../../edge-sdk/index.ts'
 import type { AccessRules } from '../access/access-control.ts'
-import { failedCall, type Rejection, rejectedClaim, UNCLAIMED } from '../rejections.ts'
-import type { Tunnel } from '../tunnel.ts'
-import type { CloseReason, TunnelClient } from '../tunnel-client.ts'
-import type { CountRule } from '../tunnel-count.ts'
+import type { CloseReason, TunnelClient } from '../tunnels/client.ts'
+import type { CountRule } from '../tunnels/count.ts'
+import type { Tunnel } from '../tunnels/tunnel.ts'
 import { type RecentName, RecentNames } from './recent-names.ts'
+import { failedCall, type Rejection, rejectedClaim, UNCLAIMED } from './rejections.ts'
 
 /** The name may be opened. */
 export interface Grant {

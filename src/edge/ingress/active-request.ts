@@ -7,10 +7,10 @@ import { ConnectionBuffers, type Endpoint } from '../../tunnel-protocol/buffers/
 import { reset } from '../../tunnel-protocol/connect-streams.ts'
 import type { RequestProblem } from '../../tunnel-protocol/problems.ts'
 import { type CauseCode, causes, type VisitorError } from '../error-responses/causes.ts'
-import type { SilenceDetector, WaitingRequest } from '../silence-detector.ts'
 import type { Traffic } from '../traffic.ts'
-import type { Tunnel } from '../tunnel.ts'
-import type { UpstreamClient } from '../upstream-client.ts'
+import type { SilenceDetector, WaitingRequest } from '../tunnels/silence-detector.ts'
+import type { Tunnel } from '../tunnels/tunnel.ts'
+import type { UpstreamClient } from '../tunnels/upstream-client.ts'
 
 /** The tunnel client shows the path of a request; a longer path is cut. */
 const PATH_CHARS_MAX = 2_000

@@ -4,9 +4,9 @@ import type { IncomingMessage } from 'node:http'
 import { quotaExceeded } from '../access/denial.ts'
 import type { VisitorError } from '../error-responses/causes.ts'
 import type { Found, RemoteTunnels } from '../peers/remote-tunnels.ts'
-import type { Registry } from '../registry.ts'
-import type { Tunnel } from '../tunnel.ts'
-import type { UpstreamClient } from '../upstream-client.ts'
+import type { Registry } from '../tunnels/registry.ts'
+import type { Tunnel } from '../tunnels/tunnel.ts'
+import type { UpstreamClient } from '../tunnels/upstream-client.ts'
 import type { ClientAddresses } from './client-address.ts'
 
 export type OpenTunnel = Tunnel<UpstreamClient>

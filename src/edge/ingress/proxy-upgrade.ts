@@ -6,7 +6,7 @@ import { type FailureCause, isForwardProblem } from '../../tunnel-protocol/probl
 import type { YamuxStream } from '../../yamux/index.ts'
 import { type RequestHead, type UpstreamHandler, UpstreamRequest } from '../local-server/request.ts'
 import type { ResponseHead } from '../local-server/response-head.ts'
-import type { UpstreamClient } from '../upstream-client.ts'
+import type { UpstreamClient } from '../tunnels/upstream-client.ts'
 import { formatHeaders } from './headers.ts'
 import type { HostRewrite } from './host-rewrite.ts'
 import {

@@ -7,7 +7,7 @@ import { compact, type YamuxStream } from '../../yamux/index.ts'
 import type { UpstreamConnection } from '../local-server/connection.ts'
 import { type RequestHead, type UpstreamHandler, UpstreamRequest } from '../local-server/request.ts'
 import type { ResponseHead } from '../local-server/response-head.ts'
-import type { UpstreamClient } from '../upstream-client.ts'
+import type { UpstreamClient } from '../tunnels/upstream-client.ts'
 import {
   endToEnd,
   forwardedTrailers,

@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Cluster } from '../../edge-sdk/index.ts'
 import type { Traffic } from '../traffic.ts'
-import type { TunnelFactory } from '../tunnel-factory.ts'
+import type { TunnelFactory } from '../tunnels/factory.ts'
 import type { Subject } from './messages.ts'
 import { RemoteTunnels, type RemoteTunnelsOptions } from './remote-tunnels.ts'
 import { ENDED_WITHIN_MS, type ServingOptions, ServingSession } from './serving-session.ts'

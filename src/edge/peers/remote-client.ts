@@ -2,8 +2,8 @@
 import type { TunnelEvent, TunnelType } from '../../tunnel-protocol/protocol.ts'
 import type { YamuxStream } from '../../yamux/index.ts'
 import { ConnectionPool } from '../local-server/connection-pool.ts'
-import { SilenceDetector } from '../silence-detector.ts'
-import type { UpstreamClient } from '../upstream-client.ts'
+import { SilenceDetector } from '../tunnels/silence-detector.ts'
+import type { UpstreamClient } from '../tunnels/upstream-client.ts'
 import type { PeerLink } from './link.ts'
 import { type DescribedClient, type Description, formatHead } from './messages.ts'
 

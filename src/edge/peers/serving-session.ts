@@ -2,10 +2,10 @@
 // to their clients. It only knows the clients of this edge, so a request is forwarded at most once.
 import type { Socket } from 'node:net'
 import { Session, type YamuxStream } from '../../yamux/index.ts'
-import type { Registry } from '../registry.ts'
 import type { Traffic } from '../traffic.ts'
-import type { Tunnel } from '../tunnel.ts'
-import type { TunnelClient } from '../tunnel-client.ts'
+import type { TunnelClient } from '../tunnels/client.ts'
+import type { Registry } from '../tunnels/registry.ts'
+import type { Tunnel } from '../tunnels/tunnel.ts'
 import { PeerRelay, type PeerRelayOptions } from '../workers/peer-relay.ts'
 import { sessionOptions, toConnection } from './connection.ts'
 import { PeerProtocolError, readLines } from './control-lines.ts'

@@ -9,7 +9,7 @@ import type { ClientAddresses } from '../ingress/client-address.ts'
 import { readVerdict } from '../peers/forwarded-stream.ts'
 import { RemoteClient } from '../peers/remote-client.ts'
 import type { RemoteTunnels } from '../peers/remote-tunnels.ts'
-import type { UpstreamClient } from '../upstream-client.ts'
+import type { UpstreamClient } from '../tunnels/upstream-client.ts'
 
 /** Rules may change, and then the edge of the client may be lost. */
 const ATTEMPTS_MAX = 3

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { createFolder, replaceFile } from '../../edge-sdk/usage/folder.ts'
 import { lockFolder } from '../../edge-sdk/usage/folder-lock.ts'
 import { PORT_RENEWAL_MS, type PortRange, type PortRules, portRetentionMs } from '../../lib/net/tcp-ports.ts'
-import { noFreePort, type Rejection, STOPPING, tooManyPorts, unsavedPort } from '../rejections.ts'
+import { noFreePort, type Rejection, STOPPING, tooManyPorts, unsavedPort } from '../admission/rejections.ts'
 
 const FILE = 'tcp-ports.json'
 

@@ -3,7 +3,7 @@
 import type { Socket } from 'node:net'
 import type { Cluster } from '../../edge-sdk/index.ts'
 import { PORT_RENEWAL_MS } from '../../lib/net/tcp-ports.ts'
-import { NO_PORT_GRANTED, portUnavailable, type Rejection } from '../rejections.ts'
+import { NO_PORT_GRANTED, portUnavailable, type Rejection } from '../admission/rejections.ts'
 import { type TcpListener, TcpListeners } from './listeners.ts'
 import type { LocalPorts } from './local-ports.ts'
 import { RemotePorts } from './remote-ports.ts'

@@ -14,7 +14,7 @@ import type {
 } from '../../edge-sdk/index.ts'
 import { UsageQuotas } from '../../edge-sdk/usage/quotas.ts'
 import type { TlsAnswer } from '../certificates/tls-ask.ts'
-import type { Tunnel } from '../tunnel.ts'
+import type { Tunnel } from '../tunnels/tunnel.ts'
 import {
   type CallResult,
   fromCallResult,

@@ -1,7 +1,7 @@
 // Claims of an edge without a control plane: each is granted, and a TCP tunnel gets the port of its name.
 import type { ClaimedTunnel, ClaimResult } from '../../edge-sdk/index.ts'
 import { PORT_RENEWAL_MS } from '../../lib/net/tcp-ports.ts'
-import { TCP_DISABLED } from '../rejections.ts'
+import { TCP_DISABLED } from '../admission/rejections.ts'
 import type { LocalPorts } from '../tcp/local-ports.ts'
 
 /** Reasons of a claim that `rejectedClaim` turns into these errors. */

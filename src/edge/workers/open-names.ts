@@ -1,8 +1,8 @@
 // The clients of all workers of an edge, by name. The primary decides here which clients may have a name, as
 // the registry does in an edge of one process, and learns which workers have clients of a host.
 import type { ClaimedTunnel, ClaimResult } from '../../edge-sdk/index.ts'
-import { CLIENTS_PER_WORKSPACE_MAX, clientLimitMessage } from '../registry.ts'
-import { differentRules, nameTaken } from '../rejections.ts'
+import { differentRules, nameTaken } from '../admission/rejections.ts'
+import { CLIENTS_PER_WORKSPACE_MAX, clientLimitMessage } from '../tunnels/registry.ts'
 
 interface OpenClient {
   readonly tunnel: ClaimedTunnel

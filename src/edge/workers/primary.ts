@@ -14,7 +14,7 @@ import { BoundedMap } from '../../lib/bounded-map.ts'
 import type { CertificateLimits } from '../certificates/budget.ts'
 import { TlsAsk } from '../certificates/tls-ask.ts'
 import type { EdgeOptions } from '../start.ts'
-import { type CountRule, TunnelCount } from '../tunnel-count.ts'
+import { type CountRule, TunnelCount } from '../tunnels/count.ts'
 import { LocalClaims } from './local-claims.ts'
 import {
   type KeyChange,

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { NameClaims } from '../../../src/edge/admission/name-claims.ts'
-import { invalidKey } from '../../../src/edge/rejections.ts'
-import type { TunnelClient } from '../../../src/edge/tunnel-client.ts'
+import { invalidKey } from '../../../src/edge/admission/rejections.ts'
+import type { TunnelClient } from '../../../src/edge/tunnels/client.ts'
 import { ControlPlaneError } from '../../../src/edge-sdk/index.ts'
 
 const KEY = {

@@ -1,7 +1,7 @@
 // Which edge counts an open tunnel: the minutes of two edges are added, so none may be counted by both.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type CountRule, TunnelCount } from '../../../src/edge/tunnel-count.ts'
+import { type CountRule, TunnelCount } from '../../../src/edge/tunnels/count.ts'
 import { PeerEdges } from '../../support/edges/peer-edges.ts'
 import { openRawTunnel } from '../../support/edges/standalone-edge.ts'
 import { fetchHost } from '../../support/edges/tunnels.ts'

@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import { type EdgeOptions, startEdge } from '../../../src/edge/start.ts'
-import type { Tunnel } from '../../../src/edge/tunnel.ts'
+import type { Tunnel } from '../../../src/edge/tunnels/tunnel.ts'
 import {
   type Cluster,
   openTokensFile,

@@ -1,6 +1,6 @@
 // Whether this edge counts a tunnel in its usage reports. Of the edges that have a name, one does, so that
 // the control plane can add their reports.
-import type { Meter } from '../edge-sdk/index.ts'
+import type { Meter } from '../../edge-sdk/index.ts'
 
 export type TunnelMeter = Pick<Meter, 'opened' | 'closed' | 'count'>
 

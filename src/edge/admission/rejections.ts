@@ -1,10 +1,10 @@
 // Rejections of tunnels, as the user of the tunnel client sees them: each has a reason and a remedy.
 
-import type { ClaimResult, ControlPlaneError, VerifyResult } from '../edge-sdk/index.ts'
-import { ARCHIVED_KEY } from '../lib/credentials/archive.ts'
-import { DNS_LABEL_RULE } from '../lib/net/hostname.ts'
-import { type PortRules, portLimitMessage } from '../lib/net/tcp-ports.ts'
-import type { TunnelType } from '../tunnel-protocol/protocol.ts'
+import type { ClaimResult, ControlPlaneError, VerifyResult } from '../../edge-sdk/index.ts'
+import { ARCHIVED_KEY } from '../../lib/credentials/archive.ts'
+import { DNS_LABEL_RULE } from '../../lib/net/hostname.ts'
+import { type PortRules, portLimitMessage } from '../../lib/net/tcp-ports.ts'
+import type { TunnelType } from '../../tunnel-protocol/protocol.ts'
 
 export interface Rejection {
   readonly status: 400 | 401 | 403 | 409 | 429 | 503

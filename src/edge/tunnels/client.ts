@@ -1,17 +1,17 @@
 // One connected client of a tunnel: its session, its connections to the local server, and what it carried.
-import type { SyncResult } from '../edge-sdk/index.ts'
-import { hashSecret } from '../lib/credentials/secret.ts'
+import type { SyncResult } from '../../edge-sdk/index.ts'
+import { hashSecret } from '../../lib/credentials/secret.ts'
 import {
   KEEP_ALIVE,
   type Opened,
   type TunnelClosure,
   type TunnelEvent,
   type TunnelRequest,
-} from '../tunnel-protocol/protocol.ts'
-import { type Connection, type MemoryPressure, Session, type YamuxStream } from '../yamux/index.ts'
+} from '../../tunnel-protocol/protocol.ts'
+import { type Connection, type MemoryPressure, Session, type YamuxStream } from '../../yamux/index.ts'
+import { quotaUsedUp } from '../admission/rejections.ts'
+import { ConnectionPool } from '../local-server/connection-pool.ts'
 import { EventWriter } from './event-writer.ts'
-import { ConnectionPool } from './local-server/connection-pool.ts'
-import { quotaUsedUp } from './rejections.ts'
 import { SilenceDetector } from './silence-detector.ts'
 import type { UpstreamClient } from './upstream-client.ts'
 

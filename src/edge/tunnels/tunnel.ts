@@ -1,13 +1,13 @@
 // An open tunnel: a host name, or a port, and the clients that serve it.
-import type { Meter, Transfer } from '../edge-sdk/index.ts'
-import { ClientLimit } from '../lib/net/client-limit.ts'
-import type { Opened, TunnelType } from '../tunnel-protocol/protocol.ts'
-import type { AccessControl } from './access/access-control.ts'
-import type { WorkspaceLoad } from './admission/workspace-load.ts'
-import { ProgressCheck } from './ingress/progress-check.ts'
-import { RequestSet } from './ingress/request-set.ts'
-import type { TcpListener } from './tcp/listeners.ts'
-import type { TunnelClient } from './tunnel-client.ts'
+import type { Meter, Transfer } from '../../edge-sdk/index.ts'
+import { ClientLimit } from '../../lib/net/client-limit.ts'
+import type { Opened, TunnelType } from '../../tunnel-protocol/protocol.ts'
+import type { AccessControl } from '../access/access-control.ts'
+import type { WorkspaceLoad } from '../admission/workspace-load.ts'
+import { ProgressCheck } from '../ingress/progress-check.ts'
+import { RequestSet } from '../ingress/request-set.ts'
+import type { TcpListener } from '../tcp/listeners.ts'
+import type { TunnelClient } from './client.ts'
 import type { UpstreamClient } from './upstream-client.ts'
 
 /** Requests and connections in progress. */

@@ -1,12 +1,12 @@
 // The registry of open tunnels by host name, and of their clients by id and key.
-import { BoundedMap } from '../lib/bounded-map.ts'
-import { hashSecret } from '../lib/credentials/secret.ts'
-import type { TunnelClosure, TunnelRequest, TunnelType } from '../tunnel-protocol/protocol.ts'
-import type { AccessRules } from './access/access-control.ts'
+import { BoundedMap } from '../../lib/bounded-map.ts'
+import { hashSecret } from '../../lib/credentials/secret.ts'
+import type { TunnelClosure, TunnelRequest, TunnelType } from '../../tunnel-protocol/protocol.ts'
+import type { AccessRules } from '../access/access-control.ts'
+import { type ClientKey, type CloseReason, TunnelClient, type TunnelClientOptions } from './client.ts'
+import { type CountRule, TunnelCount, type TunnelMeter } from './count.ts'
+import type { TunnelFactory } from './factory.ts'
 import type { Tunnel, TunnelAddress } from './tunnel.ts'
-import { type ClientKey, type CloseReason, TunnelClient, type TunnelClientOptions } from './tunnel-client.ts'
-import { type CountRule, TunnelCount, type TunnelMeter } from './tunnel-count.ts'
-import type { TunnelFactory } from './tunnel-factory.ts'
 
 const CLIENTS_MAX = 10_000
 export const CLIENTS_PER_WORKSPACE_MAX = 500

@@ -1,9 +1,9 @@
 // Creates tunnels with what they share: the load of their workspace, the verification of passwords, and the
 // counters of traffic.
-import type { SharedBufferBudget } from '../tunnel-protocol/buffers/buffer-budget.ts'
-import { AccessControl, type AccessRules } from './access/access-control.ts'
-import { PasswordVerifier } from './access/basic-auth.ts'
-import { WorkspaceLoads } from './admission/workspace-load.ts'
+import type { SharedBufferBudget } from '../../tunnel-protocol/buffers/buffer-budget.ts'
+import { AccessControl, type AccessRules } from '../access/access-control.ts'
+import { PasswordVerifier } from '../access/basic-auth.ts'
+import { WorkspaceLoads } from '../admission/workspace-load.ts'
 import { type TransferCounts, Tunnel, type TunnelAddress } from './tunnel.ts'
 import type { UpstreamClient } from './upstream-client.ts'
 

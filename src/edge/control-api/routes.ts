@@ -2,24 +2,24 @@
 // in front asks for which hosts it may obtain certificates.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { HOST_HEADER_RULE, isHost, normalizeOrigin } from '../lib/net/host-header.ts'
-import { normalizeAddress } from '../lib/net/ip-address.ts'
+import { HOST_HEADER_RULE, isHost, normalizeOrigin } from '../../lib/net/host-header.ts'
+import { normalizeAddress } from '../../lib/net/ip-address.ts'
 import {
   CONNECT_PATH,
   OWN_PATHS,
   SUBPROTOCOL,
   TUNNEL_HEADER,
   type TunnelRequest,
-} from '../tunnel-protocol/protocol.ts'
-import { InvalidAccess, parseAccess, rejectUnknown } from '../tunnel-protocol/requested-access.ts'
-import { acceptKey, WebSocketConnection } from '../tunnel-protocol/websocket.ts'
-import type { OpenTunnel } from './admission/admit.ts'
-import type { TlsAsk } from './certificates/tls-ask.ts'
-import type { ClientAddresses } from './ingress/client-address.ts'
-import type { IngressConnection } from './ingress/connections.ts'
-import { sendJson, sendRawJson } from './ingress/responses.ts'
+} from '../../tunnel-protocol/protocol.ts'
+import { InvalidAccess, parseAccess, rejectUnknown } from '../../tunnel-protocol/requested-access.ts'
+import { acceptKey, WebSocketConnection } from '../../tunnel-protocol/websocket.ts'
+import type { OpenTunnel } from '../admission/admit.ts'
+import type { Rejection } from '../admission/rejections.ts'
+import type { TlsAsk } from '../certificates/tls-ask.ts'
+import type { ClientAddresses } from '../ingress/client-address.ts'
+import type { IngressConnection } from '../ingress/connections.ts'
+import { sendJson, sendRawJson } from '../ingress/responses.ts'
 import type { Readiness } from './readiness.ts'
-import type { Rejection } from './rejections.ts'
 
 const HEALTH_PATH = `${OWN_PATHS}health`
 const READY_PATH = `${OWN_PATHS}ready`

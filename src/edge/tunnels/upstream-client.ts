@@ -1,8 +1,8 @@
 // What ingress needs of a tunnel client that carries requests, wherever it is connected.
-import type { Transfer } from '../edge-sdk/index.ts'
-import type { TunnelEvent } from '../tunnel-protocol/protocol.ts'
-import type { YamuxStream } from '../yamux/index.ts'
-import type { ConnectionPool } from './local-server/connection-pool.ts'
+import type { Transfer } from '../../edge-sdk/index.ts'
+import type { TunnelEvent } from '../../tunnel-protocol/protocol.ts'
+import type { YamuxStream } from '../../yamux/index.ts'
+import type { ConnectionPool } from '../local-server/connection-pool.ts'
 import type { SilenceDetector } from './silence-detector.ts'
 
 export interface UpstreamClient {

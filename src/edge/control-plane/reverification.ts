@@ -1,8 +1,8 @@
 // Verifies the keys of all open tunnels again, when revocations may have been missed.
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Verifier } from '../edge-sdk/index.ts'
-import type { Registry } from './registry.ts'
-import type { ClientKey } from './tunnel-client.ts'
+import type { Verifier } from '../../edge-sdk/index.ts'
+import type { ClientKey } from '../tunnels/client.ts'
+import type { Registry } from '../tunnels/registry.ts'
 
 const RETRY_DELAY_MS = 1_000
 
