@@ -138,7 +138,7 @@ test('timeouts match: the proxy notices a node before it stops, it drains before
   const drain = source('src/server/http/server/drain.ts', 'GRACE_PERIOD_MS')
   const idle = [
     source('src/server/http/server/guarded-server.ts', 'KEEP_ALIVE_MS'),
-    source('src/edge/start.ts', 'IDLE_TIMEOUT_MS'),
+    source('src/edge/listen.ts', 'IDLE_TIMEOUT_MS'),
   ]
   const delay = Number(nodeEnvironment.ADIT_STOP_DELAY)
   const noticedAfter = seconds(proxy, /health_interval (\d+)s/) + seconds(proxy, /health_timeout (\d+)s/)
@@ -146,7 +146,7 @@ test('timeouts match: the proxy notices a node before it stops, it drains before
   assert.ok(seconds(compose, /^ {2}stop_grace_period: (\d+)s/m) >= delay + drain + 5)
   const caddy = compose.slice(compose.indexOf('\n  caddy:'))
   assert.ok(seconds(caddy, /stop_grace_period: (\d+)s/) > seconds(proxy, /grace_period (\d+)s/))
-  const edgeDrain = source('src/edge/start.ts', 'SHUTDOWN_GRACE_MS')
+  const edgeDrain = source('src/edge/shutdown.ts', 'GRACE_PERIOD_MS')
   const report = source('src/edge-sdk/control-plane.ts', 'REPORT_TIMEOUT_MS')
   assert.ok(seconds(edgeUnit, /^TimeoutStopSec=(\d+)$/m) >= edgeDrain + report + 5)
   assert.ok(

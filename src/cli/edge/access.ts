@@ -1,5 +1,5 @@
 // Where an edge gets its keys from: a control plane, or a tokens file.
-import type { EdgeOptions } from '../../edge/start.ts'
+import type { EdgeOptions } from '../../edge/options.ts'
 import { openLocalPorts } from '../../edge/tcp/local-ports.ts'
 import {
   ControlPlaneError,

@@ -1,6 +1,6 @@
 // What an edge logs.
 import type { Logger } from 'pino'
-import type { EdgeOptions } from '../../edge/start.ts'
+import type { EdgeOptions } from '../../edge/options.ts'
 import type { TunnelClient } from '../../edge/tunnels/client.ts'
 import type { Tunnel } from '../../edge/tunnels/tunnel.ts'
 import type { EdgeConfig } from '../../server/config/edge.ts'

@@ -13,7 +13,7 @@ import type {
 import { BoundedMap } from '../../lib/bounded-map.ts'
 import type { CertificateLimits } from '../certificates/budget.ts'
 import { TlsAsk } from '../certificates/tls-ask.ts'
-import type { EdgeOptions } from '../start.ts'
+import type { EdgeOptions } from '../options.ts'
 import { type CountRule, TunnelCount } from '../tunnels/count.ts'
 import { LocalClaims } from './local-claims.ts'
 import {

@@ -2,7 +2,8 @@
 // are; otherwise each edge is a peer of the others, and locations follow the tunnels.
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
-import { type EdgeOptions, startEdge } from '../../../src/edge/start.ts'
+import type { EdgeOptions } from '../../../src/edge/options.ts'
+import { startEdge } from '../../../src/edge/start.ts'
 import type { Tunnel } from '../../../src/edge/tunnels/tunnel.ts'
 import {
   type Cluster,

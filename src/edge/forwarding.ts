@@ -1,0 +1,117 @@
+// Forwarding between this edge and other edges of its group, and between the workers of an edge.
+import type { Verifier } from '../edge-sdk/index.ts'
+import type { EdgeOptions, WorkerOptions } from './options.ts'
+import { Peers, type PeersOptions } from './peers/forwarding.ts'
+import { tlsTransport } from './peers/tls-transport.ts'
+import type { Tunnel } from './tunnels/tunnel.ts'
+import { preferNear } from './workers/remote.ts'
+import { siblingTransport } from './workers/siblings.ts'
+
+/** An edge has up to 64 workers, and twice as many while they are restarted. */
+const SESSIONS_PER_PEER_MAX = 128
+
+type PeerServices = Pick<PeersOptions, 'registry' | 'factory' | 'traffic' | 'pressure'> & {
+  verifier: Verifier
+}
+
+type ForwardingOptions = Pick<EdgeOptions, 'peerListener' | 'worker'>
+
+export class Forwarding {
+  readonly #options: ForwardingOptions
+  #peers: Peers | undefined
+  #siblings: Peers | undefined
+
+  constructor(options: ForwardingOptions) {
+    this.#options = options
+  }
+
+  async start(services: PeerServices): Promise<void> {
+    const { worker } = this.#options
+    this.#siblings = worker && (await startSiblings(worker, services))
+    this.#peers = await startPeers(this.#options, services)
+  }
+
+  /** Tunnels whose clients are connected elsewhere; undefined if this edge does not forward. */
+  get remote(): Pick<Peers['tunnels'], 'find' | 'hasOther' | 'onMoved'> | undefined {
+    const tunnels = this.#peers?.tunnels
+    return this.#siblings ? preferNear(this.#siblings.tunnels, tunnels) : tunnels
+  }
+
+  /** Other edges; undefined if this edge neither accepts nor forwards requests. */
+  get peers(): Peers | undefined {
+    return this.#peers
+  }
+
+  /** Streams of other edges and siblings that are connected to clients of this one. */
+  get forwarded(): number {
+    return (this.#peers?.forwarded ?? 0) + (this.#siblings?.forwarded ?? 0)
+  }
+
+  onTunnelChanged(tunnel: Tunnel): void {
+    this.#peers?.onTunnelChanged(tunnel.address.host)
+    this.#siblings?.onTunnelChanged(tunnel.address.host)
+    this.#options.worker?.primary.onTunnelChanged(tunnel)
+  }
+
+  onQuotaChanged(workspace: string): void {
+    this.#peers?.onQuotaChanged(workspace)
+    this.#siblings?.onQuotaChanged(workspace)
+  }
+
+  close(): void {
+    this.#peers?.close()
+    this.#siblings?.close()
+  }
+}
+
+/**
+ * A worker that stops still serves requests of its siblings, until its clients have connected to another
+ * worker.
+ */
+async function startSiblings(
+  { primary, socketPath }: WorkerOptions,
+  { registry, verifier, ...services }: PeerServices,
+): Promise<Peers> {
+  const peers = new Peers({
+    ...services,
+    registry: {
+      atHost: (host) => registry.atHost(host),
+      clientById: (id) => registry.clientById(id),
+      isReleased: false,
+    },
+    cluster: primary.siblings,
+    transport: siblingTransport(primary.siblings.edgeId, socketPath),
+    // One for each connection of other edges.
+    sessionsPerPeerMax: Number.POSITIVE_INFINITY,
+    quotaReachedUntil: (workspace) => verifier.quotaReachedUntil(workspace),
+  })
+  await peers.listen()
+  await primary.attach(socketPath)
+  return peers
+}
+
+async function startPeers(
+  { peerListener: listen, worker }: ForwardingOptions,
+  { verifier, ...services }: PeerServices,
+): Promise<Peers | undefined> {
+  const { cluster } = verifier
+  if (!listen || !cluster) return undefined
+  const peers = new Peers({
+    ...services,
+    cluster,
+    transport: tlsTransport(listen, cluster),
+    sessionsPerPeerMax: SESSIONS_PER_PEER_MAX,
+    relay: worker && {
+      siblings: worker.primary.siblings,
+      transport: siblingTransport(worker.primary.siblings.edgeId, worker.socketPath),
+      pressure: services.pressure,
+    },
+    quotaReachedUntil: (workspace) => verifier.quotaReachedUntil(workspace),
+  })
+  // Other edges ask this worker about clients of its siblings.
+  worker?.primary.siblings.onLocations((hosts) => {
+    for (const host of hosts) peers.onTunnelChanged(host)
+  })
+  await peers.listen()
+  return peers
+}
