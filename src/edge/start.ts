@@ -4,7 +4,7 @@ import type { Socket } from 'node:net'
 import type { EdgeSources } from '../lib/metrics/edge-metrics.ts'
 import { listenUrl } from '../lib/net/listen-url.ts'
 import type { TunnelType } from '../tunnel-protocol/protocol.ts'
-import { createAdmission, type OpenTunnel } from './admission/admit.ts'
+import { type AdmitTunnel, createAdmission } from './admission/admit.ts'
 import { TlsAsk } from './certificates/tls-ask.ts'
 import { Readiness } from './control-api/readiness.ts'
 import { createControlApi } from './control-api/routes.ts'
@@ -91,7 +91,7 @@ const createEdgeAdmission = (
   { registry, verifier, names }: EdgeCore,
   tcpTunnels: TcpTunnels,
   listeningPort: number,
-): OpenTunnel =>
+): AdmitTunnel =>
   createAdmission({
     registry,
     verifier,

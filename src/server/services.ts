@@ -16,7 +16,7 @@ import { readDatabaseClock } from './store/engine/clock.ts'
 import { DatabaseUnreachable } from './store/engine/errors.ts'
 import { findRemedy } from './store/engine/postgres/remedies.ts'
 import { StorageFault } from './store/engine/storage-fault.ts'
-import { openStore, type Store, type Target } from './store/engine/store.ts'
+import { type DatabaseTarget, openStore, type Store } from './store/engine/store.ts'
 import type { WorkerBus } from './store/engine/worker-bus.ts'
 import { IncompatibleSchema, migrate, readSchemaState } from './store/schema/migrate.ts'
 import { commitReports } from './store/usage/commit.ts'
@@ -66,7 +66,7 @@ export async function openServices(
 }
 
 /** Opens an existing database without creating tables or migrating its schema. */
-export async function openUnchanged(target: Target): Promise<Store> {
+export async function openUnchanged(target: DatabaseTarget): Promise<Store> {
   const ignore = () => {}
   const store = openStore(target, {
     onLostConnection: ignore,
@@ -83,7 +83,7 @@ export async function openUnchanged(target: Target): Promise<Store> {
 }
 
 /** Opens a database other than that of the services, and changes nothing in it. */
-export async function openOther(target: Target): Promise<Store> {
+export async function openOther(target: DatabaseTarget): Promise<Store> {
   let store: Store | undefined
   try {
     store = await openUnchanged(target.engine === 'sqlite' ? { ...target, readOnly: true } : target)
@@ -145,7 +145,10 @@ function warnWhileWaiting(log: Logger, timeoutMs: number) {
 }
 
 /** The message is for the operator. */
-export function explainDatabaseError(target: Target, error: unknown): { reason: string; remedy: string } {
+export function explainDatabaseError(
+  target: DatabaseTarget,
+  error: unknown,
+): { reason: string; remedy: string } {
   if (error instanceof IncompatibleSchema) return error
   if (error instanceof StorageFault && error.isDamage && target.engine === 'sqlite')
     return { reason: `${target.path}: ${error.message}`, remedy: '' }

@@ -121,7 +121,7 @@ async function runBehindProxy(t: TestContext, scheme: 'http' | 'https') {
   for (const { stdout, stderr } of outputs) assert.ok(!`${stdout}${stderr}`.includes('s3cret'))
 }
 
-/** Of login, the list of keys, and the edge: its calls and the stream of changes. */
+/** What login, the list of keys and the edge send: API calls and the stream of changes. */
 const plainRequests = (url: string) => [
   `GET ${url}/api/v1/workspace`,
   `GET ${url}/api/v1/tokens?limit=500`,

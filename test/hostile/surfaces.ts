@@ -60,7 +60,7 @@ export function surfacesOf({ plane, edge, tunnel, credentials }: Deployment): Su
     },
   })
   return [
-    // Of the public API, only one variant is served.
+    // Only one variant of the public API is served.
     ...Object.values<Api>(apis)
       .filter((api) => api !== apis.publicB)
       .map((api) =>

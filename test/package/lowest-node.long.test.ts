@@ -22,7 +22,7 @@ test('the lowest Node that package.json allows passes the tests of the API and o
   const [, lowest] = /^>=(\d+\.\d+)$/.exec(engines.node) ?? assert.fail(engines.node)
   const node = installNode(t, `${lowest}.0`)
   if (!node) return t.skip('cannot install it from npm')
-  // Of the test runner, which would report the tests to this process.
+  // With this variable of the test runner, the tests would be reported to this process.
   const { NODE_TEST_CONTEXT: _, ...env } = process.env
   const tests = promisify(execFile)(node, ['--test', '--test-reporter=spec', ...FILES], { cwd: root, env })
   const { stdout } = await tests.catch(({ stdout }) => assert.fail(stdout))

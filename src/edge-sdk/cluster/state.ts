@@ -13,7 +13,7 @@ type Edges = number | readonly number[]
 
 interface Locations {
   readonly hosts: Map<string, Edges>
-  /** Of TCP tunnels only. */
+  /** TCP tunnels only. */
   readonly ports: Map<string, number>
 }
 

@@ -73,7 +73,7 @@ interface ConnectingClient {
 }
 
 /** Opens the tunnel, or returns why not. */
-export type OpenTunnel = (client: ConnectingClient) => Promise<Rejection | undefined>
+export type AdmitTunnel = (client: ConnectingClient) => Promise<Rejection | undefined>
 
 /** A tunnel that is being opened, with the results of its asynchronous steps so far. */
 interface Opening {
@@ -93,7 +93,7 @@ interface Opening {
   isOpen?: boolean
 }
 
-export function createAdmission(options: AdmissionOptions): OpenTunnel {
+export function createAdmission(options: AdmissionOptions): AdmitTunnel {
   const { verifier, registry, meter, names, tcpTunnels, publicUrl } = options
   const hasher = new RuleHasher()
   const openings = new TokenBuckets(WORKSPACES_MAX)

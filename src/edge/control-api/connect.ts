@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http'
 import { normalizeAddress } from '../../lib/net/ip-address.ts'
 import { CONNECT_PATH, SUBPROTOCOL } from '../../tunnel-protocol/protocol.ts'
 import { acceptKey, WebSocketConnection } from '../../tunnel-protocol/websocket.ts'
-import type { OpenTunnel } from '../admission/admit.ts'
+import type { AdmitTunnel } from '../admission/admit.ts'
 import { type Rejection, rejection } from '../admission/rejections.ts'
 import type { ClientAddresses } from '../ingress/client-address.ts'
 import type { IngressConnection } from '../ingress/connections.ts'
@@ -14,13 +14,13 @@ export const INVALID_UPGRADE =
   `Expected a WebSocket upgrade to ${CONNECT_PATH} with Sec-WebSocket-Version 13, Sec-WebSocket-Key and ` +
   `Sec-WebSocket-Protocol: ${SUBPROTOCOL}.`
 
-export interface ConnectOptions {
-  readonly openTunnel: OpenTunnel
+export interface ConnectHandlerOptions {
+  readonly openTunnel: AdmitTunnel
   readonly addresses: Pick<ClientAddresses, 'isFromProxy' | 'ofRequest'>
 }
 
 export async function connect(
-  { openTunnel, addresses }: ConnectOptions,
+  { openTunnel, addresses }: ConnectHandlerOptions,
   incoming: IncomingMessage,
   connection: IngressConnection,
   head: Buffer,

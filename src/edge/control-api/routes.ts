@@ -5,7 +5,7 @@ import { CONNECT_PATH, OWN_PATHS } from '../../tunnel-protocol/protocol.ts'
 import type { TlsAsk } from '../certificates/tls-ask.ts'
 import type { IngressConnection } from '../ingress/connections.ts'
 import { sendJson, sendRawJson } from '../ingress/responses.ts'
-import { type ConnectOptions, connect, INVALID_UPGRADE } from './connect.ts'
+import { type ConnectHandlerOptions, connect, INVALID_UPGRADE } from './connect.ts'
 import type { Readiness } from './readiness.ts'
 
 const HEALTH_PATH = `${OWN_PATHS}health`
@@ -20,7 +20,7 @@ export interface ControlApi {
   onUpgrade(path: string, request: IncomingMessage, connection: IngressConnection, head: Buffer): void
 }
 
-interface ControlApiOptions extends ConnectOptions {
+interface ControlApiOptions extends ConnectHandlerOptions {
   readonly tlsAsk: Pick<TlsAsk, 'ask'>
   readonly readiness: Pick<Readiness, 'find'>
 }

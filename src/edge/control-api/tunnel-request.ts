@@ -5,7 +5,7 @@ import { TUNNEL_HEADER, type TunnelRequest } from '../../tunnel-protocol/protoco
 import { InvalidAccess, parseAccess, rejectUnknown } from '../../tunnel-protocol/requested-access.ts'
 
 const HEADER_CHARS_MAX = 4_096
-/** Of `resume` and `session`. */
+/** Format of `resume` and `session`. */
 const SECRET = /^[\w-]{32}$/
 const CLIENT = /^[\x20-\x7e]{0,64}$/
 const IDLE_CONNECTIONS_MAX = 1_000

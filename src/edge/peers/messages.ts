@@ -7,7 +7,7 @@ import type { ProxiedConnection, ProxiedRequest, TunnelType } from '../../tunnel
 import type { AccessRules } from '../access/access-control.ts'
 import { PeerProtocolError, parseObject } from './control-lines.ts'
 
-/** Of a pool with more clients, the others get no requests from other edges. */
+/** In a larger pool, clients beyond this get no requests from other edges. */
 export const CLIENTS_MAX = 50
 const HEAD_BYTES_MAX = 1_024
 const HEAD_LENGTH_BYTES = 2

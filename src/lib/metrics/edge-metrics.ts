@@ -14,7 +14,7 @@ interface EdgeTrafficSources {
   peers: (() => { in: number; out: number }) | undefined
 }
 
-/** Of several workers, the primary has these. */
+/** With several workers, only the primary has these. */
 interface EdgeStateSources {
   openTunnels(): Iterable<{ readonly type: string }>
   /** Whether revocations are received. */

@@ -3,7 +3,7 @@
 import { resolve } from 'node:path'
 import { isEmail } from '../../contract/fields.ts'
 import type { Variant } from '../../contract/variants.ts'
-import type { Target } from '../store/engine/store.ts'
+import type { DatabaseTarget } from '../store/engine/store.ts'
 import { defaultPath } from './data-folder.ts'
 import { createReader, type Parsed, type Read, requireValid, setting } from './setting.ts'
 import {
@@ -34,7 +34,7 @@ export const settings = {
   ADIT_DATABASE_URL: setting(
     'sqlite:<path> or postgres://…; empty for adit.db in the data folder of the user',
     '',
-    (text, environment): Target =>
+    (text, environment): DatabaseTarget =>
       text === '' ? { engine: 'sqlite', path: defaultPath('adit.db', environment) } : readDatabaseUrl(text),
   ),
   ADIT_FENCING: setting(
@@ -191,7 +191,7 @@ type OptionalText =
 
 export type Config = Readonly<ReturnType<typeof parse>['config']>
 
-export type Limits = Config['limits']
+export type ServerLimits = Config['limits']
 
 export const readConfig = (environment: NodeJS.ProcessEnv = process.env): Config =>
   requireValid(parse(environment))

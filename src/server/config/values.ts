@@ -6,7 +6,7 @@ import { isEmail } from '../../contract/fields.ts'
 import { isDnsLabel } from '../../lib/net/hostname.ts'
 import { parseNetwork } from '../../lib/net/ip-network.ts'
 import type { PortRange } from '../../lib/net/tcp-ports.ts'
-import type { Target } from '../store/engine/store.ts'
+import type { DatabaseTarget } from '../store/engine/store.ts'
 
 export const integer =
   (min: number, max: number) =>
@@ -47,7 +47,7 @@ export function readBaseUrl(text: string): string | undefined {
   return url.href.replace(/\/$/, '')
 }
 
-export function readDatabaseUrl(text: string): Target {
+export function readDatabaseUrl(text: string): DatabaseTarget {
   if (text.startsWith('sqlite:')) {
     const path = text.slice('sqlite:'.length).replace(/^\/\/(?=.)/, '')
     if (path === '' || path === ':memory:')

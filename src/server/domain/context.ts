@@ -2,7 +2,7 @@
 
 import type { Variant } from '../../contract/variants.ts'
 import type { ServerInstruments } from '../../lib/metrics/server-instruments.ts'
-import type { Limits } from '../config/server.ts'
+import type { ServerLimits } from '../config/server.ts'
 import type { Role } from '../store/accounts/members.ts'
 import type { CommitUsage } from '../store/usage/group-commit.ts'
 import type { PropagationServices } from '../verification/propagation.ts'
@@ -19,7 +19,7 @@ export interface Services extends PropagationServices {
   afterReport: (counters: Iterable<{ workspaceId: string }>) => void
   /** Called when a transaction of this process has changed locations of tunnels. */
   afterLocations: () => void
-  limits: Limits
+  limits: ServerLimits
   /** Whether a mail server is configured. */
   hasMail: boolean
   /** Variant of the public API. In variant B, only admins and owners create and revoke keys. */

@@ -35,7 +35,7 @@ test('--keep keeps the newest backups of this database, and deletes nothing else
   assert.deepEqual(Object.keys(first), ['file', 'asOf', 'bytes', 'schema', 'deleted'])
   assert.deepEqual(first.deleted, [])
   for (const day of [1, 2, 3, 4]) copyFileSync(first.file, join(folder, name(day)))
-  // Of another database, not complete, not by this command, and not a file.
+  // A backup of another database, an incomplete one, one that the command did not name, and a link.
   const foreign = JSON.parse((await other.adit('--keep', '1', other.folder, '--json')).stdout)
   copyFileSync(foreign.file, join(folder, name(5)))
   writeFileSync(join(folder, name(6)), 'notes')

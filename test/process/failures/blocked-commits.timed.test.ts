@@ -20,9 +20,9 @@ const WRITE_MAX_MS = 6_000
 /** By then the node knows that commits hang: the documented 2.5 s, and what a busy machine adds. */
 const DETECTED_WITHIN_MS = 3_500
 const QUICK_MS = 1_000
-/** Of a node: seven writers, the probe and the control connection. */
+/** Per node: seven writers, the probe and the control connection. */
 const WAITING_SESSIONS_MAX = 9
-/** Of a node that gets no writes. */
+/** For a node that gets no writes. */
 const WAITING_SESSIONS_MAX_IDLE = 5
 
 interface Timed extends TestResponse {

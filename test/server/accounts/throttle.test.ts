@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Fault } from '../../../src/server/domain/fault.ts'
-import type { Limits } from '../../../src/server/http/limits/attempt-counts.ts'
+import type { AttemptLimits } from '../../../src/server/http/limits/attempt-counts.ts'
 import { createCounters } from '../../../src/server/http/limits/counters.ts'
 import { createLoginThrottle } from '../../../src/server/http/limits/login-throttle.ts'
 import { perAccount, perMail, perNetwork } from '../../../src/server/http/limits/sign-in-limits.ts'
@@ -135,7 +135,7 @@ const signInTo = (name: string) => ({ kind: 'sign-in-account', name, max: 3, onE
 
 function createCheck() {
   const { consume } = createLoginThrottle(createCounters(() => 0))
-  return (limits: Limits) => {
+  return (limits: AttemptLimits) => {
     try {
       consume(limits)
       return true

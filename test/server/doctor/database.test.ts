@@ -9,7 +9,7 @@ import { runChecks } from '../../../src/server/doctor/check.ts'
 import { checkSchema, databaseChecks } from '../../../src/server/doctor/database.ts'
 import { postgresFindings } from '../../../src/server/doctor/postgres-settings.ts'
 import { replicationFindings } from '../../../src/server/doctor/replication.ts'
-import type { Target } from '../../../src/server/store/engine/store.ts'
+import type { DatabaseTarget } from '../../../src/server/store/engine/store.ts'
 import { readPostgresFacts, type Standbys } from '../../../src/server/store/maintenance/diagnostics.ts'
 import { currentSchema, readSchemaState } from '../../../src/server/store/schema/migrate.ts'
 import { openTestServices, serve } from '../../support/api/server.ts'
@@ -24,7 +24,7 @@ import { run } from '../../support/processes/process.ts'
 const TIMEOUT_MS = 15_000
 
 /** Findings by check, as `status: message`. */
-async function examine(target: Target, clock: () => number = Date.now) {
+async function examine(target: DatabaseTarget, clock: () => number = Date.now) {
   const { checks, close } = databaseChecks({ database: target }, clock)
   const results = await runChecks(checks, TIMEOUT_MS)
   await close()
@@ -36,7 +36,7 @@ async function examine(target: Target, clock: () => number = Date.now) {
 const findText = (found: Awaited<ReturnType<typeof examine>>, check: string) =>
   (found[check] ?? []).map(({ text }) => text).join('\n')
 
-const toTarget = (url: string): Target =>
+const toTarget = (url: string): DatabaseTarget =>
   url.startsWith('sqlite:')
     ? { engine: 'sqlite', path: url.slice('sqlite:'.length) }
     : { engine: 'postgres', url }

@@ -1,4 +1,4 @@
-import { type Limits, readConfig } from '../../../server/config/server.ts'
+import { readConfig, type ServerLimits } from '../../../server/config/server.ts'
 import { recordDatabaseAction } from '../../../server/domain/audit/operator-actions.ts'
 import { previewNow, type RunNowResult, runNow } from '../../../server/domain/maintenance/job.ts'
 import { retentionTables } from '../../../server/domain/maintenance/retention.ts'
@@ -23,7 +23,7 @@ export async function retention({ 'dry-run': dryRun }: { 'dry-run': boolean }, i
     io.info('audit_log is kept: ADIT_AUDIT_RETENTION_DAYS is not set.')
 }
 
-async function deleteNow(limits: Limits, io: Io): Promise<void> {
+async function deleteNow(limits: ServerLimits, io: Io): Promise<void> {
   const deleted = Object.fromEntries(retentionTables(limits).map((table) => [table, 0]))
   const { signal, release } = abortOnSignal()
   let result: RunNowResult

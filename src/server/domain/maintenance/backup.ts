@@ -1,7 +1,7 @@
 // Database backups.
 
 import { join } from 'node:path'
-import type { Target } from '../../store/engine/store.ts'
+import type { DatabaseTarget } from '../../store/engine/store.ts'
 import {
   BackupError,
   type BackupOptions,
@@ -36,7 +36,7 @@ interface Options extends Omit<BackupOptions, 'onStart'> {
 }
 
 /** SQLite only. Does not migrate, because a backup before an upgrade must keep the old schema. */
-export async function backUp(database: Target, file: string, options: Options) {
+export async function backUp(database: DatabaseTarget, file: string, options: Options) {
   const path = requireSqlite(database)
   const onStart = () =>
     attempt(options, 'The backup is not recorded in the audit log', () => {
@@ -52,7 +52,7 @@ export async function backUp(database: Target, file: string, options: Options) {
  * deletes all but the newest `keep` backups of this database in the folder.
  */
 export async function backUpToFolder(
-  database: Target,
+  database: DatabaseTarget,
   { folder, keep }: { folder: string; keep: number },
   options: Options,
 ) {
@@ -79,7 +79,7 @@ function attemptDeletion(options: Options, act: () => ReturnType<typeof deleteOl
   return deleted
 }
 
-function requireSqlite(database: Target): string {
+function requireSqlite(database: DatabaseTarget): string {
   if (database.engine === 'sqlite') return database.path
   throw new BackupError(
     'Back up PostgreSQL with its own tool: pg_dump --format=custom --file=<file> "$ADIT_DATABASE_URL" ' +

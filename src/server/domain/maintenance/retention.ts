@@ -2,7 +2,7 @@
 
 import { PORT_RENEWAL_MS, portRetentionMs } from '../../../lib/net/tcp-ports.ts'
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../../lib/time.ts'
-import type { Limits } from '../../config/server.ts'
+import type { ServerLimits } from '../../config/server.ts'
 import { countChangesBefore, deleteChangesBefore } from '../../store/change-log/entries.ts'
 import {
   countExpired,
@@ -53,7 +53,7 @@ const earlierNow = ({ clock }: Services, { now }: Pick<MaintenanceState, 'now'>)
  * The time (or id) per table before which rows are deleted. Links stay, even if they were used, while the
  * limits of invitations count them.
  */
-function expiryLimits(now: number, { auditRetentionDays, tcpPorts }: Limits) {
+function expiryLimits(now: number, { auditRetentionDays, tcpPorts }: ServerLimits) {
   const limits: [ExpiringTable, before: number | string][] = [
     ['sessions', now],
     ['verifications', now],
@@ -77,7 +77,7 @@ function expiryLimits(now: number, { auditRetentionDays, tcpPorts }: Limits) {
 }
 
 /** The tables that a run deletes from. */
-export const retentionTables = (limits: Limits): string[] => [
+export const retentionTables = (limits: ServerLimits): string[] => [
   ...expiryLimits(0, limits).map(([table]) => table),
   'open_tunnels',
   'change_log',

@@ -101,7 +101,7 @@ export async function findEdgeUrl({ store, workspaceId }: Context): Promise<stri
 
 /** How many other edges a client is told. */
 const OTHERS_MAX = 3
-/** Of how many, with the fewest tunnels, these are chosen. */
+/** They are chosen from so many edges with the fewest tunnels. */
 const CANDIDATES_MAX = 30
 
 /**

@@ -28,7 +28,7 @@ interface Limit {
   onExceed: 'reject' | 'delay'
 }
 
-export type Limits = readonly Limit[]
+export type AttemptLimits = readonly Limit[]
 
 /** An attempt that was counted, and `nextAt` of its counter before and after, which a refund needs. */
 interface Attempt {
@@ -103,7 +103,7 @@ export function createAttemptCounts(clock: () => number) {
 
   return {
     /** Counts an attempt against every limit, or none if one of them requires waiting. */
-    takeAttempt(limits: Limits): { waitMs: number; attempts: Attempt[] } {
+    takeAttempt(limits: AttemptLimits): { waitMs: number; attempts: Attempt[] } {
       const longest = Math.max(0, ...limits.map(waitMs))
       return { waitMs: longest, attempts: longest > 0 ? [] : limits.map(count) }
     },
@@ -111,7 +111,7 @@ export function createAttemptCounts(clock: () => number) {
       attempts.forEach(refund)
     },
     /** Called after a failed attempt. */
-    extendWindow(limits: Limits): void {
+    extendWindow(limits: AttemptLimits): void {
       limits.forEach(extend)
     },
   }

@@ -8,7 +8,7 @@
 import { formatDuration } from '../../domain/duration.ts'
 import { Fault } from '../../domain/fault.ts'
 import { type MaybePromise, thenMaybe } from '../../verification/verify.ts'
-import type { Limits } from './attempt-counts.ts'
+import type { AttemptLimits } from './attempt-counts.ts'
 import type { NodeCounters } from './counters.ts'
 
 export type LoginThrottle = ReturnType<typeof createLoginThrottle>
@@ -19,7 +19,7 @@ export function createLoginThrottle({
   extendWindow,
 }: Pick<NodeCounters, 'takeAttempt' | 'refundAttempts' | 'extendWindow'>) {
   /** Counts an attempt, whatever its outcome. Returns a function that refunds it. */
-  const consume = (limits: Limits): MaybePromise<() => MaybePromise<void>> =>
+  const consume = (limits: AttemptLimits): MaybePromise<() => MaybePromise<void>> =>
     thenMaybe(takeAttempt(limits), ({ waitMs, attempts }) => {
       if (waitMs > 0) throw tooManyAttempts(Math.ceil(waitMs / 1000))
       return () => refundAttempts(attempts)
@@ -29,7 +29,11 @@ export function createLoginThrottle({
    * Counts the attempt before it runs, so that parallel attempts count, and refunds it if no secret was
    * wrong. A successful attempt counts against the limits in `successes`.
    */
-  async function attempt<T>(limits: Limits, act: () => Promise<T>, successes: Limits = []): Promise<T> {
+  async function attempt<T>(
+    limits: AttemptLimits,
+    act: () => Promise<T>,
+    successes: AttemptLimits = [],
+  ): Promise<T> {
     const refundSuccess = await consume(successes)
     try {
       const refundAttempt = await consume(limits)

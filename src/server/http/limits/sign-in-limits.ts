@@ -5,7 +5,7 @@ import type { Browser } from '../../auth/cookies.ts'
 import type { SignedIn } from '../../auth/sign-in.ts'
 import { findCredentials, findPasswordHash } from '../../domain/accounts/users.ts'
 import type { Services } from '../../domain/context.ts'
-import type { Limits } from './attempt-counts.ts'
+import type { AttemptLimits } from './attempt-counts.ts'
 import type { Account, KnownBrowsers } from './known-browser.ts'
 
 const NO_ACCOUNT: Account = { userId: '', passwordHash: '' }
@@ -30,7 +30,7 @@ export function createSignInLimits(services: Services, known: KnownBrowsers) {
   return {
     // A known browser has a counter of its own. Other browsers are counted by account and by network:
     // attackers guess the password of one account from many networks, or of many accounts from one network.
-    async limitsFor(browser: Browser, address: string): Promise<Limits> {
+    async limitsFor(browser: Browser, address: string): Promise<AttemptLimits> {
       const email = address.toLowerCase()
       const name = await findKnown(browser, email)
       if (name !== undefined) return [{ kind: 'known-browser', name, max: 10, onExceed: 'delay' }]
@@ -63,7 +63,7 @@ export function perNetwork(
   action: 'sign-in' | 'code' | 'sso' | 'sso-return' | 'mail' | 'device' | 'user-code',
   address: string,
   max: number,
-): Limits {
+): AttemptLimits {
   const kind = `${action}-network` as const
   const limit = (name: string, factor: number) =>
     ({ kind, name, max: max * factor, onExceed: 'reject' }) as const
@@ -74,22 +74,22 @@ export function perNetwork(
 }
 
 /** Each successful sign-in is an audit entry in every workspace of the user. */
-export const perSignedIn = (email: string): Limits => [
+export const perSignedIn = (email: string): AttemptLimits => [
   { kind: 'signed-in-account', name: email.toLowerCase(), max: 100, onExceed: 'reject' },
 ]
 
 /** For operations that ask for the password again: a stolen session must not be enough to guess it. */
-export const perAccount = (userId: string): Limits => [
+export const perAccount = (userId: string): AttemptLimits => [
   { kind: 'own-account', name: userId, max: 10, onExceed: 'reject' },
 ]
 
 /** For codes of terminals that wait for an approval. */
-export const perUserCode = (userId: string, address: string): Limits => [
+export const perUserCode = (userId: string, address: string): AttemptLimits => [
   { kind: 'user-code-account', name: userId, max: 10, onExceed: 'reject' },
   ...perNetwork('user-code', address, 30),
 ]
 
-export const perMail = (email: string, address: string): Limits => [
+export const perMail = (email: string, address: string): AttemptLimits => [
   { kind: 'mail-account', name: email.toLowerCase(), max: 3, onExceed: 'reject' },
   ...perNetwork('mail', address, 20),
 ]

@@ -72,7 +72,7 @@ export interface Store extends DatabaseConnection {
   close(): Promise<void>
 }
 
-export type Target =
+export type DatabaseTarget =
   /** Opened with `readOnly`, the file stays as it is: without that, it gets a write-ahead log. */
   { engine: 'sqlite'; path: string; readOnly?: boolean } | { engine: 'postgres'; url: string }
 
@@ -89,7 +89,7 @@ interface StoreEvents extends StorageEvents {
 
 /** `workerBus` is set if this process is one of several workers. */
 export function openStore(
-  target: Target,
+  target: DatabaseTarget,
   { onLostConnection, onCommitsBlocked = () => {}, ...storage }: StoreEvents,
   workerBus?: WorkerBus,
 ): Store {
