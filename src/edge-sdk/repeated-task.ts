@@ -39,10 +39,12 @@ export class RepeatedTask {
   #schedule(): void {
     clearTimeout(this.#timer)
     const start = () => {
+      // Timers may fire some milliseconds early: their delay begins with the current turn of the event loop.
+      if (performance.now() < this.#dueAt) return this.#schedule()
       this.#dueAt = Number.POSITIVE_INFINITY
       this.#running = this.#runOnce()
     }
-    this.#timer = setTimeout(start, Math.max(0, this.#dueAt - performance.now())).unref()
+    this.#timer = setTimeout(start, Math.ceil(Math.max(0, this.#dueAt - performance.now()))).unref()
   }
 
   async #runOnce(): Promise<void> {

@@ -226,6 +226,26 @@ test('syncs are a second apart, also if the control plane asks for more', async 
   assert.ok(second - first >= 890, `${second - first} ms`)
 })
 
+test('an idle edge sends one sync per interval', async (t) => {
+  const measureGaps = async () => {
+    const times: number[] = []
+    const syncTunnels = async () => {
+      times.push(performance.now())
+      return { ...SYNCED, nextSyncInS: 1 }
+    }
+    const reporter = startTunnelReporter({ claimTunnels: async () => [], syncTunnels }, OPTIONS)
+    atEnd(t, reporter.stop)
+    await until('four syncs', () => times.length >= 4)
+    return times.slice(1).map((time, index) => time - (times[index] as number))
+  }
+  const gaps = (await Promise.all(Array.from({ length: 8 }, measureGaps))).flat()
+  // The jitter is a tenth of the interval.
+  assert.deepEqual(
+    gaps.filter((gap) => gap < 890),
+    [],
+  )
+})
+
 test('no sync is earlier than Retry-After', async (t) => {
   const measureWait = async () => {
     const times: number[] = []
