@@ -31,8 +31,8 @@ export function createLog(level: string): Logger {
 }
 
 /** Writes the access log, which has thousands of lines a second: pino takes four times as long for each. */
-export function writeRecord(message: string, fields: object): void {
-  stderr.write(formatRecord('info', message, fields))
+export function writeRecord(level: 'debug' | 'info', message: string, fields: object): void {
+  stderr.write(formatRecord(level, message, fields))
 }
 
 const formatRecord = (level: string, msg: string, fields: object) =>

@@ -1,6 +1,8 @@
-// The access log: one line for each request.
+// The access log: one line for each request, at level `info`, or `debug` if it is routine.
 import type { Logger } from 'pino'
 import { writeRecord } from '../../../lib/log.ts'
+
+const HEALTH_CHECKS = new Set(['/healthz', '/readyz'])
 
 interface AccessLogEntry {
   requestId: string
@@ -20,6 +22,11 @@ interface AccessLogEntry {
 }
 
 export function logAccess(log: Logger, entry: AccessLogEntry): void {
-  if (!log.isLevelEnabled('info')) return
-  writeRecord('request completed', { ...entry, ms: Math.round(entry.ms * 10) / 10 })
+  const level = isRoutine(entry) ? 'debug' : 'info'
+  if (!log.isLevelEnabled(level)) return
+  writeRecord(level, 'request completed', { ...entry, ms: Math.round(entry.ms * 10) / 10 })
 }
+
+/** Edges and health checks send requests all the time, also while nobody uses the server. */
+const isRoutine = ({ route, status }: AccessLogEntry) =>
+  status < 400 && route !== undefined && (route.startsWith('/edge/v1/') || HEALTH_CHECKS.has(route))
