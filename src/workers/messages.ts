@@ -14,13 +14,28 @@ export type Message =
   | { kind: 'adit:result'; id: number; result: unknown }
   /** From either side, without a response. */
   | { kind: 'adit:notice'; name: string; args: unknown[] }
+  /** To a worker, which responds unless it hangs. */
+  | { kind: 'adit:ping' }
+  | { kind: 'adit:pong' }
   /** As prom-client's registry returns them. */
   | { kind: 'adit:metrics'; metrics: unknown[] }
 
 export const isMessage = (value: unknown): value is Message =>
   typeof (value as Message | null)?.kind === 'string' && (value as Message).kind.startsWith('adit:')
 
-/** Has no effect if the worker has just exited. */
+/** More messages than a worker that reads them ever has waiting. */
+const UNREAD_MAX = 100_000
+/** Messages that wait in the memory of this process, because the worker does not read them. */
+const unread = new WeakMap<Worker, number>()
+
+/** Has no effect if the worker has just exited. A worker that does not read its messages is killed. */
 export function sendTo(worker: Worker, message: Message): void {
-  if (worker.isConnected()) worker.process.send?.(message, undefined, {}, () => {})
+  if (!worker.isConnected()) return
+  const count = (unread.get(worker) ?? 0) + 1
+  if (count > UNREAD_MAX) {
+    worker.process.kill('SIGKILL')
+    return
+  }
+  unread.set(worker, count)
+  worker.process.send?.(message, undefined, {}, () => unread.set(worker, (unread.get(worker) ?? 1) - 1))
 }

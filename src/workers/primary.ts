@@ -1,10 +1,11 @@
-// The primary starts the workers, which share its port, replaces those that exit, and restarts them one after
-// the other. It serves no requests itself.
+// The primary starts the workers, which share its port, replaces those that exit or hang, and restarts them
+// one after the other. It serves no requests itself.
 import cluster, { type Worker } from 'node:cluster'
 import { once } from 'node:events'
 import { isSea } from 'node:sea'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import { killHungWorkers } from './hang-detector.ts'
 import { isMessage, type Message, sendTo } from './messages.ts'
 import type { Port, PortSockets } from './port.ts'
 
@@ -69,6 +70,7 @@ export async function startWorkers(options: WorkersOptions): Promise<Workers> {
       for (const worker of runningWorkers()) if (worker !== sender) sendTo(worker, message)
   })
   cluster.on('disconnect', (worker) => options.onGone?.(worker))
+  killHungWorkers(log)
   async function respond(worker: Worker, call: Message & { kind: 'adit:call' }): Promise<void> {
     const result = await options.handleCall(call.name, call.args, worker)
     sendTo(worker, { kind: 'adit:result', id: call.id, result })

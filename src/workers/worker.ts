@@ -61,6 +61,8 @@ export function connectToPrimary(descriptors: readonly number[]): Primary | unde
         return onNotice(message.name, message.args)
       case 'adit:replaced':
         return replaced.resolve('replaced')
+      case 'adit:ping':
+        return void send({ kind: 'adit:pong' })
       case 'adit:metrics-request':
         send({ kind: 'adit:metrics', metrics: await readMetrics() })
     }

@@ -154,6 +154,38 @@ test('after a worker was killed, the others get its new connections, also while 
   await waitFor(/("worker listening".*){2}/s, 'stderr')
 })
 
+/** Longer than workers may take to respond. */
+const HANG_MS = 13_000
+
+async function passTime(ms: number): Promise<void> {
+  const endsAt = performance.now() + ms
+  await until('the time is over', () => performance.now() > endsAt)
+}
+
+test('a worker that hangs is killed and replaced, and the other one keeps serving', async (t) => {
+  const { url, secrets, workers, waitFor } = await startWorkers(t, 'sqlite')
+  const agents = await connectToEachWorker(t, url, secrets.key)
+  const [hung, other] = workers() as [number, number]
+  process.kill(hung, 'SIGSTOP')
+  await waitFor(/"worker does not respond; killing it"/, 'stderr')
+  await until('it is replaced', () => workers().length === 2 && !workers().includes(hung))
+  assert.ok(workers().includes(other))
+  // The agent has noticed that its connection was reset.
+  for (const agent of agents) assert.equal((await send(url, secrets.key, { agent })).status, 200)
+})
+
+test('workers that were stopped with their primary, as by a suspended machine, are not killed', async (t) => {
+  const { child, url, secrets, workers } = await startWorkers(t, 'sqlite')
+  const before = workers()
+  const processes = [child.pid as number, ...before]
+  for (const pid of processes) process.kill(pid, 'SIGSTOP')
+  await passTime(HANG_MS)
+  for (const pid of processes) process.kill(pid, 'SIGCONT')
+  await passTime(2_000)
+  assert.deepEqual(workers(), before)
+  await connectToEachWorker(t, url, secrets.key)
+})
+
 test('SIGHUP also replaces a worker that was still starting', async (t) => {
   const { child, workers, waitFor } = await startWorkers(t, 'sqlite')
   const [killed, remaining] = workers() as [number, number]
