@@ -46,6 +46,7 @@ import { registerInstall } from './http/pages/install/routes.ts'
 import { registerSiteFiles } from './http/pages/site-files.ts'
 import { ResponseCache } from './http/response-cache/cache.ts'
 import { cacheableOperations } from './http/response-cache/cacheable-operations.ts'
+import { createAccessLog } from './http/server/access-log.ts'
 import { createClientReader } from './http/server/client-address.ts'
 import { createServer } from './http/server/create.ts'
 import { drain } from './http/server/drain.ts'
@@ -307,17 +308,27 @@ function createApiServer(options: ApiServerOptions) {
     hasDataVersion: services.store.dataVersion !== undefined,
     isRateLimited: rateLimit !== undefined,
   })
+  const accessLog = createAccessLog(log, config.accessLog)
   const responseCache = new ResponseCache({
     operations,
     hashSecret: verifier.hashCredential,
     isStopping,
     client,
     trustsProxies,
-    log,
+    accessLog,
   })
   const https = isHttps(config)
   const { requests: durations } = services.instruments
-  const server = createServer({ log, isStopping, https, client, trustsProxies, responseCache, durations })
+  const server = createServer({
+    log,
+    isStopping,
+    https,
+    client,
+    trustsProxies,
+    responseCache,
+    accessLog,
+    durations,
+  })
   const { ping, areCommitsBlocked } = services.store
   registerHealth(server, { isReady, ping, areCommitsBlocked, mayRead: follower.mayRead })
   const forKeys = { services, verifier, counters, rateLimit, variant, baseUrl, describeWorkspace }

@@ -111,6 +111,7 @@ test('all configuration errors are reported together, without the password in a 
     ADIT_STOP_DELAY: '301',
     ADIT_METRICS_PORT: '65536',
     ADIT_WORKERS: 'many',
+    ADIT_ACCESS_LOG: 'some',
     ADIT_LOG_LEVEL: 'loud',
     ADIT_SECRET: 'too-short',
     ADIT_TRUSTED_PROXIES: 'localhost',

@@ -138,6 +138,7 @@ test('the access log has the MCP request and its API request, with the same requ
     waitFor,
   } = await startServing(t, {
     ADIT_DATABASE_URL: `sqlite:${createFolder(t)}/adit.db`,
+    ADIT_ACCESS_LOG: 'all',
   })
   const response = await postMessage({ url, apiKey: token }, callMessage(1, 'create_api_key'), {
     'x-request-id': 'request-1',

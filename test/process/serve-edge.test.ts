@@ -54,7 +54,7 @@ async function startSample(t: Test, access: Record<string, string>, port: number
 
 test('one command runs a server and its edge, which stays the same edge after a restart', async (t) => {
   const home = createFolder(t)
-  const first = await startBoth(t, home, { ADIT_LOG_LEVEL: 'debug' })
+  const first = await startBoth(t, home, { ADIT_LOG_LEVEL: 'debug', ADIT_ACCESS_LOG: 'all' })
   const { port } = await startLocal(t)
   const access = { ADIT_URL: first.url, ADIT_API_KEY: first.token as string }
   const tunnel = startProcess(t, ['tunnel', String(port), '--name', 'app'], access)
@@ -119,7 +119,8 @@ test('the edge has no secret of the server, and reaches it without the proxy of 
   if (process.platform !== 'linux') return t.skip('reads the environment of the process in /proc')
   const proxy = `http://127.0.0.1:${await freePort()}`
   const secrets = { ADIT_SECRET: 'hidden-'.repeat(8), PGPASSWORD: 'hidden' }
-  const both = await startBoth(t, createFolder(t), { ...secrets, HTTP_PROXY: proxy, ADIT_LOG_LEVEL: 'debug' })
+  const log = { ADIT_LOG_LEVEL: 'debug', ADIT_ACCESS_LOG: 'all' }
+  const both = await startBoth(t, createFolder(t), { ...secrets, ...log, HTTP_PROXY: proxy })
   const id = await findEdgeProcess(both)
   assert.doesNotMatch(readFileSync(`/proc/${id}/environ`, 'utf8'), /hidden/)
   await both.waitFor(/"route":"\/edge\/v1\/keys\/verify"/, 'stderr')

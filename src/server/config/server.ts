@@ -7,9 +7,9 @@ import type { DatabaseTarget } from '../store/engine/store.ts'
 import { defaultPath } from './data-folder.ts'
 import { createReader, type Parsed, type Read, requireValid, setting } from './setting.ts'
 import {
-  eitherOf,
   integer,
   nonEmpty,
+  oneOf,
   readBaseUrl,
   readContact,
   readDatabaseUrl,
@@ -40,18 +40,18 @@ export const settings = {
   ADIT_FENCING: setting(
     'operator: you fence an old PostgreSQL primary; strict: nodes stop while no standby confirms commits',
     'operator',
-    eitherOf('operator', 'strict'),
+    oneOf('operator', 'strict'),
   ),
   ADIT_EDGE_ACKNOWLEDGMENTS: setting(
     'on: a revocation waits for edges that acknowledge changes; off: it waits for nodes only',
     'on',
-    eitherOf('on', 'off'),
+    oneOf('on', 'off'),
   ),
   ADIT_TUNNEL_DOMAIN: setting('domain of all tunnels', 'localhost', readDomain),
   ADIT_API_VARIANT: setting(
     'A: API keys can create and revoke API keys; B: they can only read',
     'A',
-    eitherOf<Variant>('A', 'B'),
+    oneOf<Variant>('A', 'B'),
   ),
   ADIT_RATE_LIMIT: setting('requests per API key and minute, per node; empty for no limit', '', (text) =>
     text === '' ? undefined : integer(1, 1_000_000)(text),
@@ -109,7 +109,7 @@ export const settings = {
   ADIT_WORKSPACE_CREATION: setting(
     'who creates workspaces: operator, or users too, in the dashboard',
     'operator',
-    eitherOf('operator', 'users'),
+    oneOf('operator', 'users'),
   ),
   ADIT_SECRET: setting(
     'signs sessions, the same on every node; required with PostgreSQL, else generated next to the database',
@@ -130,7 +130,7 @@ export const settings = {
   ADIT_OIDC_LINK_BY_EMAIL: setting(
     'true: a user with the verified email of an existing account is signed in to it',
     'false',
-    (text) => eitherOf('true', 'false')(text) === 'true',
+    (text) => oneOf('true', 'false')(text) === 'true',
   ),
   ADIT_SMTP_URL: setting('mail server: smtp://user:password@host:port', '', readSmtpUrl),
   ADIT_MAIL_FROM: setting('sender of mail, e.g. Adit <adit@example.com>', '', nonEmpty),
@@ -175,10 +175,12 @@ export const settings = {
   ),
   ADIT_METRICS_HOST: setting('address of the metrics listener', '127.0.0.1', (text) => text),
   ADIT_WORKERS: setting('processes that serve requests; auto: one for each CPU', '1', readWorkers),
-  ADIT_LOG_LEVEL: setting(LOG_LEVELS.join(', '), 'info', (text) => {
-    if (!LOG_LEVELS.includes(text)) throw new Error(`must be one of ${LOG_LEVELS.join(', ')}`)
-    return text
-  }),
+  ADIT_ACCESS_LOG: setting(
+    'all: a line per request; summary: failed and slow requests, the others counted per minute; off',
+    'summary',
+    oneOf('all', 'summary', 'off'),
+  ),
+  ADIT_LOG_LEVEL: setting(LOG_LEVELS.join(', '), 'info', oneOf(...LOG_LEVELS)),
 }
 
 /** Optional settings of type string. */
@@ -243,6 +245,7 @@ function parse(environment: NodeJS.ProcessEnv) {
     stopDelayS: read('ADIT_STOP_DELAY'),
     metrics: readMetricsAddress(read),
     workers: read('ADIT_WORKERS'),
+    accessLog: read('ADIT_ACCESS_LOG'),
     logLevel: read('ADIT_LOG_LEVEL'),
   }
   if (config.fencing === 'strict' && config.database?.engine === 'sqlite')

@@ -16,10 +16,12 @@ export const integer =
     return number
   }
 
-export const eitherOf =
-  <T extends string>(first: T, second: T) =>
+const alternatives = new Intl.ListFormat('en', { type: 'disjunction' })
+
+export const oneOf =
+  <T extends string>(...values: readonly T[]) =>
   (text: string): T => {
-    if (text !== first && text !== second) throw new Error(`must be ${first} or ${second}`)
+    if (!values.includes(text as T)) throw new Error(`must be ${alternatives.format(values)}`)
     return text as T
   }
 

@@ -91,6 +91,7 @@ test('many networks of one /48 are limited together', async (t) => {
 test('the access log has the normalized form, for cache hits, misses and API requests of MCP tools', async (t) => {
   const running = await startServing(t, {
     ADIT_DATABASE_URL: await createDatabase(t, 'sqlite'),
+    ADIT_ACCESS_LOG: 'all',
     ...behindProxy,
   })
   const call = caller(running.api, running.token as string)

@@ -122,6 +122,7 @@ test('hits and misses are logged alike, with the trace, and a key sent as a requ
   const running = await startServing(t, {
     ADIT_DATABASE_URL: await createDatabase(t, 'sqlite'),
     ADIT_TRUSTED_PROXIES: '127.0.0.1',
+    ADIT_ACCESS_LOG: 'all',
   })
   const call = caller(running.api, running.token as string)
   const turns = [1, 2, 3, 4].map((turn) => `turn-${turn}`)

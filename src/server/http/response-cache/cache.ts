@@ -2,12 +2,11 @@
 // for the operations in cacheable-operations.ts, so a hit and a miss get the same response.
 import type { IncomingHttpHeaders, IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
-import type { Logger } from 'pino'
 import { createLruCache } from '../../../lib/lru-cache.ts'
 import type { Context } from '../../domain/context.ts'
 import { bearerToken } from '../auth/authenticator.ts'
 import { acceptsEncoding } from '../operations/compression.ts'
-import { logAccess } from '../server/access-log.ts'
+import type { AccessLog } from '../server/access-log.ts'
 import { requestIds } from '../server/request-id.ts'
 import { readTraceId } from '../server/trace-context.ts'
 import type {
@@ -39,7 +38,7 @@ declare module 'fastify' {
 interface ResponseCacheOptions extends EligibilityOptions {
   readonly operations: CacheableOperation[]
   readonly hashSecret: (secret: string) => string
-  readonly log: Logger
+  readonly accessLog: AccessLog
 }
 
 /**
@@ -80,13 +79,13 @@ export class ResponseCache {
   readonly #clientIp: (request: IncomingMessage) => string | undefined
   readonly #hashSecret: (secret: string) => string
   readonly #requestId = requestIds()
-  readonly #log: Logger
+  readonly #accessLog: AccessLog
 
-  constructor({ operations, hashSecret, log, ...options }: ResponseCacheOptions) {
+  constructor({ operations, hashSecret, accessLog, ...options }: ResponseCacheOptions) {
     this.#byId = new Map(operations.map((operation) => [operation.id, operation]))
     this.#hashSecret = hashSecret
     this.#clientIp = createEligibility(options)
-    this.#log = log
+    this.#accessLog = accessLog
   }
 
   /** Stores the responses of cacheable operations. Must be called before routes are registered. */
@@ -221,13 +220,14 @@ export class ResponseCache {
     response.end(body, bytes === body.length ? 'latin1' : 'utf8')
     const ms = performance.now() - startedAt
     head.durations?.observe(200, ms)
-    logAccess(this.#log, {
+    this.#accessLog.record({
       requestId,
       traceId: readTraceId(headers.traceparent),
       method,
       route: head.route,
       status: 200,
       ms,
+      bytes,
       clientIp,
       callerId,
     })

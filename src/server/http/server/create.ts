@@ -6,7 +6,7 @@ import type { RequestDurations } from '../../../lib/metrics/request-durations.ts
 import type { Actor } from '../../domain/context.ts'
 import { Fault, invalid } from '../../domain/fault.ts'
 import type { ResponseCache } from '../response-cache/cache.ts'
-import { logAccess } from './access-log.ts'
+import type { AccessLog } from './access-log.ts'
 import { parseBody } from './body.ts'
 import type { ClientReader } from './client-address.ts'
 import { shouldCloseAfterResponse } from './connection.ts'
@@ -43,14 +43,15 @@ interface ServerOptions {
   /** Whether any proxy is trusted. */
   trustsProxies: boolean
   responseCache: ResponseCache
+  accessLog: AccessLog
   durations: RequestDurations
 }
 
 export function createServer(options: ServerOptions): FastifyInstance {
-  const { log, isStopping, https, client, trustsProxies, responseCache, durations } = options
+  const { log, isStopping, https, client, trustsProxies, responseCache, accessLog, durations } = options
   const server = fastify({
     loggerInstance: log,
-    // The access log below writes one line for each request instead of two.
+    // The access log below replaces Fastify's two lines for each request.
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'requestId' }),
     bodyLimit: BODY_BYTES_MAX,
     serverFactory: (handle) => createGuardedServer({ handle, responseCache, log, client }),
@@ -125,7 +126,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
     const { url: route, config } = request.routeOptions
     const { statusCode: status, elapsedTime: ms } = reply
     ;(route === undefined ? durations.unmatched : config.durations)?.observe(status, ms)
-    logAccess(log, {
+    accessLog.record({
       requestId: request.id,
       traceId: readTraceId(request.headers.traceparent),
       method: request.method,
@@ -133,9 +134,14 @@ export function createServer(options: ServerOptions): FastifyInstance {
       path: route ? undefined : decodeAscii(request.url.split('?', 1)[0] as string).slice(0, LOGGED_PATH_MAX),
       status,
       ms,
+      bytes: Number(reply.getHeader('content-length') ?? 0),
       clientIp: request.clientAddress,
       callerId: (request.caller as { actor?: Actor } | undefined)?.actor?.id,
     })
+    done()
+  })
+  server.addHook('onClose', (_server, done) => {
+    accessLog.stop()
     done()
   })
   server.setErrorHandler(sendFault)
