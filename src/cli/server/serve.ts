@@ -1,7 +1,7 @@
 // `adit serve`: runs the control plane, in this process or in several workers.
 import type { Logger } from 'pino'
 import { createLog, flushLog } from '../../lib/log.ts'
-import { type Running, startServer } from '../../server/app.ts'
+import { type Running, startServer } from '../../server/app/start.ts'
 import { inheritedDescriptors, unknownSettings } from '../../server/config/environment.ts'
 import { type Config, readConfig } from '../../server/config/server.ts'
 import { openServices } from '../../server/services.ts'

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { sql } from 'kysely'
 import { createLog } from '../../../src/lib/log.ts'
-import { type Running, startServer } from '../../../src/server/app.ts'
+import { type Running, startServer } from '../../../src/server/app/start.ts'
 import { type Config, readConfig } from '../../../src/server/config/server.ts'
 import type { Context, OperatorActor, PasswordHasher, Services } from '../../../src/server/domain/context.ts'
 import { createIds } from '../../../src/server/domain/ids.ts'
