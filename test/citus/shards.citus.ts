@@ -4,11 +4,19 @@ import { test } from 'node:test'
 import { setImmediate } from 'node:timers/promises'
 import { resetUsage, showCounters } from '../../src/server/domain/usage/reset.ts'
 import { createUsageShards } from '../../src/server/store/engine/postgres/usage-shards.ts'
-import { addEdge, databaseUrl, openTestServices, operator, serve } from '../support/api/server.ts'
+import {
+  addEdge,
+  databaseUrl,
+  openTestServices,
+  operator,
+  serve,
+  serveWithEdge,
+} from '../support/api/server.ts'
 import { counter } from '../support/api/usage.ts'
 import { coordinatorUrl } from '../support/databases/citus.ts'
 import { query } from '../support/databases/client.ts'
 import { connectPostgres } from '../support/databases/create.ts'
+import { pluck } from '../support/pluck.ts'
 import { addWorkspaces } from './workspaces.ts'
 
 const NOW = Date.parse('2026-03-01T10:30:00.000Z')
@@ -43,10 +51,7 @@ test('every statement of a report, of a read and of a reset runs on one shard', 
   assert.ok(after.single - before.single > WORKSPACES)
   t.diagnostic(`${after.single - before.single} statements, each on one shard`)
   const counters = await showCounters(server.services, 'w-0', '2026-03-01')
-  assert.deepEqual(
-    counters.map(({ name, bytesIn }) => [name, bytesIn]),
-    [['two', 30n]],
-  )
+  assert.deepEqual(pluck(counters, 'name', 'bytesIn'), [['two', 30n]])
 })
 
 /** Counted by Citus; the servers of tests enable that. */
@@ -60,8 +65,7 @@ async function executions() {
 }
 
 test('a report that waits for a lock does not delay reports for other shards', async (t) => {
-  const server = await serve(t, { engine: 'postgres', clock: () => NOW })
-  const edge = await addEdge(server)
+  const { server, edge } = await serveWithEdge(t, { engine: 'postgres', clock: () => NOW })
   const { slugs, workspaces, readShards } = await addWorkspaces(server, WORKSPACES)
   const shards = await readShards()
   const report = (slugs: string[], bytesIn: number) =>

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { addMember, openBrowser, signIn } from '../support/accounts/users.ts'
-import { addEdge, serve } from '../support/api/server.ts'
+import { serveWithEdge } from '../support/api/server.ts'
 import { counter } from '../support/api/usage.ts'
 import type { Test } from '../support/cleanup.ts'
 import { relayWorkers } from '../support/databases/citus.ts'
@@ -18,8 +18,7 @@ const CONTROL_MAX_MS = 3_000
 /** A server with workspaces on two workers, each behind a relay. */
 async function deploy(t: Test) {
   const relays = await relayWorkers(t)
-  const server = await serve(t, { engine: 'postgres', clock: () => NOW })
-  const edge = await addEdge(server)
+  const { server, edge } = await serveWithEdge(t, { engine: 'postgres', clock: () => NOW })
   const { slugs, workspaces, readShards } = await addWorkspaces(server, WORKSPACES)
   const shards = await readShards()
   const [down] = relays

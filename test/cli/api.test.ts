@@ -10,6 +10,7 @@ import { serve, type TestServer } from '../support/api/server.ts'
 import type { Test } from '../support/cleanup.ts'
 import { createFolder } from '../support/databases/create.ts'
 import { listen } from '../support/network/listen.ts'
+import { pluck } from '../support/pluck.ts'
 import { freePort } from '../support/processes/ports.ts'
 import { run } from '../support/processes/process.ts'
 
@@ -54,10 +55,7 @@ test('variant A: a key reads its workspace and usage, and creates and revokes ke
   assert.deepEqual(Object.keys(parse(asJson)), ['id', 'token', 'label', 'createdAt'])
 
   const listed = parse(await adit('keys', 'list', '--json'))
-  assert.deepEqual(
-    listed.map(({ label }: { label: string }) => label),
-    ['', 'named', 'ci', 'first'],
-  )
+  assert.deepEqual(pluck(listed, 'label'), ['', 'named', 'ci', 'first'])
   assert.match((await adit('keys', 'list')).stdout, /^ID +LABEL +CREATED +LAST USED +STATE\ntok_/)
   const { id } = listed[2]
   const unsure = await adit('keys', 'revoke', id)

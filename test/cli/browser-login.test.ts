@@ -6,15 +6,14 @@ import type { AddressInfo } from 'node:net'
 import { hostname } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { after, test } from 'node:test'
-import { addMember } from '../support/accounts/users.ts'
+import { addMember, serveWithOwner } from '../support/accounts/users.ts'
 import { serve } from '../support/api/server.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
 import { createFolder } from '../support/databases/create.ts'
 import { atTerminal, hasTerminal, NO_TERMINAL } from '../support/processes/terminal.ts'
 import { until } from '../support/until.ts'
 
-const server = await serve({ after }, { engine: 'sqlite' })
-const ann = await addMember(server, 'Ann', 'owner')
+const { server, ann } = await serveWithOwner({ after }, { engine: 'sqlite' })
 const PROMPT = 'Press Enter to sign in with your browser, or paste an API key (not shown): '
 const CODE = /Approve only if the page shows this code: \S*?([A-Z]{4}-[A-Z]{4})/
 

@@ -4,6 +4,7 @@ import { test } from 'node:test'
 import { serve, type TestServer } from '../support/api/server.ts'
 import { engines } from '../support/databases/create.ts'
 import { insertRevokedKeys } from '../support/databases/many-keys.ts'
+import { pluck } from '../support/pluck.ts'
 import { run } from '../support/processes/process.ts'
 
 const MANY = 1_200
@@ -30,11 +31,7 @@ for (const engine of engines) {
       [['keys', 'list'], user],
     ] as const) {
       const json = await run(t, [...args, '--json'], env)
-      assert.deepEqual(
-        JSON.parse(json.stdout).map(({ id }: { id: string }) => id),
-        ids,
-        json.stderr,
-      )
+      assert.deepEqual(pluck(JSON.parse(json.stdout), 'id'), ids, json.stderr)
       const { stdout } = await run(t, [...args], env)
       assert.match(stdout, /^ID +(WORKSPACE +ENDS WITH +)?LABEL +CREATED +LAST USED +(EXPIRES +)?STATE\n/)
       assert.deepEqual(
@@ -79,13 +76,13 @@ for (const engine of engines) {
     })
     const env = databaseEnvironment(server)
     const listed = async (...args: string[]) => JSON.parse((await run(t, [...args, '--json'], env)).stdout)
-    assert.deepEqual(
-      (await listed('admin', 'workspace', 'list')).map(({ slug }: { slug: string }) => slug),
-      ['acme', ...workspaces.map(({ slug }) => slug)],
-    )
+    assert.deepEqual(pluck(await listed('admin', 'workspace', 'list'), 'slug'), [
+      'acme',
+      ...workspaces.map(({ slug }) => slug),
+    ])
     const allUsers = await listed('admin', 'user', 'list')
     assert.deepEqual(
-      allUsers.map(({ email }: { email: string }) => email),
+      pluck(allUsers, 'email'),
       users.map(({ email }) => email),
     )
     for (const index of [0, 499, 500, MANY - 2])

@@ -9,6 +9,7 @@ import { mergeReport } from '../support/api/usage.ts'
 import type { Test } from '../support/cleanup.ts'
 import { engines } from '../support/databases/create.ts'
 import { listen } from '../support/network/listen.ts'
+import { pluck } from '../support/pluck.ts'
 import { freePort } from '../support/processes/ports.ts'
 
 const sqlite = await serve({ after }, { engine: 'sqlite' })
@@ -36,10 +37,7 @@ for (const engine of engines)
     const created = await client.tokens.create({ label: 'ci' })
     assert.match(created.token, /^adit_/)
     const { tokens } = await client.tokens.list({ limit: 1 })
-    assert.deepEqual(
-      tokens.map(({ id }) => id),
-      [created.id],
-    )
+    assert.deepEqual(pluck(tokens, 'id'), [created.id])
     assert.equal((await client.usage.read()).series.length, 30)
     assert.equal((await client.usage.read({ days: 7 })).series.length, 7)
     assert.equal(((await client.description.read()) as { openapi: string }).openapi, '3.1.1')
@@ -135,7 +133,10 @@ for (const [failure, isProcessed, respond] of [
     const created = await client.tokens.create({ label: failure })
     const { tokens } = (await sqlite.call('GET', '/tokens')).json
     assert.deepEqual(
-      tokens.filter(({ label }: { label: string }) => label === failure).map(({ id }: { id: string }) => id),
+      pluck(
+        tokens.filter(({ label }: { label: string }) => label === failure),
+        'id',
+      ),
       [created.id],
     )
     assert.equal((await sqlite.call('GET', '/workspace', { key: created.token })).status, 200)

@@ -5,6 +5,7 @@ import { connect } from 'node:net'
 import { test } from 'node:test'
 import { McpSlots } from '../../src/server/http/api/mcp-slots.ts'
 import { serve } from '../support/api/server.ts'
+import { pluck } from '../support/pluck.ts'
 import { until } from '../support/until.ts'
 import { type Access, callMessage, postMessage } from './agent.ts'
 import { BATCH_MAX, createBatch, listCall, PER_KEY_MAX, startNode } from './large-batches.ts'
@@ -46,7 +47,7 @@ test('after 1 MiB of results, the remaining calls of a batch are rejected before
   const batch = [...createBatch(BATCH_MAX - 1), create]
   const responses = (await (await postMessage(access, batch)).json()) as Response[]
   assert.deepEqual(
-    responses.map(({ id }) => id),
+    pluck(responses, 'id'),
     batch.map(({ id }) => id),
   )
   assert.equal(responses[0]?.result?.structuredContent.tokens.length, 1_000)

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { rename, serve } from '../support/api/server.ts'
+import { pluck } from '../support/pluck.ts'
 import { connectAgent, listToolNames, transports } from './agent.ts'
 
 for (const transport of transports) {
@@ -32,10 +33,7 @@ for (const transport of transports) {
       assert.equal(data, undefined)
     }
     const { tokens } = (await agent.call('list_api_keys')).data
-    assert.deepEqual(
-      tokens.map(({ id, revokedAt }: { id: string; revokedAt: null }) => [id, revokedAt]),
-      [[server.key.id, null]],
-    )
+    assert.deepEqual(pluck(tokens, 'id', 'revokedAt'), [[server.key.id, null]])
   })
 
   test(`${transport}: an id that is unknown or already revoked is not_found, with a hint to list_api_keys`, async (t) => {

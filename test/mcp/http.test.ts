@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { revoke } from '../../src/server/domain/keys/lifecycle.ts'
-import { addEdge, addWorkspace, serve, type TestServer } from '../support/api/server.ts'
+import { addWorkspace, serve, serveWithEdge, type TestServer } from '../support/api/server.ts'
 import { createFolder, engines } from '../support/databases/create.ts'
 import { startServing } from '../support/processes/process.ts'
 import { callMessage, connectAgent, postMessage } from './agent.ts'
@@ -15,8 +15,7 @@ const access = apiAccess(shared)
 
 for (const engine of engines)
   test(`${engine}: without a valid API key every request is 401, whatever is sent`, async (t) => {
-    const server = await serve(t, { engine })
-    const edge = await addEdge(server)
+    const { server, edge } = await serveWithEdge(t, { engine })
     const { ctx } = server
     const { id, token: revoked } = (await server.post('/tokens', {})).json
     await revoke(ctx, id)

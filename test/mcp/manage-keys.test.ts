@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { serve } from '../support/api/server.ts'
 import { engines } from '../support/databases/create.ts'
+import { pluck } from '../support/pluck.ts'
 import { connectAgent, transports } from './agent.ts'
 
 for (const engine of engines)
@@ -21,10 +22,7 @@ for (const engine of engines)
       assert.equal((await server.call('GET', '/workspace', { key: token })).status, 200)
 
       const listed = await agent.call('list_api_keys')
-      assert.deepEqual(
-        listed.data.tokens.map(({ label }: { label: string }) => label),
-        ['created by an agent', 'first'],
-      )
+      assert.deepEqual(pluck(listed.data.tokens, 'label'), ['created by an agent', 'first'])
       assert.match(listed.text, /^API keys listed: 2, active: 2\./)
 
       const revoked = await agent.call('revoke_api_key', { id })

@@ -6,7 +6,7 @@ import { join, relative } from 'node:path'
 import { after, type TestContext, test } from 'node:test'
 import { promisify } from 'node:util'
 import { rolldown } from 'rolldown'
-import { addEdge, serve } from '../support/api/server.ts'
+import { serve, serveWithEdge } from '../support/api/server.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
 import { root } from '../support/processes/process.ts'
 import { until } from '../support/until.ts'
@@ -136,8 +136,7 @@ async function clientInBrowser(t: TestContext): Promise<void> {
 }
 
 async function edgeSdkInNode(t: TestContext): Promise<void> {
-  const server = await serve(t, { engine: 'sqlite' })
-  const edge = await addEdge(server)
+  const { server, edge } = await serveWithEdge(t, { engine: 'sqlite' })
   const file = example('adit-edge-sdk')
   const verify = async (key: string) => {
     const env = { ADIT_URL: server.url, ADIT_EDGE_KEY: edge.token, API_KEY: key }

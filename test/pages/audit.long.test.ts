@@ -4,7 +4,13 @@ import { readFileSync } from 'node:fs'
 import { DAY_MS } from '../../src/lib/time.ts'
 import { generateCode } from '../support/accounts/authenticator.ts'
 import { startHostileProvider } from '../support/accounts/hostile-provider.ts'
-import { addMember, openBrowser as openApiClient, PASSWORD, signIn } from '../support/accounts/users.ts'
+import {
+  addMember,
+  openBrowser as openApiClient,
+  PASSWORD,
+  serveWithOwner,
+  signIn,
+} from '../support/accounts/users.ts'
 import { serve, type TestServer } from '../support/api/server.ts'
 import { test } from '../support/browser.ts'
 import { checkPage, openPageAs } from './support/harness.ts'
@@ -67,8 +73,7 @@ test('the audit log describes every sign-in action, on desktop and phone', async
 })
 
 test('the audit log is filtered and exported, on desktop and phone', async (t) => {
-  const server = await serve(t, { engine: 'sqlite' })
-  const ann = await addMember(server, 'Ann', 'owner')
+  const { server, ann } = await serveWithOwner(t, { engine: 'sqlite' })
   const bob = await addMember(server, 'Bob', 'admin')
   const expiresAt = `${new Date(Date.now() + 30 * DAY_MS).toISOString().slice(0, 10)}T00:00:00.000Z`
   assert.equal((await ann.post('/workspaces/acme/keys', { label: 'of Ann', expiresAt })).status, 201)

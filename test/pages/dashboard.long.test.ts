@@ -1,6 +1,6 @@
 // What each role is offered, behavior while offline, and the first key of variant B.
 import assert from 'node:assert/strict'
-import { addMember } from '../support/accounts/users.ts'
+import { addMember, serveWithOwner } from '../support/accounts/users.ts'
 import { serve } from '../support/api/server.ts'
 import { test } from '../support/browser.ts'
 import { button, CLIPBOARD, field, goTo, openPageAs, toast } from './support/harness.ts'
@@ -30,8 +30,7 @@ test('members are offered keys of their own, but not to revoke, invite or change
 })
 
 test('the key list names the user or the key that created a key, and a copy button confirms the copy', async (t) => {
-  const server = await serve(t, { engine: 'sqlite' })
-  const ann = await addMember(server, 'Ann', 'owner')
+  const { server, ann } = await serveWithOwner(t, { engine: 'sqlite' })
   await ann.post('/workspaces/acme/keys', { label: 'by a user' })
   const { id } = (await server.post('/tokens', { label: 'by a key' })).json
   const { page } = await openPageAs(t, server.url, ann, CLIPBOARD)
@@ -51,8 +50,7 @@ test('the key list names the user or the key that created a key, and a copy butt
 })
 
 test('while the server cannot be reached, pages say that they retry, and load when it is back', async (t) => {
-  const server = await serve(t, { engine: 'sqlite' })
-  const ann = await addMember(server, 'Ann', 'owner')
+  const { server, ann } = await serveWithOwner(t, { engine: 'sqlite' })
   const { page, context } = await openPageAs(t, server.url, ann)
   await page.goto(`${server.url}/w/acme`)
   await page.getByText('acme.localhost').first().waitFor()
@@ -66,8 +64,7 @@ test('while the server cannot be reached, pages say that they retry, and load wh
 })
 
 test('an action that cannot reach the server fails without promising a retry', async (t) => {
-  const server = await serve(t, { engine: 'sqlite' })
-  const ann = await addMember(server, 'Ann', 'owner')
+  const { server, ann } = await serveWithOwner(t, { engine: 'sqlite' })
   const { page, context } = await openPageAs(t, server.url, ann)
   await page.goto(`${server.url}/w/acme/keys?create`)
   await field(page, 'Label').fill('ci')

@@ -8,8 +8,7 @@ import type { Page } from 'playwright-core'
 import { fillWithUsage } from '../../src/server/domain/setup/demo.ts'
 import { poll, startDevice } from '../support/accounts/devices.ts'
 import { startMailServer } from '../support/accounts/mail-server.ts'
-import { addMember, linkFor, PASSWORD } from '../support/accounts/users.ts'
-import { serve } from '../support/api/server.ts'
+import { addMember, linkFor, PASSWORD, serveWithOwner } from '../support/accounts/users.ts'
 import { test as browserTest, hasBrowser } from '../support/browser.ts'
 import { startReceiver } from '../support/events/webhook-receiver.ts'
 import { root } from '../support/processes/process.ts'
@@ -22,8 +21,7 @@ import { rows, samples } from './support/tunnels-page.ts'
 const mail = await startMailServer({ after })
 const receiver = await startReceiver({ after })
 const env = { ...mail.env, ADIT_WEBHOOK_PRIVATE_NETWORKS: '127.0.0.0/8' }
-const server = await serve({ after }, { engine: 'sqlite', env })
-const ann = await addMember(server, 'Ann', 'owner')
+const { server, ann } = await serveWithOwner({ after }, { engine: 'sqlite', env })
 await fillWithUsage(server.services, server.workspace.id, 30, () => {})
 await simulateEdge({ after }, server, 'fra-1', samples(server, 2))
 

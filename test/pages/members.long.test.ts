@@ -1,16 +1,14 @@
 // The members page: invitations, role changes, and what the last owner cannot do.
 import assert from 'node:assert/strict'
 import type { Page } from 'playwright-core'
-import { addMember } from '../support/accounts/users.ts'
-import { serve } from '../support/api/server.ts'
+import { addMember, serveWithOwner } from '../support/accounts/users.ts'
 import { test } from '../support/browser.ts'
 import { button, checkPage, openPageAs, toast } from './support/harness.ts'
 
 const roleSelect = (page: Page, name: string) => page.getByRole('combobox', { name: `Role of ${name}` })
 
 test('the last owner can neither leave nor lower the own role, and sees why', async (t) => {
-  const server = await serve(t, { engine: 'sqlite' })
-  const ann = await addMember(server, 'Ann', 'owner')
+  const { server, ann } = await serveWithOwner(t, { engine: 'sqlite' })
   await addMember(server, 'Bob', 'admin')
   const { page } = await openPageAs(t, server.url, ann)
   await page.goto(`${server.url}/w/acme/members`)
@@ -38,8 +36,7 @@ test('the last owner can neither leave nor lower the own role, and sees why', as
 })
 
 test('inviting, revoking an invitation, changing a role and removing a member are confirmed', async (t) => {
-  const server = await serve(t, { engine: 'sqlite' })
-  const ann = await addMember(server, 'Ann', 'owner')
+  const { server, ann } = await serveWithOwner(t, { engine: 'sqlite' })
   await addMember(server, 'Bob', 'member')
   const { page, errors } = await openPageAs(t, server.url, ann)
   await page.goto(`${server.url}/w/acme/members`)

@@ -3,13 +3,12 @@ import assert from 'node:assert/strict'
 import { createKey } from '../../src/server/domain/keys/lifecycle.ts'
 import { setQuotas } from '../../src/server/domain/workspaces/quotas.ts'
 import { addMember } from '../support/accounts/users.ts'
-import { addEdge, operator, serve } from '../support/api/server.ts'
+import { operator, serveWithEdge } from '../support/api/server.ts'
 import { test } from '../support/browser.ts'
 import { checkEveryView, openPageAs } from './support/harness.ts'
 
 test('the overview shows what is left of each quota, and what needs attention', async (t) => {
-  const server = await serve(t, { engine: 'sqlite' })
-  const edge = await addEdge(server)
+  const { server, edge } = await serveWithEdge(t, { engine: 'sqlite' })
   const now = Date.now()
   const day = new Date(now).toISOString().slice(0, 10)
   const counter = { workspace: 'acme', day, requests: 850, bytesIn: 3_000, bytesOut: 2 ** 30, events: 0 }

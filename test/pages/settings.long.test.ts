@@ -3,14 +3,16 @@
 import assert from 'node:assert/strict'
 import type { Page } from 'playwright-core'
 import { generateCode } from '../support/accounts/authenticator.ts'
-import { addMember, PASSWORD, type TestBrowser } from '../support/accounts/users.ts'
+import { addMember, PASSWORD, serveWithOwner, type TestBrowser } from '../support/accounts/users.ts'
 import { serve } from '../support/api/server.ts'
 import { test } from '../support/browser.ts'
 import { button, checkEveryView, field, goTo, openPageAs, toast } from './support/harness.ts'
 
 test('an owner renames a workspace, sets its policy, creates another one and archives it', async (t) => {
-  const server = await serve(t, { engine: 'sqlite', env: { ADIT_WORKSPACE_CREATION: 'users' } })
-  const ann = await addMember(server, 'Ann', 'owner')
+  const { server, ann } = await serveWithOwner(t, {
+    engine: 'sqlite',
+    env: { ADIT_WORKSPACE_CREATION: 'users' },
+  })
   const { page, errors } = await openPageAs(t, server.url, ann)
   await page.goto(`${server.url}/w/acme/settings`)
 

@@ -1,7 +1,6 @@
 // What the dashboard claims about the state of things: live, in use, changed, left.
 import assert from 'node:assert/strict'
-import { addMember } from '../support/accounts/users.ts'
-import { serve } from '../support/api/server.ts'
+import { serveWithOwner } from '../support/accounts/users.ts'
 import { openBrowser, test } from '../support/browser.ts'
 import { tunnelOf } from '../support/edges/open-tunnels.ts'
 import { responses, startReceiver } from '../support/events/webhook-receiver.ts'
@@ -14,11 +13,10 @@ const LONG = 'preview-of-the-pull-request-with-a-rather-long-branch-name-4711'
 
 test('the dashboard states what is true', async (t) => {
   const browser = await openBrowser(t)
-  const server = await serve(t, {
+  const { server, ann } = await serveWithOwner(t, {
     engine: 'sqlite',
     env: { ADIT_TUNNEL_DOMAIN: 'tunnels.example.com', ADIT_WEBHOOK_PRIVATE_NETWORKS: '127.0.0.0/8' },
   })
-  const ann = await addMember(server, 'Ann', 'owner')
   const url = (name: string) => `https://${name}.acme.tunnels.example.com`
   const busy = tunnelOf(server, {
     name: 'web',

@@ -4,8 +4,7 @@ import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { fillWithUsage } from '../../src/server/domain/setup/demo.ts'
 import { byWeek } from '../../web/src/usage/weeks.ts'
-import { addMember } from '../support/accounts/users.ts'
-import { serve } from '../support/api/server.ts'
+import { serveWithOwner } from '../support/accounts/users.ts'
 import { test as browserTest } from '../support/browser.ts'
 import { button, checkEveryView, openPageAs } from './support/harness.ts'
 
@@ -29,8 +28,7 @@ test('weeks start on Monday, add up totals and keep the highest peak', () => {
 })
 
 browserTest('a year is drawn by week, 90 days by day, and a point shows the sum of its week', async (t) => {
-  const server = await serve(t, { engine: 'sqlite' })
-  const ann = await addMember(server, 'Ann', 'owner')
+  const { server, ann } = await serveWithOwner(t, { engine: 'sqlite' })
   await fillWithUsage(server.services, server.workspace.id, 365, () => {})
   const { page } = await openPageAs(t, server.url, ann)
   await page.goto(`${server.url}/w/acme/usage?days=90`)
@@ -57,8 +55,7 @@ browserTest('a year is drawn by week, 90 days by day, and a point shows the sum 
 })
 
 browserTest('without traffic, the usage page says what to do', async (t) => {
-  const server = await serve(t, { engine: 'sqlite' })
-  const ann = await addMember(server, 'Ann', 'owner')
+  const { server, ann } = await serveWithOwner(t, { engine: 'sqlite' })
   const { page } = await openPageAs(t, server.url, ann)
   await page.goto(`${server.url}/w/acme/usage`)
   await page.getByRole('heading', { name: 'No usage yet' }).waitFor()
@@ -68,8 +65,7 @@ browserTest('without traffic, the usage page says what to do', async (t) => {
 })
 
 browserTest('usage is exported as CSV in which no cell is taken for a formula', async (t) => {
-  const server = await serve(t, { engine: 'sqlite' })
-  const ann = await addMember(server, 'Ann', 'owner')
+  const { server, ann } = await serveWithOwner(t, { engine: 'sqlite' })
   await fillWithUsage(server.services, server.workspace.id, 30, () => {})
   await server.services.store.transaction((db) =>
     db.updateTable('workspaces').set({ name: '=HYPERLINK("x","y"),1' }).execute(),

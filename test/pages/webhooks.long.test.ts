@@ -1,7 +1,6 @@
 // Webhooks in the dashboard: from adding one to sending a delivery again.
 import assert from 'node:assert/strict'
-import { addMember } from '../support/accounts/users.ts'
-import { serve } from '../support/api/server.ts'
+import { serveWithOwner } from '../support/accounts/users.ts'
 import { test } from '../support/browser.ts'
 import { responses, startReceiver } from '../support/events/webhook-receiver.ts'
 import { addEndpoint } from '../support/events/webhooks.ts'
@@ -9,8 +8,7 @@ import { button, checkEveryView, field, goTo, openPageAs, toast } from './suppor
 
 test('an owner adds a webhook, sees its secret once, sends a test event, and the delivery again', async (t) => {
   const env = { ADIT_WEBHOOK_PRIVATE_NETWORKS: '127.0.0.0/8' }
-  const server = await serve(t, { engine: 'sqlite', env })
-  const ann = await addMember(server, 'Ann', 'owner')
+  const { server, ann } = await serveWithOwner(t, { engine: 'sqlite', env })
   const receiver = await startReceiver(t, responses.failure)
   const { page, errors } = await openPageAs(t, server.url, ann)
   await page.goto(`${server.url}/w/acme`)
@@ -80,8 +78,7 @@ test('an owner adds a webhook, sees its secret once, sends a test event, and the
 
 test('a response of a receiver is shown as text, whatever markup and characters it has', async (t) => {
   const env = { ADIT_WEBHOOK_PRIVATE_NETWORKS: '127.0.0.0/8' }
-  const server = await serve(t, { engine: 'sqlite', env })
-  const ann = await addMember(server, 'Ann', 'owner')
+  const { server, ann } = await serveWithOwner(t, { engine: 'sqlite', env })
   const attack = 'window.attacked = true'
   const markup =
     `</pre></script><script>${attack}</script><img src=x onerror="${attack}"><svg onload="${attack}">` +

@@ -20,6 +20,7 @@ import { openChangeStream, readPosition } from '../../support/api/change-stream.
 import { caller } from '../../support/api/server.ts'
 import type { Test } from '../../support/cleanup.ts'
 import { createDatabase, createFolder } from '../../support/databases/create.ts'
+import { pluck } from '../../support/pluck.ts'
 import { root, run, startProcess, startServing } from '../../support/processes/process.ts'
 import { until } from '../../support/until.ts'
 
@@ -101,10 +102,7 @@ test('a backup during writes is consistent, with everything acknowledged before'
   const kept = copy.prepare("select id from api_keys where label = '' order by id").all()
   copy.close()
   assert.ok(kept.length >= before && kept.length < ids.length, `${before} ≤ ${kept.length} < ${ids.length}`)
-  assert.deepEqual(
-    kept.map(({ id }) => id),
-    ids.slice(0, kept.length),
-  )
+  assert.deepEqual(pluck(kept, 'id'), ids.slice(0, kept.length))
 })
 
 test('a restored backup is complete, its keys work, and edges clear their caches', async (t) => {
@@ -135,10 +133,7 @@ test('a restored backup is complete, its keys work, and edges clear their caches
   const again = caller(second.api, key)
   assert.equal(second.token, undefined, 'the database is not new')
   const now = (await again('GET', '/tokens')).json
-  assert.deepEqual(
-    now.tokens.map(({ id, revokedAt }: { id: string; revokedAt: string }) => [id, revokedAt]),
-    list.tokens.map(({ id, revokedAt }: { id: string; revokedAt: string }) => [id, revokedAt]),
-  )
+  assert.deepEqual(pluck(now.tokens, 'id', 'revokedAt'), pluck(list.tokens, 'id', 'revokedAt'))
   for (const [token, status] of [
     [kept.token, 200],
     [gone.token, 401],

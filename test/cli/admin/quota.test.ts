@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createMigratedDatabase } from '../../support/databases/create.ts'
+import { pluck } from '../../support/pluck.ts'
 import { run } from '../../support/processes/process.ts'
 
 test('quotas are shown, set, and set back to the default', async (t) => {
@@ -13,19 +14,12 @@ test('quotas are shown, set, and set back to the default', async (t) => {
   const quota = (...args: string[]) => run(t, ['admin', 'workspace', 'quota', 'acme', ...args], env)
   await run(t, ['admin', 'workspace', 'create', 'acme'], env)
   const set = await quota('--bytes', '500Gi', '--requests', 'none', '--tunnels', '5', '--json')
-  assert.deepEqual(
-    JSON.parse(set.stdout).map(({ kind, limit, isDefault }: Record<string, unknown>) => [
-      kind,
-      limit,
-      isDefault,
-    ]),
-    [
-      ['bytes', 500 * 2 ** 30, false],
-      ['requests', null, false],
-      ['tunnels', 5, false],
-      ['keys', 1_000, true],
-    ],
-  )
+  assert.deepEqual(pluck(JSON.parse(set.stdout), 'kind', 'limit', 'isDefault'), [
+    ['bytes', 500 * 2 ** 30, false],
+    ['requests', null, false],
+    ['tunnels', 5, false],
+    ['keys', 1_000, true],
+  ])
   const shown = await quota('--requests', 'default')
   assert.match(shown.stdout, /^bytes per month +500\.0 GiB +0 B +500\.0 GiB +\S+ +workspace *$/m)
   assert.match(shown.stdout, /^requests per month +10,000,000 +0 +10,000,000 +\S+ +default *$/m)

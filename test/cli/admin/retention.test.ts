@@ -4,6 +4,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
 import type { Test } from '../../support/cleanup.ts'
 import { createMigratedDatabase } from '../../support/databases/create.ts'
+import { pluck } from '../../support/pluck.ts'
 import { run } from '../../support/processes/process.ts'
 
 const DAY = 86_400_000
@@ -60,7 +61,7 @@ test('admin retention deletes now, unless another run is in progress', async (t)
   sqlite.exec(`update maintenance set owner = ''`)
 
   const settings = { ADIT_AUDIT_RETENTION_DAYS: '30' }
-  const tablesIn = (json: string) => JSON.parse(json).map(({ table }: { table: string }) => table)
+  const tablesIn = (json: string) => pluck(JSON.parse(json), 'table')
   const preview = await adit(['--dry-run', '--json'], settings)
   const { code, stdout } = await adit(['--json'], settings)
   assert.equal(code, 0)

@@ -4,6 +4,7 @@ import { test } from 'node:test'
 import { serve } from '../../support/api/server.ts'
 import { engines } from '../../support/databases/create.ts'
 import { addTunnelEdge, expireLease, tunnelOf } from '../../support/edges/open-tunnels.ts'
+import { pluck } from '../../support/pluck.ts'
 import { run } from '../../support/processes/process.ts'
 
 for (const engine of engines)
@@ -32,19 +33,10 @@ for (const engine of engines)
       ['acme', tunnel.id, 1_200, [{ id: edge.id, name: 'fra-1' }], access],
     )
     const edges = JSON.parse(await adit('edge', 'list', '--json'))
-    assert.deepEqual(
-      edges.map((each: Record<string, unknown>) => [
-        each.name,
-        each.version,
-        each.tunnels,
-        each.streams,
-        each.isConnected,
-      ]),
-      [
-        ['idle', null, 0, 0, false],
-        ['fra-1', 'adit/0.1.0', 1, 3, true],
-      ],
-    )
+    assert.deepEqual(pluck(edges, 'name', 'version', 'tunnels', 'streams', 'isConnected'), [
+      ['idle', null, 0, 0, false],
+      ['fra-1', 'adit/0.1.0', 1, 3, true],
+    ])
     assert.match(
       await adit('edge', 'list'),
       /fra-1 +default +adit\/0\.1\.0 +1 +3 +20\S+Z +20\S+Z +connected\n/,

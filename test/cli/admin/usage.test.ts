@@ -4,6 +4,7 @@ import { test } from 'node:test'
 import { caller, presentKey } from '../../support/api/server.ts'
 import type { Test } from '../../support/cleanup.ts'
 import { createMigratedDatabase, type Engine, engines } from '../../support/databases/create.ts'
+import { pluck } from '../../support/pluck.ts'
 import { run, startServing } from '../../support/processes/process.ts'
 import { until } from '../../support/until.ts'
 
@@ -63,19 +64,11 @@ for (const engine of engines) {
     assert.deepEqual(await figures(), { totalBytes: absurd + 12, eventCount: 6, peakTunnels: 1_002 })
 
     const shown = await json('admin', 'usage', 'show', 'acme', '--day', day)
-    assert.deepEqual(
-      shown.map((row: { edge: string; name: string; epoch: string; bytesIn: number }) => [
-        row.edge,
-        row.name,
-        row.epoch,
-        row.bytesIn,
-      ]),
-      [
-        [bad.id, 'bad', 'b1', absurd],
-        [bad.id, 'bad', 'b2', 7],
-        [good.id, 'good', 'g1', 5],
-      ],
-    )
+    assert.deepEqual(pluck(shown, 'edge', 'name', 'epoch', 'bytesIn'), [
+      [bad.id, 'bad', 'b1', absurd],
+      [bad.id, 'bad', 'b2', 7],
+      [good.id, 'good', 'g1', 5],
+    ])
     const [total] = await json('admin', 'usage', 'show', 'acme')
     assert.deepEqual([total.day, total.bytesIn], [day, absurd + 12])
     const text = (await run(t, ['admin', 'usage', 'show', 'acme', '--day', day], env)).stdout
@@ -100,7 +93,11 @@ for (const engine of engines) {
     assert.equal(JSON.parse(again.stderr).error, 'not_found')
     const { rows } = await audit(env)
     assert.deepEqual(
-      rows.filter((row) => row.action === 'usage.reset').map((row) => [row.target_id, row.target_name]),
+      pluck(
+        rows.filter((row) => row.action === 'usage.reset'),
+        'target_id',
+        'target_name',
+      ),
       [[day, `${day} of edge bad`]],
     )
   })
@@ -124,17 +121,18 @@ for (const engine of engines) {
       })
     assert.deepEqual(await figures(), { totalBytes: 5, eventCount: 2, peakTunnels: 2 })
     const days = await json('admin', 'usage', 'show', 'acme')
-    assert.deepEqual(
-      days.map((row: { day: string; bytesIn: number }) => [row.day, row.bytesIn]),
-      [
-        [day, 5],
-        [earlier, 0],
-      ],
-    )
+    assert.deepEqual(pluck(days, 'day', 'bytesIn'), [
+      [day, 5],
+      [earlier, 0],
+    ])
     await until('it is not reached any more', async () => !(await verify(good)).workspace.quota.level)
     const { rows } = await audit(env)
     assert.deepEqual(
-      rows.filter((row) => row.action === 'usage.reset').map((row) => [row.target_id, row.target_name]),
+      pluck(
+        rows.filter((row) => row.action === 'usage.reset'),
+        'target_id',
+        'target_name',
+      ),
       [[bad.id, '2 days of edge bad']],
     )
   })

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { openBrowser, PASSWORD, signIn } from '../../support/accounts/users.ts'
 import { createMigratedDatabase, engines } from '../../support/databases/create.ts'
+import { pluck } from '../../support/pluck.ts'
 import { run, startServing } from '../../support/processes/process.ts'
 
 for (const engine of engines)
@@ -73,7 +74,7 @@ for (const engine of engines)
     for (let time = 0; time < 2; time++) await json('user', 'restore', 'ann@example.com')
     assert.equal((await signIn(ann, 'ann@example.com')).status, 200)
     const { entries } = (await ann.get('/workspaces/acme/audit')).json
-    const acts = entries.map(({ action }: { action: string }) => action)
+    const acts = pluck(entries, 'action')
     for (const action of [
       'user.enabled',
       'user.disabled',

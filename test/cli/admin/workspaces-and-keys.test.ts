@@ -8,6 +8,7 @@ import { listForOperator } from '../../../src/server/domain/keys/operator.ts'
 import { caller, openTestServices, serve } from '../../support/api/server.ts'
 import { createMigratedDatabase, engines } from '../../support/databases/create.ts'
 import { recordQueries } from '../../support/databases/recorded-queries.ts'
+import { pluck } from '../../support/pluck.ts'
 import { run, startServing } from '../../support/processes/process.ts'
 
 for (const engine of engines) {
@@ -30,13 +31,10 @@ for (const engine of engines) {
       'provisioning is idempotent',
     )
     const list = await json('admin', 'workspace', 'list')
-    assert.deepEqual(
-      list.map((one: { slug: string; name: string }) => [one.slug, one.name]),
-      [
-        ['acme', 'Acme & Söhne'],
-        ['beta', 'beta'],
-      ],
-    )
+    assert.deepEqual(pluck(list, 'slug', 'name'), [
+      ['acme', 'Acme & Söhne'],
+      ['beta', 'beta'],
+    ])
     const { stdout } = await run(t, ['admin', 'workspace', 'list'], env)
     assert.match(stdout, /^SLUG +NAME +PROVISIONED/)
     assert.match(stdout, /acme +Acme & Söhne +yes/)

@@ -14,6 +14,7 @@ import { atEnd, type Test } from '../../support/cleanup.ts'
 import { createFolder } from '../../support/databases/create.ts'
 import { startStandaloneEdge } from '../../support/edges/standalone-edge.ts'
 import { fetchHost, openSocket } from '../../support/edges/tunnels.ts'
+import { pluck } from '../../support/pluck.ts'
 import { freePort } from '../../support/processes/ports.ts'
 import { run, startProcess } from '../../support/processes/process.ts'
 import { makeCertificate } from '../../support/proxies/certificates.ts'
@@ -145,18 +146,12 @@ test('the tunnels of adit.json have the same targets, with paths from its folder
   await until('all are open', () => started.events('open').length === names.length)
   const host = (name: string) => started.host.replace(/^[^.]+/, name)
   const responses = names.map((name) => fetchHost(edge, host(name)))
-  assert.deepEqual(
-    (await Promise.all(responses)).map(({ status }) => status),
-    [200, 200, 502, 200],
-  )
+  assert.deepEqual(pluck(await Promise.all(responses), 'status'), [200, 200, 502, 200])
   assert.match(
     await started.untilProblem('certificate'),
     /with "ca": "<file>" in adit\.json, or use "insecure": true in adit\.json to accept any/,
   )
-  assert.deepEqual(
-    started.events('problem').map(({ name }) => name),
-    ['strict'],
-  )
+  assert.deepEqual(pluck(started.events('problem'), 'name'), ['strict'])
   started.child.kill('SIGTERM')
   assert.equal((await started.ended).stderr, '', 'problems are events only')
   const flagFirst = await openIn(t, inner, 'tunnel', '--name', 'strict', '--insecure')

@@ -2,8 +2,12 @@
 import assert from 'node:assert/strict'
 import type { Page } from 'playwright-core'
 import { generateCode } from '../../support/accounts/authenticator.ts'
-import { addMember, openBrowser as openApiClient, PASSWORD, signIn } from '../../support/accounts/users.ts'
-import { serve } from '../../support/api/server.ts'
+import {
+  openBrowser as openApiClient,
+  PASSWORD,
+  serveWithOwner,
+  signIn,
+} from '../../support/accounts/users.ts'
 import { test } from '../../support/browser.ts'
 import { button, checkPage, DESKTOP, field, openPageAs, toast } from '../support/harness.ts'
 
@@ -16,8 +20,7 @@ async function startTwoFactorSetup(page: Page): Promise<void> {
 }
 
 test('changes of the account are confirmed, and other sessions can be signed out', async (t) => {
-  const server = await serve(t, { engine: 'sqlite' })
-  const ann = await addMember(server, 'Ann', 'owner')
+  const { server, ann } = await serveWithOwner(t, { engine: 'sqlite' })
   await signIn(openApiClient(server.url), ann.email)
   const { page, errors } = await openPageAs(t, server.url, ann)
   await page.goto(`${server.url}/account`)
@@ -39,8 +42,7 @@ test('changes of the account are confirmed, and other sessions can be signed out
 })
 
 test('two-factor authentication is turned on in a dialog that fits the screen or scrolls, and off again', async (t) => {
-  const server = await serve(t, { engine: 'sqlite' })
-  const ann = await addMember(server, 'Ann', 'owner')
+  const { server, ann } = await serveWithOwner(t, { engine: 'sqlite' })
   const { page, errors } = await openPageAs(t, server.url, ann)
   await page.goto(`${server.url}/account`)
   await page.getByText('Two-factor authentication: off').waitFor()

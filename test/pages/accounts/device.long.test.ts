@@ -4,15 +4,14 @@ import { DAY_MS } from '../../../src/lib/time.ts'
 import { pollDevice } from '../../../src/server/domain/devices/device-keys.ts'
 import { archiveAsOperator } from '../../../src/server/domain/workspaces/archive.ts'
 import { startDevice } from '../../support/accounts/devices.ts'
-import { addMember, linkFor, PASSWORD } from '../../support/accounts/users.ts'
-import { addWorkspace, operator, serve } from '../../support/api/server.ts'
+import { addMember, linkFor, PASSWORD, serveWithOwner } from '../../support/accounts/users.ts'
+import { addWorkspace, operator } from '../../support/api/server.ts'
 import { openBrowser, test } from '../../support/browser.ts'
 import { button, checkEveryView, DESKTOP, field, openPage, signInAs } from '../support/harness.ts'
 
 test('a terminal is approved after signing in, in the chosen workspace, and never by its link alone', async (t) => {
   const browser = await openBrowser(t)
-  const server = await serve(t, { engine: 'sqlite' })
-  const ann = await addMember(server, 'Ann', 'owner')
+  const { server, ann } = await serveWithOwner(t, { engine: 'sqlite' })
   await addWorkspace(server, 'elsewhere')
   await ann.post('/links/redeem', { link: await linkFor(server, ann.email, 'admin', 'elsewhere') })
   const context = await browser.newContext({ viewport: DESKTOP })

@@ -1,7 +1,7 @@
 // Pages that do not require a session: sign-in, links and unknown paths.
 import assert from 'node:assert/strict'
 import { startHostileProvider } from '../../support/accounts/hostile-provider.ts'
-import { addMember, linkFor, PASSWORD } from '../../support/accounts/users.ts'
+import { linkFor, PASSWORD, serveWithOwner } from '../../support/accounts/users.ts'
 import { serve } from '../../support/api/server.ts'
 import { openBrowser, test } from '../../support/browser.ts'
 import {
@@ -39,8 +39,7 @@ test('the sign-in page says what to do after single sign-on was rejected', async
 })
 
 test('/sign-in redirects users who are signed in, and shows the form after they sign out', async (t) => {
-  const server = await serve(t, { engine: 'sqlite' })
-  const ann = await addMember(server, 'Ann', 'owner')
+  const { server, ann } = await serveWithOwner(t, { engine: 'sqlite' })
   const { page, errors } = await openPageAs(t, server.url, ann)
   await page.goto(`${server.url}/sign-in`)
   await page.waitForURL(`${server.url}/w/acme`)
@@ -57,8 +56,7 @@ test('/sign-in redirects users who are signed in, and shows the form after they 
 })
 
 test('an expired session leads to sign-in with the reason, and back to the page', async (t) => {
-  const server = await serve(t, { engine: 'sqlite' })
-  const ann = await addMember(server, 'Ann', 'owner')
+  const { server, ann } = await serveWithOwner(t, { engine: 'sqlite' })
   const { page } = await openPageAs(t, server.url, ann)
   await page.goto(`${server.url}/w/acme/members`)
   await page.getByText(ann.email).waitFor()
@@ -73,8 +71,7 @@ test('an expired session leads to sign-in with the reason, and back to the page'
 
 test('unknown paths show the not-found page, signed in or not', async (t) => {
   const browser = await openBrowser(t)
-  const server = await serve(t, { engine: 'sqlite' })
-  const ann = await addMember(server, 'Ann', 'owner')
+  const { server, ann } = await serveWithOwner(t, { engine: 'sqlite' })
   const context = await browser.newContext({ viewport: DESKTOP })
   const { page } = await openPage(context)
   const notFound = page.getByRole('heading', { level: 1, name: 'Page not found' })

@@ -1,15 +1,13 @@
 // API keys in the dashboard: expiry, rotation and search.
 import assert from 'node:assert/strict'
 import { DAY_MS } from '../../../src/lib/time.ts'
-import { addMember } from '../../support/accounts/users.ts'
-import { serve } from '../../support/api/server.ts'
+import { serveWithOwner } from '../../support/accounts/users.ts'
 import { test } from '../../support/browser.ts'
 import { until } from '../../support/until.ts'
 import { button, checkEveryView, field, openPageAs, toast } from '../support/harness.ts'
 
 test('a key is created with an expiry, and then listed as expired', async (t) => {
-  const server = await serve(t, { engine: 'sqlite' })
-  const ann = await addMember(server, 'Ann', 'owner')
+  const { server, ann } = await serveWithOwner(t, { engine: 'sqlite' })
   const soon = new Date(Date.now() + 1_000).toISOString()
   const { expiresAt } = (await ann.post('/workspaces/acme/keys', { label: 'old', expiresAt: soon })).json
   const { page, errors } = await openPageAs(t, server.url, ann)
@@ -41,8 +39,7 @@ test('a key is created with an expiry, and then listed as expired', async (t) =>
 })
 
 test('a key is rotated, and listed with its successor, until the old one is revoked', async (t) => {
-  const server = await serve(t, { engine: 'sqlite' })
-  const ann = await addMember(server, 'Ann', 'owner')
+  const { server, ann } = await serveWithOwner(t, { engine: 'sqlite' })
   const old = (await ann.post('/workspaces/acme/keys', { label: 'ci' })).json
   await ann.post('/workspaces/acme/keys', { label: 'laptop' })
   await server.call('GET', '/workspace', { key: old.token })
@@ -90,8 +87,7 @@ test('a key is rotated, and listed with its successor, until the old one is revo
 })
 
 test('owners are told on the overview which keys expire soon, until those are rotated', async (t) => {
-  const server = await serve(t, { engine: 'sqlite' })
-  const ann = await addMember(server, 'Ann', 'owner')
+  const { server, ann } = await serveWithOwner(t, { engine: 'sqlite' })
   const expiresAt = new Date(Date.now() + 5 * DAY_MS).toISOString()
   const { id } = (await ann.post('/workspaces/acme/keys', { label: 'ci', expiresAt })).json
   const notice = { kind: 'key-expiry', subject_id: id, dedup_key: '7d', workspace_id: server.workspace.id }

@@ -4,8 +4,7 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { fillWithUsage } from '../../../src/server/domain/setup/demo.ts'
-import { addMember } from '../../support/accounts/users.ts'
-import { serve } from '../../support/api/server.ts'
+import { serveWithOwner } from '../../support/accounts/users.ts'
 import { openBrowser, test } from '../../support/browser.ts'
 import { root } from '../../support/processes/process.ts'
 import { signInAs } from './harness.ts'
@@ -14,8 +13,7 @@ import { sampleTunnel, simulateEdge, tcpSettings } from './simulated-edge.ts'
 test('the screenshot of the README', async (t) => {
   const browser = await openBrowser(t)
   const env = { ADIT_TUNNEL_DOMAIN: 'tunnels.example.com', ...tcpSettings }
-  const server = await serve(t, { engine: 'sqlite', env })
-  const ann = await addMember(server, 'Ann', 'owner')
+  const { server, ann } = await serveWithOwner(t, { engine: 'sqlite', env })
   const tunnels = []
   for (const [index, label] of ['staging', 'ci', 'laptop'].entries()) {
     const { id } = (await ann.post('/workspaces/acme/keys', { label })).json

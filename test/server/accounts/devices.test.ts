@@ -5,15 +5,9 @@ import { setDisabled } from '../../../src/server/domain/accounts/users.ts'
 import { pollDevice } from '../../../src/server/domain/devices/device-keys.ts'
 import { WINDOW_MS } from '../../../src/server/http/limits/attempt-counts.ts'
 import { DEVICE_GRANT, poll, postForm, startDevice } from '../../support/accounts/devices.ts'
-import { addMember, openBrowser } from '../../support/accounts/users.ts'
+import { addMember, openBrowser, serveWithOwner } from '../../support/accounts/users.ts'
 import { createResponseValidator } from '../../support/api/openapi.ts'
-import {
-  addNode,
-  operator,
-  serve,
-  type TestServer,
-  type TestServerOptions,
-} from '../../support/api/server.ts'
+import { addNode, operator, type TestServer, type TestServerOptions } from '../../support/api/server.ts'
 import { atEnd, type Test } from '../../support/cleanup.ts'
 import { engines } from '../../support/databases/create.ts'
 
@@ -22,8 +16,7 @@ const DAY = 24 * 60 * MINUTE
 
 async function setUp(t: Test, options: TestServerOptions) {
   const clock = { now: Date.now() }
-  const server = await serve(t, { ...options, clock: () => clock.now })
-  const ann = await addMember(server, 'Ann', 'owner')
+  const { server, ann } = await serveWithOwner(t, { ...options, clock: () => clock.now })
   const approve = (userCode: string, by = ann, more = {}) =>
     by.post('/workspaces/acme/devices', { code: userCode, ...more })
   /** After the interval. */

@@ -1,8 +1,14 @@
 // Limits on invitations per inviter, workspace and address.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { addMember, openBrowser, signIn, type TestBrowser } from '../../support/accounts/users.ts'
-import { addWorkspace, serve } from '../../support/api/server.ts'
+import {
+  addMember,
+  openBrowser,
+  serveWithOwner,
+  signIn,
+  type TestBrowser,
+} from '../../support/accounts/users.ts'
+import { addWorkspace } from '../../support/api/server.ts'
 import { createDatabase, engines } from '../../support/databases/create.ts'
 import { SECRET } from '../../support/databases/migrated-databases.ts'
 import { startServing } from '../../support/processes/process.ts'
@@ -23,8 +29,12 @@ for (const engine of engines) {
     const database = await createDatabase(t, engine)
     const env = { ADIT_DATABASE_URL: database, ADIT_SECRET: SECRET }
     let now = Date.now()
-    const server = await serve(t, { engine, env, clock: () => now, hasCostlyPasswords: true })
-    const ann = await addMember(server, 'Ann', 'owner')
+    const { server, ann } = await serveWithOwner(t, {
+      engine,
+      env,
+      clock: () => now,
+      hasCostlyPasswords: true,
+    })
     const bob = await addMember(server, 'Bob', 'admin')
     const responses = await readStatuses(
       Array.from({ length: 60 }, (_, index) => invite(ann.browser, `n${index}@example.com`)),
@@ -48,8 +58,7 @@ for (const engine of engines) {
   })
 
   test(`${engine}: a workspace can send 100 invitations in 24 hours, and 3 to one address`, async (t) => {
-    const server = await serve(t, { engine })
-    const ann = await addMember(server, 'Ann', 'owner')
+    const { server, ann } = await serveWithOwner(t, { engine })
     const bob = await addMember(server, 'Bob', 'admin')
     const eve = await addMember(server, 'Eve', 'owner')
     const responses = await readStatuses(
@@ -74,8 +83,7 @@ for (const engine of engines) {
   })
 
   test(`${engine}: an address gets 20 invitations in 24 hours, fewer from one workspace`, async (t) => {
-    const server = await serve(t, { engine })
-    const ann = await addMember(server, 'Ann', 'owner')
+    const { server, ann } = await serveWithOwner(t, { engine })
     for (let index = 0; index < 12; index++) await invite(ann.browser, 'victim@example.com')
     const statuses: number[] = []
     for (const slug of ['beta', 'gamma', 'delta', 'epsilon', 'zeta', 'theta']) {

@@ -13,6 +13,7 @@ import { serve } from '../../support/api/server.ts'
 import type { Test } from '../../support/cleanup.ts'
 import { engines } from '../../support/databases/create.ts'
 import { createRun } from '../../support/databases/maintenance-run.ts'
+import { pluck } from '../../support/pluck.ts'
 
 const DAY = 86_400_000
 const REQUESTS = '/workspaces/acme/key-requests'
@@ -43,15 +44,14 @@ async function setUp(t: Test, engine: (typeof engines)[number]) {
   const readState = async (user: Member, id: string) =>
     (await user.get(REQUESTS)).json.requests.find((each: { id: string }) => each.id === id)?.state
   const actions = async (id: string) =>
-    (
+    pluck(
       await server.services.store.db
         .selectFrom('audit_log')
         .select('action')
         .where('target_id', '=', id)
-        .execute()
-    )
-      .map(({ action }) => action)
-      .sort()
+        .execute(),
+      'action',
+    ).sort()
   return { server, clock, olga, adam, join, request, approve, age, pickUp, readState, actions }
 }
 

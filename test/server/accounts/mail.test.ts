@@ -3,8 +3,9 @@ import assert from 'node:assert/strict'
 import { type IncomingMessage, request } from 'node:http'
 import { test } from 'node:test'
 import { mailTo, startMailServer } from '../../support/accounts/mail-server.ts'
-import { addMember, openBrowser, PASSWORD, signIn } from '../../support/accounts/users.ts'
+import { addMember, openBrowser, PASSWORD, serveWithOwner, signIn } from '../../support/accounts/users.ts'
 import { serve } from '../../support/api/server.ts'
+import { pluck } from '../../support/pluck.ts'
 import { freePort } from '../../support/processes/ports.ts'
 import { until } from '../../support/until.ts'
 
@@ -12,11 +13,10 @@ const linkIn = (text: string) => /\/link#([\w-]{43})/.exec(text)?.[1] as string
 
 test('an invitation is sent to its address only, and not shown in the response', async (t) => {
   const { emails, env } = await startMailServer(t)
-  const server = await serve(t, {
+  const { server, ann } = await serveWithOwner(t, {
     engine: 'sqlite',
     env: { ...env, ADIT_BASE_URL: 'https://adit.example.com' },
   })
-  const ann = await addMember(server, 'Ann', 'owner')
   const { status, json } = await ann.post('/workspaces/acme/invitations', {
     email: 'bob@example.com',
     role: 'member',
@@ -56,10 +56,7 @@ test('a password is reset by mail; an unknown address gets the same response and
   ]
   assert.deepEqual([known.status, known.text], [unknown.status, unknown.text])
   await until('the mail', () => emails.length > 0)
-  assert.deepEqual(
-    emails.map(({ to }) => to),
-    [email],
-  )
+  assert.deepEqual(pluck(emails, 'to'), [email])
   const link = linkIn(emails[0]?.text as string)
   assert.equal((await browser.post('/links/redeem', { link, password: 'a new password of Ann' })).status, 200)
   assert.equal((await signIn(openBrowser(server.url), email, 'a new password of Ann')).status, 200)
@@ -98,8 +95,7 @@ test('without a mail server there is no reset by mail; an invitation that cannot
     (await openBrowser(without.url).post('/sign-in/forgot-password', { email: 'a@example.com' })).status,
     404,
   )
-  const server = await serve(t, { engine: 'sqlite', env: mailTo(await freePort()) })
-  const ann = await addMember(server, 'Ann', 'owner')
+  const { server, ann } = await serveWithOwner(t, { engine: 'sqlite', env: mailTo(await freePort()) })
   const { status, json } = await ann.post('/workspaces/acme/invitations', {
     email: 'b@example.com',
     role: 'member',
@@ -121,8 +117,7 @@ test('without a mail server there is no reset by mail; an invitation that cannot
 
 test('an invitation contains no sender text that mail programs turn into a link', async (t) => {
   const { emails, env } = await startMailServer(t)
-  const server = await serve(t, { engine: 'sqlite', env })
-  const ann = await addMember(server, 'Ann', 'owner')
+  const { server, ann } = await serveWithOwner(t, { engine: 'sqlite', env })
   for (const [index, name] of [
     'http://evil.example/prize',
     'Win at www.evil.example',

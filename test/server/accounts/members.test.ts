@@ -4,15 +4,22 @@ import { test } from 'node:test'
 import { createResetLink, setDisabled } from '../../../src/server/domain/accounts/users.ts'
 import { revoke as revokeEdge } from '../../../src/server/domain/tunnels/edges.ts'
 import { setRole } from '../../../src/server/store/accounts/members.ts'
-import { addMember, linkFor, openBrowser, PASSWORD, signIn } from '../../support/accounts/users.ts'
+import {
+  addMember,
+  linkFor,
+  openBrowser,
+  PASSWORD,
+  serveWithOwner,
+  signIn,
+} from '../../support/accounts/users.ts'
 import { addEdge, addWorkspace, operator, rename, serve } from '../../support/api/server.ts'
 import { engines } from '../../support/databases/create.ts'
 import { connectRaw } from '../../support/network/raw.ts'
+import { pluck } from '../../support/pluck.ts'
 
 for (const engine of engines) {
   test(`${engine}: a workspace has at most 1,000 members and open invitations`, async (t) => {
-    const server = await serve(t, { engine })
-    const ann = await addMember(server, 'Ann', 'owner')
+    const { server, ann } = await serveWithOwner(t, { engine })
     const now = server.services.clock()
     const invitation = (index: number) => ({
       id: `lnk_${index}`,
@@ -51,24 +58,19 @@ for (const engine of engines) {
   })
 
   test(`${engine}: an invitation of a user called operator is not one of the operator`, async (t) => {
-    const server = await serve(t, { engine })
-    const ann = await addMember(server, 'Ann', 'owner')
+    const { server, ann } = await serveWithOwner(t, { engine })
     await ann.post('/account/name', { name: 'operator root' })
     await ann.post('/workspaces/acme/invitations', { email: 'bob@example.com', role: 'member' })
     await linkFor(server, 'cay@example.com', 'member')
     const { invitations } = (await ann.get('/workspaces/acme/members')).json
-    assert.deepEqual(
-      invitations.map(({ email, invitedBy }: Record<string, unknown>) => [email, invitedBy]).sort(),
-      [
-        ['bob@example.com', { kind: 'user', name: 'operator root' }],
-        ['cay@example.com', { kind: 'operator', name: 'test' }],
-      ],
-    )
+    assert.deepEqual(pluck(invitations, 'email', 'invitedBy').sort(), [
+      ['bob@example.com', { kind: 'user', name: 'operator root' }],
+      ['cay@example.com', { kind: 'operator', name: 'test' }],
+    ])
   })
 
   test(`${engine}: an invitation works once, grants its role, and is then not listed`, async (t) => {
-    const server = await serve(t, { engine })
-    const ann = await addMember(server, 'Ann', 'owner')
+    const { server, ann } = await serveWithOwner(t, { engine })
     const invited = await ann.post('/workspaces/acme/invitations', {
       email: 'Bob@Example.com',
       role: 'admin',
@@ -77,10 +79,9 @@ for (const engine of engines) {
     assert.equal(invited.headers.get('cache-control'), 'no-store')
     assert.match(invited.json.link, new RegExp(`^${server.url}/link#[\\w-]{43}$`))
     const { invitations } = (await ann.get('/workspaces/acme/members')).json
-    assert.deepEqual(
-      invitations.map(({ email, role, invitedBy }: Record<string, string>) => [email, role, invitedBy]),
-      [['bob@example.com', 'admin', { kind: 'user', name: 'Ann' }]],
-    )
+    assert.deepEqual(pluck(invitations, 'email', 'role', 'invitedBy'), [
+      ['bob@example.com', 'admin', { kind: 'user', name: 'Ann' }],
+    ])
     const link = invited.json.link.split('#')[1]
     const bob = openBrowser(server.url)
     assert.deepEqual((await bob.post('/links/read', { link })).json, {
@@ -107,13 +108,10 @@ for (const engine of engines) {
       assert.equal((await bob.post(path, { link, name: 'Bob', password: PASSWORD })).status, 404)
     const { members, invitations: left } = (await ann.get('/workspaces/acme/members')).json
     assert.deepEqual(left, [])
-    assert.deepEqual(
-      members.map(({ name, role, isYou }: Record<string, unknown>) => [name, role, isYou]),
-      [
-        ['Ann', 'owner', true],
-        ['Bob', 'admin', false],
-      ],
-    )
+    assert.deepEqual(pluck(members, 'name', 'role', 'isYou'), [
+      ['Ann', 'owner', true],
+      ['Bob', 'admin', false],
+    ])
     const { entries } = (await ann.get('/workspaces/acme/audit')).json
     assert.deepEqual(
       entries
@@ -141,8 +139,7 @@ for (const engine of engines) {
 
   test(`${engine}: a revoked invitation and one older than 24 hours are rejected`, async (t) => {
     let now = Date.now()
-    const server = await serve(t, { engine, clock: () => now })
-    const ann = await addMember(server, 'Ann', 'owner')
+    const { server, ann } = await serveWithOwner(t, { engine, clock: () => now })
     const invite = async () =>
       (await ann.post('/workspaces/acme/invitations', { email: 'bob@example.com', role: 'member' })).json
     const revoked = await invite()
@@ -179,10 +176,7 @@ for (const engine of engines) {
     assert.equal((await bob.post('/links/read', { link })).json.step, 'accept')
     assert.equal((await bob.post('/links/redeem', { link })).status, 200)
     const { workspaces } = (await bob.get('/session')).json
-    assert.deepEqual(
-      workspaces.map(({ slug }: { slug: string }) => slug),
-      ['acme', 'elsewhere'],
-    )
+    assert.deepEqual(pluck(workspaces, 'slug'), ['acme', 'elsewhere'])
     const again = await ann.post('/workspaces/acme/invitations', { email: bob.email, role: 'member' })
     assert.equal(again.status, 409)
   })
@@ -236,8 +230,7 @@ for (const engine of engines) {
   })
 
   test(`${engine}: a lowered role applies to requests already in progress`, async (t) => {
-    const server = await serve(t, { engine })
-    const ann = await addMember(server, 'Ann', 'owner')
+    const { server, ann } = await serveWithOwner(t, { engine })
     const eve = await addMember(server, 'Eve', 'owner')
     const cookie = [...eve.cookies].map(([name, value]) => `${name}=${value}`).join('; ')
     /** Sends the headers now, and the body when the returned function is called. */
@@ -282,19 +275,15 @@ for (const engine of engines) {
     await eve.remove('/account/sessions')
     assert.deepEqual(await signedOut(), [401, 401, 401, 401])
     const { members, invitations } = (await ann.get('/workspaces/acme/members')).json
-    assert.deepEqual(
-      members.map(({ name, role }: { name: string; role: string }) => [name, role]),
-      [
-        ['Ann', 'owner'],
-        ['Eve', 'owner'],
-      ],
-    )
+    assert.deepEqual(pluck(members, 'name', 'role'), [
+      ['Ann', 'owner'],
+      ['Eve', 'owner'],
+    ])
     assert.deepEqual(invitations, [])
   })
 
   test(`${engine}: removing a member ends their invitations; replacing one needs its role`, async (t) => {
-    const server = await serve(t, { engine })
-    const ann = await addMember(server, 'Ann', 'owner')
+    const { server, ann } = await serveWithOwner(t, { engine })
     const eve = await addMember(server, 'Eve', 'owner')
     const adam = await addMember(server, 'Adam', 'admin')
     const invite = (who: typeof ann, email: string, role: string) =>
@@ -304,10 +293,7 @@ for (const engine of engines) {
     assert.equal((await invite(adam, 'olga@example.com', 'member')).status, 403)
     assert.equal((await invite(ann, 'olga@example.com', 'member')).status, 201)
     const { entries } = (await ann.get('/workspaces/acme/audit')).json
-    assert.deepEqual(
-      entries.slice(0, 2).map(({ action }: { action: string }) => action),
-      ['user.invited', 'invitation.revoked'],
-    )
+    assert.deepEqual(pluck(entries.slice(0, 2), 'action'), ['user.invited', 'invitation.revoked'])
     await ann.remove(`/workspaces/acme/members/${eve.id}`)
     const link = kept.link.split('#')[1]
     assert.equal(
@@ -338,8 +324,7 @@ for (const engine of engines) {
   })
 
   test(`${engine}: every action is rolled back if its audit entry cannot be written`, async (t) => {
-    const server = await serve(t, { engine })
-    const ann = await addMember(server, 'Ann', 'owner')
+    const { server, ann } = await serveWithOwner(t, { engine })
     const bob = await addMember(server, 'Bob', 'member')
     const { id: keyId } = (await ann.post('/workspaces/acme/keys', { label: 'stays' })).json
     const before = (await ann.get('/workspaces/acme/members')).text
@@ -366,8 +351,7 @@ for (const engine of engines) {
   })
 
   test(`${engine}: a reset link works once, and ends every session`, async (t) => {
-    const server = await serve(t, { engine })
-    const ann = await addMember(server, 'Ann', 'owner')
+    const { server, ann } = await serveWithOwner(t, { engine })
     const user = await server.services.store.db.selectFrom('users').selectAll().executeTakeFirstOrThrow()
     const { secret: link } = await createResetLink(server.services, operator, user)
     const browser = openBrowser(server.url)
@@ -387,8 +371,7 @@ for (const engine of engines) {
   })
 
   test(`${engine}: audit entries keep the name of a user who was removed or renamed`, async (t) => {
-    const server = await serve(t, { engine })
-    const ann = await addMember(server, 'Ann', 'owner')
+    const { server, ann } = await serveWithOwner(t, { engine })
     const bob = await addMember(server, 'Bob', 'admin')
     const { id } = (await bob.post('/workspaces/acme/keys', { label: '<img src=x onerror=alert(1)>' })).json
     await bob.post('/account/name', { name: 'Robert' })
@@ -404,8 +387,7 @@ for (const engine of engines) {
   })
 
   test(`${engine}: the key list names the key that created another by its label`, async (t) => {
-    const server = await serve(t, { engine })
-    const ann = await addMember(server, 'Ann', 'owner')
+    const { server, ann } = await serveWithOwner(t, { engine })
     const created = (await server.post('/tokens', { label: 'made by a key' })).json
     await ann.post('/account/name', { name: `key ${server.key.id}` })
     const forged = (await ann.post('/workspaces/acme/keys', {})).json
@@ -414,7 +396,7 @@ for (const engine of engines) {
     const headers = { authorization: `Bearer ${unlabeled.token}` }
     const nested = (await server.post('/tokens', { label: 'nested' }, headers)).json
     const { keys } = (await ann.get('/workspaces/acme/keys')).json
-    const creators = new Map(keys.map((key: Record<string, string>) => [key.id, key.createdBy]))
+    const creators = new Map(pluck(keys, 'id', 'createdBy'))
     assert.deepEqual(creators.get(server.key.id), { kind: 'operator', name: 'test' })
     assert.deepEqual(creators.get(created.id), { kind: 'key', name: 'first' })
     assert.deepEqual(creators.get(unlabeled.id), { kind: 'user', name: 'Ann' })
@@ -423,13 +405,15 @@ for (const engine of engines) {
   })
 
   test(`${engine}: the last owner who can sign in is marked, also after a role change`, async (t) => {
-    const server = await serve(t, { engine })
-    const ann = await addMember(server, 'Ann', 'owner')
+    const { server, ann } = await serveWithOwner(t, { engine })
     const bob = await addMember(server, 'Bob', 'admin')
     const lastOwners = async () =>
-      (await ann.get('/workspaces/acme/members')).json.members
-        .filter((user: { isLastOwner: boolean }) => user.isLastOwner)
-        .map((user: { name: string }) => user.name)
+      pluck(
+        (await ann.get('/workspaces/acme/members')).json.members.filter(
+          (user: { isLastOwner: boolean }) => user.isLastOwner,
+        ),
+        'name',
+      )
     assert.deepEqual(await lastOwners(), ['Ann'])
     const promoted = await ann.post(`/workspaces/acme/members/${bob.id}`, { role: 'owner' })
     assert.equal(promoted.json.isLastOwner, false)
@@ -450,8 +434,7 @@ for (const engine of engines) {
   })
 
   test(`${engine}: keys and audit entries are paginated without gaps or duplicates`, async (t) => {
-    const server = await serve(t, { engine })
-    const ann = await addMember(server, 'Ann', 'owner')
+    const { ann } = await serveWithOwner(t, { engine })
     for (let index = 0; index < 7; index++) await ann.post('/workspaces/acme/keys', { label: `k${index}` })
     const { keys: all } = (await ann.get('/workspaces/acme/keys')).json
     await ann.remove(`/workspaces/acme/keys/${all[2].id}`)
@@ -464,7 +447,7 @@ for (const engine of engines) {
         cursor = json.next
       }
     }
-    const ids = all.map(({ id }: { id: string }) => id)
+    const ids = pluck(all, 'id')
     assert.deepEqual(await walk('/workspaces/acme/keys?', 'keys'), ids)
     assert.deepEqual(await walk('/workspaces/acme/keys?state=revoked&', 'keys'), [ids[2]])
     assert.deepEqual(

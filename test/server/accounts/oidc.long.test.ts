@@ -15,6 +15,7 @@ import { addMember, linkFor, openBrowser, signIn } from '../../support/accounts/
 import { addNode, addWorkspace, serve } from '../../support/api/server.ts'
 import type { Test } from '../../support/cleanup.ts'
 import { type Engine, engines } from '../../support/databases/create.ts'
+import { pluck } from '../../support/pluck.ts'
 
 async function setUp(t: Test, { engine = 'sqlite' as Engine, alg = 'RS256', env = {} } = {}) {
   const provider = await startHostileProvider(t, alg)
@@ -207,10 +208,7 @@ for (const engine of engines)
     assert.equal((await rejected.get('/session')).status, 401)
     assert.equal((await signIn(open(), ann.email)).status, 200, 'the password still works')
     const linked = await server.services.store.db.selectFrom('identities').select('provider_id').execute()
-    assert.deepEqual(
-      linked.map((row) => row.provider_id),
-      ['credential'],
-    )
+    assert.deepEqual(pluck(linked, 'provider_id'), ['credential'])
   })
 
 test('an account linked by address stays linked to that subject only', async (t) => {

@@ -17,6 +17,7 @@ import {
 } from '../../support/api/server.ts'
 import type { Test } from '../../support/cleanup.ts'
 import { engines } from '../../support/databases/create.ts'
+import { pluck } from '../../support/pluck.ts'
 
 type Member = Awaited<ReturnType<typeof addMember>>
 
@@ -142,13 +143,10 @@ for (const [index, engine] of engines.entries()) {
     assert.equal(byOwner.status, 409, 'its successor would let the owner act as the user')
     assert.match(byOwner.json.message, /only its user can rotate/)
     const mine = await mia.get(`${KEYS}?owner=me`)
-    assert.deepEqual(
-      mine.json.keys.map(({ id, user }: { id: string; user: object }) => [id, user]),
-      [
-        [rotated.json.id, { name: mia.name, isYou: true }],
-        [own.id, { name: mia.name, isYou: true }],
-      ],
-    )
+    assert.deepEqual(pluck(mine.json.keys, 'id', 'user'), [
+      [rotated.json.id, { name: mia.name, isYou: true }],
+      [own.id, { name: mia.name, isYou: true }],
+    ])
     assert.equal((await mia.remove(`${KEYS}/${rotated.json.id}`)).status, 200)
     assert.equal((await olga.remove(`${KEYS}/${other.id}`)).status, 200)
   })

@@ -2,7 +2,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setDisabled } from '../../../src/server/domain/accounts/users.ts'
-import { addMember, openBrowser, PASSWORD, signIn, type TestBrowser } from '../../support/accounts/users.ts'
+import {
+  addMember,
+  openBrowser,
+  PASSWORD,
+  serveWithOwner,
+  signIn,
+  type TestBrowser,
+} from '../../support/accounts/users.ts'
 import { operator, serve, serveThroughRelay } from '../../support/api/server.ts'
 import { engines } from '../../support/databases/create.ts'
 import { until } from '../../support/until.ts'
@@ -80,8 +87,7 @@ for (const engine of engines) {
   })
 
   test(`${engine}: a disabled user is signed out with the next request, and cannot sign in`, async (t) => {
-    const server = await serve(t, { engine })
-    const ann = await addMember(server, 'Ann', 'owner')
+    const { server, ann } = await serveWithOwner(t, { engine })
     await setDisabled(server.services, operator, ann.email, true)
     assert.equal((await ann.get('/session')).status, 401)
     const again = await signIn(openBrowser(server.url), ann.email)
@@ -93,8 +99,7 @@ for (const engine of engines) {
   })
 
   test(`${engine}: a sign-in with the old password during a password change keeps no session`, async (t) => {
-    const server = await serve(t, { engine, hasCostlyPasswords: true })
-    const ann = await addMember(server, 'Ann', 'owner')
+    const { server, ann } = await serveWithOwner(t, { engine, hasCostlyPasswords: true })
     const others = Array.from({ length: 8 }, () => openBrowser(server.url))
     const [changed] = await Promise.all([
       ann.post('/account/password', { current: PASSWORD, password: 'another good password' }),
@@ -107,8 +112,7 @@ for (const engine of engines) {
   })
 
   test(`${engine}: a password change requires the current one and ends other sessions`, async (t) => {
-    const server = await serve(t, { engine })
-    const ann = await addMember(server, 'Ann', 'owner')
+    const { server, ann } = await serveWithOwner(t, { engine })
     const other = openBrowser(server.url)
     await signIn(other, ann.email)
     const change = (current: string, password: string) => ann.post('/account/password', { current, password })
@@ -183,8 +187,7 @@ test('failed attempts are limited per account, and a forged X-Forwarded-For does
 })
 
 test('failed attempts are limited per network too, also for codes and account confirmations', async (t) => {
-  const server = await serve(t, { engine: 'sqlite' })
-  const ann = await addMember(server, 'Ann', 'owner')
+  const { server, ann } = await serveWithOwner(t, { engine: 'sqlite' })
   const wrong = { current: 'wrong password', password: 'another good password' }
   for (let round = 0; round < 10; round++)
     assert.equal((await ann.post('/account/password', wrong)).status, 403)
@@ -239,8 +242,7 @@ test('the cookie is HttpOnly and SameSite, and with https also Secure with the _
 })
 
 test('a write from another origin, without an origin or as a form is rejected', async (t) => {
-  const server = await serve(t, { engine: 'sqlite' })
-  const ann = await addMember(server, 'Ann', 'owner')
+  const { server, ann } = await serveWithOwner(t, { engine: 'sqlite' })
   const write = (headers: Record<string, string>) =>
     ann.call('POST', '/workspaces/acme/keys', '{"label":"forged"}', headers)
   for (const headers of [
@@ -261,8 +263,7 @@ test('a write from another origin, without an origin or as a form is rejected', 
 })
 
 test('sessions, links and TOTP secrets are stored hashed or encrypted', async (t) => {
-  const server = await serve(t, { engine: 'sqlite' })
-  const ann = await addMember(server, 'Ann', 'owner')
+  const { server, ann } = await serveWithOwner(t, { engine: 'sqlite' })
   const { link } = (
     await ann.post('/workspaces/acme/invitations', { email: 'bob@example.com', role: 'member' })
   ).json

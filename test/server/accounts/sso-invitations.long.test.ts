@@ -16,6 +16,7 @@ import { addWorkspace, operator, serve, type TestServer } from '../../support/ap
 import type { Test } from '../../support/cleanup.ts'
 import { type Engine, engines } from '../../support/databases/create.ts'
 import { SECRET } from '../../support/databases/migrated-databases.ts'
+import { pluck } from '../../support/pluck.ts'
 
 async function setUp(t: Test, engine: Engine = 'sqlite', clock?: () => number) {
   const provider = await startHostileProvider(t)
@@ -27,8 +28,7 @@ async function setUp(t: Test, engine: Engine = 'sqlite', clock?: () => number) {
 const isOpen = async (server: TestServer, link: string) =>
   (await openBrowser(server.url).post('/links/read', { link })).status === 200
 
-const slugs = async (browser: TestBrowser) =>
-  (await browser.get('/session')).json.workspaces.map(({ slug }: { slug: string }) => slug)
+const slugs = async (browser: TestBrowser) => pluck((await browser.get('/session')).json.workspaces, 'slug')
 
 for (const engine of engines) {
   test(`${engine}: an invitation is accepted by single sign-on once, and links the account`, async (t) => {

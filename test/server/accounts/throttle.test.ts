@@ -6,7 +6,7 @@ import type { AttemptLimits } from '../../../src/server/http/limits/attempt-coun
 import { createCounters } from '../../../src/server/http/limits/counters.ts'
 import { createLoginThrottle } from '../../../src/server/http/limits/login-throttle.ts'
 import { perAccount, perMail, perNetwork } from '../../../src/server/http/limits/sign-in-limits.ts'
-import { addMember, openBrowser, PASSWORD, signIn } from '../../support/accounts/users.ts'
+import { addMember, openBrowser, PASSWORD, serveWithOwner, signIn } from '../../support/accounts/users.ts'
 import { serve } from '../../support/api/server.ts'
 
 const KNOWN = 'adit.known_browser'
@@ -14,8 +14,11 @@ const behindProxy = { ADIT_TRUSTED_PROXIES: '127.0.0.1' }
 
 async function setUp(t: Parameters<typeof serve>[0]) {
   const clock = { now: Date.now() }
-  const server = await serve(t, { engine: 'sqlite', env: behindProxy, clock: () => clock.now })
-  const ann = await addMember(server, 'Ann', 'owner')
+  const { server, ann } = await serveWithOwner(t, {
+    engine: 'sqlite',
+    env: behindProxy,
+    clock: () => clock.now,
+  })
   let networks = 0
   /** From a new network each time. */
   const tryAs = (browser: ReturnType<typeof openBrowser>, password: string) =>

@@ -2,15 +2,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { generateCode } from '../../support/accounts/authenticator.ts'
-import { addMember, openBrowser, PASSWORD, signIn } from '../../support/accounts/users.ts'
+import { addMember, openBrowser, PASSWORD, serveWithOwner, signIn } from '../../support/accounts/users.ts'
 import { serve } from '../../support/api/server.ts'
 import { createDatabase, engines } from '../../support/databases/create.ts'
 import { run, startServing } from '../../support/processes/process.ts'
 
 for (const engine of engines)
   test(`${engine}: two-factor authentication is enforced, and no code works twice`, async (t) => {
-    const server = await serve(t, { engine })
-    const ann = await addMember(server, 'Ann', 'owner')
+    const { server, ann } = await serveWithOwner(t, { engine })
     assert.equal((await ann.post('/account/two-factor', { password: 'wrong password' })).status, 403)
     const begun = await ann.post('/account/two-factor', { password: PASSWORD })
     assert.equal(begun.status, 200)
@@ -72,8 +71,7 @@ for (const engine of engines)
   })
 
 test('a two-factor challenge ends after a few wrong codes', async (t) => {
-  const server = await serve(t, { engine: 'sqlite' })
-  const ann = await addMember(server, 'Ann', 'owner')
+  const { server, ann } = await serveWithOwner(t, { engine: 'sqlite' })
   const { secret } = (await ann.post('/account/two-factor', { password: PASSWORD })).json
   await ann.post('/account/two-factor/confirm', { code: generateCode(secret) })
   const browser = openBrowser(server.url)
@@ -83,8 +81,10 @@ test('a two-factor challenge ends after a few wrong codes', async (t) => {
 })
 
 test('wrong codes are counted per account, across networks and new sign-ins', async (t) => {
-  const server = await serve(t, { engine: 'sqlite', env: { ADIT_TRUSTED_PROXIES: '127.0.0.1' } })
-  const ann = await addMember(server, 'Ann', 'owner')
+  const { server, ann } = await serveWithOwner(t, {
+    engine: 'sqlite',
+    env: { ADIT_TRUSTED_PROXIES: '127.0.0.1' },
+  })
   const { secret, recoveryCodes } = (await ann.post('/account/two-factor', { password: PASSWORD })).json
   await ann.post('/account/two-factor/confirm', { code: generateCode(secret) })
   const signInWithCode = async (code: string, from: string) => {
@@ -125,8 +125,7 @@ test('with another ADIT_SECRET two-factor authentication fails until the operato
 for (const engine of engines)
   test(`${engine}: a clock that is ahead for a while does not let a code work twice`, async (t) => {
     const clock = { now: Date.now() }
-    const server = await serve(t, { engine, clock: () => clock.now })
-    const ann = await addMember(server, 'Ann', 'owner')
+    const { server, ann } = await serveWithOwner(t, { engine, clock: () => clock.now })
     const { secret } = (await ann.post('/account/two-factor', { password: PASSWORD })).json
     const confirm = await ann.post('/account/two-factor/confirm', { code: generateCode(secret, -1) })
     assert.equal(confirm.status, 200)

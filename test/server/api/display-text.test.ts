@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { cleanText, DISPLAY_TEXT } from '../../../src/contract/text.ts'
-import { addMember, linkFor, openBrowser, PASSWORD } from '../../support/accounts/users.ts'
+import { addMember, linkFor, openBrowser, PASSWORD, serveWithOwner } from '../../support/accounts/users.ts'
 import { serve } from '../../support/api/server.ts'
 import { createFolder, createMigratedDatabase, engines } from '../../support/databases/create.ts'
 import { run } from '../../support/processes/process.ts'
@@ -59,8 +59,7 @@ for (const engine of engines)
   })
 
 test('the dashboard rejects the same characters in labels and user names', async (t) => {
-  const server = await serve(t, { engine: 'sqlite' })
-  const ann = await addMember(server, 'Ann', 'owner')
+  const { server, ann } = await serveWithOwner(t, { engine: 'sqlite' })
   const link = await linkFor(server, 'bob@example.com', 'member')
   for (const codePoint of rejected) {
     const text = `evil${String.fromCodePoint(codePoint)}gnp.exe`

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createKey } from '../../../src/server/domain/keys/lifecycle.ts'
-import { addMember } from '../../support/accounts/users.ts'
+import { serveWithOwner } from '../../support/accounts/users.ts'
 import { addNode, addWorkspace, caller, databaseUrl, serve } from '../../support/api/server.ts'
 import { createDatabase, engines } from '../../support/databases/create.ts'
 import { run } from '../../support/processes/process.ts'
@@ -38,8 +38,7 @@ for (const engine of engines) {
   })
 
   test(`${engine}: the limit applies to the dashboard and the operator too`, async (t) => {
-    const server = await serve(t, { engine, env })
-    const ann = await addMember(server, 'Ann', 'owner')
+    const { server, ann } = await serveWithOwner(t, { engine, env })
     for (const status of [201, 201, 400])
       assert.equal((await ann.post('/workspaces/acme/keys', { label: 'x' })).status, status)
     const created = await run(t, ['admin', 'key', 'create', '--workspace', 'acme'], {

@@ -7,7 +7,7 @@ import { startMetricsListener } from '../../../src/lib/metrics/listener.ts'
 import { DAY_MS } from '../../../src/lib/time.ts'
 import { insertOperatorAlert } from '../../../src/server/store/notices/alerts.ts'
 import { assertDocumented, promtool, scrape, withoutPromtool } from '../../support/api/metrics.ts'
-import { addEdge, serve, type TestServer } from '../../support/api/server.ts'
+import { serve, serveWithEdge, type TestServer } from '../../support/api/server.ts'
 import { counter, today } from '../../support/api/usage.ts'
 import { engines } from '../../support/databases/create.ts'
 import { ambiguousFramings, sendRaw } from '../../support/network/raw.ts'
@@ -134,8 +134,7 @@ test('docs/operations/metrics.md lists every metric of the server, with its type
 
 for (const engine of engines)
   test(`${engine}: verdicts, revocations, usage, streams and connections are counted`, async (t) => {
-    const server = await serve(t, { engine, env: enabled })
-    const edge = await addEdge(server)
+    const { server, edge } = await serveWithEdge(t, { engine, env: enabled })
     const spare = (await server.post('/tokens', {})).json
     await edge.verify(spare.token)
     // From Fastify, then from the response cache.

@@ -5,6 +5,7 @@ import { after, test } from 'node:test'
 import { hashSecret, isSecret } from '../../../src/lib/credentials/secret.ts'
 import { addWorkspace, rename, serve, type TestServer } from '../../support/api/server.ts'
 import { engines } from '../../support/databases/create.ts'
+import { pluck } from '../../support/pluck.ts'
 import { until } from '../../support/until.ts'
 
 const KEY_ID = /^tok_[0-9a-z]{26}$/
@@ -40,10 +41,7 @@ for (const engine of engines) {
     const { status, json, text } = await server.call('GET', '/tokens')
     assert.equal(status, 200)
     assert.deepEqual(Object.keys(json), ['tokens'])
-    assert.deepEqual(
-      json.tokens.map((key: { label: string }) => key.label),
-      ['k4', 'k3', 'k2', 'k1', 'k0', 'first'],
-    )
+    assert.deepEqual(pluck(json.tokens, 'label'), ['k4', 'k3', 'k2', 'k1', 'k0', 'first'])
     for (const key of json.tokens) {
       assert.deepEqual(Object.keys(key).sort(), ['createdAt', 'id', 'label', 'lastUsedAt', 'revokedAt'])
       assert.equal(key.revokedAt, null)
@@ -71,9 +69,7 @@ for (const engine of engines) {
       assert.equal(status, 201, JSON.stringify(label))
       assert.equal(json.label, label)
     }
-    const listed = (await server.call('GET', '/tokens')).json.tokens.map(
-      (key: { label: string }) => key.label,
-    )
+    const listed = pluck((await server.call('GET', '/tokens')).json.tokens, 'label')
     assert.deepEqual(listed, [...accepted.toReversed(), 'first'])
     assert.equal((await server.post('/tokens', {})).json.label, '')
     assert.equal((await server.call('POST', '/tokens')).json.label, '')
@@ -255,7 +251,7 @@ for (const engine of engines) {
     await server.call('DELETE', `/tokens/${created.id}`)
     const rows = (await readAudit(server, created.id)).sort((a, b) => a.id.localeCompare(b.id))
     assert.deepEqual(
-      rows.map((row) => [row.action, row.actor_kind, row.actor_id, row.workspace_id]),
+      pluck(rows, 'action', 'actor_kind', 'actor_id', 'workspace_id'),
       ['key.created', 'key.revoked'].map((action) => [action, 'key', server.key.id, server.workspace.id]),
     )
   })
@@ -268,13 +264,10 @@ for (const engine of engines) {
     assert.equal((await server.call('DELETE', `/tokens/${created.id}`)).status, 500)
     await rename(server, 'audit_log_away', 'audit_log')
     const { tokens } = (await server.call('GET', '/tokens')).json
-    assert.deepEqual(
-      tokens.map((key: { label: string; revokedAt: unknown }) => [key.label, key.revokedAt]),
-      [
-        ['before', null],
-        ['first', null],
-      ],
-    )
+    assert.deepEqual(pluck(tokens, 'label', 'revokedAt'), [
+      ['before', null],
+      ['first', null],
+    ])
   })
 
   test(`${engine}: the database holds no raw key, only its SHA-256`, async (t) => {

@@ -4,6 +4,7 @@ import { DAY_MS } from '../../../src/lib/time.ts'
 import { addWorkspace, serve, type TestServer } from '../../support/api/server.ts'
 import { mergeReport } from '../../support/api/usage.ts'
 import { engines } from '../../support/databases/create.ts'
+import { pluck } from '../../support/pluck.ts'
 
 const NOW = Date.parse('2026-03-01T10:30:00.000Z')
 const TODAY = Date.parse('2026-03-01T00:00:00.000Z')
@@ -129,7 +130,7 @@ for (const engine of engines) {
     let now = NOW
     const server = await serve(t, { engine, clock: () => now })
     const readDays = async (query: string) =>
-      (await server.call('GET', `/usage${query}`)).json.series.map((entry: { day: string }) => entry.day)
+      pluck((await server.call('GET', `/usage${query}`)).json.series, 'day')
     for (const [query, length] of [
       ['', 30],
       ['?days=1', 1],

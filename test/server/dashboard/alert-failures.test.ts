@@ -12,6 +12,7 @@ import type { Test } from '../../support/cleanup.ts'
 import { type Engine, engines } from '../../support/databases/create.ts'
 import { addTunnelEdge, tunnelOf } from '../../support/edges/open-tunnels.ts'
 import { alertEnv, alertNode, OPERATOR, silenceEdge } from '../../support/events/alerts.ts'
+import { pluck } from '../../support/pluck.ts'
 
 /** A server with an edge that has tunnels of two workspaces, and a revoked key. */
 async function prepare(t: Test, engine: Engine) {
@@ -28,13 +29,14 @@ async function prepare(t: Test, engine: Engine) {
   await revoke(ctx, key.id)
   const emails: NoticeEmail[] = []
   const silentNotices = async () =>
-    (
+    pluck(
       await services.store.db
         .selectFrom('notices')
         .select('workspace_id')
         .where('kind', '=', 'edge-silent')
-        .execute()
-    ).map((row) => row.workspace_id)
+        .execute(),
+      'workspace_id',
+    )
   return {
     server,
     edge,

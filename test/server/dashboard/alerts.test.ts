@@ -14,6 +14,7 @@ import { engines } from '../../support/databases/create.ts'
 import { addTunnelEdge, tunnelOf } from '../../support/edges/open-tunnels.ts'
 import { alertEnv, alertNode, OPERATOR, silenceEdge } from '../../support/events/alerts.ts'
 import { addEndpoint, deliveriesOf } from '../../support/events/webhooks.ts'
+import { pluck } from '../../support/pluck.ts'
 import { until } from '../../support/until.ts'
 
 for (const engine of engines)
@@ -25,9 +26,9 @@ for (const engine of engines)
     await addMember(server, 'Cy', 'member')
     const endpoint = await addEndpoint(services, workspace.id)
     const events = async () =>
-      (await deliveriesOf(services, endpoint))
-        .map(({ type }) => type)
-        .filter((type) => /^(quota|edge|key\.rejected)/.test(type))
+      pluck(await deliveriesOf(services, endpoint), 'type').filter((type) =>
+        /^(quota|edge|key\.rejected)/.test(type),
+      )
     const notices = async () => (await ann.get('/workspaces/acme/notices')).json.notices
     const emails: NoticeEmail[] = []
     const nodes = [alertNode(server, emails), alertNode(server, emails)] as const

@@ -15,6 +15,7 @@ import { counter, today } from '../../support/api/usage.ts'
 import { atEnd } from '../../support/cleanup.ts'
 import { engines } from '../../support/databases/create.ts'
 import { fetchHost, openTunnel, startLocal, startTunnelEdge } from '../../support/edges/tunnels.ts'
+import { pluck } from '../../support/pluck.ts'
 import { until } from '../../support/until.ts'
 
 const BOB = 'bob@example.com'
@@ -70,7 +71,7 @@ for (const engine of engines) {
     await until('valid again', async () => (await verifyAll(server.key.token)).every(({ valid }) => valid))
     assert.equal((await server.call('GET', '/usage')).json.eventCount, 1)
     const { entries } = (await olga.get('/workspaces/acme/audit')).json
-    const actions = entries.map((entry: { action: string }) => entry.action)
+    const actions = pluck(entries, 'action')
     assert.deepEqual(actions.slice(0, 2), ['workspace.restored', 'workspace.archived'])
   })
 

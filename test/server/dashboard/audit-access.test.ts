@@ -7,7 +7,7 @@ import { setDisabled } from '../../../src/server/domain/accounts/users.ts'
 import { insertAudit } from '../../../src/server/store/audit/entries.ts'
 import { lockWorkspace } from '../../../src/server/store/workspaces.ts'
 import { startDevice } from '../../support/accounts/devices.ts'
-import { addMember, signIn, type TestBrowser } from '../../support/accounts/users.ts'
+import { addMember, serveWithOwner, signIn, type TestBrowser } from '../../support/accounts/users.ts'
 import { operator, rename, serve, type TestServer } from '../../support/api/server.ts'
 import { engines } from '../../support/databases/create.ts'
 import { until } from '../../support/until.ts'
@@ -89,8 +89,7 @@ for (const engine of engines) {
   })
 
   test(`${engine}: an export is in the log only if it has started`, async (t) => {
-    const server = await serve(t, { engine })
-    const ann = await addMember(server, 'Ann', 'owner')
+    const { server, ann } = await serveWithOwner(t, { engine })
     const exportLog = () => ann.post(`${LOG}/export`, { format: 'ndjson' })
     const rejected = Promise.withResolvers<Awaited<ReturnType<typeof exportLog>>>()
     // Exports need the lock of the workspace, so they are all in progress until this one is released.
@@ -111,8 +110,7 @@ for (const engine of engines) {
   })
 
   test(`${engine}: an export whose entry cannot be written fails before anything is sent`, async (t) => {
-    const server = await serve(t, { engine })
-    const ann = await addMember(server, 'Ann', 'owner')
+    const { server, ann } = await serveWithOwner(t, { engine })
     await rename(server, 'audit_log', 'audit_log_away')
     const { status, headers, json } = await ann.post(`${LOG}/export`, { format: 'csv' })
     await rename(server, 'audit_log_away', 'audit_log')
@@ -122,8 +120,7 @@ for (const engine of engines) {
 }
 
 test('a filter with a control or invisible character is rejected', async (t) => {
-  const server = await serve(t, { engine: 'sqlite' })
-  const ann = await addMember(server, 'Ann', 'owner')
+  const { server, ann } = await serveWithOwner(t, { engine: 'sqlite' })
   for (const character of ['\u0000', '\u001b', '\u009b', '\u202e', '\u200b'])
     for (const field of ['actor', 'action', 'target']) {
       const text = `a${character}b`
@@ -161,8 +158,7 @@ test('exported JSON has controls escaped, and exported CSV no formulas', () => {
 })
 
 test('a filter with a time that does not exist is rejected with the name of the field', async (t) => {
-  const server = await serve(t, { engine: 'sqlite' })
-  const ann = await addMember(server, 'Ann', 'owner')
+  const { server, ann } = await serveWithOwner(t, { engine: 'sqlite' })
   const rejection = (field: string, place: string) => [
     400,
     [{ path: `/${place}/${field}`, message: 'must be an existing date and time' }],

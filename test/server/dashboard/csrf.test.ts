@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { apis } from '../../../src/contract/apis.ts'
 import type { Operation } from '../../../src/contract/operation.ts'
-import { addMember, type TestBrowser } from '../../support/accounts/users.ts'
+import { addMember, serveWithOwner, type TestBrowser } from '../../support/accounts/users.ts'
 import { serve } from '../../support/api/server.ts'
 import { sendRaw } from '../../support/network/raw.ts'
 
@@ -14,8 +14,7 @@ const rename = (browser: TestBrowser, headers: Record<string, string>) =>
   browser.call('POST', '/account/name', { name: 'Forged' }, headers)
 
 test('a write without a host, with two hosts or with an opaque origin is rejected', async (t) => {
-  const server = await serve(t, { engine: 'sqlite' })
-  const ann = await addMember(server, 'Ann', 'owner')
+  const { server, ann } = await serveWithOwner(t, { engine: 'sqlite' })
   const { host } = new URL(server.url)
   const body = '{"name":"Forged"}'
   const send = (version: string, headers: string[]) =>
@@ -48,8 +47,10 @@ test('a write without a host, with two hosts or with an opaque origin is rejecte
 })
 
 test('with a configured base URL only its origin is accepted, for any Host header', async (t) => {
-  const server = await serve(t, { engine: 'sqlite', env: { ADIT_BASE_URL: 'https://adit.example.com/at' } })
-  const ann = await addMember(server, 'Ann', 'owner')
+  const { server, ann } = await serveWithOwner(t, {
+    engine: 'sqlite',
+    env: { ADIT_BASE_URL: 'https://adit.example.com/at' },
+  })
   for (const origin of [
     server.url,
     'http://adit.example.com',
@@ -81,8 +82,7 @@ test('without a base URL the scheme is checked too, and only a trusted proxy may
 })
 
 test('every write operation rejects other origins', async (t) => {
-  const server = await serve(t, { engine: 'sqlite' })
-  const ann = await addMember(server, 'Ann', 'owner')
+  const { ann } = await serveWithOwner(t, { engine: 'sqlite' })
   for (const { id, method, path } of apis.dashboard.operations as readonly Operation[]) {
     if (method === 'GET') continue
     const to = path.replace('{workspace}', 'acme').replace('{id}', ann.id)

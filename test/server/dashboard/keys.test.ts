@@ -1,11 +1,11 @@
 // The list of API keys in the dashboard: lineages, search and filters.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { addMember } from '../../support/accounts/users.ts'
-import { serve } from '../../support/api/server.ts'
+import { serveWithOwner } from '../../support/accounts/users.ts'
 import { engines } from '../../support/databases/create.ts'
 import { insertRevokedKeys } from '../../support/databases/many-keys.ts'
 import { recordQueries } from '../../support/databases/recorded-queries.ts'
+import { pluck } from '../../support/pluck.ts'
 
 interface Listed {
   id: string
@@ -17,8 +17,7 @@ interface Listed {
 
 for (const engine of engines)
   test(`${engine}: keys are found by label, last characters and ID, and listed below their successors`, async (t) => {
-    const server = await serve(t, { engine })
-    const ann = await addMember(server, 'Ann', 'owner')
+    const { server, ann } = await serveWithOwner(t, { engine })
     const keys = '/workspaces/acme/keys'
     const create = async (label: string) => (await ann.post(keys, { label })).json
     const rotate = async (id: string, overlap: string) =>
@@ -95,10 +94,7 @@ for (const engine of engines)
       }
       assert.equal(ids.length, 1_009)
       assert.equal(new Set(ids).size, ids.length)
-      assert.deepEqual(
-        (await list({ search: 'laptop' })).map(({ lastFour }) => lastFour),
-        [other.token.slice(-4)],
-      )
+      assert.deepEqual(pluck(await list({ search: 'laptop' }), 'lastFour'), [other.token.slice(-4)])
       assert.equal((await list({ search: 'may be 0999' }))[0]?.lastFour, '0999')
     })
 

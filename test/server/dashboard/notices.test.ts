@@ -18,6 +18,7 @@ import { serve, type TestServer } from '../../support/api/server.ts'
 import { engines } from '../../support/databases/create.ts'
 import { createRun } from '../../support/databases/maintenance-run.ts'
 import { addEndpoint, deliveriesOf } from '../../support/events/webhooks.ts'
+import { pluck } from '../../support/pluck.ts'
 import { commitWhenBlocked } from '../../support/until.ts'
 
 const publicUrl = () => 'https://adit.example.com'
@@ -152,10 +153,7 @@ test('recipients that the mail server rejects do not delay emails to others', as
     onFailure: (error) => failures.push(error),
     send: createMail({ url: mailServer.env.ADIT_SMTP_URL, from: 'adit@example.com' }),
   })
-  assert.deepEqual(
-    mailServer.emails.map(({ to }) => to),
-    [zoe.email],
-  )
+  assert.deepEqual(pluck(mailServer.emails, 'to'), [zoe.email])
   assert.equal(failures.length, 4)
 })
 

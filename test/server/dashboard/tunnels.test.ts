@@ -11,6 +11,7 @@ import { addMember } from '../../support/accounts/users.ts'
 import { addWorkspace, serve } from '../../support/api/server.ts'
 import { engines } from '../../support/databases/create.ts'
 import { addTunnelEdge, expireLease, type TunnelEdge, tunnelOf } from '../../support/edges/open-tunnels.ts'
+import { pluck } from '../../support/pluck.ts'
 import { commitWhenBlocked } from '../../support/until.ts'
 import { listen } from '../edge-api/change-stream.ts'
 
@@ -54,13 +55,10 @@ for (const engine of engines) {
       },
     ])
     const { edges } = (await member.get('/workspaces/acme/edges')).json
-    assert.deepEqual(
-      edges.map((each: Record<string, unknown>) => [each.name, each.isConnected, each.version, each.tunnels]),
-      [
-        ['fra-1', true, 'adit/0.1.0', 1],
-        ['new', false, null, 0],
-      ],
-    )
+    assert.deepEqual(pluck(edges, 'name', 'isConnected', 'version', 'tunnels'), [
+      ['fra-1', true, 'adit/0.1.0', 1],
+      ['new', false, null, 0],
+    ])
     await expireLease(server, edge.id)
     assert.deepEqual((await member.get(TUNNELS)).json.tunnels, [])
     assert.equal((await member.get('/workspaces/acme/edges')).json.edges[0].isConnected, false)
@@ -130,7 +128,7 @@ for (const engine of engines) {
     assert.equal((await admin.post(`${NAMES}/my-app/access`, {})).json.reserved, false)
     assert.equal((await admin.get(NAMES)).json.names[0].reserved, false)
     const { entries } = (await admin.get('/workspaces/acme/audit')).json
-    const actions = entries.map((entry: { action: string }) => entry.action)
+    const actions = pluck(entries, 'action')
     assert.deepEqual(
       actions.filter((action: string) => action.startsWith('name.')),
       ['name.released', 'name.reserved'],

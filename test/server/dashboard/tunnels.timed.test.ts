@@ -5,6 +5,7 @@ import { addMember } from '../../support/accounts/users.ts'
 import { addNode, serve } from '../../support/api/server.ts'
 import { engines } from '../../support/databases/create.ts'
 import { addTunnelEdge, tunnelOf } from '../../support/edges/open-tunnels.ts'
+import { pluck } from '../../support/pluck.ts'
 import { listen } from '../edge-api/change-stream.ts'
 
 const TUNNELS = '/workspaces/acme/tunnels'
@@ -40,9 +41,6 @@ for (const engine of engines) {
     assert.equal((await admin.remove(`${TUNNELS}/${tunnel.id}`)).status, 404)
     const { entries } = (await admin.get('/workspaces/acme/audit')).json
     const closings = entries.filter((entry: { action: string }) => entry.action === 'tunnel.closed')
-    assert.deepEqual(
-      closings.map((entry: { target: object }) => entry.target),
-      [{ kind: 'tunnel', id: tunnel.id, name: 'my-app' }],
-    )
+    assert.deepEqual(pluck(closings, 'target'), [{ kind: 'tunnel', id: tunnel.id, name: 'my-app' }])
   })
 }

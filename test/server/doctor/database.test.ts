@@ -18,6 +18,7 @@ import { query } from '../../support/databases/client.ts'
 import { createDatabase, createFolder, engines } from '../../support/databases/create.ts'
 import { SECRET } from '../../support/databases/migrated-databases.ts'
 import { listen } from '../../support/network/listen.ts'
+import { pluck } from '../../support/pluck.ts'
 import { freePort } from '../../support/processes/ports.ts'
 import { run } from '../../support/processes/process.ts'
 
@@ -264,9 +265,10 @@ test('admin doctor: works without a database and with an invalid ADIT_DATABASE_U
   })
   const { findings } = JSON.parse(stdout)
   const findStatus = (name: string) =>
-    findings
-      .filter(({ check }: { check: string }) => check === name)
-      .map(({ status }: { status: string }) => status)
+    pluck(
+      findings.filter(({ check }: { check: string }) => check === name),
+      'status',
+    )
   assert.equal(code, 1)
   assert.deepEqual(findStatus('configuration'), ['problem'])
   assert.deepEqual(findStatus('database'), ['skipped'])

@@ -10,6 +10,7 @@ import { startHostileProvider } from '../../support/accounts/hostile-provider.ts
 import { atEnd, type Test } from '../../support/cleanup.ts'
 import { startDnsServer } from '../../support/network/dns-server.ts'
 import { listen } from '../../support/network/listen.ts'
+import { pluck } from '../../support/pluck.ts'
 import { freePort } from '../../support/processes/ports.ts'
 import { makeCertificate } from '../../support/proxies/certificates.ts'
 
@@ -39,10 +40,7 @@ test('dns: a server that does not respond is a warning, as the record may exist'
   const resolver = await startDnsServer(t, () => undefined)
   resolver.setServers([`127.0.0.1:${await freePort()}`])
   const findings = await checkDns({ domain, resolver, label })
-  assert.deepEqual(
-    findings.map(({ status }) => status),
-    ['warning', 'warning'],
-  )
+  assert.deepEqual(pluck(findings, 'status'), ['warning', 'warning'])
 })
 
 async function startSmtp(t: Test, options: SMTPServerOptions) {

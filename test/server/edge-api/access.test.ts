@@ -8,7 +8,7 @@ import type { Operation } from '../../../src/contract/operation.ts'
 import { createSecret } from '../../../src/lib/credentials/secret.ts'
 import { revoke as revokeEdge } from '../../../src/server/domain/tunnels/edges.ts'
 import { createResponseValidator } from '../../support/api/openapi.ts'
-import { addEdge, operator, serve } from '../../support/api/server.ts'
+import { addEdge, operator, serve, serveWithEdge } from '../../support/api/server.ts'
 import { counter, today } from '../../support/api/usage.ts'
 import { engines } from '../../support/databases/create.ts'
 import { connectRaw } from '../../support/network/raw.ts'
@@ -65,8 +65,7 @@ for (const engine of engines) {
   })
 
   test(`${engine}: a request that is completed after the revocation of its edge is rejected`, async (t) => {
-    const server = await serve(t, { engine })
-    const edge = await addEdge(server)
+    const { server, edge } = await serveWithEdge(t, { engine })
     // The second response is rendered by the response cache.
     for (let turn = 0; turn < 2; turn++) assert.equal((await edge.verify(server.key.token)).status, 200)
     const report = { epoch: 'late', counters: [counter({ day: today(), requests: 7 })] }
@@ -102,8 +101,7 @@ for (const engine of engines) {
 }
 
 test('an unknown path of the edge API is 404 in JSON', async (t) => {
-  const server = await serve(t, { engine: 'sqlite' })
-  const edge = await addEdge(server)
+  const { edge } = await serveWithEdge(t, { engine: 'sqlite' })
   for (const [method, path] of [
     ['GET', '/keys/verify'],
     ['GET', '/nope'],

@@ -2,13 +2,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { appendLocations, readHeads } from '../../../src/server/store/cluster/location-log.ts'
-import { addEdge, serve } from '../../support/api/server.ts'
+import { addEdge, serve, serveWithEdge } from '../../support/api/server.ts'
 import { until } from '../../support/until.ts'
 import { listen } from './change-stream.ts'
 
 test('an edge that did not ask for peers and locations gets none', async (t) => {
-  const server = await serve(t, { engine: 'sqlite' })
-  const edge = await addEdge(server)
+  const { server, edge } = await serveWithEdge(t, { engine: 'sqlite' })
   const { received } = await listen(t, server.url, edge.token)
   const asking = await listen(t, server.url, edge.token, undefined, '?locations=none')
   await asking.until((list) => list.some(({ event }) => event === 'locations'))

@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { archiveAsOperator, restore } from '../../../src/server/domain/workspaces/archive.ts'
 import { createWorkspace } from '../../../src/server/domain/workspaces/manage.ts'
 import { addMember } from '../../support/accounts/users.ts'
-import { addEdge, operator, serve } from '../../support/api/server.ts'
+import { operator, serveWithEdge } from '../../support/api/server.ts'
 import { engines } from '../../support/databases/create.ts'
 import { addTunnelEdge, tunnelOf } from '../../support/edges/open-tunnels.ts'
 
@@ -12,8 +12,7 @@ for (const engine of engines)
   test(`${engine}: an edge finds the tunnel domains and names of workspaces, and no other hosts`, async (t) => {
     let now = Date.now()
     const env = { ADIT_TUNNEL_DOMAIN: 'tunnels.example.com' }
-    const server = await serve(t, { engine, env, clock: () => now })
-    const edge = await addEdge(server)
+    const { server, edge } = await serveWithEdge(t, { engine, env, clock: () => now })
     const find = async (host: string) => {
       const { status, json } = await edge.post('/hosts/find', { host })
       return status === 200 ? json : status

@@ -5,7 +5,7 @@ import { createKey, revoke } from '../../../src/server/domain/keys/lifecycle.ts'
 import { keyChanges } from '../../../src/server/http/api/change-events.ts'
 import { deleteChangesBefore, readHead } from '../../../src/server/store/change-log/entries.ts'
 import { publishChange } from '../../../src/server/verification/propagation.ts'
-import { addEdge, openTestServices, serve } from '../../support/api/server.ts'
+import { openTestServices, serveWithEdge } from '../../support/api/server.ts'
 import { createMigratedDatabase, engines } from '../../support/databases/create.ts'
 import { run, startServing } from '../../support/processes/process.ts'
 import { startFollower } from '../verification/node.ts'
@@ -13,8 +13,7 @@ import { announces, listen, parseSequence, type ReceivedEvent } from './change-s
 
 for (const engine of engines) {
   test(`${engine}: Last-Event-ID resumes without a gap`, async (t) => {
-    const server = await serve(t, { engine })
-    const edge = await addEdge(server)
+    const { server, edge } = await serveWithEdge(t, { engine })
     const { ctx } = server
     const keys = []
     for (let index = 0; index < 4; index++) keys.push(await createKey(ctx))
@@ -31,8 +30,7 @@ for (const engine of engines) {
   })
 
   test(`${engine}: a new stream begins with the latest revocations, and marks their end`, async (t) => {
-    const server = await serve(t, { engine })
-    const edge = await addEdge(server)
+    const { server, edge } = await serveWithEdge(t, { engine })
     const { ctx } = server
     const [first, second] = [await createKey(ctx), await createKey(ctx)]
     await revoke(ctx, first.id)
@@ -49,8 +47,7 @@ for (const engine of engines) {
 
   test(`${engine}: an outdated cursor, or one of another database, gets a reset event`, async (t) => {
     let now = Date.now()
-    const server = await serve(t, { engine, clock: () => now })
-    const edge = await addEdge(server)
+    const { server, edge } = await serveWithEdge(t, { engine, clock: () => now })
     const { ctx } = server
     await revoke(ctx, (await createKey(ctx)).id)
     await revoke(ctx, (await createKey(ctx)).id)
@@ -82,8 +79,7 @@ for (const engine of engines) {
 }
 
 test('a node that missed changes which are deleted ends its streams instead of skipping them', async (t) => {
-  const server = await serve(t, { engine: 'sqlite' })
-  const edge = await addEdge(server)
+  const { server, edge } = await serveWithEdge(t, { engine: 'sqlite' })
   const stream = await listen(t, server.url, edge.token)
   const { services } = server
   await services.store.transaction(async (db) => {
@@ -123,8 +119,7 @@ test('a comment is sent within 5 seconds, and a stop ends the stream', async (t)
 })
 
 test('an invalid Last-Event-ID is 400', async (t) => {
-  const server = await serve(t, { engine: 'sqlite' })
-  const edge = await addEdge(server)
+  const { edge } = await serveWithEdge(t, { engine: 'sqlite' })
   for (const id of ['', 'abc', '-1', '1.5', '1-x', `${'9'.repeat(16)}-`]) {
     const { status, json } = await edge.call('GET', '/key-changes', { headers: { 'last-event-id': id } })
     assert.equal(status, 400, id)

@@ -2,15 +2,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { revoke as revokeEdge } from '../../../src/server/domain/tunnels/edges.ts'
-import { addEdge, operator, serve } from '../../support/api/server.ts'
+import { addEdge, operator, serve, serveWithEdge } from '../../support/api/server.ts'
 import { createMigratedDatabase, engines } from '../../support/databases/create.ts'
 import { run, startServing } from '../../support/processes/process.ts'
 import { announces, listen, parseSequence } from './change-stream.ts'
 
 for (const engine of engines) {
   test(`${engine}: a revocation through the API reaches a connected edge within a second`, async (t) => {
-    const server = await serve(t, { engine })
-    const edge = await addEdge(server)
+    const { server, edge } = await serveWithEdge(t, { engine })
     const stream = await listen(t, server.url, edge.token)
     const times: number[] = []
     for (let round = 0; round < 10; round++) {

@@ -5,15 +5,14 @@ import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { revoke } from '../../../src/server/domain/keys/lifecycle.ts'
 import { provision } from '../../../src/server/domain/workspaces/manage.ts'
-import { addEdge, addWorkspace, operator, serve } from '../../support/api/server.ts'
+import { addEdge, addWorkspace, operator, serve, serveWithEdge } from '../../support/api/server.ts'
 import { engines } from '../../support/databases/create.ts'
 import { readSource, stableContent } from '../../support/network/response-source.ts'
 import { until } from '../../support/until.ts'
 
 for (const engine of engines)
   test(`${engine}: a cached result equals the first, until key or workspace change`, async (t) => {
-    const server = await serve(t, { engine })
-    const edge = await addEdge(server)
+    const { server, edge } = await serveWithEdge(t, { engine })
     const { ctx, key } = await addWorkspace(server, 'new')
     const first = await edge.verify(key.token)
     let again = first
@@ -63,8 +62,7 @@ test('every valid encoding of the body is accepted, and an invalid body is 400',
 })
 
 test('split bodies, pipelined requests and a partial request each get the right response', async (t) => {
-  const server = await serve(t, { engine: 'sqlite' })
-  const edge = await addEdge(server)
+  const { server, edge } = await serveWithEdge(t, { engine: 'sqlite' })
   for (let turn = 0; turn < 2; turn++) await edge.verify(server.key.token)
   const body = JSON.stringify({ key: server.key.token })
   const head =

@@ -26,6 +26,7 @@ import { engines } from '../../support/databases/create.ts'
 import { SECRET } from '../../support/databases/migrated-databases.ts'
 import { postJson, sendFrp } from '../../support/edges/frp-payloads.ts'
 import { addTunnelEdge, grantOf, storedTunnels, tunnelOf } from '../../support/edges/open-tunnels.ts'
+import { pluck } from '../../support/pluck.ts'
 import { until } from '../../support/until.ts'
 
 type Stranger = Awaited<ReturnType<typeof addStranger>>
@@ -50,10 +51,7 @@ for (const engine of engines) {
     }
     const foreign = await report('acme')
     assert.deepEqual(foreign, await report('nobody'), 'a foreign workspace looks like an unknown one')
-    assert.deepEqual(
-      foreign.rejected.map(({ reason }: { reason: string }) => reason),
-      ['unknown_workspace', 'unknown_workspace'],
-    )
+    assert.deepEqual(pluck(foreign.rejected, 'reason'), ['unknown_workspace', 'unknown_workspace'])
     assert.deepEqual(await server.services.store.db.selectFrom('usage_days').selectAll().execute(), [])
     await setWorkspaceGroup(server.services, operator, 'acme', 'eu')
     assert.equal((await report('acme')).accepted, 2)
@@ -155,10 +153,7 @@ for (const engine of engines) {
       for (const _ of [1, 2]) assert.equal(await respond(foreign, server.key.token), unknown, name)
     }
     const stored = await server.services.store.db.selectFrom('edge_workspaces').select('edge_id').execute()
-    assert.deepEqual(
-      stored.map((row) => row.edge_id),
-      [own.id],
-    )
+    assert.deepEqual(pluck(stored, 'edge_id'), [own.id])
   })
 
   test(`${engine}: an edge of another group finds no host and opens no tunnel of a workspace`, async (t) => {

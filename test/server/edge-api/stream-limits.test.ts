@@ -7,7 +7,7 @@ import { test } from 'node:test'
 import { createControlPlane, startVerifier } from '../../../src/edge-sdk/index.ts'
 import { hashSecret } from '../../../src/lib/credentials/secret.ts'
 import { ChangeStreams } from '../../../src/server/http/api/change-streams.ts'
-import { addEdge, serve } from '../../support/api/server.ts'
+import { addEdge, serve, serveWithEdge } from '../../support/api/server.ts'
 import { atEnd, type Test } from '../../support/cleanup.ts'
 import { until } from '../../support/until.ts'
 
@@ -55,8 +55,7 @@ test('an edge with too many streams loses the oldest, with a reason; the others 
 })
 
 test('an edge is not locked out by streams that it no longer reads', async (t) => {
-  const server = await serve(t, { engine: 'sqlite' })
-  const edge = await addEdge(server)
+  const { server, edge } = await serveWithEdge(t, { engine: 'sqlite' })
   const { hostname, port } = new URL(server.url)
   for (let index = 0; index < 5 * PER_EDGE; index++) {
     const dead = connect(Number(port), hostname)
@@ -108,8 +107,7 @@ test('a node that is full of edges with one stream each rejects further edges un
 })
 
 test('edges that share a credential learn why a stream was closed', async (t) => {
-  const server = await serve(t, { engine: 'sqlite' })
-  const edge = await addEdge(server)
+  const { server, edge } = await serveWithEdge(t, { engine: 'sqlite' })
   const notices: string[] = []
   for (let index = 0; index < PER_EDGE + 1; index++) {
     const controlPlane = createControlPlane({ url: server.url, credential: edge.token })

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createSecret } from '../../../src/lib/credentials/secret.ts'
 import { createTopics } from '../../../src/server/verification/topics.ts'
-import { addEdge, serve } from '../../support/api/server.ts'
+import { serveWithEdge } from '../../support/api/server.ts'
 import { engines } from '../../support/databases/create.ts'
 import { SECRET } from '../../support/databases/migrated-databases.ts'
 import { until } from '../../support/until.ts'
@@ -13,8 +13,7 @@ for (const engine of engines) {
   test(`${engine}: a valid key is returned with its workspace, in both variants`, async (t) => {
     for (const variant of ['A', 'B']) {
       const env = { ADIT_TUNNEL_DOMAIN: 'tunnels.example.com', ADIT_API_VARIANT: variant }
-      const server = await serve(t, { engine, env })
-      const edge = await addEdge(server)
+      const { server, edge } = await serveWithEdge(t, { engine, env })
       assert.deepEqual((await edge.verify(server.key.token)).json, {
         valid: true,
         keyId: server.key.id,
@@ -30,8 +29,7 @@ for (const engine of engines) {
   })
 
   test(`${engine}: an invalid key is a result with a reason, not an error`, async (t) => {
-    const server = await serve(t, { engine })
-    const edge = await addEdge(server)
+    const { server, edge } = await serveWithEdge(t, { engine })
     const revoked = (await server.post('/tokens', {})).json
     await server.call('DELETE', `/tokens/${revoked.id}`)
     const unknown = { valid: false, reason: 'unknown' }
@@ -48,8 +46,7 @@ for (const engine of engines) {
   })
 
   test(`${engine}: a verification counts as a use of the key`, async (t) => {
-    const server = await serve(t, { engine })
-    const edge = await addEdge(server)
+    const { server, edge } = await serveWithEdge(t, { engine })
     const { token } = (await server.post('/tokens', {})).json
     await edge.verify(token)
     await until(
@@ -60,8 +57,7 @@ for (const engine of engines) {
   })
 
   test(`${engine}: forward authentication gets 204 with the workspace and key, or 401`, async (t) => {
-    const server = await serve(t, { engine })
-    const edge = await addEdge(server)
+    const { server, edge } = await serveWithEdge(t, { engine })
     const authorize = (authorization?: string) =>
       edge.call('GET', '/authorize', {
         key: null,

@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import { createKey, revoke } from '../../../src/server/domain/keys/lifecycle.ts'
 import { revoke as revokeEdge } from '../../../src/server/domain/tunnels/edges.ts'
 import { archiveAsOperator } from '../../../src/server/domain/workspaces/archive.ts'
-import { addEdge, addWorkspace, operator, serve, type TestServer } from '../../support/api/server.ts'
+import { addWorkspace, operator, serve, serveWithEdge, type TestServer } from '../../support/api/server.ts'
 import type { Test } from '../../support/cleanup.ts'
 import { type KeptResponse, keepAliveClient, responseTo } from '../../support/network/keep-alive.ts'
 import { readSource } from '../../support/network/response-source.ts'
@@ -96,8 +96,7 @@ test('another header on the same connection is verified on its own', async (t) =
 })
 
 test('an edge credential that is revoked before the body arrives gets 401', async (t) => {
-  const server = await serve(t, { engine: 'sqlite' })
-  const edge = await addEdge(server)
+  const { server, edge } = await serveWithEdge(t, { engine: 'sqlite' })
   const { begin, verify, verification, untilHit } = await connect(t, server)
   await untilHit(() => verify(edge.token, server.key.token))
   const spec = verification(edge.token, server.key.token)

@@ -9,6 +9,7 @@ import { createWorkspace } from '../../../src/server/domain/workspaces/manage.ts
 import { addEdge, operator, serve } from '../../support/api/server.ts'
 import { type KeptResponse, keepAliveClient, type RawRequest } from '../../support/network/keep-alive.ts'
 import { readSource } from '../../support/network/response-source.ts'
+import { pluck } from '../../support/pluck.ts'
 
 const RUNS = 400
 
@@ -123,9 +124,7 @@ test('a response from the cache equals the one without it, for generated request
   const expiring = await createKey(context, { expiresAt: new Date(now + 20 * DAY_MS).toISOString() })
   const edge = await addEdge(server)
   const secrets = {
-    keys: [server.key, await createKey(createContext(other), {}), expiring, revoked].map(
-      ({ token }) => token,
-    ),
+    keys: pluck([server.key, await createKey(createContext(other), {}), expiring, revoked], 'token'),
     edges: [edge.token],
   }
   const [cached, ordinary] = [keepAliveClient(t, server.url), keepAliveClient(t, server.url)]

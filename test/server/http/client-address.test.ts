@@ -6,6 +6,7 @@ import { callMessage, postMessage } from '../../mcp/agent.ts'
 import { addMember, openBrowser, PASSWORD } from '../../support/accounts/users.ts'
 import { caller, serve } from '../../support/api/server.ts'
 import { createDatabase } from '../../support/databases/create.ts'
+import { pluck } from '../../support/pluck.ts'
 import { startServing } from '../../support/processes/process.ts'
 
 test('an address is normalized: no port, brackets, zone or mapping', () => {
@@ -121,17 +122,14 @@ test('the access log has the normalized form, for cache hits, misses and API req
   for (const [index, [forwarded, from]] of cases.entries()) {
     const found = lines.filter(({ requestId }) => requestId === `case-${index}`)
     assert.deepEqual(
-      found.map((line) => line.clientIp),
+      pluck(found, 'clientIp'),
       paths.map(() => from),
       forwarded,
     )
   }
   const ofAgent = lines.filter(({ requestId }) => requestId === 'agent')
-  assert.deepEqual(
-    ofAgent.map(({ route, clientIp }) => [route, clientIp]),
-    [
-      ['/api/v1/workspace', '192.0.2.9'],
-      ['/mcp', '192.0.2.9'],
-    ],
-  )
+  assert.deepEqual(pluck(ofAgent, 'route', 'clientIp'), [
+    ['/api/v1/workspace', '192.0.2.9'],
+    ['/mcp', '192.0.2.9'],
+  ])
 })

@@ -1,11 +1,12 @@
 // A control plane on IPv6. On `::`, an IPv4 client has a mapped address, and is still one client.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
-import { addMember, openBrowser, PASSWORD, signIn } from '../../support/accounts/users.ts'
+import { addMember, openBrowser, PASSWORD, serveWithOwner, signIn } from '../../support/accounts/users.ts'
 import { serve, type TestServer } from '../../support/api/server.ts'
 import { createDatabase } from '../../support/databases/create.ts'
 import { ipv6Missing, MAPPED } from '../../support/network/ipv6.ts'
 import { sendRaw } from '../../support/network/raw.ts'
+import { pluck } from '../../support/pluck.ts'
 import { startServing } from '../../support/processes/process.ts'
 import { until } from '../../support/until.ts'
 
@@ -25,8 +26,7 @@ suite('control plane on IPv6', { skip: ipv6Missing }, () => {
   })
 
   test('an IPv4 client has one budget and one address, however it connects to ::', async (t) => {
-    const server = await serve(t, { engine: 'sqlite', env: { ADIT_HOST: '::' } })
-    const ann = await addMember(server, 'Ann', 'owner')
+    const { server, ann } = await serveWithOwner(t, { engine: 'sqlite', env: { ADIT_HOST: '::' } })
     const mapped = openBrowser(urlAt(server, `[${MAPPED}]`))
     await signIn(mapped, ann.email)
     const created = await mapped.post('/workspaces/acme/keys', { label: 'mapped' })
@@ -34,7 +34,7 @@ suite('control plane on IPv6', { skip: ipv6Missing }, () => {
     const { entries } = (await ann.get('/workspaces/acme/audit')).json
     assert.deepEqual([entries[0].action, entries[0].address], ['key.created', '127.0.0.1'])
     const { sessions } = (await ann.get('/account/sessions')).json
-    assert.deepEqual([...new Set(sessions.map(({ from }: { from: string }) => from))], ['127.0.0.1'])
+    assert.deepEqual([...new Set(pluck(sessions, 'from'))], ['127.0.0.1'])
     const attempt = (host: string, password: string) =>
       signIn(openBrowser(urlAt(server, host)), ann.email, password)
     for (const host of ['127.0.0.1', `[${MAPPED}]`, '127.0.0.1', `[${MAPPED}]`, '127.0.0.1'])

@@ -9,6 +9,7 @@ import { mergeReport } from '../../support/api/usage.ts'
 import { createDatabase, engines } from '../../support/databases/create.ts'
 import { sendRaw } from '../../support/network/raw.ts'
 import { readSource, stableContent } from '../../support/network/response-source.ts'
+import { pluck } from '../../support/pluck.ts'
 import { startServing } from '../../support/processes/process.ts'
 import { until } from '../../support/until.ts'
 
@@ -149,10 +150,7 @@ test('hits and misses are logged alike, with the trace, and a key sent as a requ
     return rest
   })
   for (const line of constant) assert.deepEqual(line, constant[0])
-  assert.deepEqual(
-    lines.map(({ requestId }) => requestId),
-    [...turns, 'adit_***'],
-  )
+  assert.deepEqual(pluck(lines, 'requestId'), [...turns, 'adit_***'])
   assert.deepEqual(
     [constant[0].method, constant[0].route, constant[0].status, constant[0].clientIp, constant[0].traceId],
     ['GET', '/api/v1/workspace', 200, '127.0.0.1', TRACE_ID],

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { serve } from '../../support/api/server.ts'
 import { engines } from '../../support/databases/create.ts'
+import { pluck } from '../../support/pluck.ts'
 import { root } from '../../support/processes/process.ts'
 
 for (const engine of engines)
@@ -12,7 +13,7 @@ for (const engine of engines)
     const { call, post } = await serve(t, { engine, env: { ADIT_KEYS_PER_WORKSPACE: '3' } })
     const usage = (await call('GET', '/usage?days=3')).json
     assert.equal(usage.lastSeen, null)
-    const days = usage.series.map(({ day }: { day: string }) => day)
+    const days = pluck(usage.series, 'day')
     assert.deepEqual(days, days.toSorted())
     assert.equal(days.length, 3)
 
@@ -26,11 +27,7 @@ for (const engine of engines)
     assert.deepEqual([full.status, full.json.error], [400, 'invalid_request'])
     assert.equal((await post('/tokens', { expiresAt: '2030-01-01T00:00:00Z' })).status, 400)
     const { tokens } = (await call('GET', '/tokens?unknown=1')).json
-    assert.deepEqual(
-      tokens.map(({ id }: { id: string }) => id).slice(0, 2),
-      [named.json.id, bare.json.id],
-      'newest first',
-    )
+    assert.deepEqual(pluck(tokens, 'id').slice(0, 2), [named.json.id, bare.json.id], 'newest first')
     assert.equal(tokens[0].lastUsedAt, null)
 
     for (const [method, path, status] of [

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createKey } from '../../../src/server/domain/keys/lifecycle.ts'
 import { createBuckets } from '../../../src/server/http/limits/write-limits.ts'
-import { addMember } from '../../support/accounts/users.ts'
+import { addMember, serveWithOwner } from '../../support/accounts/users.ts'
 import { addWorkspace, serve, type TestServer } from '../../support/api/server.ts'
 import { engines } from '../../support/databases/create.ts'
 import { sendUntilLimited } from './write-burst.ts'
@@ -110,8 +110,7 @@ for (const engine of engines) {
 
   test(`${engine}: renames in a row share an entry with the first and the last value, until it is exported`, async (t) => {
     const clock = { now: Date.now() }
-    const server = await serve(t, { engine, clock: () => clock.now })
-    const ann = await addMember(server, 'Ann', 'owner')
+    const { server, ann } = await serveWithOwner(t, { engine, clock: () => clock.now })
     const rename = async (...names: string[]) => {
       for (const name of names)
         assert.equal((await ann.post('/workspaces/acme/name', { name })).status, 200, name)

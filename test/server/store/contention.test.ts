@@ -12,6 +12,7 @@ import { lockKey, revokeKey } from '../../../src/server/store/keys/rows.ts'
 import { databaseUrl, openTestServices, operator, serve } from '../../support/api/server.ts'
 import { atEnd } from '../../support/cleanup.ts'
 import { connectPostgres, engines } from '../../support/databases/create.ts'
+import { pluck } from '../../support/pluck.ts'
 import { untilBlocked } from '../../support/until.ts'
 
 test('sqlite: while another process holds the write lock, reads succeed and writes time out with 503', async (t) => {
@@ -68,10 +69,7 @@ test('postgres: a transaction that lost a deadlock is retried, and both commit',
   await Promise.all([touchBoth('a', 'b'), touchBoth('b', 'a')])
   assert.ok(attempts > 2, 'there was no deadlock')
   const counts = await services.store.db.selectFrom('workspaces').select('created_at').execute()
-  assert.deepEqual(
-    counts.map((row) => row.created_at),
-    [2, 2],
-  )
+  assert.deepEqual(pluck(counts, 'created_at'), [2, 2])
 })
 
 test('postgres: requests with the same key do not wait for each other, its revocation waits for them', async (t) => {
@@ -101,10 +99,7 @@ test('postgres: requests blocked by a lock time out with 503, and succeed once i
   await holder.query('begin; lock table api_keys in access exclusive mode')
   const startedAt = performance.now()
   const responses = await Promise.all([server.call('GET', '/workspace'), server.call('POST', '/tokens')])
-  assert.deepEqual(
-    responses.map((response) => response.status),
-    [503, 503],
-  )
+  assert.deepEqual(pluck(responses, 'status'), [503, 503])
   assert.ok(performance.now() - startedAt < 10_000)
   await holder.query('rollback')
   assert.equal((await server.call('POST', '/tokens')).status, 201)

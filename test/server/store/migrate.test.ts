@@ -18,6 +18,7 @@ import {
 import { openTestServices } from '../../support/api/server.ts'
 import { atEnd } from '../../support/cleanup.ts'
 import { createDatabase, createFolder, engines } from '../../support/databases/create.ts'
+import { pluck } from '../../support/pluck.ts'
 import { startProcess } from '../../support/processes/process.ts'
 
 const silent = createLog('silent')
@@ -187,7 +188,7 @@ for (const engine of engines) {
       )
       const ended = await Promise.all(runs.map((run) => run.ended))
       assert.deepEqual(
-        ended.map(({ code, stderr }) => [code, stderr]),
+        pluck(ended, 'code', 'stderr'),
         runs.map(() => [0, '']),
       )
     }
@@ -196,10 +197,7 @@ for (const engine of engines) {
     const list = await startProcess(t, ['admin', 'workspace', 'list', '--json'], {
       ADIT_DATABASE_URL: database,
     }).ended
-    assert.deepEqual(
-      JSON.parse(list.stdout).map((workspace: { slug: string }) => workspace.slug),
-      ['w0', 'w1', 'w2', 'w3', 'w4', 'w5'],
-    )
+    assert.deepEqual(pluck(JSON.parse(list.stdout), 'slug'), ['w0', 'w1', 'w2', 'w3', 'w4', 'w5'])
   })
 }
 

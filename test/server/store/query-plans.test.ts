@@ -43,6 +43,7 @@ import { mergeReport } from '../../support/api/usage.ts'
 import { withClient } from '../../support/databases/client.ts'
 import { engines } from '../../support/databases/create.ts'
 import { type Recorded, recordQueries } from '../../support/databases/recorded-queries.ts'
+import { pluck } from '../../support/pluck.ts'
 
 /** Enough that reading a page of an index costs less than scanning the table. */
 const ROWS = 5_000
@@ -284,9 +285,9 @@ function scansOnSqlite(path: string, queries: Recorded[]): string[] {
   const found: string[] = []
   for (const { text } of queries) {
     const plan = database.prepare(`explain query plan ${text}`).all() as { detail: string }[]
-    const scans = plan
-      .map(({ detail }) => detail)
-      .filter((detail) => /^SCAN (?!\d+ CONSTANT|\d+-ROW VALUES|\(|input)/.test(detail))
+    const scans = pluck(plan, 'detail').filter((detail) =>
+      /^SCAN (?!\d+ CONSTANT|\d+-ROW VALUES|\(|input)/.test(detail),
+    )
     for (const scan of scans) {
       const [, name = ''] = /^SCAN (\S+)/.exec(scan) ?? []
       if (!SMALL.has(name)) found.push(`${scan}: ${text}`)

@@ -2,15 +2,14 @@
 import assert from 'node:assert/strict'
 import { createServer } from 'node:http'
 import { test } from 'node:test'
-import { addEdge, serve } from '../../support/api/server.ts'
+import { serveWithEdge } from '../../support/api/server.ts'
 import { listen } from '../../support/network/listen.ts'
 import { freePort } from '../../support/processes/ports.ts'
 import { nginx, startNginx } from '../../support/proxies/nginx.ts'
 
 test('nginx accepts a valid key, rejects a revoked one, and fails closed without Adit', async (t) => {
   if (!nginx) return t.skip('nginx is not installed here')
-  const server = await serve(t, { engine: 'sqlite' })
-  const edge = await addEdge(server)
+  const { server, edge } = await serveWithEdge(t, { engine: 'sqlite' })
   const application = createServer((request, response) => response.end(JSON.stringify(request.headers)))
   const applicationPort = await listen(t, application)
   const port = await freePort()

@@ -21,6 +21,7 @@ import {
   rename,
   serve,
   serveThroughRelay,
+  serveWithEdge,
 } from '../../support/api/server.ts'
 import type { Test } from '../../support/cleanup.ts'
 import { type Engine, engines } from '../../support/databases/create.ts'
@@ -50,8 +51,7 @@ for (const engine of engines) {
   })
 
   test(`${engine}: cached keys, edges and workspaces are served without the database`, async (t) => {
-    const server = await serve(t, { engine })
-    const edge = await addEdge(server)
+    const { server, edge } = await serveWithEdge(t, { engine })
     const before = await edge.verify(server.key.token)
     for (const table of ['api_keys', 'edges', 'workspaces']) await rename(server, table, `${table}_away`)
     const after = await edge.verify(server.key.token)
@@ -105,8 +105,7 @@ for (const engine of engines) {
   })
 
   test(`${engine}: a flood of invented keys evicts no valid key, and rejections are cached`, async (t) => {
-    const server = await serve(t, { engine, env: { ADIT_KEYS_IN_MEMORY: '20' } })
-    const edge = await addEdge(server)
+    const { server, edge } = await serveWithEdge(t, { engine, env: { ADIT_KEYS_IN_MEMORY: '20' } })
     const invented = Array.from({ length: 50 }, () => createSecret('key', server.services.random))
     await edge.verify(server.key.token)
     for (const key of invented)

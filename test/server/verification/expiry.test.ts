@@ -6,7 +6,13 @@ import { DAY_MS } from '../../../src/lib/time.ts'
 import { readExpiry } from '../../../src/server/domain/keys/expiry.ts'
 import { createKey } from '../../../src/server/domain/keys/lifecycle.ts'
 import { createWorkspace } from '../../../src/server/domain/workspaces/manage.ts'
-import { addEdge, openTestServices, operator, serve, type TestServer } from '../../support/api/server.ts'
+import {
+  openTestServices,
+  operator,
+  serve,
+  serveWithEdge,
+  type TestServer,
+} from '../../support/api/server.ts'
 import { engines } from '../../support/databases/create.ts'
 import { until } from '../../support/until.ts'
 import { startNode } from './node.ts'
@@ -20,8 +26,7 @@ const addExpiringKey = (server: TestServer, expiresAt = inFuture()) => createKey
 
 for (const engine of engines) {
   test(`${engine}: an expired key is rejected on every surface, and is listed as revoked at its expiry`, async (t) => {
-    const server = await serve(t, { engine })
-    const edge = await addEdge(server)
+    const { server, edge } = await serveWithEdge(t, { engine })
     const { id, token, expiresAt } = await addExpiringKey(server)
     const call: typeof server.call = (method, path) => server.call(method, path, { key: token })
     const use = async () => [

@@ -13,6 +13,7 @@ import { awaitPropagation, publishChange } from '../../../src/server/verificatio
 import { addEdge, addNode, caller, serve } from '../../support/api/server.ts'
 import { atEnd } from '../../support/cleanup.ts'
 import { engines } from '../../support/databases/create.ts'
+import { pluck } from '../../support/pluck.ts'
 import { until } from '../../support/until.ts'
 
 /** What a rotation does to the old key, with an overlap that a test can wait for. Returns the new expiry. */
@@ -74,14 +75,11 @@ for (const engine of engines) {
     assert.equal((await server.call('GET', '/workspace', { key: successor.token })).status, 200)
     await assert.rejects(rotate(ctx, old.id, '1h'), { code: 'not_found' })
     const log = await ctx.store.db.selectFrom('audit_log').selectAll().orderBy('id').execute()
-    assert.deepEqual(
-      log.slice(-3).map(({ action, target_id }) => [action, target_id]),
-      [
-        ['key.revoked', old.id],
-        ['key.created', successor.id],
-        ['key.rotated', old.id],
-      ],
-    )
+    assert.deepEqual(pluck(log.slice(-3), 'action', 'target_id'), [
+      ['key.revoked', old.id],
+      ['key.created', successor.id],
+      ['key.rotated', old.id],
+    ])
     assert.deepEqual(JSON.parse(log.at(-1)?.changes ?? ''), { successor: [null, successor.id] })
   })
 

@@ -9,6 +9,7 @@ import { countActiveKeys, listKeys, lockKey } from '../../../src/server/store/ke
 import { rowState } from '../../../src/server/store/keys/state.ts'
 import { openTestServices, operator } from '../../support/api/server.ts'
 import { engines } from '../../support/databases/create.ts'
+import { pluck } from '../../support/pluck.ts'
 import { until } from '../../support/until.ts'
 
 for (const engine of engines)
@@ -28,7 +29,7 @@ for (const engine of engines)
     assert.deepEqual(counts, [3, 2, 1])
     for (const state of keyStates)
       assert.deepEqual(
-        (await listForMembers(ctx, { state })).keys.map(({ id }) => id),
+        pluck((await listForMembers(ctx, { state })).keys, 'id'),
         all.filter((row) => rowState(row) === state).map(({ id }) => id),
       )
     assert.equal(await countActiveKeys(store.db, workspaceId, 10), 3)

@@ -5,6 +5,7 @@ import { LEASE_MS } from '../../../src/server/verification/lease.ts'
 import { caller } from '../../support/api/server.ts'
 import type { Test } from '../../support/cleanup.ts'
 import { createDatabase } from '../../support/databases/create.ts'
+import { pluck } from '../../support/pluck.ts'
 import { run, startServing } from '../../support/processes/process.ts'
 import { until } from '../../support/until.ts'
 
@@ -51,10 +52,7 @@ test('with three nodes a revocation is acknowledged soon, and then no node accep
       const key = await createKey()
       times.push(await revoke(key.id))
       const responses = await Promise.all(calls.map((call) => call('GET', '/workspace', { key: key.token })))
-      assert.deepEqual(
-        responses.map(({ status }) => status),
-        [401, 401, 401],
-      )
+      assert.deepEqual(pluck(responses, 'status'), [401, 401, 401])
     }
     return Math.round(times.sort((a, b) => a - b)[10] as number)
   }

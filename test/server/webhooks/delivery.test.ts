@@ -26,6 +26,7 @@ import {
   startDelivery,
   TEST_SECRET,
 } from '../../support/events/webhooks.ts'
+import { pluck } from '../../support/pluck.ts'
 import { createRandom } from '../../support/random.ts'
 import { until } from '../../support/until.ts'
 
@@ -206,10 +207,7 @@ for (const engine of engines) {
       .where('workspace_id', '=', workspaceId)
       .orderBy('subject_id')
       .execute()
-    assert.deepEqual(
-      alerts.map(({ subject_id }) => subject_id),
-      ids,
-    )
+    assert.deepEqual(pluck(alerts, 'subject_id'), ids)
   })
 
   test(`${engine}: a long queue is sent after a burst of events, and after the endpoint is enabled again`, async (t) => {
@@ -229,10 +227,7 @@ for (const engine of engines) {
     await recordNumbered(services, workspace.id, 0, 1)
     await until('it arrives at both', () => receiver.received.length === 2)
     const { endpoints } = (await ann.get('/workspaces/acme/webhooks')).json
-    assert.deepEqual(
-      endpoints.map(({ disabledAt }: { disabledAt: string | null }) => disabledAt),
-      [null, null],
-    )
+    assert.deepEqual(pluck(endpoints, 'disabledAt'), [null, null])
   })
 
   test(`${engine}: positions are in the order of changes, whatever the clocks of nodes say`, async () => {

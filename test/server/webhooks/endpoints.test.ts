@@ -7,11 +7,12 @@ import { Webhook } from 'standardwebhooks'
 import { WEBHOOKS_MAX } from '../../../src/contract/limits.ts'
 import { DAY_MS } from '../../../src/lib/time.ts'
 import { createKey } from '../../../src/server/domain/keys/lifecycle.ts'
-import { addMember } from '../../support/accounts/users.ts'
+import { addMember, serveWithOwner } from '../../support/accounts/users.ts'
 import { addWorkspace, serve } from '../../support/api/server.ts'
 import { createFolder, engines } from '../../support/databases/create.ts'
 import { responses, startReceiver } from '../../support/events/webhook-receiver.ts'
 import { addEndpoint, deliveriesOf } from '../../support/events/webhooks.ts'
+import { pluck } from '../../support/pluck.ts'
 import { freePort } from '../../support/processes/ports.ts'
 import { root } from '../../support/processes/process.ts'
 import { startProgram } from '../../support/processes/program.ts'
@@ -153,16 +154,16 @@ for (const engine of engines) {
     assert.equal((await ann.post(`${WEBHOOKS}/${id}/test`)).status, 409)
     for (const each of ids) await ann.remove(`${WEBHOOKS}/${each}`)
     const { entries } = (await ann.get('/workspaces/acme/audit?limit=100')).json
-    const actions = entries
-      .filter(({ target }: { target: { id: string } }) => target.id === id)
-      .map(({ action }: { action: string }) => action)
+    const actions = pluck(
+      entries.filter(({ target }: { target: { id: string } }) => target.id === id),
+      'action',
+    )
     assert.deepEqual(actions, ['webhook.deleted', 'webhook.changed', 'webhook.disabled', 'webhook.created'])
   })
 }
 
 test('members and admins do not see the path of a URL, which may have a secret of the receiver', async (t) => {
-  const server = await serve(t, { engine: 'sqlite', env })
-  const ann = await addMember(server, 'Ann', 'owner')
+  const { server, ann } = await serveWithOwner(t, { engine: 'sqlite', env })
   const { id } = (await ann.post(WEBHOOKS, { url: 'https://hooks.example.com/first-secret' })).json
   await ann.post(`${WEBHOOKS}/${id}`, { url: 'https://other.example.com/?key=second-secret' })
   await server.services.store.transaction((tx) =>
@@ -193,8 +194,7 @@ test('the example of a receiver in the documentation accepts deliveries', async 
     file,
     (example ?? '').replace("'standardwebhooks'", `'${import.meta.resolve('standardwebhooks')}'`),
   )
-  const server = await serve(t, { engine: 'sqlite', env })
-  const ann = await addMember(server, 'Ann', 'owner')
+  const { ann } = await serveWithOwner(t, { engine: 'sqlite', env })
   const port = await freePort()
   const { id, secret } = (await ann.post(WEBHOOKS, { url: `http://127.0.0.1:${port}/` })).json
   const { output, waitForPort } = startProgram(t, process.execPath, [file], {

@@ -16,6 +16,7 @@ import { addWorkspace, operator, serve } from '../../support/api/server.ts'
 import { engines } from '../../support/databases/create.ts'
 import { createRun } from '../../support/databases/maintenance-run.ts'
 import { addEndpoint, deliveriesOf } from '../../support/events/webhooks.ts'
+import { pluck } from '../../support/pluck.ts'
 import { until } from '../../support/until.ts'
 
 const renamed = (workspaceId: string, name: string): WorkspaceEvent => ({
@@ -81,7 +82,7 @@ for (const engine of engines) {
     assert.equal(queued[0]?.body.workspace, 'acme')
     const same = await readQueue(services, some)
     assert.deepEqual(
-      same.map(({ event_id }) => event_id),
+      pluck(same, 'event_id'),
       queued.map(({ event_id }) => event_id),
     )
     assert.deepEqual(await deliveriesOf(services, others), [])
@@ -101,7 +102,7 @@ for (const engine of engines) {
     await services.store.transaction((tx) => recordEvents(tx, services, recorded as WorkspaceEvent[]))
     const queued = await readQueue(services, endpoint)
     assert.deepEqual(
-      queued.map(({ type, body }) => [type, body]),
+      pluck(queued, 'type', 'body'),
       queued.map(({ body: { timestamp } }, index) => {
         const type = eventTypes[index] as EventType
         return [type, { type, timestamp, workspace: 'undeclared', data: events[type].example }]
@@ -129,7 +130,7 @@ for (const engine of engines) {
     await Promise.all(Array.from({ length: 20 }, (_, round) => write(round)))
     for (const endpoint of endpoints)
       assert.deepEqual(
-        (await readQueue(services, endpoint)).map(({ position }) => position),
+        pluck(await readQueue(services, endpoint), 'position'),
         Array.from({ length: 20 }, (_, index) => index + 1),
       )
   })
@@ -204,28 +205,25 @@ for (const engine of engines) {
     await ann.post(api('/archive'), { confirm: 'corp' })
     for (let run = 0; run < 2; run++) await recordExpiredKeys(createRun(services), MINUTE_MS)
     const deliveries = await readQueue(services, endpoint)
-    assert.deepEqual(
-      deliveries.map(({ type }) => type),
-      [
-        'member.invited',
-        'member.joined',
-        'key.created',
-        'key.created',
-        'key.rotated',
-        'key.revoked',
-        'key.created',
-        'key.rotated',
-        'member.invited',
-        'member.joined',
-        'member.updated',
-        'member.removed',
-        'member.invited',
-        'workspace.updated',
-        'key.created',
-        'workspace.updated',
-        'key.expired',
-      ],
-    )
+    assert.deepEqual(pluck(deliveries, 'type'), [
+      'member.invited',
+      'member.joined',
+      'key.created',
+      'key.created',
+      'key.rotated',
+      'key.revoked',
+      'key.created',
+      'key.rotated',
+      'member.invited',
+      'member.joined',
+      'member.updated',
+      'member.removed',
+      'member.invited',
+      'workspace.updated',
+      'key.created',
+      'workspace.updated',
+      'key.expired',
+    ])
     for (const { type, body } of deliveries) {
       assert.ok(Value.Check(eventBody(type as EventType), body), `${type}: ${JSON.stringify(body)}`)
       assert.doesNotMatch(JSON.stringify(body), /adit_/)

@@ -1,7 +1,16 @@
 // Users of the dashboard API, each with a cookie jar, as a browser sends it.
 import { inviteByOperator } from '../../../src/server/domain/accounts/users.ts'
 import type { Role } from '../../../src/server/store/accounts/members.ts'
-import { operator, readResponse, type TestResponse, type TestServer, toJson } from '../api/server.ts'
+import {
+  operator,
+  readResponse,
+  serve,
+  type TestResponse,
+  type TestServer,
+  type TestServerOptions,
+  toJson,
+} from '../api/server.ts'
+import type { Test } from '../cleanup.ts'
 import { generateCode } from './authenticator.ts'
 
 export const PASSWORD = 'correct horse battery staple'
@@ -65,6 +74,12 @@ export async function addMember(server: TestServer, name: string, role: Role, wo
   if (used.status !== 200) throw new Error(used.text)
   const { user } = (await browser.get('/session')).json
   return { ...browser, browser, email, name, id: user.id as string }
+}
+
+/** A server whose workspace is owned by Ann. */
+export async function serveWithOwner(t: Test, options: TestServerOptions) {
+  const server = await serve(t, options)
+  return { server, ann: await addMember(server, 'Ann', 'owner') }
 }
 
 export const signIn = (browser: TestBrowser, email: string, password = PASSWORD) =>

@@ -190,6 +190,11 @@ export async function addEdge(server: TestServer, name = 'fra-1', url = server.u
   }
 }
 
+export async function serveWithEdge(t: Test, options: TestServerOptions) {
+  const server = await serve(t, options)
+  return { server, edge: await addEdge(server) }
+}
+
 /** The value of ADIT_DATABASE_URL. */
 export const databaseUrl = ({ config: { database } }: Pick<TestServer, 'config'>): string =>
   database.engine === 'sqlite' ? `sqlite:${database.path}` : database.url

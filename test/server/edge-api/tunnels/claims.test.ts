@@ -14,6 +14,7 @@ import {
   type TunnelEdge,
   tunnelOf,
 } from '../../../support/edges/open-tunnels.ts'
+import { pluck } from '../../../support/pluck.ts'
 
 const readReason = (result: { granted: boolean; reason?: string }) => result.reason
 
@@ -115,10 +116,7 @@ for (const engine of engines) {
     assert.equal((await away.sync()).resync, true)
     const { close, resync } = await away.sync({ changed: [taken, kept] })
     assert.equal(resync, false)
-    assert.deepEqual(
-      close.map(({ id, reason }) => [id, reason]),
-      [[taken.id, 'name_taken']],
-    )
+    assert.deepEqual(pluck(close, 'id', 'reason'), [[taken.id, 'name_taken']])
     assert.deepEqual(await storedTunnels(server, away.id), [kept.id])
     assert.equal((await away.claim(tunnelOf(server, { name: 'new' }))).granted, true)
   })
@@ -131,10 +129,7 @@ for (const engine of engines) {
     assert.equal(readReason(await next.claim(tunnelOf(server, { resume: 'cd'.repeat(32) }))), 'name_taken')
     assert.equal((await next.claim(tunnelOf(server, { resume: 'ab'.repeat(32) }))).granted, true)
     const { close } = await old.sync({ changed: [{ ...tunnel, requests: 1 }] })
-    assert.deepEqual(
-      close.map(({ id, reason }) => [id, reason]),
-      [[tunnel.id, 'moved']],
-    )
+    assert.deepEqual(pluck(close, 'id', 'reason'), [[tunnel.id, 'moved']])
     await old.sync({ closed: [tunnel.id] })
     assert.deepEqual(await findHolders(server, 'my-app'), [next.id])
   })
@@ -160,10 +155,7 @@ for (const engine of engines) {
     assert.deepEqual(await claim(next), rejected)
     assert.equal((await old.sync()).resync, true)
     const { close } = await old.sync({ changed: [tunnel] })
-    assert.deepEqual(
-      close.map(({ id, reason }) => [id, reason]),
-      [[tunnel.id, 'requested']],
-    )
+    assert.deepEqual(pluck(close, 'id', 'reason'), [[tunnel.id, 'requested']])
     await old.sync({ closed: [tunnel.id] })
     assert.equal((await next.claim(tunnelOf(server))).granted, true)
   })

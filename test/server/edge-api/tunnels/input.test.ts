@@ -5,6 +5,7 @@ import { readLatest } from '../../../../src/server/store/change-log/entries.ts'
 import { serve } from '../../../support/api/server.ts'
 import { engines } from '../../../support/databases/create.ts'
 import { addTunnelEdge, storedTunnels, tunnelOf } from '../../../support/edges/open-tunnels.ts'
+import { pluck } from '../../../support/pluck.ts'
 
 const invalidFields: Record<string, unknown[]> = {
   id: ['tun_short', `tun_${'a'.repeat(41)}`, "tun_0000000000'", 'tok_0000000000', 7],
@@ -116,9 +117,6 @@ for (const engine of engines) {
       await db.insertInto('change_log').values(values).execute()
     })
     const latest = await readLatest(store.db, { sequence: 20, checksum: 'm' }, 10)
-    assert.deepEqual(
-      latest.map(({ subjectId }) => subjectId),
-      ['s0'],
-    )
+    assert.deepEqual(pluck(latest, 'subjectId'), ['s0'])
   })
 }

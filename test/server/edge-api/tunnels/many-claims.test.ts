@@ -13,6 +13,7 @@ import {
   storedTunnels,
   tunnelOf,
 } from '../../../support/edges/open-tunnels.ts'
+import { pluck } from '../../../support/pluck.ts'
 import { until } from '../../../support/until.ts'
 
 const outcome = (result: { granted: boolean; reason?: string }) => result.reason ?? result.granted
@@ -55,7 +56,7 @@ for (const engine of engines) {
     assert.deepEqual(await storedTunnels(server, next.id), granted.toSorted())
     const { close } = await old.sync()
     assert.deepEqual(
-      close.map(({ id, reason }) => [id, reason]).toSorted(),
+      pluck(close, 'id', 'reason').toSorted(),
       [
         [moving.id, 'moved'],
         [closing.id, 'requested'],

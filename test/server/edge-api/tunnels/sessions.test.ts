@@ -16,6 +16,7 @@ import {
   tunnelOf,
 } from '../../../support/edges/open-tunnels.ts'
 import { addEndpoint } from '../../../support/events/webhooks.ts'
+import { pluck } from '../../../support/pluck.ts'
 import { commitWhenBlocked, until } from '../../../support/until.ts'
 
 const TUNNELS = '/workspaces/acme/tunnels'
@@ -143,10 +144,7 @@ for (const engine of engines) {
     const moved = { ...first, id: connection(server).id }
     assert.equal((await c.claim(moved)).granted, true)
     const { close } = await a.sync({ changed: [first] })
-    assert.deepEqual(
-      close.map(({ id, reason }) => [id, reason]),
-      [[first.id, 'moved']],
-    )
+    assert.deepEqual(pluck(close, 'id', 'reason'), [[first.id, 'moved']])
     assert.deepEqual((await b.sync({ changed: [second] })).close, [])
     await a.sync({ closed: [first.id] })
     assert.deepEqual(await readEvents(server, endpoint), [['tunnel.opened', publicIdOf(server, first)]])
@@ -168,10 +166,7 @@ for (const engine of engines) {
       [b, second],
     ] as const) {
       const { close } = await edge.sync()
-      assert.deepEqual(
-        close.map(({ id, reason, session }) => [id, reason, session]),
-        [[tunnel.id, 'requested', SESSION]],
-      )
+      assert.deepEqual(pluck(close, 'id', 'reason', 'session'), [[tunnel.id, 'requested', SESSION]])
       await edge.sync({ closed: [tunnel.id] })
     }
     assert.equal((await admin.remove(`${TUNNELS}/${id}`)).status, 404)

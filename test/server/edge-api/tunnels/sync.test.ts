@@ -8,6 +8,7 @@ import { recordQueries } from '../../../support/databases/recorded-queries.ts'
 import { addTunnelEdge, expireLease, storedTunnels, tunnelOf } from '../../../support/edges/open-tunnels.ts'
 import { type Fate, SimulatedEdge } from '../../../support/edges/simulated-edge.ts'
 import { addEndpoint, deliveriesOf } from '../../../support/events/webhooks.ts'
+import { pluck } from '../../../support/pluck.ts'
 
 const fate = fc.constantFrom<Fate>('delivered', 'delivered', 'repeated', 'unanswered', 'lost', 'delayed')
 const action = fc.record({
@@ -116,13 +117,10 @@ for (const engine of engines) {
       .where('id', '=', theirs.id)
       .orderBy('name')
       .execute()
-    assert.deepEqual(
-      rows.map((row) => [row.edge_id, row.name, row.requests]),
-      [
-        [edge.id, 'mine', 9],
-        [other.id, 'theirs', 0],
-      ],
-    )
+    assert.deepEqual(pluck(rows, 'edge_id', 'name', 'requests'), [
+      [edge.id, 'mine', 9],
+      [other.id, 'theirs', 0],
+    ])
   })
 
   test(`${engine}: a tunnel that a sync adds needs the same as a claim`, async (t) => {

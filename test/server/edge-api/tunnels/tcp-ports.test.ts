@@ -15,6 +15,7 @@ import { engines } from '../../../support/databases/create.ts'
 import { createRun } from '../../../support/databases/maintenance-run.ts'
 import { addTunnelEdge, expireLease, type TunnelEdge, tunnelOf } from '../../../support/edges/open-tunnels.ts'
 import { alertEnv, alertNode, OPERATOR } from '../../../support/events/alerts.ts'
+import { pluck } from '../../../support/pluck.ts'
 import { commitWhenBlocked } from '../../../support/until.ts'
 
 async function addProvisioned(server: TestServer, slug: string) {
@@ -111,10 +112,7 @@ for (const engine of engines) {
     )
     const ports = new Set(await Promise.all(claims))
     assert.equal(ports.size, 1)
-    assert.deepEqual(
-      (await listPorts(server)).map(({ port }) => port),
-      [...ports],
-    )
+    assert.deepEqual(pluck(await listPorts(server), 'port'), [...ports])
   })
 
   test(`${engine}: at its limit a workspace opens the names that have ports, and others have theirs`, async (t) => {
@@ -304,10 +302,9 @@ for (const engine of engines) {
     await use(server, edge, 'd')
     await Promise.all(nodes.map((node) => node.run()))
     for (const node of nodes) await node.run()
-    assert.deepEqual(
-      emails.map(({ to, subject }) => [to, subject]),
-      [[OPERATOR, '4 of 5 ports for TCP tunnels of Adit are assigned']],
-    )
+    assert.deepEqual(pluck(emails, 'to', 'subject'), [
+      [OPERATOR, '4 of 5 ports for TCP tunnels of Adit are assigned'],
+    ])
     assert.match(emails[0]?.text ?? '', /Extend ADIT_TCP_PORTS on every node.*adit admin port release/s)
     assert.deepEqual([...nodes[0].scarce, ...nodes[1].scarce], [{ assigned: 4, total: 5 }])
     const values = await scrape(server.metricsUrl ?? '')

@@ -2,7 +2,7 @@
 // report.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { addEdge, addWorkspace, serve, type TestServer } from '../../../support/api/server.ts'
+import { addEdge, addWorkspace, serveWithEdge, type TestServer } from '../../../support/api/server.ts'
 import { counter, mergeReport } from '../../../support/api/usage.ts'
 import { engines } from '../../../support/databases/create.ts'
 
@@ -33,8 +33,7 @@ async function reportUntilMerged(edge: Awaited<ReturnType<typeof addEdge>>, repo
 
 for (const engine of engines) {
   test(`${engine}: an implausible item is rejected, the rest of the report is not`, async (t) => {
-    const server = await serve(t, { engine, clock, env: { ADIT_USAGE_LINK_GBPS: '1' } })
-    const edge = await addEdge(server)
+    const { server, edge } = await serveWithEdge(t, { engine, clock, env: { ADIT_USAGE_LINK_GBPS: '1' } })
     const other = await addWorkspace(server, 'other')
     const { status, json } = await edge.report({
       epoch: 'e',
@@ -49,8 +48,7 @@ for (const engine of engines) {
   })
 
   test(`${engine}: an edge adds at most a day of its link to a workspace, over all epochs`, async (t) => {
-    const server = await serve(t, { engine, clock, env: { ADIT_USAGE_LINK_GBPS: '1' } })
-    const edge = await addEdge(server)
+    const { server, edge } = await serveWithEdge(t, { engine, clock, env: { ADIT_USAGE_LINK_GBPS: '1' } })
     const send = async (epoch: string, given: object) =>
       (await edge.report({ epoch, counters: [counter(given)] })).json.rejected
     const part = BYTES_MAX / 50
@@ -73,8 +71,7 @@ for (const engine of engines) {
   })
 
   test(`${engine}: concurrently reported epochs do not exceed the limit together`, async (t) => {
-    const server = await serve(t, { engine, clock, env: { ADIT_USAGE_LINK_GBPS: '1' } })
-    const edge = await addEdge(server)
+    const { server, edge } = await serveWithEdge(t, { engine, clock, env: { ADIT_USAGE_LINK_GBPS: '1' } })
     const share = BYTES_MAX / 4
     const responses = await Promise.all(
       Array.from({ length: 12 }, (_, index) =>
@@ -86,8 +83,7 @@ for (const engine of engines) {
   })
 
   test(`${engine}: an edge has at most 100 epochs in a workspace's day, and zeros need none`, async (t) => {
-    const server = await serve(t, { engine, clock })
-    const edge = await addEdge(server)
+    const { server, edge } = await serveWithEdge(t, { engine, clock })
     const honest = await addEdge(server, 'honest')
     const send = async (epoch: string, given: object, sender = edge) =>
       (await sender.report({ epoch, counters: [counter(given)] })).json
@@ -123,8 +119,7 @@ for (const engine of engines) {
   })
 
   test(`${engine}: concurrently reported epochs do not exceed 100 together`, async (t) => {
-    const server = await serve(t, { engine, clock })
-    const edge = await addEdge(server)
+    const { server, edge } = await serveWithEdge(t, { engine, clock })
     const responses = await Promise.all(
       Array.from({ length: 110 }, (_, index) =>
         reportUntilMerged(edge, { epoch: `e${index}`, counters: [counter({ bytesIn: 1 })] }),
@@ -135,8 +130,7 @@ for (const engine of engines) {
   })
 
   test(`${engine}: a day at the 63-bit maximum rejects its own items, and no others`, async (t) => {
-    const server = await serve(t, { engine, clock })
-    const edge = await addEdge(server)
+    const { server, edge } = await serveWithEdge(t, { engine, clock })
     const other = await addWorkspace(server, 'other')
     await mergeReport(server.services.store, {
       edgeId: 'edge_before_the_limit',

@@ -5,7 +5,14 @@ import { test } from 'node:test'
 import { createControlPlane } from '../../../../src/edge-sdk/index.ts'
 import { createKey } from '../../../../src/server/domain/keys/lifecycle.ts'
 import { readQuotasBySlug, setQuotas } from '../../../../src/server/domain/workspaces/quotas.ts'
-import { addEdge, addNode, operator, serve, type TestServer } from '../../../support/api/server.ts'
+import {
+  addEdge,
+  addNode,
+  operator,
+  serve,
+  serveWithEdge,
+  type TestServer,
+} from '../../../support/api/server.ts'
 import { today, counter as usageCounter } from '../../../support/api/usage.ts'
 import { atEnd, type Test } from '../../../support/cleanup.ts'
 import { engines } from '../../../support/databases/create.ts'
@@ -79,8 +86,7 @@ for (const engine of engines) {
   })
 
   test(`${engine}: usage of earlier months does not count, and requests have a quota of their own`, async (t) => {
-    const server = await serve(t, { engine, env: { ADIT_REQUESTS_PER_MONTH: '10' } })
-    const edge = await addEdge(server)
+    const { server, edge } = await serveWithEdge(t, { engine, env: { ADIT_REQUESTS_PER_MONTH: '10' } })
     const lastMonth = new Date()
     lastMonth.setUTCDate(0)
     const earlier = lastMonth.toISOString().slice(0, 10)
@@ -182,8 +188,7 @@ for (const engine of engines) {
   })
 
   test(`${engine}: third-party edges and proxies are told that a quota is reached`, async (t) => {
-    const server = await serve(t, { engine })
-    const edge = await addEdge(server)
+    const { server, edge } = await serveWithEdge(t, { engine })
     await edge.report({ epoch: 'e-1', counters: [counter(10)] })
     const frp = callFrp(server, edge.token)
     const login = { user: 'acme.a', metas: { token: server.key.token } }

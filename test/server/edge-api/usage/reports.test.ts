@@ -3,9 +3,10 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { DAY_MS } from '../../../../src/lib/time.ts'
-import { addEdge, addNode, addWorkspace, caller, serve } from '../../../support/api/server.ts'
+import { addEdge, addNode, addWorkspace, caller, serve, serveWithEdge } from '../../../support/api/server.ts'
 import { counter } from '../../../support/api/usage.ts'
 import { engines } from '../../../support/databases/create.ts'
+import { pluck } from '../../../support/pluck.ts'
 
 const NOW = Date.parse('2026-03-01T10:30:00.000Z')
 const clock = () => NOW
@@ -13,8 +14,7 @@ const clock = () => NOW
 for (const engine of engines) {
   test(`${engine}: an acknowledged report is visible in both variants immediately`, async (t) => {
     for (const variant of ['A', 'B']) {
-      const server = await serve(t, { engine, clock, env: { ADIT_API_VARIANT: variant } })
-      const edge = await addEdge(server)
+      const { server, edge } = await serveWithEdge(t, { engine, clock, env: { ADIT_API_VARIANT: variant } })
       const lastSeen = '2026-03-01T10:02:11.000Z'
       const { status, json } = await edge.report({
         epoch: 'e-1',
@@ -48,8 +48,7 @@ for (const engine of engines) {
   })
 
   test(`${engine}: unacceptable items are rejected one by one, and the rest is accepted`, async (t) => {
-    const server = await serve(t, { engine, clock })
-    const edge = await addEdge(server)
+    const { server, edge } = await serveWithEdge(t, { engine, clock })
     const { json } = await edge.report({
       epoch: 'e-1',
       counters: [
@@ -86,8 +85,7 @@ for (const engine of engines) {
   })
 
   test(`${engine}: a malformed report is rejected as a whole, with the path of the error`, async (t) => {
-    const server = await serve(t, { engine, clock })
-    const edge = await addEdge(server)
+    const { server, edge } = await serveWithEdge(t, { engine, clock })
     const valid = counter({ bytesIn: 7 })
     const tunnels = { workspace: 'acme', minute: '2026-03-01T10:00:00.000Z', open: 1 }
     const cases: [report: unknown, path: string][] = [
@@ -196,10 +194,7 @@ for (const engine of engines) {
           const usage = (await server.call('GET', '/usage?days=2', { key: key.token })).json
           const days = ['2026-02-28', '2026-03-01'].map((day) => truth.get(`${slug} ${day}`))
           const bytes = days.map((sum) => (sum ? sum.bytesIn + sum.bytesOut : 0))
-          assert.deepEqual(
-            usage.series.map((entry: { bytes: number }) => entry.bytes),
-            bytes,
-          )
+          assert.deepEqual(pluck(usage.series, 'bytes'), bytes)
           assert.equal(usage.totalBytes, (bytes[0] as number) + (bytes[1] as number))
           assert.equal(usage.eventCount, (days[0]?.events ?? 0) + (days[1]?.events ?? 0))
         }
@@ -224,19 +219,14 @@ for (const engine of engines) {
     await open(one, ['2026-02-28T23:59', 2], ['2026-03-01T00:00', 2], ['2026-03-01T08:00', 7])
     await open(two, ['2026-02-28T23:59', 3], ['2026-03-01T00:00', 1], ['2026-03-01T09:00', 6])
     const { series, peakTunnels } = (await server.call('GET', '/usage?days=2')).json
-    assert.deepEqual(
-      series.map((day: { peakTunnels: number }) => day.peakTunnels),
-      [5, 7],
-      'not 13, the sum of peaks',
-    )
+    assert.deepEqual(pluck(series, 'peakTunnels'), [5, 7], 'not 13, the sum of peaks')
     assert.equal(peakTunnels, 7)
     await open(two, ['2026-03-01T08:00', 4])
     assert.equal((await server.call('GET', '/usage?days=1')).json.peakTunnels, 11)
   })
 
   test(`${engine}: a late report updates a past day correctly`, async (t) => {
-    const server = await serve(t, { engine, clock })
-    const edge = await addEdge(server)
+    const { server, edge } = await serveWithEdge(t, { engine, clock })
     const day = new Date(NOW - 20 * DAY_MS).toISOString().slice(0, 10)
     for (const bytesIn of [5, 9, 7]) await edge.report({ epoch: 'e', counters: [counter({ day, bytesIn })] })
     const { series } = (await server.call('GET', '/usage?days=30')).json
@@ -245,21 +235,19 @@ for (const engine of engines) {
 }
 
 test('the first 20 errors of a report are returned, each with its path', async (t) => {
-  const server = await serve(t, { engine: 'sqlite' })
-  const edge = await addEdge(server)
+  const { edge } = await serveWithEdge(t, { engine: 'sqlite' })
   const valid = counter({})
   const list = Array.from({ length: 100 }, (_, index) => (index % 2 === 0 ? valid : { ...valid, events: -1 }))
   const { status, json } = await edge.report({ epoch: 'e', counters: list })
   assert.equal(status, 400)
   assert.deepEqual(
-    json.details.map(({ path }: { path: string }) => path),
+    pluck(json.details, 'path'),
     Array.from({ length: 20 }, (_, index) => `/body/counters/${index * 2 + 1}/events`),
   )
 })
 
 test('a list with too many items is rejected, valid items or not', async (t) => {
-  const server = await serve(t, { engine: 'sqlite' })
-  const edge = await addEdge(server)
+  const { edge } = await serveWithEdge(t, { engine: 'sqlite' })
   const { json } = await edge.report({ epoch: 'e', tunnels: Array(5_001).fill(7) })
   assert.deepEqual(json.details, [{ path: '/body/tunnels', message: 'must not have more than 5000 items' }])
 })

@@ -9,6 +9,7 @@ import { noUsage, type ParsedReport } from '../../../../src/server/store/engine/
 import { createGroupCommit } from '../../../../src/server/store/usage/group-commit.ts'
 import { createShardQueues } from '../../../../src/server/store/usage/shard-queues.ts'
 import { addEdge, serveThroughRelay } from '../../../support/api/server.ts'
+import { pluck } from '../../../support/pluck.ts'
 import { until } from '../../../support/until.ts'
 
 const createReport = (edgeId: string, items = 1): ParsedReport => ({
@@ -45,10 +46,7 @@ test('reports that arrive during a merge are merged together, each with its own 
   const first = commit(createReport('a'))
   const others = ['b', 'c', 'd'].map((edge) => commit(createReport(edge)))
   ;(await next()).resolve()
-  assert.deepEqual(
-    (await first).map(({ workspaceId }) => workspaceId),
-    ['a'],
-  )
+  assert.deepEqual(pluck(await first, 'workspaceId'), ['a'])
   ;(await next()).resolve()
   const results = await Promise.all(others)
   assert.deepEqual(
@@ -98,10 +96,7 @@ test('one report that cannot be merged does not fail the others of its group', a
   const results = ['first', 'a', 'bad', 'b'].map((edge) => commit(createReport(edge)))
   started.resolve()
   const settled = await Promise.allSettled(results)
-  assert.deepEqual(
-    settled.map(({ status }) => status),
-    ['fulfilled', 'fulfilled', 'rejected', 'fulfilled'],
-  )
+  assert.deepEqual(pluck(settled, 'status'), ['fulfilled', 'fulfilled', 'rejected', 'fulfilled'])
   assert.deepEqual(merged, ['first', 'a', 'b'])
 })
 
@@ -113,10 +108,7 @@ test('while the database is unavailable, a group fails as a whole, and the next 
     return reports.map(() => [])
   })
   const settled = await Promise.allSettled(['a', 'b', 'c'].map((edge) => commit(createReport(edge))))
-  assert.deepEqual(
-    settled.map(({ status }) => status),
-    ['fulfilled', 'rejected', 'rejected'],
-  )
+  assert.deepEqual(pluck(settled, 'status'), ['fulfilled', 'rejected', 'rejected'])
   assert.deepEqual(await commit(createReport('d')), [])
   assert.equal(attempts, 3)
 })
@@ -152,10 +144,7 @@ test('when the database fails while reports are merged one by one, the rest of t
   const results = ['first', 'a', 'b', 'c', 'd'].map((edge) => commit(createReport(edge)))
   started.resolve()
   const settled = await Promise.allSettled(results)
-  assert.deepEqual(
-    settled.map(({ status }) => status),
-    ['fulfilled', 'fulfilled', 'rejected', 'rejected', 'rejected'],
-  )
+  assert.deepEqual(pluck(settled, 'status'), ['fulfilled', 'fulfilled', 'rejected', 'rejected', 'rejected'])
   assert.equal(attempts, 4)
 })
 
