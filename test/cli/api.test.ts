@@ -11,6 +11,7 @@ import type { Test } from '../support/cleanup.ts'
 import { createFolder } from '../support/databases/create.ts'
 import { listen } from '../support/network/listen.ts'
 import { pluck } from '../support/pluck.ts'
+import { assertFailed } from '../support/processes/commands.ts'
 import { freePort } from '../support/processes/ports.ts'
 import { run } from '../support/processes/process.ts'
 
@@ -58,14 +59,11 @@ test('variant A: a key reads its workspace and usage, and creates and revokes ke
   assert.deepEqual(pluck(listed, 'label'), ['', 'named', 'ci', 'first'])
   assert.match((await adit('keys', 'list')).stdout, /^ID +LABEL +CREATED +LAST USED +STATE\ntok_/)
   const { id } = listed[2]
-  const unsure = await adit('keys', 'revoke', id)
-  assert.deepEqual([unsure.code, unsure.stdout], [2, ''])
-  assert.match(unsure.stderr, /Confirm with --yes/)
+  assertFailed(await adit('keys', 'revoke', id), 2, /Confirm with --yes/)
   const revoked = await adit('keys', 'revoke', id, '--yes', '--json')
   assert.deepEqual([parse(revoked), revoked.stderr], [{ id, revoked: true }, ''])
   const again = await adit('keys', 'revoke', id, '--yes')
-  assert.equal(again.code, 1)
-  assert.match(again.stderr, /No active API key tok_\w+\. Run `adit keys list`/)
+  assertFailed(again, 1, /No active API key tok_\w+\. Run `adit keys list`/)
 
   const usage = parse(await adit('usage', '--days', '7', '--json'))
   assert.equal(usage.series.length, 7)
@@ -128,8 +126,7 @@ test('login saves a key with owner-only access; precedence: flags, environment, 
   const adit = (args: string[], env = {}, input?: string) => run(t, args, { ...own, ...env }, input)
 
   const signedOut = await adit(['workspace'])
-  assert.equal(signedOut.code, 4)
-  assert.match(signedOut.stderr, /No API key\. Run `adit login`, or set ADIT_URL and ADIT_API_KEY\./)
+  assertFailed(signedOut, 4, /No API key\. Run `adit login`, or set ADIT_URL and ADIT_API_KEY\./)
   assert.equal(JSON.parse((await adit(['workspace', '--json'])).stderr).error, 'unauthorized')
   assert.equal((await adit(['login'])).code, 2)
   const wrong = await adit(['login', '--url', server.url], {}, 'adit_nonsense\n')
@@ -201,9 +198,7 @@ test('login saves a key with owner-only access; precedence: flags, environment, 
   assert.match((await adit(['logout'])).stderr, /^adit: Not logged in\.\n$/)
   assert.ok(!readFileSync(profiles, 'utf8').includes('adit_'))
   writeFileSync(profiles, 'no')
-  const corrupt = await adit(['workspace'])
-  assert.equal(corrupt.code, 1)
-  assert.match(corrupt.stderr, /is corrupt\. Remove it and sign in again/)
+  assertFailed(await adit(['workspace']), 1, /is corrupt\. Remove it and sign in again/)
 })
 
 test('a rejected key is exit 4 and names where it is from; an unreachable server is exit 1', async (t) => {
@@ -217,18 +212,10 @@ test('a rejected key is exit 4 and names where it is from; an unreachable server
     ADIT_URL: server.url,
     ADIT_API_KEY: stdout.trim(),
   })
-  assert.equal(revoked.code, 4)
-  assert.match(
-    revoked.stderr,
-    /rejected the API key: .*revoked.* is from ADIT_API_KEY; set it to a valid key/,
-  )
+  assertFailed(revoked, 4, /rejected the API key: .*revoked.* is from ADIT_API_KEY; set it to a valid key/)
   writeProfile(profiles, { url: server.url, apiKey: stdout.trim() })
   const profileKeys = await run(t, ['keys', 'list'], own)
-  assert.equal(profileKeys.code, 4)
-  assert.match(
-    profileKeys.stderr,
-    /is from profile "default"; run `adit login --profile default` to replace it/,
-  )
+  assertFailed(profileKeys, 4, /is from profile "default"; run `adit login --profile default` to replace it/)
   const url = `http://127.0.0.1:${await freePort()}`
   const unreachable = await run(t, ['keys', 'list', '--json'], {
     ...own,
@@ -242,8 +229,7 @@ test('a rejected key is exit 4 and names where it is from; an unreachable server
   for (const ADIT_URL of ['ftp://adit.example.com', 'https://adit.example.com?x'])
     assert.equal((await run(t, ['keys', 'list'], { ...own, ADIT_URL, ADIT_API_KEY: 'x' })).code, 2, ADIT_URL)
   const noUrl = await run(t, ['keys', 'list'], { HOME: join(own.HOME, 'none'), ADIT_API_KEY: 'x' })
-  assert.equal(noUrl.code, 2)
-  assert.match(noUrl.stderr, /No server configured\. Run `adit login`, or set ADIT_URL\./)
+  assertFailed(noUrl, 2, /No server configured\. Run `adit login`, or set ADIT_URL\./)
 })
 
 test('concurrent logins are all saved', async (t) => {

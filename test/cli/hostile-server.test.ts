@@ -9,6 +9,7 @@ import type { TunnelEvent } from '../../src/tunnel-protocol/protocol.ts'
 import type { Test } from '../support/cleanup.ts'
 import { OPENED, startMinimalEdge } from '../support/edges/minimal-edge.ts'
 import { listen } from '../support/network/listen.ts'
+import { assertFailed } from '../support/processes/commands.ts'
 import { run, startProcess } from '../support/processes/process.ts'
 import { until } from '../support/until.ts'
 
@@ -60,9 +61,8 @@ test('messages of a server stay on one line, for every error', async (t) => {
   status = 400
   for (const hostile of [{ details: [null] }, { details: [{ path: {}, message: { toString: 1 } }] }]) {
     body = { error: 'invalid_request', ...hostile }
-    const { code, stderr } = await run(t, ['workspace'], env)
-    assert.equal(code, 1)
-    assert.match(stderr, /is not from an Adit server\. Check the server URL\.\n$/)
+    const result = await run(t, ['workspace'], env)
+    assertFailed(result, 1, /is not from an Adit server\. Check the server URL\.\n$/)
   }
 })
 
@@ -75,9 +75,7 @@ test('login saves no workspace whose fields are not text', async (t) => {
     { slug: null, name: null },
   ]) {
     body = hostile
-    const { code, stderr } = await run(t, ['login', '--url', url], {}, 'adit_key\n')
-    assert.equal(code, 1)
-    assert.match(stderr, /is not an Adit server/)
+    assertFailed(await run(t, ['login', '--url', url], {}, 'adit_key\n'), 1, /is not an Adit server/)
   }
 })
 
@@ -173,9 +171,8 @@ test('a compressed response that expands to 300 MB is not read', async (t) => {
   const url = await startBomb(t)
   const env = { ADIT_URL: url, ADIT_API_KEY: 'adit_key', HOME: '/nowhere' }
   for (const args of [['workspace'], ['keys', 'list'], ['usage']]) {
-    const { code, stderr } = await startMeasured(t, args, env)
-    assert.equal(code, 1)
-    assert.match(stderr, /The response is larger than 32 MiB\. Read long lists in pages/)
+    const result = await startMeasured(t, args, env)
+    assertFailed(result, 1, /The response is larger than 32 MiB\. Read long lists in pages/)
   }
   const controlPlane = createControlPlane({ url, credential: 'adit_edge_x' })
   await assert.rejects(controlPlane.verify('adit_key'), /sent a response that cannot be read: .* larger than/)

@@ -1,7 +1,7 @@
 // Lists longer than one page: complete, in order, each item once.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { serve, type TestServer } from '../support/api/server.ts'
+import { databaseUrl, serve, type TestServer } from '../support/api/server.ts'
 import { engines } from '../support/databases/create.ts'
 import { insertRevokedKeys } from '../support/databases/many-keys.ts'
 import { pluck } from '../support/pluck.ts'
@@ -9,9 +9,7 @@ import { run } from '../support/processes/process.ts'
 
 const MANY = 1_200
 
-const databaseEnvironment = ({ config: { database } }: TestServer) => ({
-  ADIT_DATABASE_URL: database.engine === 'sqlite' ? `sqlite:${database.path}` : database.url,
-})
+const databaseEnvironment = (server: TestServer) => ({ ADIT_DATABASE_URL: databaseUrl(server) })
 
 /** The rows of a table, without the header. */
 const tableRows = (stdout: string) => stdout.trimEnd().split('\n').slice(1)

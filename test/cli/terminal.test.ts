@@ -5,7 +5,8 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { serve } from '../support/api/server.ts'
 import type { Test } from '../support/cleanup.ts'
-import { createFolder, createMigratedDatabase } from '../support/databases/create.ts'
+import { createFolder } from '../support/databases/create.ts'
+import { createOperator } from '../support/processes/commands.ts'
 import { freePort } from '../support/processes/ports.ts'
 import { run } from '../support/processes/process.ts'
 import { atTerminal, hasTerminal, NO_TERMINAL } from '../support/processes/terminal.ts'
@@ -101,11 +102,9 @@ terminalTest('revoking the key that the command itself uses warns first', async 
 })
 
 terminalTest('the operator is warned before the last key of a workspace is revoked', async (t) => {
-  const env = { ADIT_DATABASE_URL: await createMigratedDatabase(t, 'sqlite') }
-  await run(t, ['admin', 'workspace', 'create', 'acme'], env)
-  const { id } = JSON.parse(
-    (await run(t, ['admin', 'key', 'create', '--workspace', 'acme', '--json'], env)).stdout,
-  )
+  const { env, adit, json } = await createOperator(t)
+  await adit('workspace', 'create', 'acme')
+  const { id } = await json('key', 'create', '--workspace', 'acme')
   for (const [typed, code] of [
     ['n\r', 1],
     ['yes\r', 0],

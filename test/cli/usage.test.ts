@@ -8,6 +8,7 @@ import { test } from 'node:test'
 import { settings } from '../../src/server/config/server.ts'
 import { createDatabase, createFolder, createMigratedDatabase } from '../support/databases/create.ts'
 import { SECRET } from '../support/databases/migrated-databases.ts'
+import { assertFailed } from '../support/processes/commands.ts'
 import { root, run, startProcess } from '../support/processes/process.ts'
 
 test('wrong usage is exit 2 and names the mistake, as text and as JSON', async (t) => {
@@ -55,9 +56,7 @@ test('wrong usage is exit 2 and names the mistake, as text and as JSON', async (
   ]
   for (const [args, message] of cases) {
     const plain = await run(t, args, env)
-    assert.equal(plain.code, 2, args.join(' '))
-    assert.equal(plain.stdout, '')
-    assert.match(plain.stderr, /^adit: /)
+    assertFailed(plain, 2, /^adit: /, args.join(' '))
     assert.match(plain.stderr, message)
     const json = await run(t, [...args, '--json'], env)
     assert.equal(json.code, 2)
@@ -78,12 +77,7 @@ test('a missing or existing object is exit 1, and the error names it', async (t)
     [['admin', 'key', 'revoke', 'tok_none'], /There is no API key tok_none/],
     [['admin', 'edge', 'revoke', 'edge_none'], /There is no active edge edge_none/],
   ]
-  for (const [args, message] of cases) {
-    const { code, stderr, stdout } = await run(t, args, env)
-    assert.equal(code, 1, args.join(' '))
-    assert.equal(stdout, '')
-    assert.match(stderr, message)
-  }
+  for (const [args, message] of cases) assertFailed(await run(t, args, env), 1, message, args.join(' '))
 })
 
 test('all configuration errors are reported together, without the password in a URL', async (t) => {
@@ -136,9 +130,8 @@ test('all configuration errors are reported together, without the password in a 
 })
 
 test('PostgreSQL requires a secret, and the error names a command that generates one', async (t) => {
-  const { code, stderr } = await run(t, ['serve'], { ADIT_DATABASE_URL: 'postgres://127.0.0.1:1/adit' })
-  assert.equal(code, 2)
-  assert.match(stderr, /^adit: ADIT_SECRET must be set with PostgreSQL.+openssl rand -base64 32\n$/)
+  const result = await run(t, ['serve'], { ADIT_DATABASE_URL: 'postgres://127.0.0.1:1/adit' })
+  assertFailed(result, 2, /^adit: ADIT_SECRET must be set with PostgreSQL.+openssl rand -base64 32\n$/)
 })
 
 test('a port in use and an unreachable database are errors of one line', async (t) => {
@@ -238,11 +231,7 @@ test('adit edge names only the settings that are missing', async (t) => {
     [{ ADIT_EDGE_KEY: 'x' }, /Missing ADIT_URL \(URL of the control plane\)\. Without/],
     [{}, /Missing ADIT_URL \(.+\) and ADIT_EDGE_KEY \(.+\)\. Without/],
   ]
-  for (const [env, expected] of cases) {
-    const { code, stderr } = await run(t, ['edge'], env)
-    assert.equal(code, 2)
-    assert.match(stderr, expected)
-  }
+  for (const [env, expected] of cases) assertFailed(await run(t, ['edge'], env), 2, expected)
 })
 
 test('admin commands do not create a database: the path may be mistyped', async (t) => {

@@ -4,8 +4,8 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { hostname, userInfo } from 'node:os'
 import { dirname, join } from 'node:path'
 import { test } from 'node:test'
-import { createMigratedDatabase, engines } from '../../support/databases/create.ts'
-import { run } from '../../support/processes/process.ts'
+import { engines } from '../../support/databases/create.ts'
+import { createOperator } from '../../support/processes/commands.ts'
 
 interface Entry {
   cursor: string
@@ -24,11 +24,7 @@ const parse = (lines: string): Entry[] =>
 
 for (const engine of engines)
   test(`${engine}: commands of the operator are in the audit log, with user and host`, async (t) => {
-    const env = { ADIT_DATABASE_URL: await createMigratedDatabase(t, engine) }
-    const adit = async (...args: string[]) => {
-      const { code, stdout, stderr } = await run(t, ['admin', ...args], env)
-      return { code, stdout, stderr }
-    }
+    const { adit } = await createOperator(t, engine)
     await adit('workspace', 'create', 'acme', '--provisioned')
     const key = await adit('key', 'create', '--workspace', 'acme', '--json')
     await adit('key', 'revoke', JSON.parse(key.stdout).id, '--yes')
@@ -61,11 +57,8 @@ for (const engine of engines)
       stderr,
       new RegExp(`^Exported ${entries.length} entries. Continue with --since ${last}.$`, 'm'),
     )
-    assert.deepEqual(await adit('audit', 'export', '--since', last, '--json'), {
-      code: 0,
-      stdout: '',
-      stderr: '',
-    })
+    const nothing = await adit('audit', 'export', '--since', last, '--json')
+    assert.deepEqual([nothing.code, nothing.stdout, nothing.stderr], [0, '', ''])
     for (const since of ['yesterday', '2026-11-16', '3', '0', '99999999999999999']) {
       const wrong = await adit('audit', 'export', '--since', since, '--json')
       assert.deepEqual([wrong.code, JSON.parse(wrong.stderr).error], [2, 'usage'], since)
@@ -73,10 +66,9 @@ for (const engine of engines)
   })
 
 test('an export continues after the last entry of its output, or at the cursor of a file', async (t) => {
-  const env = { ADIT_DATABASE_URL: await createMigratedDatabase(t, 'sqlite') }
+  const { env, adit } = await createOperator(t)
   const folder = dirname(env.ADIT_DATABASE_URL.slice('sqlite:'.length))
   const [output, cursor] = [join(folder, 'audit.ndjson'), join(folder, 'cursor')]
-  const adit = (...args: string[]) => run(t, ['admin', ...args], env)
   const actions = (text: string) => parse(text).map(({ action }) => action)
   await adit('edge', 'create', 'fra-1')
   await adit('audit', 'export', '--output', output, '--cursor-file', cursor)

@@ -15,12 +15,13 @@ import { test } from 'node:test'
 import { scrape } from '../../support/api/metrics.ts'
 import { serve } from '../../support/api/server.ts'
 import type { Test } from '../../support/cleanup.ts'
-import { createDatabase, createFolder, createMigratedDatabase } from '../../support/databases/create.ts'
+import { createDatabase, createFolder } from '../../support/databases/create.ts'
+import { assertFailed, createOperator } from '../../support/processes/commands.ts'
 import { run } from '../../support/processes/process.ts'
 
 async function setUp(t: Test) {
-  const env = { ADIT_DATABASE_URL: await createMigratedDatabase(t, 'sqlite'), ADIT_LOG_LEVEL: 'silent' }
-  const adit = (...args: string[]) => run(t, ['admin', 'backup', ...args], env)
+  const { env, adit: admin } = await createOperator(t)
+  const adit = (...args: string[]) => admin('backup', ...args)
   return { env, adit, folder: createFolder(t), path: env.ADIT_DATABASE_URL.slice('sqlite:'.length) }
 }
 
@@ -95,9 +96,7 @@ test('a failed backup with --keep deletes nothing, and is not recorded', async (
   assert.equal(typeof before, 'number')
   const database = new DatabaseSync(path)
   database.exec('alter table schema_version rename to renamed')
-  const failed = await adit('--keep', '1', folder)
-  assert.deepEqual([failed.code, failed.stdout], [1, ''])
-  assert.match(failed.stderr, /Not an Adit database/)
+  assertFailed(await adit('--keep', '1', folder), 1, /Not an Adit database/)
   database.exec('alter table renamed rename to schema_version')
   database.close()
   assert.equal(readdirSync(folder).length, 3)

@@ -5,12 +5,11 @@ import { copyFileSync, existsSync, readFileSync, statSync, writeFileSync } from 
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
-import { createFolder, createMigratedDatabase } from '../../support/databases/create.ts'
-import { run } from '../../support/processes/process.ts'
+import { createFolder } from '../../support/databases/create.ts'
+import { assertFailed, createOperator } from '../../support/processes/commands.ts'
 
 test('a backup is verified: damage, wrong totals and other files are rejected with the reason', async (t) => {
-  const env = { ADIT_DATABASE_URL: await createMigratedDatabase(t, 'sqlite'), ADIT_LOG_LEVEL: 'silent' }
-  const adit = (...args: string[]) => run(t, ['admin', ...args], env)
+  const { env, adit } = await createOperator(t)
   await adit('workspace', 'create', 'acme')
   const key = (await adit('key', 'create', '--workspace', 'acme')).stderr.match(/tok_\w+/)?.[0] as string
   await adit('edge', 'create', 'fra-1')
@@ -29,9 +28,7 @@ test('a backup is verified: damage, wrong totals and other files are rejected wi
   assert.deepEqual(json, { file: backup, bytes: statSync(backup).size, schema: 1, ...rows })
 
   const rejected = async (file: string, reason: RegExp) => {
-    const { code, stdout, stderr } = await adit('backup', 'verify', file)
-    assert.deepEqual([code, stdout], [1, ''])
-    assert.match(stderr, reason)
+    assertFailed(await adit('backup', 'verify', file), 1, reason)
   }
   const changed = (name: string, statements: string) => {
     const file = join(folder, name)

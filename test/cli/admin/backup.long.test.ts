@@ -21,6 +21,7 @@ import { caller } from '../../support/api/server.ts'
 import type { Test } from '../../support/cleanup.ts'
 import { createDatabase, createFolder } from '../../support/databases/create.ts'
 import { pluck } from '../../support/pluck.ts'
+import { assertFailed } from '../../support/processes/commands.ts'
 import { root, run, startProcess, startServing } from '../../support/processes/process.ts'
 import { until } from '../../support/until.ts'
 
@@ -204,9 +205,7 @@ test('a backup overwrites no file and creates no database, and its errors are on
   assert.equal(await attempt(data), `${data} is a directory; specify a file, or use --keep.`)
   const notes = { ADIT_DATABASE_URL: `sqlite:${place.backup}` }
   assert.match(await attempt(join(place.folder, 'other.db'), notes), /^Not an Adit database/)
-  const usage = await run(t, ['admin', 'backup'], place.env)
-  assert.equal(usage.code, 2)
-  assert.match(usage.stderr, /Missing argument <path>/)
+  assertFailed(await run(t, ['admin', 'backup'], place.env), 2, /Missing argument <path>/)
   assert.deepEqual(readdirSync(place.folder).sort(), ['backup.db', 'data'])
 
   const postgres = { ADIT_DATABASE_URL: await createDatabase(t, 'postgres') }
@@ -229,9 +228,8 @@ test('a backup does not migrate the schema, and rejects one from before the firs
   }
   database.exec('alter table schema_version rename column min_compatible_version to oldest_program')
   database.close()
-  const { code, stderr } = await run(t, ['admin', 'backup', place.backup], place.env)
-  assert.equal(code, 1)
-  assert.match(stderr, /^adit: The database was created by an adit from before the first release/m)
+  const result = await run(t, ['admin', 'backup', place.backup], place.env)
+  assertFailed(result, 1, /^adit: The database was created by an adit from before the first release/m)
   assert.ok(!existsSync(place.backup))
 })
 
@@ -246,9 +244,7 @@ test('a corrupt database is not accepted as a backup', async (t) => {
   const bytes = readFileSync(place.path)
   bytes.fill(0xaa, (rootpage - 1) * 4096 + 4000, rootpage * 4096)
   writeFileSync(place.path, bytes)
-  const { code, stderr } = await run(t, ['admin', 'backup', place.backup], place.env)
-  assert.equal(code, 1)
-  assert.match(stderr, /damaged|malformed/)
+  assertFailed(await run(t, ['admin', 'backup', place.backup], place.env), 1, /damaged|malformed/)
   assert.deepEqual(readdirSync(place.folder), ['data'])
 })
 

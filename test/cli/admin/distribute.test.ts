@@ -6,6 +6,7 @@ import { test } from 'node:test'
 import { placements } from '../../../src/server/store/engine/postgres/citus.ts'
 import { query } from '../../support/databases/client.ts'
 import { createDatabase, createFolder, createMigratedDatabase } from '../../support/databases/create.ts'
+import { assertFailed } from '../../support/processes/commands.ts'
 import { run } from '../../support/processes/process.ts'
 
 test('every table of the schema is placed, and no other', async (t) => {
@@ -24,9 +25,7 @@ test('without the extension, and on SQLite, the error is one line', async (t) =>
     ],
     [`sqlite:${file}`, /^adit: SQLite cannot be distributed\. Set ADIT_DATABASE_URL to a PostgreSQL .*\.\n$/],
   ] as const) {
-    const { code, stdout, stderr } = await run(t, ['admin', 'distribute'], { ADIT_DATABASE_URL: database })
-    assert.deepEqual([code, stdout], [1, ''])
-    assert.match(stderr, message)
+    assertFailed(await run(t, ['admin', 'distribute'], { ADIT_DATABASE_URL: database }), 1, message)
   }
   assert.ok(!existsSync(file), 'a database was created')
 })

@@ -2,10 +2,11 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { createDatabase, createFolder, createMigratedDatabase } from '../../support/databases/create.ts'
+import { createDatabase, createFolder } from '../../support/databases/create.ts'
 import { SECRET } from '../../support/databases/migrated-databases.ts'
 import { startStandaloneEdge } from '../../support/edges/standalone-edge.ts'
 import { fetchHost, startPlane } from '../../support/edges/tunnels.ts'
+import { assertFailed, createOperator } from '../../support/processes/commands.ts'
 import { freePort } from '../../support/processes/ports.ts'
 import { run, startProcess } from '../../support/processes/process.ts'
 
@@ -69,8 +70,8 @@ test('an edge retries an unreachable control plane, and is ready once it respond
 })
 
 test('an edge name can be used once, until its edge is revoked', async (t) => {
-  const env = { ADIT_DATABASE_URL: await createMigratedDatabase(t, 'sqlite') }
-  const create = () => run(t, ['admin', 'edge', 'create', 'fra-1', '--json'], env)
+  const { adit } = await createOperator(t)
+  const create = () => adit('edge', 'create', 'fra-1', '--json')
   const { id } = JSON.parse((await create()).stdout)
   const again = await create()
   assert.equal(again.code, 1)
@@ -80,16 +81,15 @@ test('an edge name can be used once, until its edge is revoked', async (t) => {
       'An edge named "fra-1" already exists. Choose another name, or revoke it first with ' +
       `\`adit admin edge revoke ${id}\`.`,
   })
-  const unconfirmed = await run(t, ['admin', 'edge', 'revoke', id], env)
-  assert.equal(unconfirmed.code, 2)
-  assert.match(unconfirmed.stderr, /is the last active edge\. Confirm with --yes\./)
-  assert.equal((await run(t, ['admin', 'edge', 'revoke', id, '--yes'], env)).code, 0)
+  const unconfirmed = await adit('edge', 'revoke', id)
+  assertFailed(unconfirmed, 2, /is the last active edge\. Confirm with --yes\./)
+  assert.equal((await adit('edge', 'revoke', id, '--yes')).code, 0)
   assert.equal((await create()).code, 0)
 })
 
 test('creating a workspace prints the commands for what it lacks, and they work when pasted', async (t) => {
-  const env = { ADIT_DATABASE_URL: await createMigratedDatabase(t, 'sqlite') }
-  const { stderr } = await run(t, ['admin', 'workspace', 'create', 'acme'], env)
+  const { env, adit } = await createOperator(t)
+  const { stderr } = await adit('workspace', 'create', 'acme')
   assert.match(stderr, /^It has no API key and no owner yet, and edges reject its tunnels/)
   const printed = [...stderr.matchAll(/^ {2}adit (.*)$/gm)].map(([, line = '']) => line)
   assert.deepEqual(printed, [
@@ -98,7 +98,7 @@ test('creating a workspace prints the commands for what it lacks, and they work 
     'admin workspace provision acme',
   ])
   for (const line of printed) assert.equal((await run(t, line.split(' '), env)).code, 0, line)
-  const provisioned = await run(t, ['admin', 'workspace', 'create', 'beta', '--provisioned'], env)
+  const provisioned = await adit('workspace', 'create', 'beta', '--provisioned')
   assert.ok(!provisioned.stderr.includes('provision beta'))
 })
 

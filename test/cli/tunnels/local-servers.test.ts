@@ -15,6 +15,7 @@ import { createFolder } from '../../support/databases/create.ts'
 import { startStandaloneEdge } from '../../support/edges/standalone-edge.ts'
 import { fetchHost, openSocket } from '../../support/edges/tunnels.ts'
 import { pluck } from '../../support/pluck.ts'
+import { assertFailed } from '../../support/processes/commands.ts'
 import { freePort } from '../../support/processes/ports.ts'
 import { run, startProcess } from '../../support/processes/process.ts'
 import { makeCertificate } from '../../support/proxies/certificates.ts'
@@ -171,9 +172,7 @@ test('targets and flags that contradict each other are rejected', async (t) => {
     [['https://localhost:1', '--ca', 'package.json'], /Cannot use --ca .*certificate in PEM/],
     [['--serve', '.', '--insecure'], /--insecure has no effect on --serve/],
   ] as const) {
-    const { code, stderr } = await run(t, ['tunnel', ...args, '--edge', edge.url], { ADIT_API_KEY: key })
-    assert.match(stderr, message)
-    assert.equal(code, 2)
+    assertFailed(await run(t, ['tunnel', ...args, '--edge', edge.url], { ADIT_API_KEY: key }), 2, message)
   }
 })
 

@@ -8,6 +8,7 @@ import { toEdgeUrl } from '../../../src/tunnel-client/edge-url.ts'
 import { atEnd } from '../../support/cleanup.ts'
 import { createFolder } from '../../support/databases/create.ts'
 import { fetchHost, newKey, startLocal, startPlane, startTunnelEdge } from '../../support/edges/tunnels.ts'
+import { assertFailed } from '../../support/processes/commands.ts'
 import { run, startProcess } from '../../support/processes/process.ts'
 
 test('a tunnel opens at the edge whose URL the operator has set, with no flag', async (t) => {
@@ -29,8 +30,7 @@ test('a tunnel opens at the edge whose URL the operator has set, with no flag', 
   const { port: edgePort } = new URL(edge.url)
   for (const target of [edgePort, edge.url, `https://127.0.0.1:${edgePort}`]) {
     const loop = await run(t, ['tunnel', target, '--name', 'loop'], env)
-    assert.equal(loop.code, 2, loop.stderr)
-    assert.match(loop.stderr, /The target \S+ is the edge itself\. Name the port of your app, e\.g\. 3000\./)
+    assertFailed(loop, 2, /The target \S+ is the edge itself\. Name the port of your app, e\.g\. 3000\./)
   }
 
   // The key of a profile is for its own server.
@@ -38,11 +38,7 @@ test('a tunnel opens at the edge whose URL the operator has set, with no flag', 
   const login = await run(t, ['login', '--url', plane.url], own, `${env.ADIT_API_KEY}\n`)
   assert.equal(login.code, 0, login.stderr)
   const other = await run(t, ['tunnel', '3000'], { ...own, ADIT_URL: 'http://127.0.0.1:9' })
-  assert.equal(other.code, 2)
-  assert.match(
-    other.stderr,
-    /The API key of profile "default" is for http\S+, not for http:\/\/127\.0\.0\.1:9\./,
-  )
+  assertFailed(other, 2, /The API key of profile "default" is for http\S+, not for http:\/\/127\.0\.0\.1:9\./)
 
   const atEdge = await run(t, ['login', edge.url], own, `${env.ADIT_API_KEY}\n`)
   assert.equal(atEdge.code, 1)

@@ -9,6 +9,7 @@ import { test } from 'node:test'
 import { atEnd, type Test } from '../../support/cleanup.ts'
 import { type EdgeSide, OPENED, openStream, startMinimalEdge } from '../../support/edges/minimal-edge.ts'
 import { listen } from '../../support/network/listen.ts'
+import { assertFailed } from '../../support/processes/commands.ts'
 import { run, startProcess } from '../../support/processes/process.ts'
 import { makeCertificate } from '../../support/proxies/certificates.ts'
 import { until } from '../../support/until.ts'
@@ -226,8 +227,6 @@ test('invalid targets and names are usage errors, also with the commands of othe
     [['tunnel', 'http://localhost'], /Invalid target "http:\/\/localhost" .*https:\/\/ and a port/],
     [['tunnel', '3000', '--name', 'My_App'], /Invalid --name "My_App" \(expected lower-case letters, digits/],
   ] as const) {
-    const { code, stderr } = await run(t, [...args], env)
-    assert.equal(code, 2, args.join(' '))
-    assert.match(stderr, message)
+    assertFailed(await run(t, [...args], env), 2, message, args.join(' '))
   }
 })

@@ -7,6 +7,7 @@ import { pathToFileURL } from 'node:url'
 import { createFolder } from '../../support/databases/create.ts'
 import { startStandaloneEdge } from '../../support/edges/standalone-edge.ts'
 import { fetchHost } from '../../support/edges/tunnels.ts'
+import { assertFailed } from '../../support/processes/commands.ts'
 import { run, startProcess } from '../../support/processes/process.ts'
 
 const KEY = { ADIT_API_KEY: 'adit_key', ADIT_EDGE_URL: 'http://127.0.0.1:9' }
@@ -92,8 +93,6 @@ test('a tunnel has a target or a folder', async (t) => {
     [['--serve', '/nowhere'], /There is no folder \/nowhere\./],
     [['tcp', '5432', '--serve', '.'], /Unknown flag --serve/],
   ] as const) {
-    const { code, stderr } = await run(t, ['tunnel', ...args], KEY)
-    assert.equal(code, 2, args.join(' '))
-    assert.match(stderr, message)
+    assertFailed(await run(t, ['tunnel', ...args], KEY), 2, message, args.join(' '))
   }
 })

@@ -6,6 +6,7 @@ import { test } from 'node:test'
 import type { Test } from '../../support/cleanup.ts'
 import { createFolder } from '../../support/databases/create.ts'
 import { type EdgeSide, startMinimalEdge } from '../../support/edges/minimal-edge.ts'
+import { assertFailed } from '../../support/processes/commands.ts'
 import { freePort } from '../../support/processes/ports.ts'
 import { startProcess } from '../../support/processes/process.ts'
 import { atTerminal, hasTerminal, NO_TERMINAL } from '../../support/processes/terminal.ts'
@@ -162,9 +163,8 @@ test('targets other than ports of this machine need a confirmation', async (t) =
   ]) {
     const folder = createProject(t, { tunnels: { web: tunnel } })
     for (const args of [['start'], ['tunnel']]) {
-      const { code, stderr } = await adit(t, folder, args).ended
-      assert.equal(code, 2)
-      assert.match(stderr, /publishes more than ports of this machine: web: .*\. Confirm with --yes\./)
+      const result = await adit(t, folder, args).ended
+      assertFailed(result, 2, /publishes more than ports of this machine: web: .*\. Confirm with --yes\./)
     }
   }
   const edge = await startEdge(t)

@@ -6,8 +6,9 @@ import { keyChanges } from '../../../src/server/http/api/change-events.ts'
 import { deleteChangesBefore, readHead } from '../../../src/server/store/change-log/entries.ts'
 import { publishChange } from '../../../src/server/verification/propagation.ts'
 import { openTestServices, serveWithEdge } from '../../support/api/server.ts'
-import { createMigratedDatabase, engines } from '../../support/databases/create.ts'
-import { run, startServing } from '../../support/processes/process.ts'
+import { engines } from '../../support/databases/create.ts'
+import { createOperator } from '../../support/processes/commands.ts'
+import { startServing } from '../../support/processes/process.ts'
 import { startFollower } from '../verification/node.ts'
 import { announces, listen, parseSequence, type ReceivedEvent } from './change-stream.ts'
 
@@ -106,8 +107,8 @@ test('an edge that is revoked while it connects gets no stream', async (t) => {
 })
 
 test('a comment is sent within 5 seconds, and a stop ends the stream', async (t) => {
-  const env = { ADIT_DATABASE_URL: await createMigratedDatabase(t, 'sqlite'), ADIT_LOG_LEVEL: 'silent' }
-  const edge = JSON.parse((await run(t, ['admin', 'edge', 'create', 'fra-1', '--json'], env)).stdout)
+  const { env, json } = await createOperator(t)
+  const edge = await json('edge', 'create', 'fra-1')
   const serving = await startServing(t, env)
   const stream = await listen(t, serving.url, edge.token)
   await stream.until((list) => list.some(({ comment }) => comment), 6_000)

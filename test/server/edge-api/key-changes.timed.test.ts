@@ -3,8 +3,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { revoke as revokeEdge } from '../../../src/server/domain/tunnels/edges.ts'
 import { addEdge, operator, serve, serveWithEdge } from '../../support/api/server.ts'
-import { createMigratedDatabase, engines } from '../../support/databases/create.ts'
-import { run, startServing } from '../../support/processes/process.ts'
+import { engines } from '../../support/databases/create.ts'
+import { createOperator } from '../../support/processes/commands.ts'
+import { startServing } from '../../support/processes/process.ts'
 import { announces, listen, parseSequence } from './change-stream.ts'
 
 for (const engine of engines) {
@@ -23,14 +24,13 @@ for (const engine of engines) {
   })
 
   test(`${engine}: a revocation by a command in another process reaches it within a second`, async (t) => {
-    const env = { ADIT_DATABASE_URL: await createMigratedDatabase(t, engine), ADIT_LOG_LEVEL: 'silent' }
-    const json = async (...args: string[]) => JSON.parse((await run(t, [...args, '--json'], env)).stdout)
-    await json('admin', 'workspace', 'create', 'acme')
-    const key = await json('admin', 'key', 'create', '--workspace', 'acme')
-    const edge = await json('admin', 'edge', 'create', 'fra-1')
+    const { env, json } = await createOperator(t, engine)
+    await json('workspace', 'create', 'acme')
+    const key = await json('key', 'create', '--workspace', 'acme')
+    const edge = await json('edge', 'create', 'fra-1')
     const serving = await startServing(t, env)
     const stream = await listen(t, serving.url, edge.token)
-    await json('admin', 'key', 'revoke', key.id, '--yes')
+    await json('key', 'revoke', key.id, '--yes')
     const ms = await stream.until(announces(key), 1_000)
     t.diagnostic(`received ${Math.round(ms)} ms after the command had ended`)
   })

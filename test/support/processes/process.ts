@@ -10,7 +10,7 @@ export const root = fileURLToPath(new URL('../../..', import.meta.url))
 const launcher = fileURLToPath(new URL('../../../bin/adit.js', import.meta.url))
 const commandRunner = fileURLToPath(new URL('command-runner.ts', import.meta.url))
 
-interface Ended {
+export interface Ended {
   code: number | null
   signal: string | null
   stdout: string
