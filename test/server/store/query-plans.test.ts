@@ -25,6 +25,7 @@ import * as notices from '../../../src/server/store/notices/key-notices.ts'
 import * as mailQueue from '../../../src/server/store/notices/mail-queue.ts'
 import * as abandoned from '../../../src/server/store/tunnels/abandoned.ts'
 import * as tunnelAdmission from '../../../src/server/store/tunnels/admission.ts'
+import * as tunnelCounts from '../../../src/server/store/tunnels/counts.ts'
 import * as edgeSessions from '../../../src/server/store/tunnels/edge-sessions.ts'
 import * as edgeWorkspaces from '../../../src/server/store/tunnels/edge-workspaces.ts'
 import * as holders from '../../../src/server/store/tunnels/holders.ts'
@@ -699,13 +700,18 @@ const calls: [module: object, calls: Calls][] = [
     },
   ],
   [
+    tunnelCounts,
+    {
+      countNames: (db) => tunnelCounts.countNames(db, 'e1', [{ ...name, from: NOW }]),
+      moveCounts: (db) => tunnelCounts.moveCounts(db, [{ ...name, edge_id: 'e2' }]),
+    },
+  ],
+  [
     tunnelNames,
     {
       upsertNames: (db) => tunnelNames.upsertNames(db, [name], { now: NOW, expiresAt: NOW }),
       lockName: (db) => tunnelNames.lockName(db, name),
       lockNamesOfTunnels: (db) => tunnelNames.lockNamesOfTunnels(db, [{ edge_id: 'e1', id: 't3' }]),
-      countNames: (db) => tunnelNames.countNames(db, 'e1', [{ ...name, from: NOW }]),
-      moveCounts: (db) => tunnelNames.moveCounts(db, [{ ...name, edge_id: 'e2' }]),
       trimNames: (db) => tunnelNames.trimNames(db, 'w9', 5),
       readRules: (db) => tunnelNames.readRules(db, [name]),
       listNames: (db) => tunnelNames.listNames(db, ws, 10),

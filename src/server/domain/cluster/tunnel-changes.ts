@@ -3,7 +3,7 @@
 
 import * as log from '../../store/cluster/location-log.ts'
 import type { Tx } from '../../store/engine/store.ts'
-import { moveCounts } from '../../store/tunnels/names.ts'
+import { moveCounts } from '../../store/tunnels/counts.ts'
 import type { ClosedTunnel } from '../../store/tunnels/rows.ts'
 import { LOCATIONS_CHANGED } from '../../verification/announcement.ts'
 import { announce, type PublishedChange, publishChange } from '../../verification/propagation.ts'

@@ -11,9 +11,9 @@ import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../../lib/time.ts'
 import type { Tx } from '../../store/engine/store.ts'
 import { lockKeysShared } from '../../store/keys/rows.ts'
 import { findOtherTunnels, type OtherTunnel, resolveKeys } from '../../store/tunnels/admission.ts'
+import { countNames } from '../../store/tunnels/counts.ts'
 import { lockExpiredSessions } from '../../store/tunnels/edge-sessions.ts'
 import {
-  countNames,
   type LockedName,
   type NameCount,
   type NameId,
