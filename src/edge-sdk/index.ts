@@ -16,6 +16,11 @@ export { readTokensFile, type Token, TokensFileError } from './keys/tokens-file.
 export { openTokensFile, type TokensFileOptions } from './keys/tokens-verifier.ts'
 export { startVerifier, type Verifier, type VerifierOptions } from './keys/verifier.ts'
 export type { TunnelUsage } from './tunnels/changes.ts'
-export { startTunnelReporter, type TunnelReporter, type TunnelReporterOptions } from './tunnels/reporter.ts'
+export {
+  type CountingLease,
+  startTunnelReporter,
+  type TunnelReporter,
+  type TunnelReporterOptions,
+} from './tunnels/reporter.ts'
 export type { Transfer } from './usage/counters.ts'
 export { type Meter, type MeterOptions, startMeter } from './usage/meter.ts'

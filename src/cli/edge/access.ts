@@ -3,6 +3,7 @@ import type { EdgeOptions } from '../../edge/options.ts'
 import { openLocalPorts } from '../../edge/tcp/local-ports.ts'
 import {
   ControlPlaneError,
+  type CountingLease,
   createControlPlane,
   openTokensFile,
   startMeter,
@@ -50,7 +51,9 @@ async function useControlPlane(
     createControlPlane({ url, credential, fetch: createFetch(readProxies()) }),
   )
   const unreachable = await checkCredential(controlPlane, url)
-  const meter = await startMeter(controlPlane, { folder, onNotice }).catch(rethrowAsFolderError)
+  let reporter: CountingLease | undefined
+  const mayCount = () => reporter?.mayCount() ?? false
+  const meter = await startMeter(controlPlane, { folder, onNotice, mayCount }).catch(rethrowAsFolderError)
   let isReady = unreachable === undefined
   const onConnected = () => {
     if (!isReady) onReady(url)
@@ -68,13 +71,16 @@ async function useControlPlane(
         onNotice,
         onConnected,
       }),
-    startReporter: (on) =>
-      startTunnelReporter(controlPlane, {
+    startReporter(on) {
+      const started = startTunnelReporter(controlPlane, {
         ...on,
         peerAddress: peerListener?.address,
         version: `adit ${version}`,
         onNotice,
-      }),
+      })
+      reporter = started
+      return started
+    },
     meter,
     localPorts: undefined,
     verifiedBy: url,

@@ -47,6 +47,15 @@ export interface TunnelReporter {
   stop(): Promise<void>
 }
 
+/** What the meter asks. */
+export interface CountingLease {
+  /**
+   * Whether the edge may count its open tunnels: only under its lease, and after the control plane has said
+   * which ones other edges count meanwhile. Always true without `onLeaseExpired`.
+   */
+  mayCount(): boolean
+}
+
 export interface TunnelReporterOptions {
   /** Obtains the grants that claims need, and follows the changes to acknowledge. */
   verifier: Pick<Verifier, 'grant'> & Partial<Pick<Verifier, 'changes'>>
@@ -76,7 +85,7 @@ export interface TunnelReporterOptions {
 export function startTunnelReporter(
   controlPlane: Pick<ControlPlane, 'claimTunnels' | 'syncTunnels'>,
   { version, peerAddress, verifier, ...callbacks }: TunnelReporterOptions,
-): TunnelReporter {
+): TunnelReporter & CountingLease {
   const onClose = safeCallback(callbacks.onClose)
   const onAccessRules = safeCallback(callbacks.onAccessRules)
   const notices = createNotices(safeCallback(callbacks.onNotice))
@@ -93,6 +102,8 @@ export function startTunnelReporter(
   )
   const lease = callbacks.onLeaseExpired && verifier.changes && startLease(verifier.changes)
   let isStopping = false
+  /** Whether the edge knows which tunnels it counts. Others may count them once its lease has expired. */
+  let knowsCounts = lease === undefined
   let usageDueAt = Number.NEGATIVE_INFINITY
   let lastSyncAt = Number.NEGATIVE_INFINITY
   let intervalS = USUAL_INTERVAL_S
@@ -102,6 +113,7 @@ export function startTunnelReporter(
     const created = new TrafficLease({
       changes: applied,
       onExpired() {
+        knowsCounts = false
         notices.lease.begin(LEASE_EXPIRED)
         safeCallback(callbacks.onLeaseExpired)()
         syncNow()
@@ -170,6 +182,11 @@ export function startTunnelReporter(
       notices.onResult(result)
       for (const tunnel of result.close) onClose(tunnel)
       for (const name of result.names) onAccessRules(name)
+      if (!knowsCounts && !hasMore && lease?.isValid()) {
+        // A response with names may not have all of them: the next one has the rest.
+        if (result.names.length > 0) syncEarly()
+        else knowsCounts = true
+      }
     }
   }
 
@@ -258,6 +275,7 @@ export function startTunnelReporter(
       syncNow()
     },
     mayCarry: () => lease?.isValid() ?? true,
+    mayCount: () => (lease?.isValid() ?? true) && knowsCounts,
     release: () => closeAll(() => task.runNow()),
     async stop() {
       isStopping = true

@@ -32,7 +32,16 @@ export interface UsageCounters {
   lost(): number
 }
 
-export function createUsageCounters(run: string, clock: () => number, itemsMax: number): UsageCounters {
+interface UsageCountersOptions {
+  /** The id of the first epoch. */
+  run: string
+  clock: () => number
+  itemsMax: number
+  /** Whether open tunnels are recorded at the moment. */
+  mayCount: () => boolean
+}
+
+export function createUsageCounters({ run, clock, itemsMax, mayCount }: UsageCountersOptions): UsageCounters {
   const counters = new Map<string, UsageEntry<CounterItem>>()
   const minutes = new Map<string, UsageEntry<MinuteItem>>()
   const open = new Map<string, number>()
@@ -125,6 +134,7 @@ export function createUsageCounters(run: string, clock: () => number, itemsMax: 
   }
 
   function recordOpen(workspace: string): void {
+    if (!mayCount()) return
     const tunnels = Math.min(open.get(workspace) ?? 0, OPEN_MAX)
     const from = floorTime(clock(), MINUTE_MS)
     const minute = findOrAdd(minutes, workspace, from, () => ({

@@ -41,18 +41,24 @@ export interface MeterOptions {
   itemsMax?: number
   /** Milliseconds since 1970; `Date.now` by default. */
   clock?: () => number
+  /** Asked before open tunnels are recorded: for edges with a lease, `mayCount` of the tunnel reporter. */
+  mayCount?: () => boolean
 }
 
 /** Rejects if the folder is not writable or in use: an edge that cannot spool its usage should not start. */
-export async function startMeter(
-  controlPlane: ControlPlane,
-  { folder, reportEveryMs = 5_000, itemsMax = 50_000, clock = Date.now, ...callbacks }: MeterOptions,
-): Promise<Meter> {
-  const onNotice = safeCallback(callbacks.onNotice)
+export async function startMeter(controlPlane: ControlPlane, options: MeterOptions): Promise<Meter> {
+  const {
+    folder,
+    reportEveryMs = 5_000,
+    itemsMax = 50_000,
+    clock = Date.now,
+    mayCount = () => true,
+  } = options
+  const onNotice = safeCallback(options.onNotice)
   const run = randomUUID()
   const owner = controlPlane.credentialFingerprint
   const spool = await openSpool(folder, { epoch: run, owner, onNotice })
-  const counters = createUsageCounters(run, clock, itemsMax)
+  const counters = createUsageCounters({ run, clock, itemsMax, mayCount })
   const notices = createNotices(onNotice, folder)
   let writing: Promise<unknown> = Promise.resolve()
   const quotas = new UsageQuotas(itemsMax)

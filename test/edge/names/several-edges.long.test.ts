@@ -3,12 +3,14 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { MINUTE_MS } from '../../../src/lib/time.ts'
 import { revoke } from '../../../src/server/domain/keys/lifecycle.ts'
+import { moveCountsOfLostEdges } from '../../../src/server/domain/tunnels/counts.ts'
 import { setUrl } from '../../../src/server/domain/tunnels/edges.ts'
 import { decodeHour } from '../../../src/server/store/usage/hours.ts'
 import { addMember } from '../../support/accounts/users.ts'
-import { operator, serve } from '../../support/api/server.ts'
+import { operator, serve, type TestServer } from '../../support/api/server.ts'
 import type { Test } from '../../support/cleanup.ts'
 import { type Engine, engines } from '../../support/databases/create.ts'
+import { expireLease } from '../../support/edges/open-tunnels.ts'
 import { fetchHost, openTunnel, startLocal } from '../../support/edges/tunnels.ts'
 import { until } from '../../support/until.ts'
 import { startEdge } from './two-edges.ts'
@@ -55,6 +57,40 @@ const lifecycle = ({ events }: { events(): { event: string }[] }) =>
   events()
     .map(({ event }) => event)
     .filter((event) => event !== 'request')
+
+/** The edge that counts the name in its reports. */
+const readCounting = async ({ services }: TestServer) =>
+  (
+    await services.store.db
+      .selectFrom('tunnel_names')
+      .select('counting_edge_id')
+      .where('name', '=', 'app')
+      .executeTakeFirstOrThrow()
+  ).counting_edge_id
+
+/** Open tunnels at all edges, by minute. */
+async function readMinutes({ services }: TestServer): Promise<Map<number, number>> {
+  const hours = services.store.db.selectFrom('usage_hours').selectAll().where('edge_id', '<>', '')
+  const sums = new Map<number, number>()
+  for (const { hour, open } of await hours.execute())
+    for (const [index, peak] of decodeHour(open).entries()) {
+      const at = Number(hour) + index * MINUTE_MS
+      sums.set(at, (sums.get(at) ?? 0) + peak)
+    }
+  return sums
+}
+
+async function untilNextMinuteIsCounted(server: TestServer): Promise<void> {
+  const next = (Math.floor(Date.now() / MINUTE_MS) + 1) * MINUTE_MS
+  const isCounted = async () => (await readMinutes(server)).get(next) === 1
+  await until('the next minute is counted', isCounted, 150_000)
+}
+
+/** The lease of an edge that does not respond ends, and the control plane has noticed it. */
+async function loseEdge(server: TestServer, { id }: { id: string }): Promise<void> {
+  await expireLease(server, id)
+  await moveCountsOfLostEdges({ services: server.services, proceed: async () => true })
+}
 
 for (const engine of engines) {
   test(`${engine}: a tunnel at two edges is one, and survives that one of them is killed`, async (t) => {
@@ -116,40 +152,35 @@ for (const engine of engines) {
 
   test(`${engine}: peakTunnels counts the tunnel once, also when another edge takes over`, async (t) => {
     const { server, edgeNamed, tunnel, at } = await startCluster(t, engine)
-    const { db } = server.services.store
-    const readCounting = async () =>
-      (
-        await db
-          .selectFrom('tunnel_names')
-          .select(['counting_edge_id', 'counting_from'])
-          .where('name', '=', 'app')
-          .executeTakeFirstOrThrow()
-      ).counting_edge_id
-    const counting = await readCounting()
+    const counting = await readCounting(server)
     const holder = (await at()).find((name) => edgeNamed(name).id === counting) ?? ''
     edgeNamed(holder).child.kill('SIGTERM')
-    await until('handover', async () => (await readCounting()) !== counting)
-    const minute = Math.floor(Date.now() / MINUTE_MS) * MINUTE_MS
-    /** Open tunnels at all edges, by minute. */
-    const readMinutes = async () => {
-      const sums = new Map<number, number>()
-      for (const { hour, open } of await db
-        .selectFrom('usage_hours')
-        .selectAll()
-        .where('edge_id', '<>', '')
-        .execute())
-        for (const [index, peak] of decodeHour(open).entries()) {
-          const at = Number(hour) + index * MINUTE_MS
-          sums.set(at, (sums.get(at) ?? 0) + peak)
-        }
-      return sums
-    }
-    await until(
-      'the next minute is counted',
-      async () => (await readMinutes()).get(minute + MINUTE_MS) === 1,
-      150_000,
-    )
-    assert.equal(Math.max(...(await readMinutes()).values()), 1)
+    await until('handover', async () => (await readCounting(server)) !== counting)
+    await untilNextMinuteIsCounted(server)
+    assert.equal(Math.max(...(await readMinutes(server)).values()), 1)
+    assert.deepEqual(lifecycle(tunnel), ['open'])
+  })
+
+  test(`${engine}: edges that are cut off or killed are replaced in peakTunnels, and no minute counts twice`, async (t) => {
+    const { server, edgeNamed, tunnel, at } = await startCluster(t, engine, ['one', 'two'])
+    const counting = await readCounting(server)
+    const edges = ['one', 'two'].map(edgeNamed)
+    const cutOff = edges.find(({ id }) => id === counting) as (typeof edges)[number]
+    const other = edges.find(({ id }) => id !== counting) as (typeof edges)[number]
+    cutOff.relay.cut()
+    await cutOff.waitFor(/The control plane has not been reached for too long/, 'stderr')
+    await loseEdge(server, cutOff)
+    assert.equal(await readCounting(server), other.id)
+    await untilNextMinuteIsCounted(server)
+    cutOff.relay.mend()
+    await until('it is back', async () => (await at()).length === 2, 60_000)
+    await cutOff.waitFor(/Carrying traffic again/, 'stderr')
+    other.child.kill('SIGKILL')
+    await other.ended
+    await loseEdge(server, other)
+    assert.equal(await readCounting(server), cutOff.id)
+    await untilNextMinuteIsCounted(server)
+    assert.equal(Math.max(...(await readMinutes(server)).values()), 1)
     assert.deepEqual(lifecycle(tunnel), ['open'])
   })
 }

@@ -650,6 +650,7 @@ const calls: [module: object, calls: Calls][] = [
     abandoned,
     {
       deleteAbandoned: (db) => abandoned.deleteAbandoned(db, 1_000, 10),
+      moveAbandonedCounts: (db) => abandoned.moveAbandonedCounts(db, 10),
       countAbandoned: (db) => abandoned.countAbandoned(db, 1_000),
     },
   ],
@@ -704,6 +705,7 @@ const calls: [module: object, calls: Calls][] = [
     {
       countNames: (db) => tunnelCounts.countNames(db, 'e1', [{ ...name, from: NOW }]),
       moveCounts: (db) => tunnelCounts.moveCounts(db, [{ ...name, edge_id: 'e2' }]),
+      moveCountsOfEdges: (db) => tunnelCounts.moveCountsOfEdges(db, ['e1', 'e2'], 10),
     },
   ],
   [

@@ -1,4 +1,5 @@
-// Periodic work of nodes. Every node creates alerts and sends emails. Every node also checks whether a run of
+// Periodic work of nodes. Every node creates alerts, sends emails, and moves the counting of names away from
+// edges that are gone. Every node also checks whether a run of
 // the maintenance job is due, and the one that acquires the lease runs it. If that node is killed, another
 // one acquires the lease when it has expired.
 import { setTimeout as delay } from 'node:timers/promises'
@@ -17,6 +18,7 @@ import { alertSilentEdges } from '../notices/edge-alerts.ts'
 import { createNotices } from '../notices/key-notices.ts'
 import { type NoticeMailOptions, sendNoticeMails } from '../notices/mails.ts'
 import { isoOrNull } from '../timestamps.ts'
+import { moveCountsOfLostEdges } from '../tunnels/counts.ts'
 import { alertScarcePorts, type PortUse } from '../tunnels/operator-ports.ts'
 import { deletePastRetention, previewRetention } from './retention.ts'
 
@@ -85,8 +87,12 @@ export function startMaintenance(services: Services, options: MaintenanceOptions
     }
   }
 
-  // A run of the job may take long, and must not delay alerts.
-  const loops = Promise.all([pollUntilStopped(() => runAlerts(alertRun, options)), pollUntilStopped(runJob)])
+  // A run of the job may take long, and must not delay the other tasks.
+  const loops = Promise.all([
+    pollUntilStopped(() => runAlerts(alertRun, options)),
+    pollUntilStopped(() => moveCountsOfLostEdges(alertRun)),
+    pollUntilStopped(runJob),
+  ])
   return {
     async stop() {
       stopping.abort()

@@ -2,15 +2,17 @@
 import { sql } from 'kysely'
 import { statementTimeIn } from '../engine/clock.ts'
 import type { Db, Tx } from '../engine/store.ts'
+import { moveCountsOfEdges } from './counts.ts'
 import { lockExpiredSessions } from './edge-sessions.ts'
+import { HELD_LONGER_MS } from './holders.ts'
 import { lockNamesOfTunnels } from './names.ts'
 import { deleteRows } from './rows.ts'
 
 const ABANDONED_EDGES_MAX = 20
 
 /** Edges with tunnels whose lease expired more than `graceMs` ago. */
-async function findAbandonedEdges(db: Db, graceMs: number): Promise<string[]> {
-  const rows = await db
+const abandonedEdges = (db: Db, graceMs: number) =>
+  db
     .selectFrom('edge_sessions as session')
     .select('session.edge_id')
     .where('session.lease_until', '<', sql<number>`${statementTimeIn(db)} - ${sql.lit(graceMs)}`)
@@ -25,9 +27,25 @@ async function findAbandonedEdges(db: Db, graceMs: number): Promise<string[]> {
         null,
       ),
     )
-    .limit(ABANDONED_EDGES_MAX)
-    .execute()
+
+async function findAbandonedEdges(db: Db, graceMs: number): Promise<string[]> {
+  const rows = await abandonedEdges(db, graceMs).limit(ABANDONED_EDGES_MAX).execute()
   return rows.map((row) => row.edge_id)
+}
+
+/**
+ * Moves counts of names at edges that do not count without a lease, and have had none for as long as a lease
+ * may be held. Returns for how many tunnels, at most `size`.
+ */
+export async function moveAbandonedCounts(tx: Tx, size: number): Promise<number> {
+  const rows = await abandonedEdges(tx, HELD_LONGER_MS)
+    .where('session.acknowledged_sequence', 'is not', null)
+    .execute()
+  const expired = await lockExpiredSessions(
+    tx,
+    rows.map((row) => row.edge_id),
+  )
+  return expired.length === 0 ? 0 : moveCountsOfEdges(tx, expired, size)
 }
 
 /** Deletes at most `size` tunnels, unless their edge is back. Returns how many, and those that were open. */

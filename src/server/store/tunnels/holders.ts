@@ -14,7 +14,7 @@ const RECENT_MS = 11 * 60_000
  * A lease counts for longer than it says: a crash of the database may have undone its last renewals, and its
  * clock may have been set forward.
  */
-const HELD_LONGER_MS = 10_000
+export const HELD_LONGER_MS = 10_000
 
 /** Records the keys of tunnels that the edge has closed, and deletes those that it cannot use any more. */
 export async function recordRecentKeys(
