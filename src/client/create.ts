@@ -63,7 +63,7 @@ export function createClient<V extends Variant = 'A'>(options: ClientOptions): C
   const client: Record<string, Record<string, unknown>> = {}
   for (const [id, route] of Object.entries(routes) as [OperationId, string][]) {
     const [group = '', method = ''] = id.split('.')
-    const operation = { route, resultFields: resultFields[id], isIdempotencyKeyed: id === 'tokens.create' }
+    const operation = { route, resultFields: resultFields[id], usesIdempotencyKey: id === 'tokens.create' }
     client[group] ??= {}
     client[group][method] = (input?: object, callOptions: CallOptions = {}) =>
       send(operation, input, callOptions)

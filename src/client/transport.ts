@@ -25,7 +25,7 @@ export interface ClientOptions {
 interface RoutedOperation {
   readonly route: string
   readonly resultFields: readonly string[]
-  readonly isIdempotencyKeyed: boolean
+  readonly usesIdempotencyKey: boolean
 }
 
 /** A list of 100,000 keys fits; longer lists are read in pages. */
@@ -67,7 +67,7 @@ export function createTransport(options: ClientOptions) {
   }
 
   return async (
-    { route, resultFields, isIdempotencyKeyed }: RoutedOperation,
+    { route, resultFields, usesIdempotencyKey }: RoutedOperation,
     input: object | undefined,
     { signal }: CallOptions,
   ) => {
@@ -75,13 +75,13 @@ export function createTransport(options: ClientOptions) {
     const headers: Record<string, string> = { authorization: `Bearer ${apiKey}` }
     if (body !== undefined) headers['content-type'] = 'application/json'
     // All attempts of the call have the same key.
-    if (isIdempotencyKeyed) headers['idempotency-key'] = crypto.randomUUID()
+    if (usesIdempotencyKey) headers['idempotency-key'] = crypto.randomUUID()
     const request = { path, method, headers, ...(body !== undefined && { body }) }
     for (let retry = 0; ; retry++) {
       try {
         return await attempt(request, resultFields, signal)
       } catch (error) {
-        const isRepeatable = method === 'GET' || isIdempotencyKeyed
+        const isRepeatable = method === 'GET' || usesIdempotencyKey
         if (!(error instanceof AditError) || retry >= retries || !mayRetry(error, isRepeatable)) throw error
         await delay(retryDelayMs(retry, error.retryAfterS), signal, error)
       }
@@ -154,7 +154,7 @@ function connectionFault(
   return { error: 'unreachable', message: `${origin} cannot be reached: ${reason}.` }
 }
 
-/** `fetch` connects to no port of another protocol, such as mail, and says only "bad port". */
+/** `fetch` refuses ports that are reserved for other protocols, such as mail, and only says "bad port". */
 const describeReason = (origin: string, message: string): string =>
   message === 'bad port'
     ? `port ${new URL(origin).port} is reserved for another protocol, so no HTTP request is sent to it`

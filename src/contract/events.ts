@@ -92,7 +92,7 @@ export const events = {
     example: { key, actor },
   },
   'key.rotated': {
-    summary: 'An API key got a successor, for which `key.created` was sent before',
+    summary: 'An API key was rotated; `key.created` was sent for its successor',
     data: Type.Object({ key: Key, successor: Key, actor: Actor }),
     example: { key, successor: { ...key, id: 'tok_01k9x2m4q7r8s9t0v1w2x3y4z6' }, actor },
   },
@@ -104,7 +104,7 @@ export const events = {
   'key.expired': {
     summary: 'An API key has expired; sent within minutes',
     data: Type.Object({ key: Key }),
-    example: { key: { ...key, expiresAt: at } },
+    example: { key: { ...key, expiresAt: '2026-11-22T10:02:11.000Z' } },
   },
   'member.invited': {
     summary: 'A user was invited to the workspace',
@@ -145,7 +145,7 @@ export const events = {
   'key.expiring': {
     summary: 'An API key expires within 7 days, or within a day',
     data: Type.Object({ key: Key }),
-    example: { key: { ...key, expiresAt: at } },
+    example: { key: { ...key, expiresAt: '2026-11-22T10:02:11.000Z' } },
   },
   'key.rejected': {
     summary: 'High traffic from an inactive API key',
@@ -189,8 +189,7 @@ export const events = {
     example: { tunnel },
   },
   'tunnel.limited': {
-    summary:
-      'An edge has opened and closed so many tunnels that their further events are left out until the hour ends',
+    summary: 'An edge opens and closes tunnels so often that their events are not sent until the hour ends',
     data: Type.Object({ edgeId: Type.String(), until: Instant }),
     example: { edgeId: tunnel.edgeId, until: '2026-11-15T11:00:00.000Z' },
   },

@@ -86,7 +86,7 @@ export const EdgeGroupName = Type.String({
   pattern: '^[a-z0-9]([a-z0-9-]*[a-z0-9])?$',
   description: 'Name of a group of edges.',
   examples: ['default'],
-  ...rule('must be lower-case letters, digits and inner hyphens'),
+  ...rule('must be lower-case letters, digits and hyphens between them'),
 })
 
 export const EdgeUrl = Type.String({
@@ -135,14 +135,14 @@ export const Slug = Type.String({
   pattern: '^[a-z0-9]([a-z0-9-]*[a-z0-9])?$',
   description: 'Short identifier of the workspace; a DNS label.',
   examples: ['acme'],
-  ...rule('must be lower-case letters, digits and inner hyphens'),
+  ...rule('must be lower-case letters, digits and hyphens between them'),
 })
 
-/** Without `format: hostname`, which generators of zod schemas take for a URL. */
+/** Without `format: hostname`: code generators for zod turn that into a URL. */
 export const HostName = (options: TSchemaOptions = {}) =>
   Type.String({ pattern: '^[a-z0-9.-]+$', ...options })
 
-/** An id in a path. Control characters are 400; any other unknown id is 404. */
+/** An id in a path. Control characters are rejected with 400; an unknown id is 404. */
 export const Id = Type.String({
   minLength: 1,
   maxLength: 100,

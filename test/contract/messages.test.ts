@@ -1,4 +1,4 @@
-// Validation messages: each names the limit that was exceeded.
+// Validation messages name the limit of a text or list that was exceeded.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { TSchema } from 'typebox'

@@ -46,7 +46,7 @@ const groupAccess: Record<string, Access> = {
   webhooks: 'owner',
 }
 
-/** Operations of the dashboard that others may use than those of their group, method and path. */
+/** Operations of the dashboard whose access differs from what their group, method and path imply. */
 const exceptions: Record<string, Access> = {
   'members.leave': 'member',
   'notices.list': 'admin',
@@ -60,7 +60,7 @@ const exceptions: Record<string, Access> = {
   'key-requests.pick-up': 'member',
 }
 
-/** In a workspace members read and admins write; outside of it, a user acts on the own account. */
+/** In a workspace members read and admins write; outside of it, users act on their own account. */
 function dashboardAccess({ id, method, path }: Operation): Access {
   const byRule = !path.startsWith('/workspaces/{workspace}') ? 'user' : method === 'GET' ? 'member' : 'admin'
   return exceptions[id] ?? groupAccess[id.split('.')[0] as string] ?? byRule
@@ -77,9 +77,9 @@ const expectedAccess: Record<keyof typeof apis, (operation: Operation) => Access
   health: () => 'anyone',
 }
 
-for (const [table, { operations, document }] of Object.entries<Api>(apis)) {
-  test(`${table}: every operation has the expected access`, () => {
-    const expected = expectedAccess[table as keyof typeof apis]
+for (const [name, { operations, document }] of Object.entries<Api>(apis)) {
+  test(`${name}: every operation has the expected access`, () => {
+    const expected = expectedAccess[name as keyof typeof apis]
     for (const operation of operations)
       assert.equal(
         operation.access,
@@ -88,12 +88,12 @@ for (const [table, { operations, document }] of Object.entries<Api>(apis)) {
       )
   })
 
-  test(`${table}: the OpenAPI document describes every group of operations, and no other`, () => {
+  test(`${name}: the OpenAPI document describes every group of operations, and no other`, () => {
     const groups = new Set(operations.map(({ id }) => id.split('.')[0]))
     if (document) assert.deepEqual(Object.keys(document.groups).toSorted(), [...groups].toSorted())
   })
 
-  test(`${table}: ids and routes are unique, and so are the input names of an operation`, () => {
+  test(`${name}: ids and routes are unique, and so are the input names of an operation`, () => {
     const ids = operations.map((operation) => operation.id)
     const routes = operations.map((operation) => `${operation.method} ${operation.path}`)
     assert.equal(new Set(ids).size, ids.length)
@@ -104,14 +104,14 @@ for (const [table, { operations, document }] of Object.entries<Api>(apis)) {
     }
   })
 
-  test(`${table}: path parameters match the declared ones`, () => {
+  test(`${name}: path parameters match the declared ones`, () => {
     for (const { path, params } of operations) {
       const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name)
       assert.deepEqual(Object.keys(params?.properties ?? {}), inPath)
     }
   })
 
-  test(`${table}: every input has a maximum size`, () => {
+  test(`${name}: every input has a maximum size`, () => {
     for (const operation of operations)
       for (const part of [operation.params, operation.query, operation.headers, operation.body])
         for (const [name, schema] of Object.entries(part?.properties ?? {})) {
@@ -119,9 +119,9 @@ for (const [table, { operations, document }] of Object.entries<Api>(apis)) {
         }
   })
 
-  // The dashboard's API has no other users.
-  if (table === 'dashboard') continue
-  test(`${table}: operations are described, and response examples match their schemas`, () => {
+  // The API of the dashboard is private, so it needs no descriptions or examples.
+  if (name === 'dashboard') continue
+  test(`${name}: operations are described, and response examples match their schemas`, () => {
     for (const { id, description, response } of operations) {
       assert.ok(description && response.description, `${id}: describe it for the users of the API`)
       if (response.stream) continue

@@ -4,10 +4,10 @@ import { addMember, serveWithOwner } from '../support/accounts/users.ts'
 import { serve } from '../support/api/server.ts'
 import { test } from '../support/browser.ts'
 import { button, CLIPBOARD, field, goTo, openPageAs, toast } from './support/harness.ts'
-import { followOwner } from './support/owner-journey.ts'
+import { runOwnerJourney } from './support/owner-journey.ts'
 
 test('variant B: an owner account is created, a key created, used and revoked, and both are in the audit log', (t) =>
-  followOwner(t, 'B'))
+  runOwnerJourney(t, 'B'))
 
 test('members are offered keys of their own, but not to revoke, invite or change; admins not to change an owner', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })

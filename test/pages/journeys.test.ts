@@ -14,7 +14,7 @@ import { startReceiver } from '../support/events/webhook-receiver.ts'
 import { root } from '../support/processes/process.ts'
 import { until } from '../support/until.ts'
 import { button, field, goTo, openPageAs, signInAs } from './support/harness.ts'
-import { followOwner } from './support/owner-journey.ts'
+import { runOwnerJourney } from './support/owner-journey.ts'
 import { simulateEdge } from './support/simulated-edge.ts'
 import { rows, samples } from './support/tunnels-page.ts'
 
@@ -176,5 +176,5 @@ for (const [path, follow] of Object.entries(journeys))
 
 browserTest(
   'an owner account is created, a key created, used and revoked, and both are in the audit log',
-  (t) => followOwner(t, 'A'),
+  (t) => runOwnerJourney(t, 'A'),
 )

@@ -67,10 +67,11 @@ test('the database, its folder and the secret are created with access for their 
     assert.equal(statSync(file).mode & 0o777, 0o600, file)
 })
 
-test('no secret in any part of a request is logged', async (t) => {
+test('no secret in the path, query or headers of a request is logged', async (t) => {
   const serving = await startServing(t, {
     ADIT_DATABASE_URL: await createDatabase(t, 'sqlite'),
     ADIT_LOG_LEVEL: 'trace',
+    ADIT_ACCESS_LOG: 'all',
   })
   const token = serving.token as string
   const call = caller(serving.api, token)

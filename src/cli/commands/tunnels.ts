@@ -3,13 +3,14 @@ import { command, inGroup } from '../command.ts'
 import { apiOptions, yesOption } from './options.ts'
 
 const STOPPING = 'Reconnects automatically. Ctrl-C stops it: what is in progress gets 10 seconds to finish.'
-const EDGE_ACCESS = 'Your server names the edge; --edge or ADIT_EDGE_URL overrides it.'
+const EDGE_SELECTION = 'The Adit server chooses the edge; --edge or ADIT_EDGE_URL overrides that.'
 const otherFlags = {
   port: 'The port is an argument: `adit tunnel 3000`.',
   p: 'The port is an argument: `adit tunnel 3000`.',
   subdomain: 'Use --name.',
   hostname: 'Use --name.',
 } as const
+const TCP_PORT = 'The port is an argument: `adit tunnel tcp 5432`.'
 const nameOptions = {
   name: { value: '<name>', summary: 'name of the tunnel, the first part of its host name (default: random)' },
   'basic-auth': { value: '<user>', summary: 'require this user name and a password, which Adit asks for' },
@@ -38,8 +39,8 @@ export const tunnelCommands = inGroup('Tunnels', [
       '  adit tunnel https://localhost:8443 --insecure\n' +
       '  adit tunnel unix:/run/app.sock\n' +
       '  adit tunnel --serve ./public\n\n' +
-      'Prints the public URL, a line for each complete request, and what is wrong if your server ' +
-      `does not respond. ${STOPPING} For servers that do not use HTTP, see \`adit tunnel tcp\`. ${EDGE_ACCESS} ` +
+      'Prints the public URL, a line for each completed request, and what is wrong if the local server ' +
+      `does not respond. ${STOPPING} For servers that do not use HTTP, see \`adit tunnel tcp\`. ${EDGE_SELECTION} ` +
       'Without a target, it uses adit.json.',
     otherFlags,
     optionalArgument: 'target',
@@ -50,7 +51,7 @@ export const tunnelCommands = inGroup('Tunnels', [
       ca: { value: '<file>', summary: 'trust the certificates in this file for an https:// target' },
       'host-header': {
         value: '<rewrite|host>',
-        summary: 'send this Host header to the local server; "rewrite" is that of the target',
+        summary: 'send this Host header to the local server; "rewrite" sends the host of the target',
       },
       ...edgeOptions,
       yes: { summary: 'publish what adit.json names, without confirmation' },
@@ -67,11 +68,11 @@ export const tunnelCommands = inGroup('Tunnels', [
     name: 'start',
     summary: 'open the tunnels of adit.json, all or by name',
     details:
-      'The file is in this folder, or above it in its repository:\n\n' +
+      'The file is in this folder, or in a folder above it, up to the root of the repository:\n\n' +
       '  { "tunnels": { "web": { "target": 3000 }, "api": { "target": 4000 } } }\n\n' +
       'Shows a table of the tunnels, and a line for each request below it. With --json, each line ' +
       'is an event with the name of its tunnel. Asks before it publishes anything but ports of ' +
-      `this machine; scripts need --yes. ${STOPPING} ${EDGE_ACCESS}`,
+      `this machine; scripts need --yes. ${STOPPING} ${EDGE_SELECTION}`,
     restArguments: 'names',
     options: { yes: yesOption, edge: edgeOptions.edge, edges: edgeOptions.edges, ...apiOptions },
     run: async (input, io) => (await import('../tunnels/start.ts')).start(input, io),
@@ -84,8 +85,8 @@ export const tunnelCommands = inGroup('Tunnels', [
       'machine, or host:port:\n\n' +
       '  adit tunnel tcp 5432\n\n' +
       'Prints the public address, for example tcp://db.acme.tunnels.example.com:20417, then a ' +
-      `line for each connection that has closed. The name keeps its port. ${STOPPING} ${EDGE_ACCESS}`,
-    otherFlags,
+      `line for each connection that has closed. The name keeps its port. ${STOPPING} ${EDGE_SELECTION}`,
+    otherFlags: { ...otherFlags, port: TCP_PORT, p: TCP_PORT },
     arguments: ['target'],
     options: {
       ...nameOptions,

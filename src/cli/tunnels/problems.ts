@@ -1,5 +1,5 @@
-// What is wrong with the local server of a tunnel, for its owner: once per kind until it is fixed, with
-// advice.
+// Tells the owner of a tunnel what is wrong with the local server, with advice: each kind of problem once
+// until it is resolved.
 import { oneLine } from '../../lib/net/untrusted-text.ts'
 import type { ConnectProblem, Framework, NoResponseCause } from '../../tunnel-protocol/problems.ts'
 import type { ProxiedRequest } from '../../tunnel-protocol/protocol.ts'
@@ -100,7 +100,7 @@ export class ProblemLog {
 
 type Subject = Pick<ProblemLogOptions, 'target' | 'source'>
 
-/** Node's advice in its error message, to change its command line. */
+/** Node's advice about its own command-line flags, which is removed. */
 const NODE_ADVICE = /; if the root CA is installed locally.*$/
 
 const httpsTarget = (target: string) => target.replace(/^http:/, 'https:')

@@ -14,7 +14,7 @@ const Url = Type.String({
   maxLength: WEBHOOK_URL_CHARS_MAX,
   pattern: '^https?://[^\\s\\p{Cc}\\p{Cs}]+$',
   examples: ['https://hooks.example.com/adit'],
-  'x-rule': `must be an https URL of at most ${WEBHOOK_URL_CHARS_MAX} characters`,
+  'x-rule': `must be an http or https URL of at most ${WEBHOOK_URL_CHARS_MAX} characters`,
 })
 
 /** Test events are sent whatever an endpoint selects. */
@@ -39,7 +39,7 @@ const Endpoint = Type.Object({
 
 const Secret = Type.String()
 
-const OnEndpoint = { ...InWorkspace, id: Id }
+const EndpointParams = { ...InWorkspace, id: Id }
 
 const queued = ok({ position: Type.Integer() })
 
@@ -56,13 +56,13 @@ const Delivery = {
   error: TextOrNull,
 }
 
-const OnDelivery = {
-  ...OnEndpoint,
+const DeliveryParams = {
+  ...EndpointParams,
   position: Type.String({
     pattern: '^[1-9][0-9]{0,14}$',
     maxLength: 15,
     examples: ['41'],
-    'x-rule': 'must be a position',
+    'x-rule': 'must be a whole number from 1',
   }),
 }
 
@@ -95,7 +95,7 @@ export const webhookOperations = [
     access: 'owner',
     audit: ['webhook.changed', 'webhook.enabled', 'webhook.disabled'],
     summary: 'Change, enable or disable a webhook endpoint',
-    params: Type.Object(OnEndpoint),
+    params: Type.Object(EndpointParams),
     body: Type.Object(
       {
         url: Type.Optional(Url),
@@ -114,7 +114,7 @@ export const webhookOperations = [
     access: 'owner',
     audit: ['webhook.deleted'],
     summary: 'Delete a webhook endpoint',
-    params: Type.Object(OnEndpoint),
+    params: Type.Object(EndpointParams),
     response: ok({ id: Id, deleted: Type.Literal(true) }),
   }),
   operation({
@@ -124,7 +124,7 @@ export const webhookOperations = [
     access: 'owner',
     audit: ['webhook.secret-rotated'],
     summary: 'Rotate the secret of a webhook endpoint',
-    params: Type.Object(OnEndpoint),
+    params: Type.Object(EndpointParams),
     body: Type.Object({ overlap: OneOf(overlaps) }, STRICT),
     response: {
       status: 200,
@@ -139,7 +139,7 @@ export const webhookOperations = [
     access: 'owner',
     audit: ['webhook.tested'],
     summary: 'Send a test event',
-    params: Type.Object(OnEndpoint),
+    params: Type.Object(EndpointParams),
     response: queued,
     faults: ['conflict'],
   }),
@@ -149,7 +149,7 @@ export const webhookOperations = [
     path: '/workspaces/{workspace}/webhooks/{id}/deliveries',
     access: 'owner',
     summary: 'List deliveries to a webhook endpoint',
-    params: Type.Object(OnEndpoint),
+    params: Type.Object(EndpointParams),
     query: Type.Object({
       limit: Type.Optional(Type.Integer({ minimum: 1, maximum: DELIVERIES_PER_PAGE_MAX, default: 20 })),
       before: Type.Optional(Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })),
@@ -162,12 +162,12 @@ export const webhookOperations = [
     path: '/workspaces/{workspace}/webhooks/{id}/deliveries/{position}',
     access: 'owner',
     summary: 'Get a delivery',
-    params: Type.Object(OnDelivery),
+    params: Type.Object(DeliveryParams),
     response: ok({
       ...Delivery,
       url: TextOrNull,
       body: Type.String(),
-      /** The first 1,000 characters of the body. */
+      /** The first 1,000 characters of the response body. */
       response: TextOrNull,
     }),
   }),
@@ -178,7 +178,7 @@ export const webhookOperations = [
     access: 'owner',
     audit: ['webhook.resent'],
     summary: 'Send a delivery again',
-    params: Type.Object(OnDelivery),
+    params: Type.Object(DeliveryParams),
     response: queued,
     faults: ['conflict'],
   }),

@@ -28,7 +28,7 @@ export const TunnelName = Type.String({
   pattern: '^[a-z0-9]([a-z0-9-]*[a-z0-9])?$',
   description: 'Name of the tunnel; a DNS label.',
   examples: ['my-app'],
-  'x-rule': 'must be lower-case letters, digits and inner hyphens',
+  'x-rule': 'must be lower-case letters, digits and hyphens between them',
 })
 
 export const TunnelType = OneOf(['http', 'tcp'])

@@ -124,7 +124,7 @@ export function createAuth({ services, secret, https, onProblem }: AuthSettings)
       (user && (await findChallenge(db, challenge, clock()))) ?? {}
     if (!user) return undefined
     const isOpen = failedCodes < CHALLENGE_CODES_MAX && user.disabled_at === null
-    if (!isOpen || !(await twoFactor.accept(db, user.id, code))) {
+    if (!isOpen || !(await twoFactor.verifySignInCode(db, user.id, code))) {
       await countFailedCode(db, challenge)
       await recordFailedSignIn(db, services, { user, detail: method, address: browser.address })
       return undefined

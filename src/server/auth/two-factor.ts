@@ -1,5 +1,5 @@
-// Two-factor authentication: TOTP codes, and recovery codes that work once. Callers lock the user, so that of
-// two requests with the same code one is accepted, and every wrong code at sign-in is counted.
+// Two-factor authentication: TOTP codes, and recovery codes that work once. Callers hold a lock on the user's
+// row, so that a code is accepted once, and every wrong code at sign-in is counted.
 import { base62 } from '../../lib/credentials/secret.ts'
 import { MINUTE_MS } from '../../lib/time.ts'
 import { consumeCode } from '../domain/accounts/sign-ins.ts'
@@ -85,8 +85,8 @@ export function createTwoFactor(
       return row !== undefined && useTotp(db, row, code)
     },
 
-    /** A code at sign-in, of the app or for recovery. Wrong ones are counted. */
-    async accept(db: Tx, userId: string, code: string): Promise<boolean> {
+    /** Verifies a TOTP or recovery code at sign-in, and uses it up. Wrong ones are counted. */
+    async verifySignInCode(db: Tx, userId: string, code: string): Promise<boolean> {
       const row = await findTwoFactor(db, userId)
       const now = clock()
       if (!row || isLocked(row, now)) return false

@@ -31,7 +31,7 @@ function row({ name, isFolder, bytes, modifiedAt }: Entry): string {
 }
 
 /** @param names The path of the folder below the shared folder. */
-export function listingPage(names: readonly string[], { entries, isCut }: Listing): string {
+export function listingPage(names: readonly string[], { entries, isTruncated }: Listing): string {
   const title = formatText(`/${names.map((name) => `${name}/`).join('')}`)
   const parent = names.length > 0 ? '<tr><td><a href="../">../</a><td><td>' : ''
   return `<!doctype html>
@@ -44,6 +44,6 @@ export function listingPage(names: readonly string[], { entries, isCut }: Listin
 <table>
 ${[parent, ...entries.map(row)].filter(Boolean).join('\n')}
 </table>
-${entries.length === 0 ? '<p>This folder is empty.</p>' : ''}${isCut ? '<p>There are more files.</p>' : ''}
+${entries.length === 0 ? '<p>This folder is empty.</p>' : ''}${isTruncated ? '<p>There are more files.</p>' : ''}
 `
 }

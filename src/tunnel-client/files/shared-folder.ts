@@ -26,10 +26,10 @@ export interface Entry {
 export interface Listing {
   readonly entries: readonly Entry[]
   /** There are more than can be listed. */
-  readonly isCut: boolean
+  readonly isTruncated: boolean
 }
 
-/** The names in the path of a URL; undefined if it can lead to no file. */
+/** The decoded segments of a path; undefined if no file may be served there. */
 export function parsePath(path: string): string[] | undefined {
   let names: string[]
   try {
@@ -40,7 +40,7 @@ export function parsePath(path: string): string[] | undefined {
   return names.every(isServedName) ? names : undefined
 }
 
-/** A colon is part of a drive or of a stream of a file on Windows. */
+/** On Windows, a colon marks a drive or an alternate data stream. */
 const isServedName = (name: string) =>
   !isPrivateName(name) && !/[/\\\0]/.test(name) && !(process.platform === 'win32' && name.includes(':'))
 
@@ -69,29 +69,29 @@ export class SharedFolder {
     return undefined
   }
 
-  /** Links may lead to other files of the folder that are served, not out of it. */
+  /** Symbolic links may lead to other files that are served, not out of the folder. */
   async #realPath(names: readonly string[]): Promise<string | undefined> {
     const path = await realpath(join(this.#root, ...names))
     if (!isInside(path, this.#root)) return undefined
     return relative(this.#root, path).split(sep).every(isServedName) ? path : undefined
   }
 
-  /** Folders first, by name. Leaves out what `open` does not open. */
+  /** Folders first, by name. Leaves out private names, devices, and links that lead out of the folder. */
   async list(names: readonly string[], { path }: OpenFile): Promise<Listing> {
     const entries: Entry[] = []
-    let isCut = false
+    let isTruncated = false
     for await (const { name } of await opendir(path)) {
       if (!isServedName(name)) continue
-      isCut = entries.length === LISTED_ENTRIES_MAX
-      if (isCut) break
       const stats = await this.#describe([...names, name])
       if (!stats) continue
+      isTruncated = entries.length === LISTED_ENTRIES_MAX
+      if (isTruncated) break
       const { size: bytes, mtime: modifiedAt } = stats
       entries.push({ name, isFolder: stats.isDirectory(), bytes, modifiedAt })
     }
     const order = (a: Entry, b: Entry) =>
       Number(b.isFolder) - Number(a.isFolder) || (a.name < b.name ? -1 : 1)
-    return { entries: entries.sort(order), isCut }
+    return { entries: entries.sort(order), isTruncated }
   }
 
   async #describe(names: readonly string[]): Promise<BigIntStats | undefined> {
@@ -105,7 +105,7 @@ export class SharedFolder {
 const isServed = (stats: BigIntStats) => stats.isFile() || stats.isDirectory()
 
 /**
- * A folder on the way may have been replaced by a link between the check and the opening. Only Linux tells
+ * A folder in the path may have been replaced by a symbolic link between check and opening. Only Linux tells
  * the path of an open file; elsewhere someone who can write to the folder could still win a race.
  */
 async function isAt(path: string, { fd }: FileHandle, { dev, ino }: BigIntStats): Promise<boolean> {

@@ -6,7 +6,7 @@ import Value from 'typebox/value'
 import { Slug } from '../../../src/contract/fields.ts'
 import { isDnsLabel } from '../../../src/lib/net/hostname.ts'
 
-test('a DNS label has 1 to 63 lower-case letters, digits and inner hyphens', () => {
+test('a DNS label has 1 to 63 lower-case letters, digits and hyphens between them', () => {
   for (const label of ['a', '0', 'a-b', 'a--b', 'x'.repeat(63)]) assert.equal(isDnsLabel(label), true, label)
   for (const text of ['', '-', '-a', 'a-', 'A', 'a.b', 'a_b', 'ä', 'a\n', 'x'.repeat(64)])
     assert.equal(isDnsLabel(text), false, JSON.stringify(text))

@@ -20,7 +20,7 @@ async function startNamed(t: TestContext, name: string, port = 0, server = creat
 
 const fetchText = async (port: number) => (await fetch(`http://127.0.0.1:${port}/`)).text()
 
-test('a port that another process or listener uses is not shared with it', async (t) => {
+test('a port that another listener or server uses is not shared with it', async (t) => {
   const { address } = await startNamed(t, 'first')
   await assert.rejects(startNamed(t, 'second', address.port), { code: 'EADDRINUSE' })
   assert.equal(await fetchText(address.port), 'first')
@@ -32,7 +32,7 @@ test('a port that another process or listener uses is not shared with it', async
 })
 
 test('connections that wait to be accepted when a listener is closed are served, and the port is free', async (t) => {
-  const { address, close, connectionCount } = await startNamed(t, 'old')
+  const { address, close } = await startNamed(t, 'old')
   const { port } = address
   const received = Array.from({ length: 500 }, () => {
     const socket = connect(port, '127.0.0.1')
@@ -42,12 +42,11 @@ test('connections that wait to be accepted when a listener is closed are served,
   // Without a turn of the event loop, all of them wait in the queues of the system.
   await close()
   for (const [data] of await Promise.all(received)) assert.match(String(data), /^HTTP\/1.1 200/)
-  assert.ok(connectionCount() <= 500)
   await startNamed(t, 'new', port)
   assert.equal(await fetchText(port), 'new')
 })
 
-test('an error of accepting is reported once a minute, for each kind of error', async (t) => {
+test('an accept error is reported once a minute, for each kind of error', async (t) => {
   const server = createServer()
   const reported: unknown[] = []
   const onError = (error: NodeJS.ErrnoException) => reported.push(error.code)
@@ -66,7 +65,7 @@ test('an error of accepting is reported once a minute, for each kind of error', 
   assert.deepEqual(reported, ['EMFILE', 'ENFILE', 'EMFILE'])
 })
 
-test('where a port cannot have several sockets, one is used', async (t) => {
+test('a listener works where a port cannot have several sockets', async (t) => {
   /** Like a server on a system without SO_REUSEPORT. */
   const server = Object.assign(createServer(), {
     listen(options: ListenOptions, onListening: () => void) {

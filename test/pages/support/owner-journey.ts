@@ -11,7 +11,7 @@ import { button, DESKTOP, field, goTo, openPage, toast } from './harness.ts'
 
 const LABEL = '<img src=x onerror=alert(1)>'
 
-export async function followOwner(t: Test, variant: 'A' | 'B'): Promise<void> {
+export async function runOwnerJourney(t: Test, variant: 'A' | 'B'): Promise<void> {
   const browser = await openBrowser(t)
   const env = {
     ADIT_DATABASE_URL: await createDatabase(t, 'sqlite'),

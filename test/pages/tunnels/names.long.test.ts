@@ -24,7 +24,7 @@ test('names are reserved and released, and their access rules set and removed', 
   await checkEveryView(page, 'names-reserve')
   await name.fill('my-app-')
   await dialog.getByRole('button', { name: 'Reserve' }).click()
-  await dialog.getByText('Name must be lower-case letters, digits and inner hyphens').waitFor()
+  await dialog.getByText('Name must be lower-case letters, digits and hyphens between them').waitFor()
   await name.fill('My-App')
   await dialog.getByText('my-app.acme.example.test').waitFor()
   await page.keyboard.press('Enter')

@@ -40,17 +40,6 @@ export function MemberList({ members }: { members: Member[] }) {
     if (change.member.isYou) queryClient.invalidateQueries({ queryKey: ['session'] })
     await invalidateWorkspace(slug, 'members')
   }
-  const setRole = useMutation({ mutationFn: applyChange })
-  const chooseRole = (change: RoleChange) => {
-    setRole.reset()
-    if (needsConfirmation(change)) confirming.open(change)
-    else setRole.mutate(change)
-  }
-  // The error of a failed change is outdated once the list has changed.
-  const { reset } = setRole
-  useEffect(() => {
-    if (members) reset()
-  }, [members, reset])
   return (
     <Paper>
       <ul className={rows.rows} aria-label="Members">
@@ -58,8 +47,8 @@ export function MemberList({ members }: { members: Member[] }) {
           <MemberRow
             key={member.id}
             member={member}
-            change={setRole.variables?.member.id === member.id ? setRole : null}
-            onRole={(role) => chooseRole({ member, role })}
+            applyChange={applyChange}
+            onConfirm={confirming.open}
             onRemove={(button) => removing.open(member, button)}
           />
         ))}
@@ -91,15 +80,28 @@ export function MemberList({ members }: { members: Member[] }) {
 
 interface MemberRowProps {
   member: Member
-  /** The latest role change of this member, pending or failed. */
-  change: { isPending: boolean; error: Error | null; variables: RoleChange | undefined } | null
-  onRole: (role: Role) => void
+  applyChange: (change: RoleChange) => Promise<void>
+  /** Asks before it applies the change. */
+  onConfirm: (change: RoleChange) => void
   onRemove: (button: HTMLElement) => void
 }
 
-function MemberRow({ member, change, onRole, onRemove }: MemberRowProps) {
+function MemberRow({ member, applyChange, onConfirm, onRemove }: MemberRowProps) {
   const { role: ownRole, canManage } = useWorkspace()
   const isEditable = canManage && (ownRole === 'owner' || member.role !== 'owner')
+  const setRole = useMutation({ mutationFn: applyChange })
+  const { reset } = setRole
+  // An error is outdated once somebody has changed the role.
+  useEffect(() => {
+    if (member.role) reset()
+  }, [member.role, reset])
+  const chooseRole = (role: Role) => {
+    if (role === member.role) return
+    const change = { member, role }
+    setRole.reset()
+    if (needsConfirmation(change)) onConfirm(change)
+    else setRole.mutate(change)
+  }
   return (
     <li>
       <Group justify="space-between" gap="sm">
@@ -132,10 +134,10 @@ function MemberRow({ member, change, onRole, onRemove }: MemberRowProps) {
               // Mantine fades disabled inputs, but the role must stay readable.
               styles={{ input: { opacity: 1 } }}
               comboboxProps={{ withinPortal: false }}
-              disabled={member.isLastOwner || (change?.isPending ?? false)}
+              disabled={member.isLastOwner || setRole.isPending}
               data={assignableRoles(ownRole).map((role) => ({ value: role, label: roleNames[role] }))}
-              value={change?.isPending ? (change.variables?.role ?? null) : member.role}
-              onChange={(role) => role && role !== member.role && onRole(role as Role)}
+              value={setRole.isPending ? setRole.variables.role : member.role}
+              onChange={(role) => role && chooseRole(role as Role)}
             />
             {!member.isYou && (
               <Button
@@ -152,9 +154,9 @@ function MemberRow({ member, change, onRole, onRemove }: MemberRowProps) {
           <RoleBadge role={member.role} />
         )}
       </Group>
-      {change?.error && (
+      {setRole.error && (
         <Stack mt="sm">
-          <ErrorAlert error={change.error} />
+          <ErrorAlert error={setRole.error} />
         </Stack>
       )}
     </li>

@@ -122,7 +122,7 @@ function parseHosts(
   if (!Array.isArray(domains) || typeof subdomain !== 'string')
     return 'Malformed proxy: custom_domains must be a list, and subdomain a string.'
   if (subdomain !== '' && !isDnsLabel(subdomain))
-    return 'Invalid subdomain. Use up to 63 lowercase letters, digits and inner hyphens.'
+    return 'Invalid subdomain. Use up to 63 lower-case letters, digits and hyphens between them.'
   const foreign = domains.find((domain) => !isUnder(tunnelBase, domain))
   if (foreign !== undefined)
     return (

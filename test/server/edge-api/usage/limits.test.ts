@@ -1,5 +1,5 @@
-// Implausible totals: one edge cannot use up a workspace's day, and only the item is rejected, never the
-// report.
+// Implausible totals: one edge cannot exhaust what a workspace may use in a day, and only the item is
+// rejected, never the report.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { addEdge, addWorkspace, serveWithEdge, type TestServer } from '../../../support/api/server.ts'
@@ -20,7 +20,7 @@ const tooLarge = (index: number) => ({ list: 'counters', index, reason: 'too_lar
 const readTotal = async (server: TestServer, key = server.key.token) =>
   (await server.call('GET', '/usage?days=1', { key })).json.totalBytes
 
-/** Repeats it as an edge does while the server has too many reports waiting. */
+/** Repeats the report as an edge does while the server has too many reports waiting. */
 async function reportUntilMerged(edge: Awaited<ReturnType<typeof addEdge>>, report: unknown) {
   for (;;) {
     const response = await edge.report(report)
@@ -47,7 +47,7 @@ for (const engine of engines) {
     assert.deepEqual([usage.totalBytes, usage.peakTunnels], [0, 3])
   })
 
-  test(`${engine}: an edge adds at most a day of its link to a workspace, over all epochs`, async (t) => {
+  test(`${engine}: an edge adds what its link carries in a day to a workspace, over all epochs, and at most a hundredth more per epoch`, async (t) => {
     const { server, edge } = await serveWithEdge(t, { engine, clock, env: { ADIT_USAGE_LINK_GBPS: '1' } })
     const send = async (epoch: string, given: object) =>
       (await edge.report({ epoch, counters: [counter(given)] })).json.rejected
