@@ -18,7 +18,7 @@ export async function createOperator(
   return { env, adit, json }
 }
 
-export function readJson({ code, stdout, stderr }: Ended) {
+function readJson({ code, stdout, stderr }: Ended) {
   assert.equal(code, 0, stderr)
   return JSON.parse(stdout)
 }
