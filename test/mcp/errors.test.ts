@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { rename, serve } from '../support/api/server.ts'
+import { setRows } from '../support/databases/rows.ts'
 import { pluck } from '../support/pluck.ts'
 import { connectAgent, listToolNames, transports } from './agent.ts'
 
@@ -50,9 +51,7 @@ for (const transport of transports) {
 
   test(`${transport}: an agent is told what the policy of the workspace forbids, and not to call again`, async (t) => {
     const server = await serve(t, { engine: 'sqlite' })
-    await server.services.store.transaction((db) =>
-      db.updateTable('workspaces').set({ keys_read_only_at: Date.now() }).execute(),
-    )
+    await setRows(server.services, 'workspaces', { keys_read_only_at: Date.now() })
     const agent = await connectAgent(t, transport, { url: server.url, apiKey: server.key.token })
     const { failed, text } = await agent.call('create_api_key')
     assert.equal(failed, true)

@@ -6,6 +6,7 @@ import { fillWithUsage } from '../../src/server/domain/setup/demo.ts'
 import { byWeek } from '../../web/src/usage/weeks.ts'
 import { serveWithOwner } from '../support/accounts/users.ts'
 import { test as browserTest } from '../support/browser.ts'
+import { setRows } from '../support/databases/rows.ts'
 import { button, checkEveryView, openPageAs } from './support/harness.ts'
 
 const DAY_MS = 86_400_000
@@ -67,9 +68,7 @@ browserTest('without traffic, the usage page says what to do', async (t) => {
 browserTest('usage is exported as CSV in which no cell is taken for a formula', async (t) => {
   const { server, ann } = await serveWithOwner(t, { engine: 'sqlite' })
   await fillWithUsage(server.services, server.workspace.id, 30, () => {})
-  await server.services.store.transaction((db) =>
-    db.updateTable('workspaces').set({ name: '=HYPERLINK("x","y"),1' }).execute(),
-  )
+  await setRows(server.services, 'workspaces', { name: '=HYPERLINK("x","y"),1' })
   const { page } = await openPageAs(t, server.url, ann)
   await page.goto(`${server.url}/w/acme/usage?days=7`)
   const [download] = await Promise.all([page.waitForEvent('download'), button(page, 'Export CSV').click()])

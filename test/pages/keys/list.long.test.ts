@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { DAY_MS } from '../../../src/lib/time.ts'
 import { serveWithOwner } from '../../support/accounts/users.ts'
 import { test } from '../../support/browser.ts'
+import { addRows } from '../../support/databases/rows.ts'
 import { until } from '../../support/until.ts'
 import { button, checkEveryView, field, openPageAs, toast } from '../support/harness.ts'
 
@@ -91,12 +92,7 @@ test('owners are told on the overview which keys expire soon, until those are ro
   const expiresAt = new Date(Date.now() + 5 * DAY_MS).toISOString()
   const { id } = (await ann.post('/workspaces/acme/keys', { label: 'ci', expiresAt })).json
   const notice = { kind: 'key-expiry', subject_id: id, dedup_key: '7d', workspace_id: server.workspace.id }
-  await server.services.store.transaction((db) =>
-    db
-      .insertInto('notices')
-      .values({ ...notice, created_at: 1, digest_id: null })
-      .execute(),
-  )
+  await addRows(server.services, 'notices', { ...notice, created_at: 1, digest_id: null })
   const { page, errors } = await openPageAs(t, server.url, ann)
   await page.goto(`${server.url}/w/acme`)
   const alert = page.getByRole('alert').filter({ hasText: 'An API key expires soon' })

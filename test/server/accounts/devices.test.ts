@@ -10,6 +10,7 @@ import { createResponseValidator } from '../../support/api/openapi.ts'
 import { addNode, operator, type TestServer, type TestServerOptions } from '../../support/api/server.ts'
 import { atEnd, type Test } from '../../support/cleanup.ts'
 import { engines } from '../../support/databases/create.ts'
+import { addRows, readRows, setRows } from '../../support/databases/rows.ts'
 
 const MINUTE = 60_000
 const DAY = 24 * 60 * MINUTE
@@ -29,8 +30,7 @@ async function setUp(t: Test, options: TestServerOptions) {
 
 type Deployment = Awaited<ReturnType<typeof setUp>>
 
-const findKeys = ({ services }: TestServer, label: string) =>
-  services.store.db.selectFrom('api_keys').selectAll().where('label', '=', label).execute()
+const findKeys = ({ services }: TestServer, label: string) => readRows(services, 'api_keys', { label })
 
 /** Before the first test: the end of a file is when no test is left. */
 const deployments = await Promise.all(engines.map((engine) => setUp({ after }, { engine })))
@@ -40,9 +40,7 @@ for (const [index, engine] of engines.entries()) {
   const shared = deployments[index] as Deployment
   const setPolicy = async (change: object) => {
     const { services, workspace } = shared.server
-    await services.store.transaction((db) =>
-      db.updateTable('workspaces').set(change).where('id', '=', workspace.id).execute(),
-    )
+    await setRows(services, 'workspaces', change, { id: workspace.id })
   }
 
   test(`${engine}: an approved device gets one API key, with its name as label and the chosen expiry`, async () => {
@@ -94,8 +92,7 @@ for (const [index, engine] of engines.entries()) {
     const first = await pollLater(deviceCode)
     assert.equal(first.status, 200)
     assert.deepEqual((await pollLater(deviceCode)).json, first.json)
-    const rows = await server.services.store.db.selectFrom('device_authorizations').selectAll().execute()
-    const stored = JSON.stringify(rows)
+    const stored = JSON.stringify(await readRows(server.services, 'device_authorizations'))
     for (const secret of [deviceCode, first.json.access_token]) assert.ok(!stored.includes(secret))
     clock.now += MINUTE
     const late = await pollLater(deviceCode)
@@ -108,13 +105,9 @@ for (const [index, engine] of engines.entries()) {
     const denied = await startDevice(server.url, 'never')
     assert.equal((await ann.post('/devices/deny', { code: denied.userCode })).json.state, 'denied')
     assert.equal((await approve(denied.userCode)).status, 409)
-    const entry = await server.services.store.db
-      .selectFrom('audit_log')
-      .select(['workspace_id', 'actor_id', 'target_name'])
-      .where('action', '=', 'device.denied')
-      .where('target_id', '=', denied.userCode)
-      .executeTakeFirst()
-    assert.deepEqual({ ...entry }, { workspace_id: null, actor_id: ann.id, target_name: 'never' })
+    const [entry] = await readRows(server.services, 'audit_log', { target_id: denied.userCode })
+    const expected = { action: 'device.denied', workspace_id: null, actor_id: ann.id, target_name: 'never' }
+    assert.partialDeepStrictEqual({ ...entry }, expected)
     assert.equal((await pollLater(denied.deviceCode)).json.error, 'access_denied')
     const expired = await startDevice(server.url, 'never')
     const tooLate = await startDevice(server.url, 'never')
@@ -170,9 +163,7 @@ for (const [index, engine] of engines.entries()) {
     const { server, clock, ann, approve, pollLater } = shared
     const { services } = server
     const setSession = (userId: string, times: { expires_at: number } | { created_at: number }) =>
-      services.store.transaction((db) =>
-        db.updateTable('sessions').set(times).where('user_id', '=', userId).execute(),
-      )
+      setRows(services, 'sessions', times, { user_id: userId })
     const ended = /^The approval is no longer valid\. The session of the user who approved it has ended\.$/
     const past = new Date(clock.now + 5 * MINUTE).toISOString()
     const voids: [string, (user: typeof ann) => unknown, RegExp, object?][] = [
@@ -279,22 +270,10 @@ test('starting is limited per network and in total, and polling too soon is slow
   assert.ok(Number(limited.headers.get('retry-after')) > 0)
   const fromElsewhere = () => postForm(server.url, '/authorize', {}, { 'x-forwarded-for': '192.0.2.9' })
   assert.equal((await fromElsewhere()).status, 200)
-  const { db } = server.services.store
-  const row = await db.selectFrom('device_authorizations').selectAll().executeTakeFirstOrThrow()
-  await server.services.store.transaction(async (tx) => {
-    for (let start = 0; start < 10_000; start += 1_000)
-      await tx
-        .insertInto('device_authorizations')
-        .values(
-          Array.from({ length: 1_000 }, (_, index) => ({
-            ...row,
-            expires_at: clock.now + 10 * MINUTE,
-            hash: `h${start + index}`,
-            user_code: `c${start + index}`,
-          })),
-        )
-        .execute()
-  })
+  const [row = assert.fail()] = await readRows(server.services, 'device_authorizations')
+  const waiting = { ...row, expires_at: clock.now + 10 * MINUTE }
+  const many = Array.from({ length: 10_000 }, (_, n) => ({ ...waiting, hash: `h${n}`, user_code: `c${n}` }))
+  await addRows(server.services, 'device_authorizations', ...many)
   assert.match((await fromElsewhere()).json.error_description, /Too many devices are waiting/)
   clock.now += 10 * MINUTE
   assert.equal((await fromElsewhere()).status, 200, 'they have expired')

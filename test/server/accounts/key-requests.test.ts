@@ -13,6 +13,7 @@ import { serve } from '../../support/api/server.ts'
 import type { Test } from '../../support/cleanup.ts'
 import { engines } from '../../support/databases/create.ts'
 import { createRun } from '../../support/databases/maintenance-run.ts'
+import { addRows, readRows, setRows } from '../../support/databases/rows.ts'
 import { pluck } from '../../support/pluck.ts'
 
 const DAY = 86_400_000
@@ -44,14 +45,7 @@ async function setUp(t: Test, engine: (typeof engines)[number]) {
   const readState = async (user: Member, id: string) =>
     (await user.get(REQUESTS)).json.requests.find((each: { id: string }) => each.id === id)?.state
   const actions = async (id: string) =>
-    pluck(
-      await server.services.store.db
-        .selectFrom('audit_log')
-        .select('action')
-        .where('target_id', '=', id)
-        .execute(),
-      'action',
-    ).sort()
+    pluck(await readRows(server.services, 'audit_log', { target_id: id }), 'action').sort()
   return { server, clock, olga, adam, join, request, approve, age, pickUp, readState, actions }
 }
 
@@ -189,12 +183,13 @@ for (const [index, engine] of engines.entries()) {
     assert.equal((await approve(id)).status, 200)
     assert.equal((await olga.remove(`/workspaces/acme/members/${mia.id}`)).status, 200)
     assert.deepEqual(await actions(id), ['key.request-approved', 'key.request-withdrawn', 'key.requested'])
-    await server.services.store.transaction((db) =>
-      db
-        .insertInto('members')
-        .values({ workspace_id: server.workspace.id, user_id: mia.id, role: 'member', created_at: 1 })
-        .execute(),
-    )
+    const member = {
+      workspace_id: server.workspace.id,
+      user_id: mia.id,
+      role: 'member',
+      created_at: 1,
+    } as const
+    await addRows(server.services, 'members', member)
     assert.equal((await pickUp(mia, id)).status, 409)
   })
 
@@ -240,9 +235,7 @@ for (const [index, engine] of engines.entries()) {
     const [last] = (await mia.get(REQUESTS)).json.requests
     assert.equal((await approve(last.id)).status, 200)
     const setQuota = (quota_keys: number | null) =>
-      server.services.store.transaction((db) =>
-        db.updateTable('workspaces').set({ quota_keys }).where('id', '=', server.workspace.id).execute(),
-      )
+      setRows(server.services, 'workspaces', { quota_keys }, { id: server.workspace.id })
     await setQuota(1)
     assert.match((await pollLater(fourth)).json.error_description, /1 active API keys, which is the limit/)
     assert.equal(await readState(mia, last.id), 'approved', 'no key was created')

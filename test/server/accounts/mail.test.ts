@@ -5,6 +5,7 @@ import { test } from 'node:test'
 import { mailTo, startMailServer } from '../../support/accounts/mail-server.ts'
 import { addMember, openBrowser, PASSWORD, serveWithOwner, signIn } from '../../support/accounts/users.ts'
 import { serve } from '../../support/api/server.ts'
+import { readRows } from '../../support/databases/rows.ts'
 import { pluck } from '../../support/pluck.ts'
 import { freePort } from '../../support/processes/ports.ts'
 import { until } from '../../support/until.ts'
@@ -107,12 +108,8 @@ test('without a mail server there is no reset by mail; an invitation that cannot
     (await bob.post('/links/redeem', { link: secret, name: 'Bob', password: PASSWORD })).status,
     200,
   )
-  const { email_verified } = await server.services.store.db
-    .selectFrom('users')
-    .select('email_verified')
-    .where('email', '=', 'b@example.com')
-    .executeTakeFirstOrThrow()
-  assert.equal(email_verified, 0, 'a link that others have seen proves nothing')
+  const [user] = await readRows(server.services, 'users', { email: 'b@example.com' })
+  assert.equal(user?.email_verified, 0, 'a link that others have seen proves nothing')
 })
 
 test('an invitation contains no sender text that mail programs turn into a link', async (t) => {

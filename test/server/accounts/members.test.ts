@@ -14,6 +14,7 @@ import {
 } from '../../support/accounts/users.ts'
 import { addEdge, addWorkspace, operator, rename, serve } from '../../support/api/server.ts'
 import { engines } from '../../support/databases/create.ts'
+import { addRows, readRows } from '../../support/databases/rows.ts'
 import { connectRaw } from '../../support/network/raw.ts'
 import { pluck } from '../../support/pluck.ts'
 
@@ -36,13 +37,7 @@ for (const engine of engines) {
       expires_at: now + 1_000_000,
       ended_at: index >= 998 ? now : null,
     })
-    await server.services.store.transaction(async (db) => {
-      for (let start = 0; start < 1_500; start += 500)
-        await db
-          .insertInto('links')
-          .values(Array.from({ length: 500 }, (_, index) => invitation(start + index)))
-          .execute()
-    })
+    await addRows(server.services, 'links', ...Array.from({ length: 1_500 }, (_, n) => invitation(n)))
     const invite = (email: string) => ann.post('/workspaces/acme/invitations', { email, role: 'member' })
     const statuses = await Promise.all(['x@example.com', 'y@example.com', 'z@example.com'].map(invite))
     assert.deepEqual(statuses.map(({ status }) => status).sort(), [201, 409, 409])
@@ -320,7 +315,7 @@ for (const engine of engines) {
       ),
     )
     assert.equal(responses.filter(({ status }) => status === 200).length, 1)
-    assert.equal((await server.services.store.db.selectFrom('users').select('id').execute()).length, 1)
+    assert.equal((await readRows(server.services, 'users')).length, 1)
   })
 
   test(`${engine}: every action is rolled back if its audit entry cannot be written`, async (t) => {
@@ -352,7 +347,7 @@ for (const engine of engines) {
 
   test(`${engine}: a reset link works once, and ends every session`, async (t) => {
     const { server, ann } = await serveWithOwner(t, { engine })
-    const user = await server.services.store.db.selectFrom('users').selectAll().executeTakeFirstOrThrow()
+    const [user = assert.fail()] = await readRows(server.services, 'users')
     const { secret: link } = await createResetLink(server.services, operator, user)
     const browser = openBrowser(server.url)
     const facts = (await browser.post('/links/read', { link })).json

@@ -15,6 +15,7 @@ import { addMember, linkFor, openBrowser, signIn } from '../../support/accounts/
 import { addNode, addWorkspace, serve } from '../../support/api/server.ts'
 import type { Test } from '../../support/cleanup.ts'
 import { type Engine, engines } from '../../support/databases/create.ts'
+import { readRows, setRows } from '../../support/databases/rows.ts'
 import { pluck } from '../../support/pluck.ts'
 
 async function setUp(t: Test, { engine = 'sqlite' as Engine, alg = 'RS256', env = {} } = {}) {
@@ -207,8 +208,7 @@ for (const engine of engines)
     assert.equal(await provider.signIn(rejected, 'ann'), '/sign-in?error=account_exists')
     assert.equal((await rejected.get('/session')).status, 401)
     assert.equal((await signIn(open(), ann.email)).status, 200, 'the password still works')
-    const linked = await server.services.store.db.selectFrom('identities').select('provider_id').execute()
-    assert.deepEqual(pluck(linked, 'provider_id'), ['credential'])
+    assert.deepEqual(pluck(await readRows(server.services, 'identities'), 'provider_id'), ['credential'])
   })
 
 test('an account linked by address stays linked to that subject only', async (t) => {
@@ -232,16 +232,12 @@ test('the same subject of another issuer is a different identity', async (t) => 
   const { provider, server, open } = await setUp(t)
   await linkFor(server, 'ann@example.com', 'owner')
   assert.equal(await provider.signIn(open(), 'ann'), '/')
-  const rows = await server.services.store.db
-    .selectFrom('identities')
-    .select(['provider_id', 'account_id'])
-    .execute()
-  const keys = rows.map(({ provider_id, account_id }) => [provider_id, account_id])
-  assert.deepEqual(keys, [[`oidc:${provider.issuer}`, 'subject of ann']])
+  const identities = await readRows(server.services, 'identities')
+  assert.deepEqual(pluck(identities, 'provider_id', 'account_id'), [
+    [`oidc:${provider.issuer}`, 'subject of ann'],
+  ])
   // As if the account had been linked while the server was configured with another issuer.
-  await server.services.store.transaction((db) =>
-    db.updateTable('identities').set({ provider_id: 'oidc:https://old.example.com' }).execute(),
-  )
+  await setRows(server.services, 'identities', { provider_id: 'oidc:https://old.example.com' })
   const mallory = { claims: { sub: 'subject of ann', email: 'mallory@example.com' } }
   assert.equal(await provider.signIn(open(), 'mallory', mallory), '/sign-in?error=not_invited')
 })

@@ -17,6 +17,7 @@ import {
 } from '../../support/api/server.ts'
 import type { Test } from '../../support/cleanup.ts'
 import { engines } from '../../support/databases/create.ts'
+import { addRows, readRows } from '../../support/databases/rows.ts'
 import { pluck } from '../../support/pluck.ts'
 
 type Member = Awaited<ReturnType<typeof addMember>>
@@ -225,27 +226,15 @@ for (const [index, engine] of engines.entries()) {
   test(`${engine}: a user has a limited number of personal keys`, async () => {
     const mia = await join('member')
     const { id, token } = await createPersonal(mia)
-    const { store } = server.services
-    const [row] = await store.db.selectFrom('api_keys').selectAll().where('id', '=', id).execute()
-    await store.transaction((db) =>
-      db
-        .insertInto('api_keys')
-        .values(
-          Array.from({ length: PERSONAL_KEYS_MAX - 1 }, (_, n) => ({
-            ...(row as NonNullable<typeof row>),
-            id: `${id}${n}`,
-            hash: `${id}${n}`,
-          })),
-        )
-        .execute(),
-    )
+    const [row = assert.fail()] = await readRows(server.services, 'api_keys', { id })
+    const more = Array.from({ length: PERSONAL_KEYS_MAX - 1 }, (_, n) => `${id}${n}`)
+    await addRows(server.services, 'api_keys', ...more.map((other) => ({ ...row, id: other, hash: other })))
     const rejected = await mia.post(KEYS, { personal: true })
     assert.deepEqual([rejected.status, rejected.json.error], [400, 'invalid_request'])
     assert.match(rejected.json.message ?? rejected.json.details[0].message, /100 active personal API keys/)
-    const { change_log } = { change_log: () => store.db.selectFrom('change_log').select('hash').execute() }
     assert.equal((await olga.remove(`/workspaces/acme/members/${mia.id}`)).status, 200)
-    const hashes = new Set((await change_log()).map(({ hash }) => hash))
-    for (let n = 0; n < PERSONAL_KEYS_MAX - 1; n++) assert.ok(hashes.has(`${id}${n}`))
+    const hashes = new Set(pluck(await readRows(server.services, 'change_log'), 'hash'))
+    for (const hash of more) assert.ok(hashes.has(hash))
     assert.equal((await as({ token }).read()).status, 401)
   })
 

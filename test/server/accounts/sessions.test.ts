@@ -12,6 +12,7 @@ import {
 } from '../../support/accounts/users.ts'
 import { operator, serve, serveThroughRelay } from '../../support/api/server.ts'
 import { engines } from '../../support/databases/create.ts'
+import { setRows } from '../../support/databases/rows.ts'
 import { until } from '../../support/until.ts'
 
 for (const engine of engines) {
@@ -68,9 +69,7 @@ for (const engine of engines) {
     const idle = await addMember(server, 'Ida', 'owner')
     const old = await addMember(server, 'Otto', 'owner')
     const set = (userId: string, values: object) =>
-      server.services.store.transaction((db) =>
-        db.updateTable('sessions').set(values).where('user_id', '=', userId).execute(),
-      )
+      setRows(server.services, 'sessions', values, { user_id: userId })
     const day = 86_400_000
     await set(idle.id, { expires_at: Date.now() - 1000 })
     assert.equal((await idle.get('/session')).status, 401)

@@ -16,6 +16,7 @@ import { addWorkspace, operator, serve, type TestServer } from '../../support/ap
 import type { Test } from '../../support/cleanup.ts'
 import { type Engine, engines } from '../../support/databases/create.ts'
 import { SECRET } from '../../support/databases/migrated-databases.ts'
+import { readRows } from '../../support/databases/rows.ts'
 import { pluck } from '../../support/pluck.ts'
 
 async function setUp(t: Test, engine: Engine = 'sqlite', clock?: () => number) {
@@ -56,11 +57,7 @@ for (const engine of engines) {
     )
     const returned = await Promise.all(begun.map((finish) => finish()))
     assert.equal(returned.filter((location) => location === '/w/acme?joined').length, 1, returned.join())
-    const { users } = await server.services.store.db
-      .selectFrom('users')
-      .select((row) => row.fn.countAll<number>().as('users'))
-      .executeTakeFirstOrThrow()
-    assert.equal(Number(users), 1)
+    assert.equal((await readRows(server.services, 'users')).length, 1)
   })
 
   test(`${engine}: an invitation is not accepted with another or an unverified address, and stays open`, async (t) => {

@@ -10,6 +10,7 @@ import { addMember } from '../../support/accounts/users.ts'
 import { createResponseValidator } from '../../support/api/openapi.ts'
 import { operator, serve, type TestServer } from '../../support/api/server.ts'
 import { engines } from '../../support/databases/create.ts'
+import { setRows } from '../../support/databases/rows.ts'
 
 async function listActors(server: TestServer) {
   const { ctx } = server
@@ -20,9 +21,7 @@ async function listActors(server: TestServer) {
   const createPersonal = async (name: string) => {
     const member = await addMember(server, name, 'member')
     const { id, token } = await createKey(ctx, { label: name })
-    await server.services.store.transaction((db) =>
-      db.updateTable('api_keys').set({ user_id: member.id }).where('id', '=', id).execute(),
-    )
+    await setRows(server.services, 'api_keys', { user_id: member.id }, { id })
     return { member, token }
   }
   const [own, left] = [await createPersonal('Mia'), await createPersonal('Max')]

@@ -5,6 +5,7 @@ import { createKey } from '../../../src/server/domain/keys/lifecycle.ts'
 import { addMember } from '../../support/accounts/users.ts'
 import { addWorkspace, rename, serve, type TestServer } from '../../support/api/server.ts'
 import { engines } from '../../support/databases/create.ts'
+import { readRows } from '../../support/databases/rows.ts'
 
 const create = (server: TestServer, idempotencyKey: string, body: unknown = { label: 'ci' }) =>
   server.post('/tokens', body, { 'idempotency-key': idempotencyKey })
@@ -78,8 +79,7 @@ for (const engine of engines) {
     const later = await create(server, 'abc', { label: 'new' })
     assert.equal(later.status, 201)
     assert.notEqual(later.json.id, first.json.id)
-    const stored = await server.services.store.db.selectFrom('idempotent_responses').selectAll().execute()
-    assert.equal(stored.length, 1)
+    assert.equal((await readRows(server.services, 'idempotent_responses')).length, 1)
   })
 
   test(`${engine}: no other key gets the response with the same Idempotency-Key`, async (t) => {

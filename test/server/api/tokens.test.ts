@@ -5,17 +5,18 @@ import { after, test } from 'node:test'
 import { hashSecret, isSecret } from '../../../src/lib/credentials/secret.ts'
 import { addWorkspace, rename, serve, type TestServer } from '../../support/api/server.ts'
 import { engines } from '../../support/databases/create.ts'
+import { readRows } from '../../support/databases/rows.ts'
 import { pluck } from '../../support/pluck.ts'
 import { until } from '../../support/until.ts'
 
 const KEY_ID = /^tok_[0-9a-z]{26}$/
 const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 
-const readAudit = (server: TestServer, subjectId: string) =>
-  server.services.store.db.selectFrom('audit_log').selectAll().where('target_id', '=', subjectId).execute()
+const readAudit = ({ services }: TestServer, subjectId: string) =>
+  readRows(services, 'audit_log', { target_id: subjectId })
 
-const keyRow = (server: TestServer, id: string) =>
-  server.services.store.db.selectFrom('api_keys').selectAll().where('id', '=', id).executeTakeFirst()
+const keyRow = async ({ services }: TestServer, id: string) =>
+  (await readRows(services, 'api_keys', { id }))[0]
 
 for (const engine of engines) {
   /** For tests that leave its key alone, and do not depend on other keys. */

@@ -10,6 +10,7 @@ import { addMember } from '../../support/accounts/users.ts'
 import { operator, rename, serve } from '../../support/api/server.ts'
 import type { Test } from '../../support/cleanup.ts'
 import { type Engine, engines } from '../../support/databases/create.ts'
+import { readRows } from '../../support/databases/rows.ts'
 import { addTunnelEdge, tunnelOf } from '../../support/edges/open-tunnels.ts'
 import { alertEnv, alertNode, OPERATOR, silenceEdge } from '../../support/events/alerts.ts'
 import { pluck } from '../../support/pluck.ts'
@@ -29,14 +30,7 @@ async function prepare(t: Test, engine: Engine) {
   await revoke(ctx, key.id)
   const emails: NoticeEmail[] = []
   const silentNotices = async () =>
-    pluck(
-      await services.store.db
-        .selectFrom('notices')
-        .select('workspace_id')
-        .where('kind', '=', 'edge-silent')
-        .execute(),
-      'workspace_id',
-    )
+    pluck(await readRows(services, 'notices', { kind: 'edge-silent' }), 'workspace_id')
   return {
     server,
     edge,

@@ -10,6 +10,7 @@ import { startDevice } from '../../support/accounts/devices.ts'
 import { addMember, serveWithOwner, signIn, type TestBrowser } from '../../support/accounts/users.ts'
 import { operator, rename, serve, type TestServer } from '../../support/api/server.ts'
 import { engines } from '../../support/databases/create.ts'
+import { readRows } from '../../support/databases/rows.ts'
 import { until } from '../../support/until.ts'
 
 interface Entry {
@@ -26,10 +27,8 @@ const find = async (browser: TestBrowser, action: string): Promise<Entry> => {
   return entries[0]
 }
 
-const countExports = async ({ services }: TestServer) => {
-  const exports = services.store.db.selectFrom('audit_log').where('action', '=', 'audit.exported')
-  return (await exports.select('id').execute()).length
-}
+const countExports = async ({ services }: TestServer) =>
+  (await readRows(services, 'audit_log', { action: 'audit.exported' })).length
 
 for (const engine of engines) {
   test(`${engine}: members see the IP addresses of their own actions only`, async (t) => {
@@ -72,12 +71,8 @@ for (const engine of engines) {
     const server = await serve(t, { engine })
     const [ann, bob] = [await addMember(server, 'Ann', 'owner'), await addMember(server, 'Bob', 'member')]
     const { store, ids } = server.services
-    const row = await store.db
-      .selectFrom('audit_log')
-      .selectAll()
-      .where('action', '=', 'user.signed-in')
-      .where('target_id', '=', ann.id)
-      .executeTakeFirstOrThrow()
+    const signedIn = { action: 'user.signed-in', target_id: ann.id } as const
+    const [row = assert.fail()] = await readRows(server.services, 'audit_log', signedIn)
     const action = 'user.passkey-added'
     const add = (target_id: string) =>
       store.transaction((tx) => insertAudit(tx, [{ ...row, id: ids('aud'), action, target_id }]))

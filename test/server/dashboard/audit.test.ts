@@ -18,6 +18,7 @@ import {
 } from '../../support/accounts/users.ts'
 import { addWorkspace, operator, serve, type TestServer } from '../../support/api/server.ts'
 import { engines } from '../../support/databases/create.ts'
+import { addRows, readRows } from '../../support/databases/rows.ts'
 import { pluck } from '../../support/pluck.ts'
 import { until } from '../../support/until.ts'
 
@@ -92,7 +93,7 @@ for (const engine of engines) {
       ['Ann', 'password', '127.0.0.1'],
     )
     assert.ok(!JSON.stringify(await readLog(ann)).includes('a guess'))
-    const rows = await server.services.store.db.selectFrom('audit_log').select('id').execute()
+    const rows = await readRows(server.services, 'audit_log')
     assert.equal((await signIn(openBrowser(server.url), 'unknown@example.com', 'a guess')).status, 401)
     // Past the limit of attempts.
     now += 16 * 60_000
@@ -103,7 +104,7 @@ for (const engine of engines) {
     await signIn(again, ann.email)
     await until('recorded', async () => failuresIn(await readLog(again)).length === 3)
     assert.equal(failuresIn(await readLog(again))[0]?.detail, 'disabled')
-    const later = await server.services.store.db.selectFrom('audit_log').select('id').execute()
+    const later = await readRows(server.services, 'audit_log')
     assert.equal(later.length - rows.length, 4, 'an unknown address is not logged')
   })
 
@@ -159,7 +160,7 @@ for (const engine of engines) {
   test(`${engine}: a reset password is in the log of each workspace`, async (t) => {
     const { server, ann } = await serveWithOwner(t, { engine })
     await invite(server, ann)
-    const user = await server.services.store.db.selectFrom('users').selectAll().executeTakeFirstOrThrow()
+    const [user = assert.fail()] = await readRows(server.services, 'users')
     const { secret: link } = await createResetLink(server.services, operator, user)
     const browser = openBrowser(server.url)
     assert.equal((await browser.post('/links/redeem', { link, password: 'a new good one' })).status, 200)
@@ -300,20 +301,11 @@ for (const engine of engines) {
     assert.match(header ?? '', /^time,actor kind,actor,actor id,action,target kind,target/)
     assert.match(row ?? '', /,user,Ann,usr_\w+,key.created,key,"'=HYPERLINK\(""https:/)
     // More than one slice.
-    const rows = await server.services.store.db.selectFrom('audit_log').selectAll().execute()
-    const [sample] = rows.filter(({ action }) => action === 'key.created')
-    await server.services.store.transaction(async (db) => {
-      for (let number = 0; number < 1_200; number += 400)
-        await db
-          .insertInto('audit_log')
-          .values(
-            Array.from({ length: 400 }, (_, index) => ({
-              ...(sample as typeof sample & { id: string }),
-              id: `aud_0000000000${String(number + index).padStart(16, '0')}`,
-            })) as never,
-          )
-          .execute()
-    })
+    const rows = await readRows(server.services, 'audit_log')
+    const sample = rows.find(({ action }) => action === 'key.created') ?? assert.fail()
+    const idOf = (number: number) => `aud_0000000000${String(number).padStart(16, '0')}`
+    const many = Array.from({ length: 1_200 }, (_, number) => ({ ...sample, id: idOf(number) }))
+    await addRows(server.services, 'audit_log', ...many)
     const ndjson = (await exportAs('ndjson')).text.trimEnd().split('\n')
     assert.equal(ndjson.length, rows.length + 1_200 + 1, 'with the entry of this export')
     const exports = ndjson.map((line) => JSON.parse(line)).filter(({ action }) => action === 'audit.exported')

@@ -17,6 +17,7 @@ import { addMember } from '../../support/accounts/users.ts'
 import { serve, type TestServer } from '../../support/api/server.ts'
 import { engines } from '../../support/databases/create.ts'
 import { createRun } from '../../support/databases/maintenance-run.ts'
+import { setRows } from '../../support/databases/rows.ts'
 import { addEndpoint, deliveriesOf } from '../../support/events/webhooks.ts'
 import { pluck } from '../../support/pluck.ts'
 import { commitWhenBlocked } from '../../support/until.ts'
@@ -42,13 +43,7 @@ const node = (services: Services, emails: NoticeEmail[]) => () =>
 async function addOldKey({ ctx, services }: TestServer, label: string, expiresInMs: number) {
   const expiresAt = new Date(Date.now() + expiresInMs).toISOString()
   const key = await createKey(ctx, { label, expiresAt })
-  await services.store.transaction((db) =>
-    db
-      .updateTable('api_keys')
-      .set({ created_at: Date.now() - 100 * DAY_MS })
-      .where('id', '=', key.id)
-      .execute(),
-  )
+  await setRows(services, 'api_keys', { created_at: Date.now() - 100 * DAY_MS }, { id: key.id })
   return key
 }
 

@@ -16,6 +16,8 @@ import {
   type Way,
   ways,
 } from '../../support/databases/key-creation.ts'
+import { readRows, setRows } from '../../support/databases/rows.ts'
+import { pluck } from '../../support/pluck.ts'
 
 /**
  * Commands that create no key; a new one goes here or into `ways`. `serve` creates one for the first
@@ -156,25 +158,17 @@ async function attempt(
 
 type StoredKey = Awaited<ReturnType<typeof keysWith>>[number]
 
-const keysWith = ({ server }: Deployment, label: string) =>
-  server.services.store.db.selectFrom('api_keys').selectAll().where('label', '=', label).execute()
+const keysWith = ({ server }: Deployment, label: string) => readRows(server.services, 'api_keys', { label })
 
 const setColumns = ({ server: { services, workspace } }: Deployment, columns: object) =>
-  services.store.transaction((db) =>
-    db.updateTable('workspaces').set(columns).where('id', '=', workspace.id).execute(),
-  )
+  setRows(services, 'workspaces', columns, { id: workspace.id })
 
 const lifetimeDays = ({ created_at, expires_at }: StoredKey) =>
   expires_at === null ? null : Math.round((expires_at - created_at) / DAY_MS)
 
 /** The keys of which the audit log says that the policy was overridden. */
 async function forcedEntries({ server: { services } }: Deployment, keys: StoredKey[]) {
-  const entries = await services.store.db
-    .selectFrom('audit_log')
-    .select('target_id')
-    .where('action', '=', 'key.created')
-    .where('detail', '=', 'forced')
-    .execute()
-  const forced = new Set(entries.map(({ target_id }) => target_id))
+  const entries = await readRows(services, 'audit_log', { action: 'key.created', detail: 'forced' })
+  const forced = new Set(pluck(entries, 'target_id'))
   return keys.map(({ id }) => id).filter((id) => forced.has(id))
 }

@@ -1,11 +1,13 @@
 // Limits of writes per key and per user: a single caller neither fills the disk nor delays others.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { AuditAction } from '../../../src/contract/audit-actions.ts'
 import { createKey } from '../../../src/server/domain/keys/lifecycle.ts'
 import { createBuckets } from '../../../src/server/http/limits/write-limits.ts'
 import { addMember, serveWithOwner } from '../../support/accounts/users.ts'
 import { addWorkspace, serve, type TestServer } from '../../support/api/server.ts'
 import { engines } from '../../support/databases/create.ts'
+import { readRows, setRows } from '../../support/databases/rows.ts'
 import { sendUntilLimited } from './write-burst.ts'
 
 /** The writes per hour, by default. */
@@ -13,15 +15,11 @@ const BURST = 600
 /** A lower limit, for tests that are the same with any limit. */
 const FEW = { burst: 60, env: { ADIT_WRITES_PER_HOUR: '60' } }
 
-const readAudit = async (server: TestServer, action: string) =>
-  (
-    await server.services.store.db
-      .selectFrom('audit_log')
-      .select(['count', 'changes'])
-      .where('action', '=', action)
-      .orderBy('id')
-      .execute()
-  ).map(({ count, changes }) => ({ count: count ?? 1, changes: JSON.parse(changes ?? '{}') }))
+const readAudit = async ({ services }: TestServer, action: AuditAction) =>
+  (await readRows(services, 'audit_log', { action }, 'id')).map(({ count, changes }) => ({
+    count: count ?? 1,
+    changes: JSON.parse(changes ?? '{}'),
+  }))
 
 const sum = (rows: { count: number }[]) => rows.reduce((total, { count }) => total + count, 0)
 
@@ -119,9 +117,7 @@ for (const engine of engines) {
     assert.deepEqual(await readAudit(server, 'workspace.renamed'), [
       { count: 3, changes: { name: ['Acme', 'Three'] } },
     ])
-    await server.services.store.transaction((db) =>
-      db.updateTable('audit_log').set({ position: 1 }).execute(),
-    )
+    await setRows(server.services, 'audit_log', { position: 1 })
     await rename('Four', 'Acme')
     clock.now += 61_000
     await rename('Five')

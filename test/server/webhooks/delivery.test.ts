@@ -16,6 +16,7 @@ import { addMember } from '../../support/accounts/users.ts'
 import { scrape } from '../../support/api/metrics.ts'
 import { openTestServices, operator, serve } from '../../support/api/server.ts'
 import { engines } from '../../support/databases/create.ts'
+import { readRows, setRows } from '../../support/databases/rows.ts'
 import { responses, startReceiver } from '../../support/events/webhook-receiver.ts'
 import {
   addEndpoint,
@@ -148,13 +149,7 @@ for (const engine of engines) {
     await until('it fails', async () => (await deliveriesOf(services, id))[0]?.attempts === 1)
     const endpoint = async () => (await ann.get(`/workspaces/acme/webhooks`)).json.endpoints[0]
     assert.equal((await endpoint()).disabledAt, null)
-    await services.store.transaction((tx) =>
-      tx
-        .updateTable('webhook_endpoints')
-        .set({ failing_since: Date.now() - DAY_MS, due_at: 0 })
-        .where('id', '=', id)
-        .execute(),
-    )
+    await setRows(services, 'webhook_endpoints', { failing_since: Date.now() - DAY_MS, due_at: 0 }, { id })
     await until('it is disabled', async () => (await endpoint()).disabledAt !== null)
     const { disabledReason, pending } = await endpoint()
     assert.deepEqual([disabledReason, pending], ['failing', 2])
@@ -189,24 +184,14 @@ for (const engine of engines) {
     await recordNumbered(services, workspaceId, 0, 1)
     startDelivery(t, services)
     await until('all are disabled and nothing is due', async () => {
-      const rows = await services.store.db
-        .selectFrom('webhook_endpoints')
-        .select(['disabled_reason', 'due_at', 'last_position'])
-        .where('id', 'in', ids)
-        .orderBy('id')
-        .execute()
+      const rows = await readRows(services, 'webhook_endpoints', { workspace_id: workspaceId }, 'id')
       return (
-        rows.map((row) => [row.disabled_reason, row.due_at, row.last_position].join()).join(' ') ===
+        pluck(rows, 'disabled_reason', 'due_at', 'last_position').join(' ') ===
         `gone,,1 backlog,,${PENDING_MAX + 1} backlog,,${PENDING_FAILING_MAX + 1}`
       )
     })
     assert.equal(gone.received.length, 1)
-    const alerts = await services.store.db
-      .selectFrom('notices')
-      .select('subject_id')
-      .where('workspace_id', '=', workspaceId)
-      .orderBy('subject_id')
-      .execute()
+    const alerts = await readRows(services, 'notices', { workspace_id: workspaceId }, 'subject_id')
     assert.deepEqual(pluck(alerts, 'subject_id'), ids)
   })
 
@@ -257,17 +242,11 @@ for (const engine of engines) {
     const receiver = await startReceiver(t, responses.failure)
     const id = await addEndpoint(services, workspaceId, { url: receiver.url })
     await recordNumbered(services, workspaceId, 0, 1)
-    await services.store.transaction((tx) =>
-      tx.updateTable('webhook_deliveries').set({ attempts: 20 }).where('endpoint_id', '=', id).execute(),
-    )
+    await setRows(services, 'webhook_deliveries', { attempts: 20 }, { endpoint_id: id })
     startDelivery(t, services)
     await until('it fails', async () => (await deliveriesOf(services, id))[0]?.attempts === 21)
-    const { due_at, failing_since } = await services.store.db
-      .selectFrom('webhook_endpoints')
-      .select(['due_at', 'failing_since'])
-      .where('id', '=', id)
-      .executeTakeFirstOrThrow()
-    assert.ok((due_at ?? Infinity) - (failing_since ?? 0) <= 5_000)
+    const [endpoint] = await readRows(services, 'webhook_endpoints', { id })
+    assert.ok((endpoint?.due_at ?? Infinity) - (endpoint?.failing_since ?? 0) <= 5_000)
   })
 
   test(`${engine}: a slow endpoint with a long queue lets others have their turn`, async (t) => {
@@ -298,13 +277,10 @@ for (const engine of engines) {
     await queueEvents(services)
     await remove()
     startDelivery(t, services)
-    const queue = () =>
-      services.store.db
-        .selectFrom('webhook_endpoints')
-        .select(['next_position', 'due_at'])
-        .where('id', '=', id)
-        .executeTakeFirstOrThrow()
-    await until('nothing is due', async () => (await queue()).due_at === null)
+    await until('nothing is due', async () => {
+      const [endpoint] = await readRows(services, 'webhook_endpoints', { id })
+      return endpoint?.due_at === null
+    })
     await recordNumbered(services, workspaceId, 2, 1)
     await until('the next one arrives', () => receiver.received.length === 1)
     assert.deepEqual(receiver.unique().map(readNumber), [2])

@@ -10,6 +10,7 @@ import { createKey } from '../../../src/server/domain/keys/lifecycle.ts'
 import { addMember, serveWithOwner } from '../../support/accounts/users.ts'
 import { addWorkspace, serve } from '../../support/api/server.ts'
 import { createFolder, engines } from '../../support/databases/create.ts'
+import { setRows } from '../../support/databases/rows.ts'
 import { responses, startReceiver } from '../../support/events/webhook-receiver.ts'
 import { addEndpoint, deliveriesOf } from '../../support/events/webhooks.ts'
 import { pluck } from '../../support/pluck.ts'
@@ -65,9 +66,7 @@ for (const engine of engines) {
     const { id } = (await ann.post(WEBHOOKS, { url: receiver.url, events: ['key.created'] })).json
     receiver.secret = (await ann.post(`${WEBHOOKS}/${id}/secret`, { overlap: '7d' })).json.secret
     const signaturesUntil = async (previous_secret_until: number) => {
-      await services.store.transaction((db) =>
-        db.updateTable('webhook_endpoints').set({ previous_secret_until }).where('id', '=', id).execute(),
-      )
+      await setRows(services, 'webhook_endpoints', { previous_secret_until }, { id })
       const before = receiver.received.length
       await createKeyIn()
       await until('it arrives', () => receiver.received.length > before)
@@ -166,12 +165,11 @@ test('members and admins do not see the path of a URL, which may have a secret o
   const { server, ann } = await serveWithOwner(t, { engine: 'sqlite', env })
   const { id } = (await ann.post(WEBHOOKS, { url: 'https://hooks.example.com/first-secret' })).json
   await ann.post(`${WEBHOOKS}/${id}`, { url: 'https://other.example.com/?key=second-secret' })
-  await server.services.store.transaction((tx) =>
-    tx
-      .updateTable('webhook_endpoints')
-      .set({ disabled_at: Date.now(), disabled_reason: 'gone' })
-      .where('id', '=', id)
-      .execute(),
+  await setRows(
+    server.services,
+    'webhook_endpoints',
+    { disabled_at: Date.now(), disabled_reason: 'gone' },
+    { id },
   )
   const admin = await addMember(server, 'Bob', 'admin')
   const notices = await admin.get('/workspaces/acme/notices')

@@ -15,6 +15,7 @@ import { addMember } from '../../support/accounts/users.ts'
 import { addWorkspace, operator, serve } from '../../support/api/server.ts'
 import { engines } from '../../support/databases/create.ts'
 import { createRun } from '../../support/databases/maintenance-run.ts'
+import { setRows } from '../../support/databases/rows.ts'
 import { addEndpoint, deliveriesOf } from '../../support/events/webhooks.ts'
 import { pluck } from '../../support/pluck.ts'
 import { until } from '../../support/until.ts'
@@ -44,13 +45,7 @@ async function readQueue(services: Services, endpointId: string) {
 
 async function createExpiredKey(ctx: Context): Promise<string> {
   const { id } = await createKey(ctx, { label: 'expired' })
-  await ctx.store.transaction((tx) =>
-    tx
-      .updateTable('api_keys')
-      .set({ expires_at: Date.now() - 1_000 })
-      .where('id', '=', id)
-      .execute(),
-  )
+  await setRows(ctx, 'api_keys', { expires_at: Date.now() - 1_000 }, { id })
   return id
 }
 

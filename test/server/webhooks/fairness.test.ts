@@ -8,6 +8,7 @@ import { DeliverySlots } from '../../../src/server/webhooks/delivery-slots.ts'
 import { openTestServices, operator } from '../../support/api/server.ts'
 import type { Test } from '../../support/cleanup.ts'
 import { engines } from '../../support/databases/create.ts'
+import { readRows } from '../../support/databases/rows.ts'
 import { responses, startReceiver } from '../../support/events/webhook-receiver.ts'
 import {
   addEndpoint,
@@ -70,12 +71,8 @@ for (const engine of engines) {
     hanging.respondToAll()
     await until('each endpoint that hung has its event', async () => {
       await makeDue(services)
-      const { left } = await services.store.db
-        .selectFrom('webhook_deliveries')
-        .where('delivered_at', 'is', null)
-        .select(({ fn }) => fn.countAll().as('left'))
-        .executeTakeFirstOrThrow()
-      return Number(left) === 0
+      const deliveries = await readRows(services, 'webhook_deliveries')
+      return deliveries.every(({ delivered_at }) => delivered_at !== null)
     })
   })
 

@@ -6,6 +6,8 @@ import { publicId } from '../../../src/server/domain/tunnels/reported.ts'
 import { createGrants } from '../../../src/server/verification/grants.ts'
 import { addEdge, type TestResponse, type TestServer } from '../api/server.ts'
 import { SECRET } from '../databases/migrated-databases.ts'
+import { readRows, setRows } from '../databases/rows.ts'
+import { pluck } from '../pluck.ts'
 
 export const tunnelId = () => `tun_${randomBytes(10).toString('hex')}`
 
@@ -103,17 +105,9 @@ export async function addTunnelEdge(server: TestServer, name: string, url = serv
 
 /** Ends the lease of an edge, as if it had been away for longer. */
 export const expireLease = ({ services }: TestServer, edgeId: string) =>
-  services.store.transaction((db) =>
-    db.updateTable('edge_sessions').set({ lease_until: 0 }).where('edge_id', '=', edgeId).execute(),
-  )
+  setRows(services, 'edge_sessions', { lease_until: 0 }, { edge_id: edgeId })
 
 /** The ids of the tunnels that the control plane has of an edge. */
 export async function storedTunnels({ services }: TestServer, edgeId: string): Promise<string[]> {
-  const rows = await services.store.db
-    .selectFrom('open_tunnels')
-    .select('id')
-    .where('edge_id', '=', edgeId)
-    .orderBy('id')
-    .execute()
-  return rows.map(({ id }) => id)
+  return pluck(await readRows(services, 'open_tunnels', { edge_id: edgeId }, 'id'), 'id')
 }

@@ -7,6 +7,7 @@ import type { NoticeEmail } from '../../../src/server/domain/notices/mails.ts'
 import type { PortUse } from '../../../src/server/domain/tunnels/operator-ports.ts'
 import type { TestServer } from '../api/server.ts'
 import { createRun } from '../databases/maintenance-run.ts'
+import { setRows } from '../databases/rows.ts'
 
 export const OPERATOR = 'ops@example.com'
 /** The server sends nothing itself within the time of a test. */
@@ -53,10 +54,4 @@ export const alertNode = ({ services }: TestServer, emails: NoticeEmail[], given
 
 /** As if the edge had not reported for so long. */
 export const silenceEdge = ({ services }: TestServer, edgeId: string, minutes: number) =>
-  services.store.transaction((db) =>
-    db
-      .updateTable('edge_sessions')
-      .set({ last_sync_at: Date.now() - minutes * MINUTE_MS })
-      .where('edge_id', '=', edgeId)
-      .execute(),
-  )
+  setRows(services, 'edge_sessions', { last_sync_at: Date.now() - minutes * MINUTE_MS }, { edge_id: edgeId })

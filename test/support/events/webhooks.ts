@@ -8,6 +8,7 @@ import { type DeliveryOptions, startWebhookDelivery } from '../../../src/server/
 import { createTargets } from '../../../src/server/webhooks/targets.ts'
 import { atEnd, type Test } from '../cleanup.ts'
 import { SECRET } from '../databases/migrated-databases.ts'
+import { addRows, readRows } from '../databases/rows.ts'
 
 /** Adds an endpoint that wants all events; returns its id. */
 export async function addEndpoint(
@@ -28,22 +29,13 @@ export async function addEndpoint(
     next_position: 1,
     ...given,
   }
-  await services.store.transaction((tx) =>
-    tx
-      .insertInto('webhook_endpoints')
-      .values(row as never)
-      .execute(),
-  )
+  await addRows(services, 'webhook_endpoints', row as never)
   return id
 }
 
 /** In the order of the queue, with parsed bodies. Those without a position are the last ones. */
-export async function deliveriesOf({ store }: Services, endpointId: string) {
-  const rows = await store.db
-    .selectFrom('webhook_deliveries')
-    .selectAll()
-    .where('endpoint_id', '=', endpointId)
-    .execute()
+export async function deliveriesOf(services: Services, endpointId: string) {
+  const rows = await readRows(services, 'webhook_deliveries', { endpoint_id: endpointId })
   return rows
     .sort((a, b) => (a.position ?? Infinity) - (b.position ?? Infinity) || a.sequence - b.sequence)
     .map((row) => ({ ...row, body: JSON.parse(row.body) }))

@@ -8,6 +8,7 @@ import { archiveAsOperator } from '../../../../src/server/domain/workspaces/arch
 import { operator, serve, type TestServer } from '../../../support/api/server.ts'
 import type { Test } from '../../../support/cleanup.ts'
 import { type Engine, engines } from '../../../support/databases/create.ts'
+import { setRows } from '../../../support/databases/rows.ts'
 import { addTunnelEdge, type TunnelEdge, tunnelOf } from '../../../support/edges/open-tunnels.ts'
 import { until } from '../../../support/until.ts'
 
@@ -73,9 +74,7 @@ for (const engine of engines) {
     await edge.sync({ applied: await head(edge) })
     await sleep(NO_WAIT_MS / 2)
     assert.equal(isDone(), false)
-    await server.services.store.transaction((tx) =>
-      tx.updateTable('edge_sessions').set({ previous_lease_until: 0 }).execute(),
-    )
+    await setRows(server.services, 'edge_sessions', { previous_lease_until: 0 })
     assert.equal((await response).status, 200)
   })
 

@@ -6,6 +6,7 @@ import { revoke as revokeEdge } from '../../../../src/server/domain/tunnels/edge
 import { addMember } from '../../../support/accounts/users.ts'
 import { addNode, addWorkspace, operator, serve, type TestServer } from '../../../support/api/server.ts'
 import { engines } from '../../../support/databases/create.ts'
+import { readRows, setRows } from '../../../support/databases/rows.ts'
 import {
   addTunnelEdge,
   expireLease,
@@ -56,9 +57,7 @@ for (const engine of engines) {
   test(`${engine}: two workspaces may use the same name`, async (t) => {
     const server = await serve(t, { engine })
     const other = await addWorkspace(server, 'other')
-    await server.services.store.transaction((db) =>
-      db.updateTable('workspaces').set({ provisioned_at: 1 }).where('id', '=', other.workspace.id).execute(),
-    )
+    await setRows(server.services, 'workspaces', { provisioned_at: 1 }, { id: other.workspace.id })
     const [a, b] = [await addTunnelEdge(server, 'a'), await addTunnelEdge(server, 'b')]
     assert.equal((await a.claim(tunnelOf(server))).granted, true)
     const theirs = tunnelOf(server, { workspace: 'other', keyId: other.key.id })
@@ -276,11 +275,5 @@ for (const engine of engines) {
 }
 
 async function findHolders({ services }: TestServer, name: string): Promise<string[]> {
-  const rows = await services.store.db
-    .selectFrom('open_tunnels')
-    .select('edge_id')
-    .distinct()
-    .where('name', '=', name)
-    .execute()
-  return rows.map((row) => row.edge_id)
+  return [...new Set(pluck(await readRows(services, 'open_tunnels', { name }), 'edge_id'))]
 }

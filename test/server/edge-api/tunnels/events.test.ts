@@ -6,6 +6,7 @@ import { EVENTS_PER_HOUR_MAX, WAITING_MAX } from '../../../../src/server/domain/
 import { PENDING_FAILING_MAX, queueEvents } from '../../../../src/server/domain/webhooks/queue.ts'
 import { serve, type TestServer } from '../../../support/api/server.ts'
 import { engines } from '../../../support/databases/create.ts'
+import { readRows } from '../../../support/databases/rows.ts'
 import { addTunnelEdge, type TunnelEdge, tunnelOf } from '../../../support/edges/open-tunnels.ts'
 import { addEndpoint } from '../../../support/events/webhooks.ts'
 
@@ -20,13 +21,9 @@ async function churn(server: TestServer, edge: TunnelEdge, rounds: number): Prom
 }
 
 const countByType = async ({ services }: TestServer, endpointId: string) => {
-  const rows = await services.store.db
-    .selectFrom('webhook_deliveries')
-    .select((row) => ['type', row.fn.countAll().as('count')])
-    .where('endpoint_id', '=', endpointId)
-    .groupBy('type')
-    .execute()
-  return Object.fromEntries(rows.map(({ type, count }) => [type, Number(count)]))
+  const rows = await readRows(services, 'webhook_deliveries', { endpoint_id: endpointId })
+  const byType = Object.entries(Object.groupBy(rows, ({ type }) => type))
+  return Object.fromEntries(byType.map(([type, some = []]) => [type, some.length]))
 }
 
 /** Not polled for by the server: it only records. */
@@ -79,12 +76,8 @@ for (const engine of engines) {
       await edge.sync({ previous: 0 })
       await queueEvents(services)
     }
-    const row = await services.store.db
-      .selectFrom('webhook_endpoints')
-      .selectAll()
-      .where('id', '=', endpoint)
-      .executeTakeFirstOrThrow()
-    assert.equal(row.disabled_at, null)
+    const [row] = await readRows(services, 'webhook_endpoints', { id: endpoint })
+    assert.equal(row?.disabled_at, null)
     const { 'tunnel.opened': opened = 0, 'tunnel.closed': closed = 0 } = await countByType(server, endpoint)
     assert.ok(opened + closed >= WAITING_MAX, 'the queue was long')
     assert.ok(opened + closed <= WAITING_MAX + 2_000, `${opened + closed} events wait`)

@@ -7,6 +7,7 @@ import { setUrl } from '../../../../src/server/domain/tunnels/edges.ts'
 import { addMember } from '../../../support/accounts/users.ts'
 import { addNode, operator, serve, type TestServer } from '../../../support/api/server.ts'
 import { engines } from '../../../support/databases/create.ts'
+import { readRows } from '../../../support/databases/rows.ts'
 import {
   addTunnelEdge,
   expireLease,
@@ -36,12 +37,7 @@ const addEdges = (server: TestServer, ...names: string[]) =>
 const readReason = (result: { granted: boolean; reason?: string }) => result.reason
 
 async function readEvents({ services }: TestServer, endpointId: string) {
-  const rows = await services.store.db
-    .selectFrom('webhook_deliveries')
-    .select(['type', 'body'])
-    .where('endpoint_id', '=', endpointId)
-    .orderBy('id')
-    .execute()
+  const rows = await readRows(services, 'webhook_deliveries', { endpoint_id: endpointId }, 'id')
   return rows.map(({ type, body }) => [type, JSON.parse(String(body)).data.tunnel.id])
 }
 
@@ -52,13 +48,7 @@ const addTunnelEndpoint = ({ services, workspace }: TestServer) =>
   })
 
 const readCountingEdge = async ({ services }: TestServer) =>
-  (
-    await services.store.db
-      .selectFrom('tunnel_names')
-      .select('counting_edge_id')
-      .where('name', '=', 'my-app')
-      .executeTakeFirst()
-  )?.counting_edge_id
+  (await readRows(services, 'tunnel_names', { name: 'my-app' }))[0]?.counting_edge_id
 
 for (const engine of engines) {
   test(`${engine}: a session at two edges is one tunnel in the list, the quota and the events`, async (t) => {

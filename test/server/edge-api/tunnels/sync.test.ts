@@ -5,6 +5,7 @@ import fc from 'fast-check'
 import { addWorkspace, serve, type TestServer } from '../../../support/api/server.ts'
 import { engines } from '../../../support/databases/create.ts'
 import { recordQueries } from '../../../support/databases/recorded-queries.ts'
+import { readRows } from '../../../support/databases/rows.ts'
 import { addTunnelEdge, expireLease, storedTunnels, tunnelOf } from '../../../support/edges/open-tunnels.ts'
 import { type Fate, SimulatedEdge } from '../../../support/edges/simulated-edge.ts'
 import { addEndpoint, deliveriesOf } from '../../../support/events/webhooks.ts'
@@ -111,12 +112,7 @@ for (const engine of engines) {
     await edge.sync({ closed: [theirs.id] })
     await edge.sync({ changed: [{ ...theirs, name: 'mine', requests: 9 }] })
     assert.deepEqual(await storedTunnels(server, other.id), [theirs.id])
-    const rows = await server.services.store.db
-      .selectFrom('open_tunnels')
-      .select(['edge_id', 'name', 'requests'])
-      .where('id', '=', theirs.id)
-      .orderBy('name')
-      .execute()
+    const rows = await readRows(server.services, 'open_tunnels', { id: theirs.id }, 'name')
     assert.deepEqual(pluck(rows, 'edge_id', 'name', 'requests'), [
       [edge.id, 'mine', 9],
       [other.id, 'theirs', 0],

@@ -13,6 +13,7 @@ import { scrape } from '../../../support/api/metrics.ts'
 import { addNode, addWorkspace, operator, serve, type TestServer } from '../../../support/api/server.ts'
 import { engines } from '../../../support/databases/create.ts'
 import { createRun } from '../../../support/databases/maintenance-run.ts'
+import { readRows, setRows } from '../../../support/databases/rows.ts'
 import { addTunnelEdge, expireLease, type TunnelEdge, tunnelOf } from '../../../support/edges/open-tunnels.ts'
 import { alertEnv, alertNode, OPERATOR } from '../../../support/events/alerts.ts'
 import { pluck } from '../../../support/pluck.ts'
@@ -20,9 +21,7 @@ import { commitWhenBlocked } from '../../../support/until.ts'
 
 async function addProvisioned(server: TestServer, slug: string) {
   const { workspace, key } = await addWorkspace(server, slug)
-  await server.services.store.transaction((db) =>
-    db.updateTable('workspaces').set({ provisioned_at: 1 }).where('id', '=', workspace.id).execute(),
-  )
+  await setRows(server.services, 'workspaces', { provisioned_at: 1 }, { id: workspace.id })
   return { workspace: slug, keyId: key.id }
 }
 
@@ -48,12 +47,7 @@ const listPorts = async ({ services }: TestServer) => (await Array.fromAsync(lis
 
 /** As if the ports had not been used for so long. */
 const age = ({ services }: TestServer, ms: number) =>
-  services.store.transaction((db) =>
-    db
-      .updateTable('tcp_ports')
-      .set({ last_used_at: Date.now() - ms })
-      .execute(),
-  )
+  setRows(services, 'tcp_ports', { last_used_at: Date.now() - ms })
 
 for (const engine of engines) {
   test(`${engine}: a name has one port, at every edge and node, and no other workspace gets it`, async (t) => {
@@ -175,12 +169,7 @@ for (const engine of engines) {
       return (await listPorts(server)).length
     }
     assert.equal(await expire(), 1)
-    await services.store.transaction((db) =>
-      db
-        .updateTable('workspaces')
-        .set({ archived_at: Date.now() - 31 * DAY_MS })
-        .execute(),
-    )
+    await setRows(services, 'workspaces', { archived_at: Date.now() - 31 * DAY_MS })
     assert.equal(await expire(), 0)
   })
 
@@ -224,11 +213,8 @@ for (const engine of engines) {
     assert.deepEqual((await edge.post('/tunnels/claim', body)).json.results, [first])
     for (const url of [tunnel.url, 'tcp://db.acme.localhost:1', 'http://db.acme.localhost:81']) {
       await edge.sync({ changed: [{ ...tunnel, url }] })
-      const stored = await server.services.store.db
-        .selectFrom('open_tunnels')
-        .select('url')
-        .executeTakeFirstOrThrow()
-      assert.equal(stored.url, `tcp://db.acme.localhost:${first.port}`, 'whatever a sync reports')
+      const [stored] = await readRows(server.services, 'open_tunnels')
+      assert.equal(stored?.url, `tcp://db.acme.localhost:${first.port}`, 'whatever a sync reports')
     }
   })
 
@@ -279,12 +265,8 @@ for (const engine of engines) {
     assert.deepEqual(await releasePort(services, operator, 20_000), {
       ...{ port: 20_000, workspace: 'acme', name: 'db', released: true },
     })
-    const entry = await services.store.db
-      .selectFrom('audit_log')
-      .select(['workspace_id', 'target_id'])
-      .where('action', '=', 'port.released')
-      .executeTakeFirstOrThrow()
-    assert.deepEqual({ ...entry }, { workspace_id: server.workspace.id, target_id: '20000' })
+    const [entry] = await readRows(services, 'audit_log', { action: 'port.released' })
+    assert.deepEqual([entry?.workspace_id, entry?.target_id], [server.workspace.id, '20000'])
     assert.equal(await use(server, edge, 'db', other), 20_000)
   })
 

@@ -12,6 +12,7 @@ import { createAppliedChanges } from '../../../../src/server/verification/applie
 import { openTestServices, operator } from '../../../support/api/server.ts'
 import { atEnd, type Test } from '../../../support/cleanup.ts'
 import { type Engine, engines } from '../../../support/databases/create.ts'
+import { readRows } from '../../../support/databases/rows.ts'
 import { addEndpoint, deliveriesOf } from '../../../support/events/webhooks.ts'
 import { until } from '../../../support/until.ts'
 
@@ -49,14 +50,7 @@ async function openNode(t: Test, engine: Engine) {
       atEnd(t, watch.stop)
       return (...ids: string[]) => watch.noteReport(ids.map((workspaceId) => ({ workspaceId })))
     },
-    levelOf: async (id: string) =>
-      (
-        await services.store.db
-          .selectFrom('workspaces')
-          .select('usage_level')
-          .where('id', '=', id)
-          .executeTakeFirstOrThrow()
-      ).usage_level,
+    levelOf: async (id: string) => (await readRows(services, 'workspaces', { id }))[0]?.usage_level,
   }
 }
 

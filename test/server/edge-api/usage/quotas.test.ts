@@ -16,6 +16,7 @@ import {
 import { today, counter as usageCounter } from '../../../support/api/usage.ts'
 import { atEnd, type Test } from '../../../support/cleanup.ts'
 import { engines } from '../../../support/databases/create.ts'
+import { readRows } from '../../../support/databases/rows.ts'
 import { callFrp, postJson } from '../../../support/edges/frp-payloads.ts'
 import { addTunnelEdge, tunnelOf } from '../../../support/edges/open-tunnels.ts'
 import { until } from '../../../support/until.ts'
@@ -73,12 +74,7 @@ for (const engine of engines) {
     assert.deepEqual((await edge.verify(server.key.token)).json.workspace.quota, { revision: 5 })
     await until('all changes', () => levels.length === 5)
     assert.deepEqual(levels, ['near', 'reached', undefined, 'reached', undefined])
-    const audit = await server.services.store.db
-      .selectFrom('audit_log')
-      .select('changes')
-      .where('action', '=', 'workspace.quota-changed')
-      .orderBy('id')
-      .execute()
+    const audit = await readRows(server.services, 'audit_log', { action: 'workspace.quota-changed' }, 'id')
     assert.deepEqual(
       audit.map(({ changes }) => JSON.parse(changes ?? '')),
       [{ bytes: ['default', 2_000] }, { bytes: [2_000, 'default'] }, { bytes: ['default', 'none'] }],
@@ -163,8 +159,7 @@ for (const engine of engines) {
     const [first, second] = [await addTunnelEdge(server, 'a'), await addTunnelEdge(server, 'b')] as const
     for (const edge of [first, second]) await edge.sync()
     const alerts = async () => {
-      const { db } = server.services.store
-      const rows = await db.selectFrom('notices').select('dedup_key').where('kind', '=', 'quota').execute()
+      const rows = await readRows(server.services, 'notices', { kind: 'quota' })
       return rows.map((row) => row.dedup_key.replace(/^\S+ /, ''))
     }
     assert.equal((await first.claim(tunnelOf(server, { name: 'taken' }))).granted, true)
