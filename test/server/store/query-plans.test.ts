@@ -400,491 +400,420 @@ const endpoint = {
 const usageBatch = { workspaceIds: ['w1', 'w2', 'w3'], before: 3 * DAY }
 
 /** A call of every function that runs a query. */
-const calls: [module: object, calls: Calls][] = [
-  [
-    audit,
-    {
-      insertAudit: async (db) => audit.insertAudit(db, [{ ...(await entry(db)), id: 'aud_new' }]),
-      countRepetition: async (db) => {
-        await audit.countRepetition(db, await entry(db), 'aud_14990')
-        await audit.countRepetition(db, { ...(await entry(db)), workspace_id: null }, 'aud_14990')
-      },
-      findRepeated: async (db) => {
-        await audit.findRepeated(db, await entry(db), 'aud_14990')
-        await audit.findRepeated(db, { ...(await entry(db)), workspace_id: null }, 'aud_14990')
-      },
-      updateRepeated: async (db) => audit.updateRepeated(db, await entry(db), { count: 2, changes: null }),
-      selectEntries: (db) => audit.selectEntries(db).where('audit_log.id', '=', 'aud_1').execute(),
-      listAudit: async (db) => {
-        await audit.listAudit(db, ws, page)
-        await audit.listAudit(db, ws, { ...page, after: 'aud_1' })
-        for (const filter of [{ actorId: 'k1' }, { action: 'key.created' }, { targetId: 'k1' }])
-          await audit.listAudit(db, ws, { ...page, ...filter })
-        await audit.listAudit(db, ws, {
-          ...page,
-          fromId: 'aud_1',
-          beforeId: 'aud_2',
-          actorId: 'k',
-          action: 'x',
-        })
-      },
-    },
-  ],
-  [
-    auditExport,
-    {
-      lockExport: auditExport.lockExport,
-      setExport: (db) => auditExport.setExport(db, { exportPosition: 5_000, deletedExportPosition: 0 }),
-      // Few rows: for more, PostgreSQL would rather scan a table as small as this one.
-      assignExportPositions: (db) =>
-        auditExport.assignExportPositions(db, { position: 5_000, afterId: '', size: 3 }),
-      listExported: (db) => auditExport.listExported(db, { after: 4_800, through: 4_900 }, 20),
-      hasEntriesAfter: (db) => auditExport.hasEntriesAfter(db, 4_900, 'key.created'),
-      deleteEntriesBefore: async (db) => {
-        for (const before of ['aud_10040', 'b']) await auditExport.deleteEntriesBefore(db, before, 3)
-      },
-    },
-  ],
-  [
-    keyRequests,
-    {
-      insertRequest: async (db) => {
-        const row = await keyRequests.findRequest(db, 'r1')
-        await keyRequests.insertRequest(db, { ...(row as keyRequests.RequestRow), id: 'r_new' })
-      },
-      findRequest: (db) => keyRequests.findRequest(db, 'r1'),
-      lockRequest: (db) => keyRequests.lockRequest(db, ws, 'r1'),
-      updateRequest: (db) => keyRequests.updateRequest(db, 'r1', { state: 'used' }),
-      findOpenRequest: (db) => keyRequests.findOpenRequest(db, ws, 'u1', 100),
-      countRequestsSince: (db) => keyRequests.countRequestsSince(db, ws, 'u1', 100),
-      listRequestsBy: (db) => keyRequests.listRequestsBy(db, ws, 'u1', 10),
-      listPendingRequests: (db) => keyRequests.listPendingRequests(db, ws, 100, 10),
-      endRequests: async (db) => {
-        await keyRequests.endRequests(db, { userId: 'u1' })
-        await keyRequests.endRequests(db, { userId: 'u1', workspaceId: ws })
-      },
-    },
-  ],
-  [
-    changeLog,
-    {
-      appendChange: (db) =>
-        changeLog.appendChange(db, {
-          kind: 'key',
-          subjectId: '',
-          hash: '',
-          expiresAt: null,
-          checksum: '',
-          at: NOW,
-        }),
-      appendChanges: (db) => {
-        const change = { kind: 'key', subjectId: '', hash: '', expiresAt: null, at: NOW } as const
-        return changeLog.appendChanges(db, [
-          { ...change, checksum: 'x' },
-          { ...change, checksum: 'y' },
-        ])
-      },
-      lockHead: changeLog.lockHead,
-      deleteChangesBefore: (db) => changeLog.deleteChangesBefore(db, 100, 200),
-      countChangesBefore: (db) => changeLog.countChangesBefore(db, 100),
-      readChanges: (db) => changeLog.readChanges(db, position, { sequence: 4_100, checksum: 'm' }),
-      readLatest: (db) => changeLog.readLatest(db, position, 10),
-      readHead: changeLog.readHead,
-      readPosition: (db) => changeLog.readPosition(db, 'node'),
-    },
-  ],
-  [
-    devices,
-    {
-      insertDevice: async (db) => {
-        const device = (await devices.findDevice(db, 'h1')) ?? assert.fail('no device')
-        await devices.insertDevice(db, { ...device, hash: 'h', user_code: 'c' })
-      },
-      findDevice: (db) => devices.findDevice(db, 'h1'),
-      findDeviceByUserCode: (db) => devices.findDeviceByUserCode(db, 'c1'),
-      lockDevice: async (db) => {
-        await devices.lockDevice(db, { hash: 'h1' })
-        await devices.lockDevice(db, { user_code: 'c1' })
-      },
-      updateDevice: (db) => devices.updateDevice(db, 'h1', { state: 'denied' }),
-      hasUnexpiredDevices: (db) => devices.hasUnexpiredDevices(db, 4_990, 10),
-    },
-  ],
-  [
-    idempotency,
-    {
-      storeResponse: (db) => idempotency.storeResponse(db, ws, { id: 'a', encrypted: '', createdAt: NOW }),
-      deleteResponsesBefore: (db) => idempotency.deleteResponsesBefore(db, ws, 100),
-    },
-  ],
-  [
-    keys,
-    {
-      insertKey: async (db) => {
-        const key = await keys.findKeyById(db, 'k1')
-        const { now: _now, ...row } = key ?? assert.fail('no key')
-        await keys.insertKey(db, { ...row, id: 'k', hash: 'h' })
-      },
-      findKeyByHash: (db) => keys.findKeyByHash(db, 'h1'),
-      findKeysToVerify: (db) => keys.findKeysToVerify(db, ['h1', 'h2']),
-      findKeyById: (db) => keys.findKeyById(db, 'k1'),
-      listKeys: async (db) => {
-        await keys.listKeys(db, ws, page)
-        await keys.listKeys(db, ws, { ...page, after: 'k1' })
-        await keys.listKeys(db, ws, { ...page, after: 'k1', withRevoked: false })
-        await keys.listKeys(db, ws, { ...page, userId: 'u1' })
-      },
-      listAllKeys: async (db) => {
-        await keys.listAllKeys(db, page)
-        await keys.listAllKeys(db, { ...page, after: 'k1' })
-      },
-      listKeyLabels: (db) => keys.listKeyLabels(db, ws, ['k1', 'k2']),
-      listActiveByLineage: (db) => keys.listActiveByLineage(db, ws, ['k1', 'k2']),
-      countActiveKeys: async (db) => {
-        await keys.countActiveKeys(db, ws, 10)
-        await keys.countActiveKeys(db, ws, 10, 'u1')
-      },
-      revokeKeys: (db) => keys.revokeKeys(db, ['k1', 'k2'], NOW),
-      revokePersonalKeys: async (db) => {
-        await keys.revokePersonalKeys(db, { userId: 'u1' }, NOW)
-        await keys.revokePersonalKeys(db, { userId: 'u1', workspaceId: ws }, NOW)
-      },
-      revokeKey: (db) => keys.revokeKey(db, { workspaceId: ws, id: 'k1' }, NOW),
-      lockKey: async (db) => {
-        await keys.lockKey(db, { workspaceId: ws, id: 'k1' }, 'shared')
-        await keys.lockKey(db, { workspaceId: ws, id: 'k1' }, 'exclusive')
-      },
-      lockKeyRow: (db) => keys.lockKeyRow(db, { workspaceId: ws, id: 'k1' }),
-      updateKey: (db) => keys.updateKey(db, { workspaceId: ws, id: 'k1' }, { expires_at: NOW }),
-      lockKeysShared: (db) => keys.lockKeysShared(db, ['k1', 'k2']),
-      lockWorkspaceKeys: (db) => keys.lockWorkspaceKeys(db, ws),
-      updateLastUsed: (db) => keys.updateLastUsed(db, [['k1', NOW]]),
-    },
-  ],
-  [
-    links,
-    {
-      insertLink: async (db) => links.insertLink(db, { ...(await link(db)), id: 'l', hash: 'h' }),
-      clearEmailProof: (db) => links.clearEmailProof(db, 'l1'),
-      findLink: (db) => links.findLink(db, 'h1', 0),
-      endLink: (db) => links.endLink(db, 'h1', 0),
-      listInvitations: (db) => links.listInvitations(db, ws, 0),
-      hasOpenInvitation: (db) => links.hasOpenInvitation(db, 4_990),
-      listOpenInvitationsTo: (db) => links.listOpenInvitationsTo(db, '1@x', 0),
-      revokeInvitation: (db) => links.revokeInvitation(db, ws, 'l1', 0),
-      endLinks: async (db) => {
-        await links.endLinks(db, { workspace_id: ws, creator_id: 'u1' }, 0)
-        await links.endLinks(db, { workspace_id: ws, email: null }, 0)
-        await links.endLinks(db, { purpose: 'join', email: '1@x', workspace_id: ws }, 0)
-        await links.endLinks(db, { purpose: 'reset', email: '1@x', workspace_id: null }, 0)
-      },
-      recentLinkTimes: async (db) => {
-        const limits = { since: 100, max: 10 }
-        for (const matching of [
-          { workspace_id: ws },
-          { creator_id: 'u1' },
-          { workspace_id: ws, email: '1@x' },
-        ])
-          await links.recentLinkTimes(db, { purpose: 'join', matching, ...limits })
-        await links.recentLinkTimes(db, { purpose: 'reset', matching: { email: '1@x' }, ...limits })
-      },
-      lockRecentLinksTo: (db) => links.lockRecentLinksTo(db, '1@x', 0),
-    },
-  ],
-  [
-    edgeSessions,
-    {
-      renewLockedSession: (db) => edgeSessions.renewLockedSession(db, 'e1', sessionReport, 1_000),
-      lockSession: (db) => edgeSessions.lockSession(db, 'e1'),
-      lockSessionShared: (db) => edgeSessions.lockSessionShared(db, 'e1', 's'),
-      replaceSession: (db) => edgeSessions.replaceSession(db, 'e1', 's', 1_000),
-      updateSession: (db) => edgeSessions.updateSession(db, 'e1', sessionReport, 1_000),
-      lockSessionsByName: (db) => edgeSessions.lockSessionsByName(db, ws, 'n12'),
-      endSession: (db) => edgeSessions.endSession(db, 'e1'),
-      lockExpiredSessions: (db) => edgeSessions.lockExpiredSessions(db, ['e1', 'e2']),
-    },
-  ],
-  [
-    tunnels,
-    {
-      insertTunnels: (db) => tunnels.insertTunnels(db, [openTunnel]),
-      writeTunnels: (db) => tunnels.writeTunnels(db, [openTunnel]),
-      findTunnels: (db) => tunnels.findTunnels(db, 'e1', ['t1', 't2']),
-      endTunnels: (db) => tunnels.endTunnels(db, 'e1', { ids: ['t1', 't2'], previous: 4 }),
-      deleteRows: (db) => tunnels.deleteRows(db, [{ edge_id: 'e1', id: 't3' }]),
-      findConnections: (db) => tunnels.findConnections(db, [openTunnel]),
-      endOtherTunnels: (db) =>
-        tunnels.endOtherTunnels(db, 'e1', { ids: new Set(['t1']), sequence: 5, previous: 4 }),
-      endUnreported: (db) => tunnels.endUnreported(db, 'e1', 5),
-      countTunnels: (db) => tunnels.countTunnels(db, 'e1', [ws]),
-    },
-  ],
-  [
-    instructions,
-    {
-      lockInstructed: (db) => instructions.lockInstructed(db, 'e11', 10),
-      setInstructed: (db) => instructions.setInstructed(db, 'e1', ['t1'], 1),
-      instructByName: (db) => instructions.instructByName(db, ws, 'n12'),
-      findTunnelName: (db) => instructions.findTunnelName(db, ws, 't12'),
-      requestClose: (db) =>
-        instructions.requestClose(
-          db,
-          { workspaceId: ws, tunnelId: 't12', name: 'n12' },
-          { at: NOW, by: 'x' },
-        ),
-      markMoved: (db) => instructions.markMoved(db, [openTunnel], NOW),
-    },
-  ],
-  [
-    tunnelLists,
-    {
-      openTunnels: (db) =>
-        tunnelLists.openTunnels(db).selectAll('tunnel').where('tunnel.workspace_id', '=', ws).execute(),
-      listTunnels: (db) => tunnelLists.listTunnels(db, ws, 10),
-      listAllTunnels: (db) => tunnelLists.listAllTunnels(db, { after: openTunnel, limit: 10 }),
-      countByEdge: (db) => tunnelLists.countByEdge(db, ws),
-      listOpenNames: (db) => tunnelLists.listOpenNames(db, ws),
-    },
-  ],
-  [
-    abandoned,
-    {
-      deleteAbandoned: (db) => abandoned.deleteAbandoned(db, 1_000, 10),
-      moveAbandonedCounts: (db) => abandoned.moveAbandonedCounts(db, 10),
-      countAbandoned: (db) => abandoned.countAbandoned(db, 1_000),
-    },
-  ],
-  [
-    locationLog,
-    {
-      lockHeads: (db) => locationLog.lockHeads(db, ['e1', 'e2']),
-      readHeads: (db) => locationLog.readHeads(db),
-      readLocations: (db) => locationLog.readLocations(db, [openTunnel]),
-      appendLocations: (db) =>
-        locationLog.appendLocations(
-          db,
-          { group: 'default', sequence: 1, checksum: 'c' },
-          [{ checksum: 'c', opened: [], closed: [] }],
-          NOW,
-        ),
-      readEntries: (db) => locationLog.readEntries(db, 'g1', { sequence: 10, checksum: 'c' }, 10),
-      listLocatedEdges: (db) => locationLog.listLocatedEdges(db, 'default'),
-      listLocations: (db) => locationLog.listLocations(db, 'e1', { after: 't1', limit: 10 }),
-    },
-  ],
-  [peers, { listPeers: (db) => peers.listPeers(db) }],
-  [
-    holders,
-    {
-      recordRecentKeys: (db) => holders.recordRecentKeys(db, 'e1', [{ key_id: 'k1' }]),
-      findHolders: (db) => holders.findHolders(db, 'k1'),
-    },
-  ],
-  [
-    edgeWorkspaces,
-    {
-      findEdgeWorkspaces: (db) => edgeWorkspaces.findEdgeWorkspaces(db, [pair]),
-      insertEdgeWorkspaces: (db) => edgeWorkspaces.insertEdgeWorkspaces(db, [pair]),
-      findGroupWorkspaces: (db) => edgeWorkspaces.findGroupWorkspaces(db, 'default', ['w1', 'w2']),
-      listEdgeWorkspaces: async (db) => {
-        await edgeWorkspaces.listEdgeWorkspaces(db, 'e1', { limit: 10 })
-        await edgeWorkspaces.listEdgeWorkspaces(db, 'e1', { after: 'w1', limit: 10 })
-      },
-      countTunnelEvents: (db) => edgeWorkspaces.countTunnelEvents(db, [{ ...pair, added: 1 }]),
-    },
-  ],
-  [
-    tunnelAdmission,
-    {
-      findOtherTunnels: (db) => tunnelAdmission.findOtherTunnels(db, 'e1', [name]),
-      resolveKeys: (db) => tunnelAdmission.resolveKeys(db, ['k1']),
-    },
-  ],
-  [
-    tunnelCounts,
-    {
-      countNames: (db) => tunnelCounts.countNames(db, 'e1', [{ ...name, from: NOW }]),
-      moveCounts: (db) => tunnelCounts.moveCounts(db, [{ ...name, edge_id: 'e2' }]),
-      moveCountsOfEdges: (db) => tunnelCounts.moveCountsOfEdges(db, ['e1', 'e2'], 10),
-    },
-  ],
-  [
-    tunnelNames,
-    {
-      upsertNames: (db) => tunnelNames.upsertNames(db, [name], { now: NOW, expiresAt: NOW }),
-      lockName: (db) => tunnelNames.lockName(db, name),
-      lockNamesOfTunnels: (db) => tunnelNames.lockNamesOfTunnels(db, [{ edge_id: 'e1', id: 't3' }]),
-      trimNames: (db) => tunnelNames.trimNames(db, 'w9', 5),
-      readRules: (db) => tunnelNames.readRules(db, [name]),
-      listNames: (db) => tunnelNames.listNames(db, ws, 10),
-      findName: (db) => tunnelNames.findName(db, name),
-      countReserved: (db) => tunnelNames.countReserved(db, ws),
-      reserveName: (db) => tunnelNames.reserveName(db, { ...name, now: NOW, accessRules: null }),
-      releaseName: (db) => tunnelNames.releaseName(db, name, NOW),
-      renewNamesInUse: (db) => tunnelNames.renewNamesInUse(db, { before: 20, expiresAt: NOW, size: 10 }),
-    },
-  ],
-  [
-    sessions,
-    {
-      insertSession: (db) => sessions.insertSession(db, session),
-      findSession: (db) => sessions.findSession(db, 't1'),
-      extendSession: (db) => sessions.extendSession(db, { id: 's1', expiresAt: NOW }),
-      listSessions: (db) => sessions.listSessions(db, 'u1', 0),
-      lockSession: (db) => sessions.lockSession(db, 'u1', 's1'),
-      deleteSession: (db) => sessions.deleteSession(db, 'u1', 's1'),
-      deleteSessions: (db) => sessions.deleteSessions(db, 'u1', 's1'),
-      dropSessionsBeyond: (db) => sessions.dropSessionsBeyond(db, 'u2', 1),
-    },
-  ],
-  [
-    challenges,
-    {
-      insertChallenge: (db) => challenges.insertChallenge(db, { hash: 'h', userId: 'u1', expiresAt: NOW }),
-      findChallenge: (db) => challenges.findChallenge(db, 'h', 0),
-      countFailedCode: (db) => challenges.countFailedCode(db, 'h'),
-      deleteChallenge: (db) => challenges.deleteChallenge(db, 'h'),
-      deleteChallenges: (db) => challenges.deleteChallenges(db, 'u1'),
-      consumeSsoState: (db) => challenges.consumeSsoState(db, { hash: 'h', expiresAt: NOW }),
-    },
-  ],
-  [
-    twoFactors,
-    {
-      findTwoFactor: (db) => twoFactors.findTwoFactor(db, 'u1'),
-      setTwoFactor: (db) => twoFactors.setTwoFactor(db, { ...twoFactor, user_id: 'u1' }),
-      updateTwoFactor: (db) => twoFactors.updateTwoFactor(db, 'u1', { failed_codes: 1 }),
-      enableTwoFactor: (db) => twoFactors.enableTwoFactor(db, 'u1'),
-      deleteTwoFactor: (db) => twoFactors.deleteTwoFactor(db, 'u1'),
-      lacksTwoFactor: (db) => twoFactors.lacksTwoFactor(db, 'u1'),
-      revokeKeysWithoutTwoFactor: async (db) => {
-        await twoFactors.revokeKeysWithoutTwoFactor(db, { userId: 'u1' }, NOW)
-        await twoFactors.revokeKeysWithoutTwoFactor(db, { workspaceId: ws }, NOW)
-      },
-      useCode: (db) => twoFactors.useCode(db, { userId: 'u1', hash: 'h', at: NOW, deleteBefore: 10 }),
-    },
-  ],
-  [
-    notices,
-    {
-      listExpiringKeys: (db) =>
-        notices.listExpiringKeys(db, { after: { expiresAt: 4_000, id: '' }, until: 4_500, limit: 10 }),
-      listExpiredKeys: (db) =>
-        notices.listExpiredKeys(db, { kind: 'key-expired', after: 4_000, until: 4_500, limit: 10 }),
-      insertNotices: (db) => notices.insertNotices(db, [notice]),
-      listNoticed: (db) => notices.listNoticed(db, [notice, { ...notice, subject_id: 'k2' }]),
-      insertMails: (db) => notices.insertMails(db, { ...noticeMail, digest_id: 'd' }, [noticeMail.user_id]),
-      countDigests: async (db) => {
-        for (const areRequests of [true, false])
-          await notices.countDigests(db, ws, { since: 100, areRequests })
-      },
-      listNoticedKeys: (db) => notices.listNoticedKeys(db, ws, 10),
-      findDetail: (db) => notices.findDetail(db, 'd7'),
-      listSilent: (db) => notices.listSilent(db, ws, 10),
-      listRejected: (db) => notices.listRejected(db, ws, 100, 10),
-      listDigestKeys: (db) => notices.listDigestKeys(db, 'd7', 10),
-      findRecipient: (db) => notices.findRecipient(db, noticeMail, ['owner', 'admin']),
-    },
-  ],
-  [
-    mailQueue,
-    {
-      listDueMails: (db) => mailQueue.listDueMails(db, 'notice_mails', 10),
-      claimMail: (db) => mailQueue.claimMail(db, 'notice_mails', noticeMail, 1_000),
-      endMail: (db) => mailQueue.endMail(db, 'notice_mails', noticeMail),
-    },
-  ],
-  [
-    webhookEvents,
-    {
-      listReceivers: (db) => webhookEvents.listReceivers(db, ['w1', 'w2']),
-      insertDeliveries: (db) => webhookEvents.insertDeliveries(db, [delivery]),
-    },
-  ],
-  [
-    webhookQueue,
-    {
-      findNextDelivery: (db) => webhookQueue.findNextDelivery(db, 'whk_7', 71),
-      hasDeliveries: (db) =>
-        webhookQueue.hasDeliveries(db, 'whk_7', { from: 71, types: ['tunnel.opened'], count: 10 }),
-      recordDelivered: (db) =>
-        webhookQueue.recordDelivered(db, claimed, { position: 71, attempt, claimMs: 1_000 }),
-      recordFailed: (db) =>
-        webhookQueue.recordFailed(db, claimed, { position: 72, attempt, retryInMs: 1_000 }),
-      releaseClaim: (db) => webhookQueue.releaseClaim(db, claimed, 73),
-      disableIf: (db) =>
-        webhookQueue.disableIf(db, 'whk_8', { failing_since: 1 }, { at: NOW, reason: 'failing' }),
-      trimDeliveries: (db) => webhookQueue.trimDeliveries(db, 'whk_6', 65),
-    },
-  ],
-  [
-    webhookPositions,
-    {
-      listUnassigned: (db) => webhookPositions.listUnassigned(db, 'whk_490', 10),
-      lockEndpoints: (db) => webhookPositions.lockEndpoints(db, ['whk_491', 'whk_492']),
-      assignPositions: (db) =>
-        webhookPositions.assignPositions(db, [{ id: 'whk_491', last_position: 4_919 }], 10),
-      deleteOrphans: (db) => webhookPositions.deleteOrphans(db, ['whk_491', 'whk_493']),
-    },
-  ],
-  [
-    webhookEndpoints,
-    {
-      listEndpoints: (db) => webhookEndpoints.listEndpoints(db, ws),
-      listDisabledByServer: (db) => webhookEndpoints.listDisabledByServer(db, ws),
-      findEndpoint: (db) => webhookEndpoints.findEndpoint(db, { workspaceId: ws, id: 'whk_1' }),
-      lockEndpoint: (db) => webhookEndpoints.lockEndpoint(db, { workspaceId: ws, id: 'whk_1' }),
-      insertEndpoint: (db) => webhookEndpoints.insertEndpoint(db, endpoint),
-      updateEndpoint: (db) => webhookEndpoints.updateEndpoint(db, 'whk_1', { url: 'https://x.example' }),
-      deletePreviousSecrets: (db) => webhookEndpoints.deletePreviousSecrets(db, 100, 10),
-      restartQueue: (db) => webhookEndpoints.restartQueue(db, 'whk_1'),
-      deleteEndpoint: (db) => webhookEndpoints.deleteEndpoint(db, 'whk_2'),
-      listDeliveries: (db) => webhookEndpoints.listDeliveries(db, 'whk_7', { before: 75, limit: 10 }),
-      findDelivery: (db) => webhookEndpoints.findDelivery(db, 'whk_7', 71),
-    },
-  ],
-  [
-    retention,
-    {
-      deleteExpired: async (db) => {
-        for (const table of [
-          'sessions',
-          'verifications',
-          'links',
-          'used_codes',
-          'device_authorizations',
-          'notices',
-          'notice_mails',
-          'webhook_deliveries',
-          'idempotent_responses',
-          'tunnel_names',
-        ] as const)
-          for (const before of [40, NOW]) await retention.deleteExpired(db, table, before, 20)
-        for (const before of [3_600_000 * 40, NOW])
-          await retention.deleteExpired(db, 'usage_hours', before, 20)
-        for (const before of ['aud_10040', 'b']) await retention.deleteExpired(db, 'audit_log', before, 20)
-      },
-      // Counts what will be deleted, so it may read all of it.
-      countExpired: (db) => retention.countExpired(db, 'sessions', 100),
-      deleteUsage: (db) => retention.deleteUsage(db, { table: 'usage_counters', ...usageBatch }, 20),
-      countUsage: (db) => retention.countUsage(db, { table: 'usage_counters', ...usageBatch }),
-      listOldHours: (db) => retention.listOldHours(db, 100, 10),
-      listWorkspaceIds: (db) => retention.listWorkspaceIds(db, 'w1', 10),
-    },
-  ],
-  [
-    usageReset,
-    {
-      listCounters: (db) => usageReset.listCounters(db, { workspaceId: ws, day: DAY }, 10),
-      listReportedDays: (db) =>
-        usageReset.listReportedDays(db, { workspaceId: ws, edgeId: 'e1', from: DAY, until: 2 * DAY }),
-      resetDay: async (db) => {
-        await usageReset.resetDay({ db, isDistributed: false }, { workspaceId: ws, day: DAY }, 'e1')
-        await usageReset.resetDay({ db, isDistributed: false }, { workspaceId: ws, day: DAY }, undefined)
-      },
-    },
-  ],
-]
+const calls = new Map<object, Calls>()
+
+calls.set(audit, {
+  insertAudit: async (db) => audit.insertAudit(db, [{ ...(await entry(db)), id: 'aud_new' }]),
+  countRepetition: async (db) => {
+    await audit.countRepetition(db, await entry(db), 'aud_14990')
+    await audit.countRepetition(db, { ...(await entry(db)), workspace_id: null }, 'aud_14990')
+  },
+  findRepeated: async (db) => {
+    await audit.findRepeated(db, await entry(db), 'aud_14990')
+    await audit.findRepeated(db, { ...(await entry(db)), workspace_id: null }, 'aud_14990')
+  },
+  updateRepeated: async (db) => audit.updateRepeated(db, await entry(db), { count: 2, changes: null }),
+  selectEntries: (db) => audit.selectEntries(db).where('audit_log.id', '=', 'aud_1').execute(),
+  listAudit: async (db) => {
+    await audit.listAudit(db, ws, page)
+    await audit.listAudit(db, ws, { ...page, after: 'aud_1' })
+    for (const filter of [{ actorId: 'k1' }, { action: 'key.created' }, { targetId: 'k1' }])
+      await audit.listAudit(db, ws, { ...page, ...filter })
+    await audit.listAudit(db, ws, {
+      ...page,
+      fromId: 'aud_1',
+      beforeId: 'aud_2',
+      actorId: 'k',
+      action: 'x',
+    })
+  },
+})
+
+calls.set(auditExport, {
+  lockExport: auditExport.lockExport,
+  setExport: (db) => auditExport.setExport(db, { exportPosition: 5_000, deletedExportPosition: 0 }),
+  // Few rows: for more, PostgreSQL would rather scan a table as small as this one.
+  assignExportPositions: (db) =>
+    auditExport.assignExportPositions(db, { position: 5_000, afterId: '', size: 3 }),
+  listExported: (db) => auditExport.listExported(db, { after: 4_800, through: 4_900 }, 20),
+  hasEntriesAfter: (db) => auditExport.hasEntriesAfter(db, 4_900, 'key.created'),
+  deleteEntriesBefore: async (db) => {
+    for (const before of ['aud_10040', 'b']) await auditExport.deleteEntriesBefore(db, before, 3)
+  },
+})
+
+calls.set(keyRequests, {
+  insertRequest: async (db) => {
+    const row = await keyRequests.findRequest(db, 'r1')
+    await keyRequests.insertRequest(db, { ...(row as keyRequests.RequestRow), id: 'r_new' })
+  },
+  findRequest: (db) => keyRequests.findRequest(db, 'r1'),
+  lockRequest: (db) => keyRequests.lockRequest(db, ws, 'r1'),
+  updateRequest: (db) => keyRequests.updateRequest(db, 'r1', { state: 'used' }),
+  findOpenRequest: (db) => keyRequests.findOpenRequest(db, ws, 'u1', 100),
+  countRequestsSince: (db) => keyRequests.countRequestsSince(db, ws, 'u1', 100),
+  listRequestsBy: (db) => keyRequests.listRequestsBy(db, ws, 'u1', 10),
+  listPendingRequests: (db) => keyRequests.listPendingRequests(db, ws, 100, 10),
+  endRequests: async (db) => {
+    await keyRequests.endRequests(db, { userId: 'u1' })
+    await keyRequests.endRequests(db, { userId: 'u1', workspaceId: ws })
+  },
+})
+
+calls.set(changeLog, {
+  appendChange: (db) =>
+    changeLog.appendChange(db, {
+      kind: 'key',
+      subjectId: '',
+      hash: '',
+      expiresAt: null,
+      checksum: '',
+      at: NOW,
+    }),
+  appendChanges: (db) => {
+    const change = { kind: 'key', subjectId: '', hash: '', expiresAt: null, at: NOW } as const
+    return changeLog.appendChanges(db, [
+      { ...change, checksum: 'x' },
+      { ...change, checksum: 'y' },
+    ])
+  },
+  lockHead: changeLog.lockHead,
+  deleteChangesBefore: (db) => changeLog.deleteChangesBefore(db, 100, 200),
+  countChangesBefore: (db) => changeLog.countChangesBefore(db, 100),
+  readChanges: (db) => changeLog.readChanges(db, position, { sequence: 4_100, checksum: 'm' }),
+  readLatest: (db) => changeLog.readLatest(db, position, 10),
+  readHead: changeLog.readHead,
+  readPosition: (db) => changeLog.readPosition(db, 'node'),
+})
+
+calls.set(devices, {
+  insertDevice: async (db) => {
+    const device = (await devices.findDevice(db, 'h1')) ?? assert.fail('no device')
+    await devices.insertDevice(db, { ...device, hash: 'h', user_code: 'c' })
+  },
+  findDevice: (db) => devices.findDevice(db, 'h1'),
+  findDeviceByUserCode: (db) => devices.findDeviceByUserCode(db, 'c1'),
+  lockDevice: async (db) => {
+    await devices.lockDevice(db, { hash: 'h1' })
+    await devices.lockDevice(db, { user_code: 'c1' })
+  },
+  updateDevice: (db) => devices.updateDevice(db, 'h1', { state: 'denied' }),
+  hasUnexpiredDevices: (db) => devices.hasUnexpiredDevices(db, 4_990, 10),
+})
+
+calls.set(idempotency, {
+  storeResponse: (db) => idempotency.storeResponse(db, ws, { id: 'a', encrypted: '', createdAt: NOW }),
+  deleteResponsesBefore: (db) => idempotency.deleteResponsesBefore(db, ws, 100),
+})
+
+calls.set(keys, {
+  insertKey: async (db) => {
+    const key = await keys.findKeyById(db, 'k1')
+    const { now: _now, ...row } = key ?? assert.fail('no key')
+    await keys.insertKey(db, { ...row, id: 'k', hash: 'h' })
+  },
+  findKeyByHash: (db) => keys.findKeyByHash(db, 'h1'),
+  findKeysToVerify: (db) => keys.findKeysToVerify(db, ['h1', 'h2']),
+  findKeyById: (db) => keys.findKeyById(db, 'k1'),
+  listKeys: async (db) => {
+    await keys.listKeys(db, ws, page)
+    await keys.listKeys(db, ws, { ...page, after: 'k1' })
+    await keys.listKeys(db, ws, { ...page, after: 'k1', withRevoked: false })
+    await keys.listKeys(db, ws, { ...page, userId: 'u1' })
+  },
+  listAllKeys: async (db) => {
+    await keys.listAllKeys(db, page)
+    await keys.listAllKeys(db, { ...page, after: 'k1' })
+  },
+  listKeyLabels: (db) => keys.listKeyLabels(db, ws, ['k1', 'k2']),
+  listActiveByLineage: (db) => keys.listActiveByLineage(db, ws, ['k1', 'k2']),
+  countActiveKeys: async (db) => {
+    await keys.countActiveKeys(db, ws, 10)
+    await keys.countActiveKeys(db, ws, 10, 'u1')
+  },
+  revokeKeys: (db) => keys.revokeKeys(db, ['k1', 'k2'], NOW),
+  revokePersonalKeys: async (db) => {
+    await keys.revokePersonalKeys(db, { userId: 'u1' }, NOW)
+    await keys.revokePersonalKeys(db, { userId: 'u1', workspaceId: ws }, NOW)
+  },
+  revokeKey: (db) => keys.revokeKey(db, { workspaceId: ws, id: 'k1' }, NOW),
+  lockKey: async (db) => {
+    await keys.lockKey(db, { workspaceId: ws, id: 'k1' }, 'shared')
+    await keys.lockKey(db, { workspaceId: ws, id: 'k1' }, 'exclusive')
+  },
+  lockKeyRow: (db) => keys.lockKeyRow(db, { workspaceId: ws, id: 'k1' }),
+  updateKey: (db) => keys.updateKey(db, { workspaceId: ws, id: 'k1' }, { expires_at: NOW }),
+  lockKeysShared: (db) => keys.lockKeysShared(db, ['k1', 'k2']),
+  lockWorkspaceKeys: (db) => keys.lockWorkspaceKeys(db, ws),
+  updateLastUsed: (db) => keys.updateLastUsed(db, [['k1', NOW]]),
+})
+
+calls.set(links, {
+  insertLink: async (db) => links.insertLink(db, { ...(await link(db)), id: 'l', hash: 'h' }),
+  clearEmailProof: (db) => links.clearEmailProof(db, 'l1'),
+  findLink: (db) => links.findLink(db, 'h1', 0),
+  endLink: (db) => links.endLink(db, 'h1', 0),
+  listInvitations: (db) => links.listInvitations(db, ws, 0),
+  hasOpenInvitation: (db) => links.hasOpenInvitation(db, 4_990),
+  listOpenInvitationsTo: (db) => links.listOpenInvitationsTo(db, '1@x', 0),
+  revokeInvitation: (db) => links.revokeInvitation(db, ws, 'l1', 0),
+  endLinks: async (db) => {
+    await links.endLinks(db, { workspace_id: ws, creator_id: 'u1' }, 0)
+    await links.endLinks(db, { workspace_id: ws, email: null }, 0)
+    await links.endLinks(db, { purpose: 'join', email: '1@x', workspace_id: ws }, 0)
+    await links.endLinks(db, { purpose: 'reset', email: '1@x', workspace_id: null }, 0)
+  },
+  recentLinkTimes: async (db) => {
+    const limits = { since: 100, max: 10 }
+    for (const matching of [{ workspace_id: ws }, { creator_id: 'u1' }, { workspace_id: ws, email: '1@x' }])
+      await links.recentLinkTimes(db, { purpose: 'join', matching, ...limits })
+    await links.recentLinkTimes(db, { purpose: 'reset', matching: { email: '1@x' }, ...limits })
+  },
+  lockRecentLinksTo: (db) => links.lockRecentLinksTo(db, '1@x', 0),
+})
+
+calls.set(edgeSessions, {
+  renewLockedSession: (db) => edgeSessions.renewLockedSession(db, 'e1', sessionReport, 1_000),
+  lockSession: (db) => edgeSessions.lockSession(db, 'e1'),
+  lockSessionShared: (db) => edgeSessions.lockSessionShared(db, 'e1', 's'),
+  replaceSession: (db) => edgeSessions.replaceSession(db, 'e1', 's', 1_000),
+  updateSession: (db) => edgeSessions.updateSession(db, 'e1', sessionReport, 1_000),
+  lockSessionsByName: (db) => edgeSessions.lockSessionsByName(db, ws, 'n12'),
+  endSession: (db) => edgeSessions.endSession(db, 'e1'),
+  lockExpiredSessions: (db) => edgeSessions.lockExpiredSessions(db, ['e1', 'e2']),
+})
+
+calls.set(tunnels, {
+  insertTunnels: (db) => tunnels.insertTunnels(db, [openTunnel]),
+  writeTunnels: (db) => tunnels.writeTunnels(db, [openTunnel]),
+  findTunnels: (db) => tunnels.findTunnels(db, 'e1', ['t1', 't2']),
+  endTunnels: (db) => tunnels.endTunnels(db, 'e1', { ids: ['t1', 't2'], previous: 4 }),
+  deleteRows: (db) => tunnels.deleteRows(db, [{ edge_id: 'e1', id: 't3' }]),
+  findConnections: (db) => tunnels.findConnections(db, [openTunnel]),
+  endOtherTunnels: (db) =>
+    tunnels.endOtherTunnels(db, 'e1', { ids: new Set(['t1']), sequence: 5, previous: 4 }),
+  endUnreported: (db) => tunnels.endUnreported(db, 'e1', 5),
+  countTunnels: (db) => tunnels.countTunnels(db, 'e1', [ws]),
+})
+
+calls.set(instructions, {
+  lockInstructed: (db) => instructions.lockInstructed(db, 'e11', 10),
+  setInstructed: (db) => instructions.setInstructed(db, 'e1', ['t1'], 1),
+  instructByName: (db) => instructions.instructByName(db, ws, 'n12'),
+  findTunnelName: (db) => instructions.findTunnelName(db, ws, 't12'),
+  requestClose: (db) =>
+    instructions.requestClose(db, { workspaceId: ws, tunnelId: 't12', name: 'n12' }, { at: NOW, by: 'x' }),
+  markMoved: (db) => instructions.markMoved(db, [openTunnel], NOW),
+})
+
+calls.set(tunnelLists, {
+  openTunnels: (db) =>
+    tunnelLists.openTunnels(db).selectAll('tunnel').where('tunnel.workspace_id', '=', ws).execute(),
+  listTunnels: (db) => tunnelLists.listTunnels(db, ws, 10),
+  listAllTunnels: (db) => tunnelLists.listAllTunnels(db, { after: openTunnel, limit: 10 }),
+  countByEdge: (db) => tunnelLists.countByEdge(db, ws),
+  listOpenNames: (db) => tunnelLists.listOpenNames(db, ws),
+})
+
+calls.set(abandoned, {
+  deleteAbandoned: (db) => abandoned.deleteAbandoned(db, 1_000, 10),
+  moveAbandonedCounts: (db) => abandoned.moveAbandonedCounts(db, 10),
+  countAbandoned: (db) => abandoned.countAbandoned(db, 1_000),
+})
+
+calls.set(locationLog, {
+  lockHeads: (db) => locationLog.lockHeads(db, ['e1', 'e2']),
+  readHeads: (db) => locationLog.readHeads(db),
+  readLocations: (db) => locationLog.readLocations(db, [openTunnel]),
+  appendLocations: (db) =>
+    locationLog.appendLocations(
+      db,
+      { group: 'default', sequence: 1, checksum: 'c' },
+      [{ checksum: 'c', opened: [], closed: [] }],
+      NOW,
+    ),
+  readEntries: (db) => locationLog.readEntries(db, 'g1', { sequence: 10, checksum: 'c' }, 10),
+  listLocatedEdges: (db) => locationLog.listLocatedEdges(db, 'default'),
+  listLocations: (db) => locationLog.listLocations(db, 'e1', { after: 't1', limit: 10 }),
+})
+
+calls.set(peers, { listPeers: (db) => peers.listPeers(db) })
+
+calls.set(holders, {
+  recordRecentKeys: (db) => holders.recordRecentKeys(db, 'e1', [{ key_id: 'k1' }]),
+  findHolders: (db) => holders.findHolders(db, 'k1'),
+})
+
+calls.set(edgeWorkspaces, {
+  findEdgeWorkspaces: (db) => edgeWorkspaces.findEdgeWorkspaces(db, [pair]),
+  insertEdgeWorkspaces: (db) => edgeWorkspaces.insertEdgeWorkspaces(db, [pair]),
+  findGroupWorkspaces: (db) => edgeWorkspaces.findGroupWorkspaces(db, 'default', ['w1', 'w2']),
+  listEdgeWorkspaces: async (db) => {
+    await edgeWorkspaces.listEdgeWorkspaces(db, 'e1', { limit: 10 })
+    await edgeWorkspaces.listEdgeWorkspaces(db, 'e1', { after: 'w1', limit: 10 })
+  },
+  countTunnelEvents: (db) => edgeWorkspaces.countTunnelEvents(db, [{ ...pair, added: 1 }]),
+})
+
+calls.set(tunnelAdmission, {
+  findOtherTunnels: (db) => tunnelAdmission.findOtherTunnels(db, 'e1', [name]),
+  resolveKeys: (db) => tunnelAdmission.resolveKeys(db, ['k1']),
+})
+
+calls.set(tunnelCounts, {
+  countNames: (db) => tunnelCounts.countNames(db, 'e1', [{ ...name, from: NOW }]),
+  moveCounts: (db) => tunnelCounts.moveCounts(db, [{ ...name, edge_id: 'e2' }]),
+  moveCountsOfEdges: (db) => tunnelCounts.moveCountsOfEdges(db, ['e1', 'e2'], 10),
+})
+
+calls.set(tunnelNames, {
+  upsertNames: (db) => tunnelNames.upsertNames(db, [name], { now: NOW, expiresAt: NOW }),
+  lockName: (db) => tunnelNames.lockName(db, name),
+  lockNamesOfTunnels: (db) => tunnelNames.lockNamesOfTunnels(db, [{ edge_id: 'e1', id: 't3' }]),
+  trimNames: (db) => tunnelNames.trimNames(db, 'w9', 5),
+  readRules: (db) => tunnelNames.readRules(db, [name]),
+  listNames: (db) => tunnelNames.listNames(db, ws, 10),
+  findName: (db) => tunnelNames.findName(db, name),
+  countReserved: (db) => tunnelNames.countReserved(db, ws),
+  reserveName: (db) => tunnelNames.reserveName(db, { ...name, now: NOW, accessRules: null }),
+  releaseName: (db) => tunnelNames.releaseName(db, name, NOW),
+  renewNamesInUse: (db) => tunnelNames.renewNamesInUse(db, { before: 20, expiresAt: NOW, size: 10 }),
+})
+
+calls.set(sessions, {
+  insertSession: (db) => sessions.insertSession(db, session),
+  findSession: (db) => sessions.findSession(db, 't1'),
+  extendSession: (db) => sessions.extendSession(db, { id: 's1', expiresAt: NOW }),
+  listSessions: (db) => sessions.listSessions(db, 'u1', 0),
+  lockSession: (db) => sessions.lockSession(db, 'u1', 's1'),
+  deleteSession: (db) => sessions.deleteSession(db, 'u1', 's1'),
+  deleteSessions: (db) => sessions.deleteSessions(db, 'u1', 's1'),
+  dropSessionsBeyond: (db) => sessions.dropSessionsBeyond(db, 'u2', 1),
+})
+
+calls.set(challenges, {
+  insertChallenge: (db) => challenges.insertChallenge(db, { hash: 'h', userId: 'u1', expiresAt: NOW }),
+  findChallenge: (db) => challenges.findChallenge(db, 'h', 0),
+  countFailedCode: (db) => challenges.countFailedCode(db, 'h'),
+  deleteChallenge: (db) => challenges.deleteChallenge(db, 'h'),
+  deleteChallenges: (db) => challenges.deleteChallenges(db, 'u1'),
+  consumeSsoState: (db) => challenges.consumeSsoState(db, { hash: 'h', expiresAt: NOW }),
+})
+
+calls.set(twoFactors, {
+  findTwoFactor: (db) => twoFactors.findTwoFactor(db, 'u1'),
+  setTwoFactor: (db) => twoFactors.setTwoFactor(db, { ...twoFactor, user_id: 'u1' }),
+  updateTwoFactor: (db) => twoFactors.updateTwoFactor(db, 'u1', { failed_codes: 1 }),
+  enableTwoFactor: (db) => twoFactors.enableTwoFactor(db, 'u1'),
+  deleteTwoFactor: (db) => twoFactors.deleteTwoFactor(db, 'u1'),
+  lacksTwoFactor: (db) => twoFactors.lacksTwoFactor(db, 'u1'),
+  revokeKeysWithoutTwoFactor: async (db) => {
+    await twoFactors.revokeKeysWithoutTwoFactor(db, { userId: 'u1' }, NOW)
+    await twoFactors.revokeKeysWithoutTwoFactor(db, { workspaceId: ws }, NOW)
+  },
+  useCode: (db) => twoFactors.useCode(db, { userId: 'u1', hash: 'h', at: NOW, deleteBefore: 10 }),
+})
+
+calls.set(notices, {
+  listExpiringKeys: (db) =>
+    notices.listExpiringKeys(db, { after: { expiresAt: 4_000, id: '' }, until: 4_500, limit: 10 }),
+  listExpiredKeys: (db) =>
+    notices.listExpiredKeys(db, { kind: 'key-expired', after: 4_000, until: 4_500, limit: 10 }),
+  insertNotices: (db) => notices.insertNotices(db, [notice]),
+  listNoticed: (db) => notices.listNoticed(db, [notice, { ...notice, subject_id: 'k2' }]),
+  insertMails: (db) => notices.insertMails(db, { ...noticeMail, digest_id: 'd' }, [noticeMail.user_id]),
+  countDigests: async (db) => {
+    for (const areRequests of [true, false]) await notices.countDigests(db, ws, { since: 100, areRequests })
+  },
+  listNoticedKeys: (db) => notices.listNoticedKeys(db, ws, 10),
+  findDetail: (db) => notices.findDetail(db, 'd7'),
+  listSilent: (db) => notices.listSilent(db, ws, 10),
+  listRejected: (db) => notices.listRejected(db, ws, 100, 10),
+  listDigestKeys: (db) => notices.listDigestKeys(db, 'd7', 10),
+  findRecipient: (db) => notices.findRecipient(db, noticeMail, ['owner', 'admin']),
+})
+
+calls.set(mailQueue, {
+  listDueMails: (db) => mailQueue.listDueMails(db, 'notice_mails', 10),
+  claimMail: (db) => mailQueue.claimMail(db, 'notice_mails', noticeMail, 1_000),
+  endMail: (db) => mailQueue.endMail(db, 'notice_mails', noticeMail),
+})
+
+calls.set(webhookEvents, {
+  listReceivers: (db) => webhookEvents.listReceivers(db, ['w1', 'w2']),
+  insertDeliveries: (db) => webhookEvents.insertDeliveries(db, [delivery]),
+})
+
+calls.set(webhookQueue, {
+  findNextDelivery: (db) => webhookQueue.findNextDelivery(db, 'whk_7', 71),
+  hasDeliveries: (db) =>
+    webhookQueue.hasDeliveries(db, 'whk_7', { from: 71, types: ['tunnel.opened'], count: 10 }),
+  recordDelivered: (db) =>
+    webhookQueue.recordDelivered(db, claimed, { position: 71, attempt, claimMs: 1_000 }),
+  recordFailed: (db) => webhookQueue.recordFailed(db, claimed, { position: 72, attempt, retryInMs: 1_000 }),
+  releaseClaim: (db) => webhookQueue.releaseClaim(db, claimed, 73),
+  disableIf: (db) =>
+    webhookQueue.disableIf(db, 'whk_8', { failing_since: 1 }, { at: NOW, reason: 'failing' }),
+  trimDeliveries: (db) => webhookQueue.trimDeliveries(db, 'whk_6', 65),
+})
+
+calls.set(webhookPositions, {
+  listUnassigned: (db) => webhookPositions.listUnassigned(db, 'whk_490', 10),
+  lockEndpoints: (db) => webhookPositions.lockEndpoints(db, ['whk_491', 'whk_492']),
+  assignPositions: (db) =>
+    webhookPositions.assignPositions(db, [{ id: 'whk_491', last_position: 4_919 }], 10),
+  deleteOrphans: (db) => webhookPositions.deleteOrphans(db, ['whk_491', 'whk_493']),
+})
+
+calls.set(webhookEndpoints, {
+  listEndpoints: (db) => webhookEndpoints.listEndpoints(db, ws),
+  listDisabledByServer: (db) => webhookEndpoints.listDisabledByServer(db, ws),
+  findEndpoint: (db) => webhookEndpoints.findEndpoint(db, { workspaceId: ws, id: 'whk_1' }),
+  lockEndpoint: (db) => webhookEndpoints.lockEndpoint(db, { workspaceId: ws, id: 'whk_1' }),
+  insertEndpoint: (db) => webhookEndpoints.insertEndpoint(db, endpoint),
+  updateEndpoint: (db) => webhookEndpoints.updateEndpoint(db, 'whk_1', { url: 'https://x.example' }),
+  deletePreviousSecrets: (db) => webhookEndpoints.deletePreviousSecrets(db, 100, 10),
+  restartQueue: (db) => webhookEndpoints.restartQueue(db, 'whk_1'),
+  deleteEndpoint: (db) => webhookEndpoints.deleteEndpoint(db, 'whk_2'),
+  listDeliveries: (db) => webhookEndpoints.listDeliveries(db, 'whk_7', { before: 75, limit: 10 }),
+  findDelivery: (db) => webhookEndpoints.findDelivery(db, 'whk_7', 71),
+})
+
+calls.set(retention, {
+  deleteExpired: async (db) => {
+    for (const table of [
+      'sessions',
+      'verifications',
+      'links',
+      'used_codes',
+      'device_authorizations',
+      'notices',
+      'notice_mails',
+      'webhook_deliveries',
+      'idempotent_responses',
+      'tunnel_names',
+    ] as const)
+      for (const before of [40, NOW]) await retention.deleteExpired(db, table, before, 20)
+    for (const before of [3_600_000 * 40, NOW]) await retention.deleteExpired(db, 'usage_hours', before, 20)
+    for (const before of ['aud_10040', 'b']) await retention.deleteExpired(db, 'audit_log', before, 20)
+  },
+  // Counts what will be deleted, so it may read all of it.
+  countExpired: (db) => retention.countExpired(db, 'sessions', 100),
+  deleteUsage: (db) => retention.deleteUsage(db, { table: 'usage_counters', ...usageBatch }, 20),
+  countUsage: (db) => retention.countUsage(db, { table: 'usage_counters', ...usageBatch }),
+  listOldHours: (db) => retention.listOldHours(db, 100, 10),
+  listWorkspaceIds: (db) => retention.listWorkspaceIds(db, 'w1', 10),
+})
+
+calls.set(usageReset, {
+  listCounters: (db) => usageReset.listCounters(db, { workspaceId: ws, day: DAY }, 10),
+  listReportedDays: (db) =>
+    usageReset.listReportedDays(db, { workspaceId: ws, edgeId: 'e1', from: DAY, until: 2 * DAY }),
+  resetDay: async (db) => {
+    await usageReset.resetDay({ db, isDistributed: false }, { workspaceId: ws, day: DAY }, 'e1')
+    await usageReset.resetDay({ db, isDistributed: false }, { workspaceId: ws, day: DAY }, undefined)
+  },
+})
 
 const report = {
   edgeId: 'e1',
@@ -961,7 +890,7 @@ for (const engine of engines) {
     await fill(store)
     recorded.length = 0
     await useStore(store)
-    for (const [, functions] of calls)
+    for (const functions of calls.values())
       for (const call of Object.values(functions)) await store.transaction(async (db) => call(db, store))
     const queries = [...new Map(recorded.map((each) => [each.text, each])).values()].filter(
       (each) => isQuery(each) && !isBounded(each),
