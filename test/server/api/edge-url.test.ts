@@ -24,8 +24,7 @@ for (const engine of engines) {
     const call = caller(`${server.url}/workspace/v1`, key.token)
     const findUrl = async () => {
       const { status, json } = await call('GET', '/edge')
-      assert.equal(status, 200)
-      assert.equal(json.tunnelDomain, 'acme.localhost')
+      assert.deepEqual([status, json.tunnelDomain], [200, 'acme.localhost'])
       return json.url
     }
     assert.equal(await findUrl(), null)

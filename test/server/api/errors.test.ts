@@ -68,8 +68,7 @@ for (const engine of engines) {
     const server = await serve(t, { engine })
     await rename(server, 'usage_days', 'usage_days_away')
     const { status, text, headers } = await server.call('GET', '/usage')
-    assert.equal(status, 500)
-    assert.equal(text, '{"error":"internal"}')
+    assert.deepEqual([status, text], [500, '{"error":"internal"}'])
     assert.ok(headers.get('x-request-id'))
     assert.equal(headers.get('access-control-allow-origin'), '*')
   })
@@ -124,8 +123,7 @@ test('an unknown path or method is 404, with a key or without', async () => {
   for (const [method, path] of unknown)
     for (const presented of [key.token, null, 'nonsense']) {
       const { status, text } = await call(method, path, { key: presented })
-      assert.equal(status, 404, `${method} ${path}`)
-      assert.equal(text, '{"error":"not_found"}')
+      assert.deepEqual([status, text], [404, '{"error":"not_found"}'], `${method} ${path}`)
     }
   const large = await call('POST', '/nope', { body: 'x'.repeat(100_000), headers: { 'content-type': ';' } })
   assert.equal(large.status, 404)
@@ -193,8 +191,7 @@ test('the rate limit per key is off by default, and 429 with its headers if set'
   }
   now += 15_000
   const limited = await limiting.call('GET', '/tokens')
-  assert.equal(limited.status, 429)
-  assert.equal(limited.json.error, 'rate_limited')
+  assert.deepEqual([limited.status, limited.json.error], [429, 'rate_limited'])
   assert.equal(limited.headers.get('retry-after'), '45')
   assert.equal(limited.headers.get('ratelimit'), '"key";r=0;t=45')
   // It does not affect other callers, and a forged header neither resets nor consumes it.

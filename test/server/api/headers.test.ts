@@ -47,8 +47,7 @@ test('a preflight allows the methods and headers of the API', async () => {
       'access-control-request-headers': 'authorization,content-type,idempotency-key',
     },
   })
-  assert.equal(status, 204)
-  assert.equal(text, '')
+  assert.deepEqual([status, text], [204, ''])
   assert.match(headers.get('access-control-allow-methods') ?? '', /GET.*POST.*DELETE/)
   assert.equal(headers.get('access-control-allow-headers'), 'authorization,content-type,idempotency-key')
 })
@@ -103,8 +102,7 @@ test('a matching If-None-Match is 304', async () => {
     assert.match(etag, /^(W\/)?"[\w-]+"$/)
     for (const ifNoneMatch of [etag, `W/${etag.replace('W/', '')}`, `"other", ${etag}`, '*']) {
       const again = await server.call('GET', path, { headers: { 'if-none-match': ifNoneMatch } })
-      assert.equal(again.status, 304, `${path} ${ifNoneMatch}`)
-      assert.equal(again.text, '')
+      assert.deepEqual([again.status, again.text], [304, ''], `${path} ${ifNoneMatch}`)
       assert.equal(again.headers.get('etag'), etag)
       assert.equal(again.headers.get('content-length'), null)
       assert.equal(again.headers.get('access-control-allow-origin'), '*')
@@ -127,8 +125,7 @@ test('HEAD is GET without the body', async () => {
   const { call } = server
   const get = await call('GET', '/workspace')
   const head = await call('HEAD', '/workspace')
-  assert.equal(head.status, 200)
-  assert.equal(head.text, '')
+  assert.deepEqual([head.status, head.text], [200, ''])
   assert.equal(head.headers.get('content-length'), get.headers.get('content-length'))
   assert.equal(head.headers.get('etag'), get.headers.get('etag'))
   assert.equal((await call('HEAD', '/workspace', { key: null })).status, 401)

@@ -94,8 +94,7 @@ for (const engine of engines) {
     ]
     for (const label of invalid) {
       const { status, json } = await server.post('/tokens', { label })
-      assert.equal(status, 400, JSON.stringify(label))
-      assert.equal(json.error, 'invalid_request')
+      assert.deepEqual([status, json.error], [400, 'invalid_request'], JSON.stringify(label))
       assert.equal(json.details[0].path, '/body/label')
       assert.ok(json.details[0].message.length > 0)
     }
@@ -110,8 +109,7 @@ for (const engine of engines) {
       '"createdAt":"1970-01-01T00:00:00.000Z","revokedAt":1,"hash":"0","token":"adit_mine",' +
       '"__proto__":{"label":"y","revokedAt":1},"constructor":{"prototype":{}}}'
     const { status, json } = await server.post('/tokens', body)
-    assert.equal(status, 201)
-    assert.equal(json.label, 'x')
+    assert.deepEqual([status, json.label], [201, 'x'])
     assert.match(json.id, KEY_ID)
     const row = await keyRow(server, json.id)
     assert.equal(row?.workspace_id, server.workspace.id)
@@ -184,8 +182,7 @@ for (const engine of engines) {
     await server.call('DELETE', `/tokens/${created.id}`)
     const before = await keyRow(server, created.id)
     const again = await server.call('DELETE', `/tokens/${created.id}`)
-    assert.equal(again.status, 404)
-    assert.equal(again.text, '{"error":"not_found"}')
+    assert.deepEqual([again.status, again.text], [404, '{"error":"not_found"}'])
     assert.deepEqual(await keyRow(server, created.id), before)
     assert.equal((await readAudit(server, created.id)).length, 2)
   })
@@ -219,13 +216,11 @@ for (const engine of engines) {
     ]
     for (const id of notFound) {
       const { status, text } = await server.call('DELETE', `/tokens/${id}`)
-      assert.equal(status, 404, id)
-      assert.equal(text, '{"error":"not_found"}')
+      assert.deepEqual([status, text], [404, '{"error":"not_found"}'], id)
     }
     for (const id of ['%00', 'tok_%0a', 'tok_%7f']) {
       const { status, json } = await server.call('DELETE', `/tokens/${id}`)
-      assert.equal(status, 400, id)
-      assert.equal(json.error, 'invalid_request')
+      assert.deepEqual([status, json.error], [400, 'invalid_request'], id)
     }
     assert.equal((await server.call('DELETE', `/tokens/${'x'.repeat(5000)}`)).status, 404)
     assert.equal((await server.call('DELETE', '/tokens/')).status, 404)
@@ -312,8 +307,7 @@ for (const engine of engines) {
     ] as const) {
       for (const key of [server.key.token, null]) {
         const { status, text } = await server.call(method, path, { key })
-        assert.equal(status, 404)
-        assert.equal(text, '{"error":"not_found"}')
+        assert.deepEqual([status, text], [404, '{"error":"not_found"}'])
       }
     }
     assert.equal((await server.call('GET', '/tokens')).json.tokens.length, 1)
