@@ -1,7 +1,8 @@
 // Open tunnels of a workspace, edges and tunnel names.
+import { closeTunnel } from '../../../domain/tunnels/close.ts'
 import { listForMembers as listEdges } from '../../../domain/tunnels/edges.ts'
 import * as names from '../../../domain/tunnels/names.ts'
-import { closeTunnel, listOpen } from '../../../domain/tunnels/open.ts'
+import { listOpen } from '../../../domain/tunnels/open.ts'
 import type { Dependencies, HandlerGroup } from './handlers.ts'
 
 export const tunnelHandlers = ({ enqueue }: Dependencies): HandlerGroup<'tunnels' | 'edges' | 'names'> => ({
