@@ -10,12 +10,12 @@ import { poll, startDevice } from '../support/accounts/devices.ts'
 import { startMailServer } from '../support/accounts/mail-server.ts'
 import { addMember, linkFor, PASSWORD, serveWithOwner } from '../support/accounts/users.ts'
 import { test as browserTest, hasBrowser } from '../support/browser.ts'
+import { simulateEdge } from '../support/edges/connected-edge.ts'
 import { startReceiver } from '../support/events/webhook-receiver.ts'
 import { root } from '../support/processes/process.ts'
 import { until } from '../support/until.ts'
 import { button, field, goTo, openPageAs, signInAs } from './support/harness.ts'
 import { runOwnerJourney } from './support/owner-journey.ts'
-import { simulateEdge } from './support/simulated-edge.ts'
 import { rows, samples } from './support/tunnels-page.ts'
 
 const mail = await startMailServer({ after })

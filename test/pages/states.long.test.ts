@@ -2,12 +2,12 @@
 import assert from 'node:assert/strict'
 import { serveWithOwner } from '../support/accounts/users.ts'
 import { openBrowser, test } from '../support/browser.ts'
+import { simulateEdge } from '../support/edges/connected-edge.ts'
 import { tunnelOf } from '../support/edges/open-tunnels.ts'
 import { responses, startReceiver } from '../support/events/webhook-receiver.ts'
 import { addEndpoint } from '../support/events/webhooks.ts'
 import { until } from '../support/until.ts'
 import { button, CLIPBOARD, DESKTOP, field, openPage, saveScreenshot, signInAs } from './support/harness.ts'
-import { simulateEdge } from './support/simulated-edge.ts'
 
 const LONG = 'preview-of-the-pull-request-with-a-rather-long-branch-name-4711'
 

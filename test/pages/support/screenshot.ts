@@ -6,9 +6,9 @@ import { join } from 'node:path'
 import { fillWithUsage } from '../../../src/server/domain/setup/demo.ts'
 import { serveWithOwner } from '../../support/accounts/users.ts'
 import { openBrowser, test } from '../../support/browser.ts'
+import { sampleTunnel, simulateEdge, tcpSettings } from '../../support/edges/connected-edge.ts'
 import { root } from '../../support/processes/process.ts'
 import { signInAs } from './harness.ts'
-import { sampleTunnel, simulateEdge, tcpSettings } from './simulated-edge.ts'
 
 test('the screenshot of the README', async (t) => {
   const browser = await openBrowser(t)

@@ -3,8 +3,8 @@ import type { Page } from 'playwright-core'
 import { addMember } from '../../support/accounts/users.ts'
 import type { TestServer } from '../../support/api/server.ts'
 import type { Test } from '../../support/cleanup.ts'
+import { sampleTunnel } from '../../support/edges/connected-edge.ts'
 import { CLIPBOARD, openPageAs } from './harness.ts'
-import { sampleTunnel } from './simulated-edge.ts'
 
 export const rows = (page: Page) => page.getByRole('table', { name: 'Open tunnels' }).locator('tbody tr')
 

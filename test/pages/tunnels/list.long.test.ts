@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict'
 import { serve } from '../../support/api/server.ts'
 import { test } from '../../support/browser.ts'
+import { sampleTunnel, simulateEdge, tcpSettings } from '../../support/edges/connected-edge.ts'
 import { addTunnelEdge } from '../../support/edges/open-tunnels.ts'
 import { until } from '../../support/until.ts'
 import { button, checkEveryView, checkPage, goTo, toast, waitForFocus } from '../support/harness.ts'
-import { sampleTunnel, simulateEdge, tcpSettings } from '../support/simulated-edge.ts'
 import { openTunnelsPage, rows, samples } from '../support/tunnels-page.ts'
 
 test('without open tunnels the page shows the commands that open one', async (t) => {

@@ -5,11 +5,11 @@ import { fillWithUsage } from '../../../src/server/domain/setup/demo.ts'
 import { addEdge, serve } from '../../support/api/server.ts'
 import { test } from '../../support/browser.ts'
 import { createFolder } from '../../support/databases/create.ts'
+import { sampleTunnel, simulateEdge, tcpSettings } from '../../support/edges/connected-edge.ts'
 import { addTunnelEdge, expireLease } from '../../support/edges/open-tunnels.ts'
 import { fetchHost, openTunnel, startLocal, startTunnelEdge } from '../../support/edges/tunnels.ts'
 import { until } from '../../support/until.ts'
 import { button, checkEveryView, checkPage, field, toast } from '../support/harness.ts'
-import { sampleTunnel, simulateEdge, tcpSettings } from '../support/simulated-edge.ts'
 import { openTunnelsPage, rows, samples } from '../support/tunnels-page.ts'
 
 test('edges are shown as online, offline or never connected, and a lost edge is announced', async (t) => {

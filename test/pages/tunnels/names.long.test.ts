@@ -3,8 +3,8 @@ import assert from 'node:assert/strict'
 import { createEdge } from '../../../src/server/domain/tunnels/edges.ts'
 import { operator, serve } from '../../support/api/server.ts'
 import { test } from '../../support/browser.ts'
+import { simulateEdge } from '../../support/edges/connected-edge.ts'
 import { button, checkEveryView, goTo, toast, waitForFocus } from '../support/harness.ts'
-import { simulateEdge } from '../support/simulated-edge.ts'
 import { openTunnelsPage, samples } from '../support/tunnels-page.ts'
 
 test('names are reserved and released, and their access rules set and removed', async (t) => {

@@ -1,9 +1,9 @@
 // An edge that reports sample tunnels through the edge API, and closes those that it is asked to close.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ReportedTunnel } from '../../../src/contract/edge/tunnel-fields.ts'
-import type { TestServer } from '../../support/api/server.ts'
-import { atEnd, type Test } from '../../support/cleanup.ts'
-import { addTunnelEdge, tunnelOf } from '../../support/edges/open-tunnels.ts'
+import type { TestServer } from '../api/server.ts'
+import { atEnd, type Test } from '../cleanup.ts'
+import { addTunnelEdge, tunnelOf } from './open-tunnels.ts'
 
 const SYNC_INTERVAL_MS = 200
 
