@@ -13,7 +13,7 @@ import { claimTunnels, syncTunnels } from '../src/contract/edge/tunnels.ts'
 import { faults } from '../src/contract/faults.ts'
 import type { Operation } from '../src/contract/operation.ts'
 import { variants } from '../src/contract/variants.ts'
-import { workspaceOperations } from '../src/contract/workspace.ts'
+import { workspaceOperations } from '../src/contract/workspace/index.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 
@@ -23,13 +23,17 @@ interface Schema {
   const?: unknown
   enum?: unknown[]
   anyOf?: Schema[]
+  maximum?: number
   items?: Schema
   properties?: Record<string, Schema>
   required?: string[]
   description?: string
 }
 
-/** Integers of responses may exceed 2^53 and have the type `Count`; all others are numbers. */
+/**
+ * Integers of responses may exceed 2^53 and have the type `Count`, unless they are limited; others are
+ * numbers.
+ */
 type IntegerType = 'number' | 'Count'
 
 function toTypeScript(schema: Schema, integer: IntegerType): string {
@@ -39,7 +43,7 @@ function toTypeScript(schema: Schema, integer: IntegerType): string {
   if (schema.anyOf) return schema.anyOf.map((variant) => toTypeScript(variant, integer)).join(' | ')
   if (Array.isArray(type))
     return type.map((name) => toTypeScript({ ...schema, type: name }, integer)).join(' | ')
-  if (type === 'integer') return integer
+  if (type === 'integer') return schema.maximum === undefined ? integer : 'number'
   if (type === 'array' && items) return `(${toTypeScript(items, integer)})[]`
   if (type === 'object') return properties ? objectType(schema, integer) : 'object'
   if (type === 'string' || type === 'boolean' || type === 'null') return type
@@ -65,7 +69,8 @@ function inputType({ params, query, body }: Operation): string {
 function clientApi(): string {
   const shared = workspaceOperations.filter(({ id }) => id !== 'description.read')
   const operations = Object.entries(variants).map(([variant, list]) => {
-    const entries = [...(list as readonly Operation[]), ...shared].map((operation) => {
+    const ofWorkspace = shared.filter(({ method }) => variant === 'A' || method === 'GET')
+    const entries = [...(list as readonly Operation[]), ...ofWorkspace].map((operation) => {
       const result = toTypeScript(operation.response.schema as Schema, 'Count')
       const type = `{ input: ${inputType(operation)}; result: ${result} }`
       const text = `/** ${operation.summary}. */\n'${operation.id}': ${type}`

@@ -1,6 +1,6 @@
-// Operations and errors of the public API as types, derived from the contract. The published declarations
-// have the same types written out (scripts/declarations.ts), so that users of the client need neither the
-// contract nor TypeBox.
+// Operations and errors of the public and the workspace API as types, derived from the contract. The
+// published declarations have the same types written out (scripts/declarations.ts), so that users of the
+// client need neither the contract nor TypeBox.
 import type { Static, TSchema } from 'typebox'
 import type { apis } from '../contract/apis.ts'
 import type { FaultCode, faults } from '../contract/faults.ts'
@@ -15,6 +15,11 @@ type VariantOperations<V extends Variant> = (typeof variants)[V][number]
 /** The document is that of the public API. */
 type WorkspaceOperation = Exclude<(typeof apis.workspace.operations)[number], { id: 'description.read' }>
 
+/** In variant B, API keys only read. */
+type WorkspaceOperations<V extends Variant> = V extends 'A'
+  ? WorkspaceOperation
+  : Extract<WorkspaceOperation, { method: 'GET' }>
+
 type InputPart<O extends Operation, P extends 'params' | 'query' | 'body'> = O[P] extends TSchema
   ? Static<O[P]>
   : unknown
@@ -22,7 +27,7 @@ type InputPart<O extends Operation, P extends 'params' | 'query' | 'body'> = O[P
 /** Input and result of each operation, by API variant. */
 export type Operations = {
   [V in Variant]: {
-    [O in VariantOperations<V> | WorkspaceOperation as O['id']]: {
+    [O in VariantOperations<V> | WorkspaceOperations<V> as O['id']]: {
       input: InputPart<O, 'params'> & InputPart<O, 'query'> & InputPart<O, 'body'>
       result: Received<OutputOf<O>>
     }

@@ -1,5 +1,5 @@
-// A typed client of the public API. Its types derive from the contract; at run time it needs only fetch, in
-// Node and in browsers.
+// A typed client of the public and the workspace API. Its types derive from the contract; at run time it
+// needs only fetch, in Node and in browsers.
 import type { Operations, Routes, Variant } from './api.ts'
 import { type CallOptions, type ClientOptions, createTransport } from './transport.ts'
 
@@ -11,6 +11,11 @@ const routes = {
   'tokens.revoke': 'DELETE /api/v1/tokens/{id}',
   'usage.read': 'GET /api/v1/usage',
   'description.read': 'GET /api/v1/openapi.json',
+  'tunnels.list': 'GET /workspace/v1/tunnels',
+  'tunnels.read': 'GET /workspace/v1/tunnels/{id}',
+  'tunnels.close': 'DELETE /workspace/v1/tunnels/{id}',
+  'names.list': 'GET /workspace/v1/names',
+  'edges.list': 'GET /workspace/v1/edges',
   'edge.find': 'GET /workspace/v1/edge',
 } as const satisfies Routes
 
@@ -24,6 +29,11 @@ const resultFields: Record<OperationId, string[]> = {
   'tokens.revoke': ['id', 'revoked'],
   'usage.read': ['series'],
   'description.read': ['openapi', 'paths'],
+  'tunnels.list': ['tunnels', 'next'],
+  'tunnels.read': ['id', 'name', 'edges'],
+  'tunnels.close': ['id', 'closed'],
+  'names.list': ['names', 'next'],
+  'edges.list': ['edges', 'next'],
   'edge.find': ['url', 'tunnelDomain'],
 }
 
@@ -56,7 +66,8 @@ export type Client<V extends Variant = 'A'> = {
  *
  * 429 and 503 are retried after the `Retry-After` of the response. If there was no response, reads and
  * creations are retried too: a creation carries an Idempotency-Key, so a retry never creates a second key. A
- * revocation is not retried, because a second one could not distinguish "revoked now" from "not found".
+ * revocation is not retried, because a second one could not distinguish "revoked now" from "not found", nor
+ * is closing a tunnel.
  */
 export function createClient<V extends Variant = 'A'>(options: ClientOptions): Client<V> {
   const send = createTransport(options)

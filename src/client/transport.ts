@@ -14,7 +14,7 @@ export interface ClientOptions {
   /** Base URL of the server, e.g. `https://adit.example.com`. */
   baseUrl: string
   apiKey: string
-  /** Timeout of one attempt; by default 10,000, and 30,000 for a revocation. */
+  /** Timeout of one attempt; by default 10,000, and 30,000 to revoke a key or close a tunnel. */
   timeoutMs?: number
   /** Maximum number of retries; 3 by default. */
   retries?: number
@@ -31,8 +31,8 @@ interface RoutedOperation {
 /** A list of 100,000 keys fits; longer lists are read in pages. */
 const RESPONSE_BYTES_MAX = 32 * 1024 * 1024
 const TIMEOUT_MS = 10_000
-/** A revocation waits up to 25 seconds for an edge that is gone. */
-const REVOCATION_TIMEOUT_MS = 30_000
+/** Revoking a key and closing a tunnel wait up to 27 seconds for an edge that is gone. */
+const DELETE_TIMEOUT_MS = 30_000
 const BACKOFF_MIN_MS = 250
 /** The maximum delay before a retry. A longer `Retry-After` is reported to the caller instead. */
 const DELAY_MAX_MS = 30_000
@@ -50,7 +50,7 @@ export function createTransport(options: ClientOptions) {
     resultFields: readonly string[],
     signal: AbortSignal | undefined,
   ): Promise<object> {
-    const { timeoutMs = init.method === 'DELETE' ? REVOCATION_TIMEOUT_MS : TIMEOUT_MS } = options
+    const { timeoutMs = init.method === 'DELETE' ? DELETE_TIMEOUT_MS : TIMEOUT_MS } = options
     const timeout = AbortSignal.timeout(timeoutMs)
     let response: Response
     let text: string
@@ -98,7 +98,7 @@ function parseBaseUrl(text: string): URL {
 
 /**
  * Without a readable response, the call may have taken effect. A revocation is then not retried: the second
- * response could not tell a key that was just revoked from one that does not exist.
+ * response could not tell a key that was just revoked from one that does not exist. Tunnels are the same.
  */
 function mayRetry({ fault, status = 0, retryAfterS = 0, cause }: AditError, isRepeatable: boolean): boolean {
   if (fault === TOO_LARGE || lacksTls(cause) || (cause as { isFinal?: unknown } | undefined)?.isFinal)

@@ -7,7 +7,7 @@ import type { ApiDocument } from './openapi.ts'
 import type { Operation } from './operation.ts'
 import { opsOperations } from './ops.ts'
 import { type Variant, variants } from './variants.ts'
-import { workspaceOperations } from './workspace.ts'
+import { workspaceOperations } from './workspace/index.ts'
 
 export interface Api {
   /** The label in metrics. The variants of the public API share it, because a server runs one of them. */
@@ -55,14 +55,23 @@ changed.
 const workspaceDocument: ApiDocument = {
   title: 'Adit workspace API',
   version: '1',
-  description: `For tunnel clients and other programs of a workspace.
+  description: `The tunnels of a workspace: list, read and close open tunnels, and list tunnel names and edges.
 
 **Authentication.** Send an API key as a bearer token: \`Authorization: Bearer adit_…\`. Every request is
-scoped to the workspace of its key.`,
+scoped to the workspace of its key.
+
+**Variants.** If the server runs variant B, API keys only read: operations that change something return 403
+with the address of the dashboard, where admins and owners can do it.
+
+**Errors** have the same form as those of the API under \`/api/v1\`. A tunnel of another workspace looks
+exactly like one that does not exist.`,
   credential: 'An API key of a workspace: `Authorization: Bearer adit_…`.',
   crossOrigin: false,
   groups: {
-    edge: 'The edge for tunnels of the workspace.',
+    tunnels: 'Open tunnels of the workspace.',
+    names: 'Tunnel names of the workspace.',
+    edges: 'Edges that may carry tunnels of the workspace.',
+    edge: 'The edge that tunnel clients connect to.',
     description: DESCRIPTION_GROUP,
   },
 }

@@ -34,7 +34,8 @@ export const faults = {
   },
   forbidden: {
     status: 403,
-    description: 'The signed-in user lacks the required role, or the request comes from another origin.',
+    description:
+      'The user or the API key may not do this, or the request comes from another origin. The message says why.',
     schema: body('Forbidden', 'forbidden', { message }),
     example: { error: 'forbidden', message: 'Only admins and owners of this workspace may do this.' },
   },

@@ -21,6 +21,9 @@ export const KEY_DAYS_MAX = 3_650
 /** A page of keys, and the part of the whole list that is sent at once. */
 export const KEYS_PER_PAGE_MAX = 1_000
 
+/** A page of other lists. */
+export const PAGE_ITEMS = { max: 200, default: 50 } as const
+
 /** Days of usage, including today. */
 export const USAGE_DAYS = { max: 365, default: 30 } as const
 

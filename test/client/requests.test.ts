@@ -8,6 +8,8 @@ import { operator, serve } from '../support/api/server.ts'
 import { mergeReport } from '../support/api/usage.ts'
 import type { Test } from '../support/cleanup.ts'
 import { engines } from '../support/databases/create.ts'
+import { simulateEdge } from '../support/edges/connected-edge.ts'
+import { tunnelOf } from '../support/edges/open-tunnels.ts'
 import { listen } from '../support/network/listen.ts'
 import { pluck } from '../support/pluck.ts'
 import { freePort } from '../support/processes/ports.ts'
@@ -50,6 +52,33 @@ for (const engine of engines)
     assert.ok(refused.error === 'unauthorized' && /revoked/.test(refused.message))
   })
 
+for (const engine of engines)
+  test(`${engine}: open tunnels are listed in pages and closed, and names and edges are listed`, async (t) => {
+    const server = await serve(t, { engine })
+    const client = createClient({ baseUrl: server.url, apiKey: server.key.token })
+    const tunnel = tunnelOf(server)
+    await simulateEdge(t, server, 'fra-1', [tunnel, tunnelOf(server, { name: 'other' })])
+    const first = await client.tunnels.list({ limit: 1 })
+    assert.equal(first.tunnels[0]?.name, 'my-app')
+    const second = await client.tunnels.list({ limit: 1, cursor: first.next as string })
+    assert.deepEqual([second.tunnels[0]?.name, second.next], ['other', null])
+    assert.deepEqual(await client.tunnels.read({ id: tunnel.id }), first.tunnels[0])
+    assert.deepEqual(await client.tunnels.close({ id: tunnel.id }), { id: tunnel.id, closed: true })
+    for (const call of [client.tunnels.read, client.tunnels.close])
+      assert.deepEqual(await catchFault(call({ id: tunnel.id })), { error: 'not_found' })
+    assert.deepEqual(
+      (await client.names.list()).names.map(({ name, open }) => [name, open]),
+      [
+        ['my-app', 0],
+        ['other', 1],
+      ],
+    )
+    assert.deepEqual(
+      (await client.edges.list()).edges.map(({ name, tunnels }) => [name, tunnels]),
+      [['fra-1', 1]],
+    )
+  })
+
 test('variant B: reads only', async (t) => {
   const { url, key } = await serve(t, { engine: 'sqlite', env: { ADIT_API_VARIANT: 'B' } })
   const client = createClient<'B'>({ baseUrl: `${url}/`, apiKey: key.token })
@@ -58,6 +87,9 @@ test('variant B: reads only', async (t) => {
   assert.equal((await client.tokens.list()).tokens.length, 1)
   const asA = createClient({ baseUrl: url, apiKey: key.token })
   assert.deepEqual(await catchFault(asA.tokens.create({})), { error: 'not_found' })
+  assert.deepEqual(await client.tunnels.list(), { tunnels: [], next: null })
+  const rejected = await catchFault(asA.tunnels.close({ id: 'tun_0000000000' }))
+  assert.ok(rejected.error === 'forbidden' && rejected.message.includes(url), JSON.stringify(rejected))
 })
 
 test('counts above 2^53 are exact', async () => {

@@ -33,6 +33,12 @@ const cases: [what: string, code: string, error: RegExp | undefined][] = [
   ['a revocation in variant B', "await b.tokens.revoke({ id: 'x' })", /TS2339.*'revoke'/],
   ['a field of variant A in variant B', '(await b.usage.read()).peakTunnels', /TS2339.*'peakTunnels'/],
   [
+    'tunnels, names and edges',
+    "const { tunnels, next } = await a.tunnels.list({ name: 'x', limit: 5 }); const n: number | undefined = tunnels[0]?.requests; const c: string | null = next; await a.tunnels.close({ id: 'x' }); await b.tunnels.read({ id: 'x' }); await b.names.list(); await b.edges.list({ cursor: 'x' }); n; c",
+    undefined,
+  ],
+  ['closing a tunnel in variant B', "await b.tunnels.close({ id: 'x' })", /TS2339.*'close'/],
+  [
     'an error code that is none',
     "try { await a.workspace.read() } catch (e) { if (e instanceof AditError && e.fault.error === 'nope') e }",
     /TS2367/,

@@ -1,6 +1,7 @@
 // Lists in pages.
 import Type from 'typebox'
 import { TextOrNull } from '../fields.ts'
+import { PAGE_ITEMS } from '../limits.ts'
 
 export const Cursor = Type.Optional(
   Type.String({
@@ -8,5 +9,7 @@ export const Cursor = Type.Optional(
     'x-rule': 'must be `next` of the previous page',
   }),
 )
-export const Limit = Type.Optional(Type.Integer({ minimum: 1, maximum: 200, default: 50 }))
+export const Limit = Type.Optional(
+  Type.Integer({ minimum: 1, maximum: PAGE_ITEMS.max, default: PAGE_ITEMS.default }),
+)
 export const NextPage = TextOrNull

@@ -1,40 +1,15 @@
 // Open tunnels of a workspace, the edges that carry them, and its tunnel names with their access rules.
 import Type from 'typebox'
 import { AllowedNetworks, BasicAuthPassword, BasicAuthUser, HostHeader } from '../edge/access-rules.ts'
-import { ClientAccess, TunnelName, TunnelType } from '../edge/tunnel-fields.ts'
-import { EdgeName, HostName, Id, Instant, InstantOrNull, ok, TextOrNull } from '../fields.ts'
+import { TunnelName } from '../edge/tunnel-fields.ts'
+import { Id, ok } from '../fields.ts'
 import { operation, STRICT } from '../operation.ts'
+import { ListedEdge } from '../workspace/edges.ts'
+import { ListedName } from '../workspace/names.ts'
+import { OpenTunnel } from '../workspace/tunnels.ts'
 import { InWorkspace } from './members.ts'
 
 const Integer = Type.Integer({ minimum: 0 })
-
-const OpenTunnel = Type.Object({
-  id: Id,
-  name: TunnelName,
-  type: TunnelType,
-  pool: Type.Boolean(),
-  url: Type.String(),
-  key: Type.Object({ id: Id, label: TextOrNull }),
-  edges: Type.Array(Type.Object({ id: Id, name: EdgeName })),
-  client: Type.Object({ address: Type.String(), version: TextOrNull }),
-  access: ClientAccess,
-  openedAt: Instant,
-  requests: Integer,
-  bytesIn: Integer,
-  bytesOut: Integer,
-  streams: Integer,
-  closeRequestedAt: InstantOrNull(),
-})
-
-const ListedName = Type.Object({
-  name: TunnelName,
-  host: HostName(),
-  lastUsedAt: InstantOrNull(),
-  reserved: Type.Boolean(),
-  open: Integer,
-  url: TextOrNull,
-  access: Type.Object({ user: TextOrNull, allowIp: AllowedNetworks, hostHeader: TextOrNull }),
-})
 
 export const tunnelOperations = [
   operation({
@@ -63,19 +38,7 @@ export const tunnelOperations = [
     access: 'member',
     summary: 'List edges',
     params: Type.Object(InWorkspace),
-    response: ok({
-      edges: Type.Array(
-        Type.Object({
-          id: Id,
-          name: EdgeName,
-          version: TextOrNull,
-          startedAt: InstantOrNull(),
-          lastSyncAt: InstantOrNull(),
-          isConnected: Type.Boolean(),
-          tunnels: Integer,
-        }),
-      ),
-    }),
+    response: ok({ edges: Type.Array(ListedEdge) }),
   }),
   operation({
     id: 'names.list',

@@ -376,7 +376,7 @@ export const syncTunnels = operation({
         {
           id: exampleTunnel.id,
           reason: 'requested',
-          message: 'Ann Example closed this tunnel in the dashboard.',
+          message: 'Ann Example closed this tunnel.',
         },
       ],
       grantRequired: [],

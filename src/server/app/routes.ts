@@ -90,7 +90,7 @@ export function createApiServer(options: ApiServerOptions) {
   registerHealth(server, { isReady, ping, areCommitsBlocked, mayRead: follower.mayRead })
   const forKeys = { services, verifier, counters, rateLimit, variant, baseUrl, describeWorkspace }
   registerPublicApi(server, forKeys)
-  registerWorkspaceApi(server, forKeys)
+  registerWorkspaceApi(server, { ...forKeys, publicUrl })
   registerMcp(server, { ...forKeys, version, publicUrl, origins: config.mcpOrigins })
   const forEdges = { services, verifier, edgeWorkspaces, follower, closing, describeWorkspace }
   const cluster = {

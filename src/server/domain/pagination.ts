@@ -5,12 +5,23 @@ import { setImmediate } from 'node:timers/promises'
 export const SLICE_ROWS = 500
 
 /** `rows` has one row more than the limit if there is a next page. */
-export function toPage<T extends { id: string }>(
+export const toPage = <T extends { id: string }>(rows: T[], limit: number) =>
+  toPageBy(rows, limit, ({ id }) => id)
+
+/** For lists that are not sorted by id: `cursor` says where the page after a row begins. */
+export function toPageBy<T>(
   rows: T[],
   limit: number,
+  cursor: (row: T) => string,
 ): { page: T[]; next: string | null } {
   const page = rows.slice(0, limit)
-  return { page, next: page.length < rows.length ? (page.at(-1)?.id as string) : null }
+  return { page, next: page.length < rows.length ? cursor(page.at(-1) as T) : null }
+}
+
+/** What a caller asks for: at most `limit` items after the cursor. */
+export interface PageRequest {
+  limit?: number | undefined
+  cursor?: string | undefined
 }
 
 /** Limit for a request, so that a filter that matches few rows does not block others. */

@@ -139,7 +139,7 @@ for (const engine of engines) {
     assert.equal((await admin.remove(`/workspaces/acme/tunnels/${id}`)).status, 200)
     const { code, stderr } = await tunnel.ended
     assert.equal(code, 1)
-    assert.match(stderr, /Ann closed this tunnel in the dashboard/)
+    assert.match(stderr, /Ann closed this tunnel/)
     await until('closed', async () => (await at()).length === 0)
   })
 

@@ -1,6 +1,8 @@
-// Access matrix: every operation with every kind of caller. New operations are covered automatically.
+// Access matrix: every operation of the APIs for keys with every kind of caller. New operations are covered
+// automatically.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { type Api, apis } from '../../../src/contract/apis.ts'
 import type { Operation } from '../../../src/contract/operation.ts'
 import { variants } from '../../../src/contract/variants.ts'
 import { createSecret } from '../../../src/lib/credentials/secret.ts'
@@ -8,7 +10,7 @@ import { createKey, revoke } from '../../../src/server/domain/keys/lifecycle.ts'
 import { createEdge } from '../../../src/server/domain/tunnels/edges.ts'
 import { addMember } from '../../support/accounts/users.ts'
 import { createResponseValidator } from '../../support/api/openapi.ts'
-import { operator, serve, type TestServer } from '../../support/api/server.ts'
+import { caller, operator, serve, type TestServer } from '../../support/api/server.ts'
 import { engines } from '../../support/databases/create.ts'
 import { setRows } from '../../support/databases/rows.ts'
 
@@ -42,15 +44,18 @@ for (const engine of engines)
   for (const variant of ['A', 'B'] as const)
     test(`${engine}: variant ${variant}: every operation allows exactly its access level`, async (t) => {
       const server = await serve(t, { engine, env: { ADIT_API_VARIANT: variant } })
-      const validateResponse = createResponseValidator((await server.call('GET', '/openapi.json')).json)
-      for (const [name, { key, admitted }] of Object.entries(await listActors(server)))
-        for (const operation of variants[variant] as readonly Operation[]) {
-          const path = operation.path.replace('{id}', 'tok_none')
-          const response = await server.call(operation.method, path, { key })
-          const allowed = operation.access === 'anyone' || admitted
-          assert.equal(response.status !== 401, allowed, `${name}: ${operation.id} → ${response.status}`)
-          validateResponse(operation.path, operation.method, response)
-        }
+      const actors = Object.entries(await listActors(server))
+      for (const { prefix, operations } of [apis[`public${variant}`], apis.workspace] as Api[]) {
+        const call = caller(server.url + prefix, server.key.token)
+        const validateResponse = createResponseValidator((await call('GET', '/openapi.json')).json)
+        for (const [name, { key, admitted }] of actors)
+          for (const operation of operations) {
+            const response = await call(operation.method, operation.path.replace('{id}', 'tok_none'), { key })
+            const allowed = operation.access === 'anyone' || admitted
+            assert.equal(response.status !== 401, allowed, `${name}: ${operation.id} → ${response.status}`)
+            validateResponse(operation.path, operation.method, response)
+          }
+      }
     })
 
 test('every operation is in the OpenAPI document, and every documented one is served', async (t) => {

@@ -3,13 +3,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import type { Operation } from '../../../src/contract/operation.ts'
-import { variants } from '../../../src/contract/variants.ts'
+import { type Api, apis } from '../../../src/contract/apis.ts'
 import { createResponseValidator } from '../../support/api/openapi.ts'
-import { addWorkspace, serve } from '../../support/api/server.ts'
+import { addWorkspace, caller, serve } from '../../support/api/server.ts'
 import { engines } from '../../support/databases/create.ts'
 
-const RUNS = 400
+const RUNS = 800
 
 const text = fc.oneof(
   fc.string({ maxLength: 120 }),
@@ -30,7 +29,7 @@ const text = fc.oneof(
 )
 const number = fc.oneof(fc.integer(), fc.double(), fc.bigInt().map(String), fc.integer({ min: 1, max: 365 }))
 const query = fc.array(
-  fc.tuple(fc.constantFrom('days', 'limit', 'cursor', 'x', '__proto__'), fc.oneof(text, number)),
+  fc.tuple(fc.constantFrom('days', 'limit', 'cursor', 'name', 'x', '__proto__'), fc.oneof(text, number)),
   {
     maxLength: 4,
   },
@@ -83,13 +82,20 @@ for (const engine of engines)
       const server = await serve(t, { engine, env: { ADIT_API_VARIANT: variant } })
       const other = await addWorkspace(server, 'other')
       const keys = { valid: server.key.token, other: other.key.token, none: null, nonsense: 'adit_nonsense' }
-      const validateResponse = createResponseValidator((await server.call('GET', '/openapi.json')).json)
       const created: string[] = []
       const seen = new Set<string>()
-      const operations = variants[variant] as readonly Operation[]
+      const served: Api[] = [apis[`public${variant}`], apis.workspace]
+      const targets = await Promise.all(
+        served.map(async ({ prefix, operations }) => {
+          const call = caller(server.url + prefix, server.key.token)
+          const validateResponse = createResponseValidator((await call('GET', '/openapi.json')).json)
+          return operations.map(({ method, path }) => ({ method, path, call, validateResponse }))
+        }),
+      )
 
       await fc.assert(
-        fc.asyncProperty(fc.constantFrom(...operations), request, async ({ method, path }, given) => {
+        fc.asyncProperty(fc.constantFrom(...targets.flat()), request, async (target, given) => {
+          const { method, path, call, validateResponse } = target
           const deletes = method === 'DELETE' && given.known && given.presented === 'valid'
           const known = deletes ? created.pop() : undefined
           const id = known ?? (encodeURIComponent(given.id.toWellFormed().slice(0, 60)) || 'x')
@@ -98,7 +104,7 @@ for (const engine of engines)
           const search = given.query.map(
             ([name, value]) => `${name}=${encodeURIComponent(`${value}`.toWellFormed())}`,
           )
-          const response = await server.call(method, `${path.replace('{id}', id)}?${search.join('&')}`, {
+          const response = await call(method, `${path.replace('{id}', id)}?${search.join('&')}`, {
             key: keys[given.presented],
             ...(method === 'GET' || given.body === undefined ? {} : { body: given.body.toWellFormed() }),
             headers: {
@@ -112,7 +118,7 @@ for (const engine of engines)
           if (response.status === 201 && given.presented === 'valid') created.push(response.json.id)
           seen.add(`${method} ${path} ${response.status}`)
         }),
-        { numRuns: RUNS, examples: operations.map((each) => [each, ordinary]) },
+        { numRuns: RUNS, examples: targets.flat().map((each) => [each, ordinary]) },
       )
       // A generator that only produces rejected requests would prove little.
       const expected = [
@@ -121,6 +127,12 @@ for (const engine of engines)
         'GET /tokens 200',
         'GET /tokens 400',
         'GET /usage 400',
+        'GET /tunnels 200',
+        'GET /tunnels 400',
+        'GET /tunnels/{id} 404',
+        'GET /names 200',
+        'GET /edges 200',
+        `DELETE /tunnels/{id} ${variant === 'A' ? 404 : 403}`,
       ]
       const writing = [
         'POST /tokens 201',

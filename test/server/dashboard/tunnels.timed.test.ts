@@ -27,9 +27,7 @@ for (const engine of engines) {
     await stream.until((list) => list.some(({ event }) => event === 'tunnels-changed'))
     assert.ok(performance.now() - startedAt < 1_000)
     assert.ok(others.received.every(({ event }) => event === undefined))
-    const expected = [
-      { id: tunnel.id, reason: 'requested', message: 'Adam closed this tunnel in the dashboard.' },
-    ]
+    const expected = [{ id: tunnel.id, reason: 'requested', message: 'Adam closed this tunnel.' }]
     assert.deepEqual((await edge.sync()).close, expected)
     // Until the edge reports it closed, and only once in the audit log.
     assert.deepEqual((await edge.sync({ changed: [{ ...tunnel, requests: 1 }] })).close, expected)

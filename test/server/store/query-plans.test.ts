@@ -600,7 +600,7 @@ calls.set(instructions, {
   lockInstructed: (db) => instructions.lockInstructed(db, 'e11', 10),
   setInstructed: (db) => instructions.setInstructed(db, 'e1', ['t1'], 1),
   instructByName: (db) => instructions.instructByName(db, ws, 'n12'),
-  findTunnelName: (db) => instructions.findTunnelName(db, ws, 't12'),
+  findTunnel: (db) => instructions.findTunnel(db, ws, 't12'),
   requestClose: (db) =>
     instructions.requestClose(db, { workspaceId: ws, tunnelId: 't12', name: 'n12' }, { at: NOW, by: 'x' }),
   markMoved: (db) => instructions.markMoved(db, [openTunnel], NOW),
@@ -609,7 +609,13 @@ calls.set(instructions, {
 calls.set(tunnelLists, {
   openTunnels: (db) =>
     tunnelLists.openTunnels(db).selectAll('tunnel').where('tunnel.workspace_id', '=', ws).execute(),
-  listTunnels: (db) => tunnelLists.listTunnels(db, ws, 10),
+  listTunnels: async (db) => {
+    await tunnelLists.listTunnels(db, ws, { limit: 10 })
+    await tunnelLists.listTunnels(db, ws, { name: 'n12', after: openTunnel, limit: 10 })
+  },
+  listConnections: (db) => tunnelLists.listConnections(db, { workspaceId: ws, tunnelId: 't12', limit: 10 }),
+  isOpenAtEdge: (db) =>
+    tunnelLists.isOpenAtEdge(db, { workspaceId: ws, tunnelId: 't12', name: 'n12' }, 5_000),
   listAllTunnels: (db) => tunnelLists.listAllTunnels(db, { after: openTunnel, limit: 10 }),
   countByEdge: (db) => tunnelLists.countByEdge(db, ws),
   listOpenNames: (db) => tunnelLists.listOpenNames(db, ws),
@@ -672,7 +678,10 @@ calls.set(tunnelNames, {
   lockNamesOfTunnels: (db) => tunnelNames.lockNamesOfTunnels(db, [{ edge_id: 'e1', id: 't3' }]),
   trimNames: (db) => tunnelNames.trimNames(db, 'w9', 5),
   readRules: (db) => tunnelNames.readRules(db, [name]),
-  listNames: (db) => tunnelNames.listNames(db, ws, 10),
+  listNames: async (db) => {
+    await tunnelNames.listNames(db, ws, { limit: 10 })
+    await tunnelNames.listNames(db, ws, { after: 'n12', limit: 10 })
+  },
   findName: (db) => tunnelNames.findName(db, name),
   countReserved: (db) => tunnelNames.countReserved(db, ws),
   reserveName: (db) => tunnelNames.reserveName(db, { ...name, now: NOW, accessRules: null }),

@@ -1,5 +1,6 @@
 // Edges, the servers that carry tunnels: create, list, set their URLs, revoke. Each has its own credential.
 import { EdgeName, EdgeUrl } from '../../../contract/fields.ts'
+import { PAGE_ITEMS } from '../../../contract/limits.ts'
 import { createSecret, hashSecret } from '../../../lib/credentials/secret.ts'
 import { lockHead } from '../../store/change-log/entries.ts'
 import type { Tx } from '../../store/engine/store.ts'
@@ -25,6 +26,7 @@ import { writeAudit } from '../audit/entries.ts'
 import { requireGroup } from '../cluster/groups.ts'
 import type { Actor, Context, Services } from '../context.ts'
 import { Fault } from '../fault.ts'
+import { type PageRequest, toPageBy } from '../pagination.ts'
 import { isoOrNull, toIso } from '../timestamps.ts'
 import { type Checker, checker } from '../validation.ts'
 import { DEFAULT_EDGE_GROUP } from '../workspaces/manage.ts'
@@ -157,18 +159,22 @@ const describeReport = (row: ReportedEdge) => ({
   isConnected: Boolean(row.isConnected),
 })
 
-/** For members of a workspace: the active edges of its group, with the tunnels of the workspace at each. */
-export async function listForMembers({ store, workspaceId }: Context) {
-  const rows = await listActiveEdges(store.db, workspaceId, LIST_MAX)
+/** The active edges of the group of a workspace by name, with its tunnels at each. */
+export async function listForWorkspace(
+  { store, workspaceId }: Context,
+  { limit = PAGE_ITEMS.default, cursor }: PageRequest,
+) {
+  const rows = await listActiveEdges(store.db, workspaceId, { after: cursor, limit: limit + 1 })
+  const { page, next } = toPageBy(rows, limit, ({ name }) => name)
   const open = await countByEdge(store.db, workspaceId)
-  return {
-    edges: rows.map((row) => ({
-      id: row.id,
-      name: row.name,
-      ...describeReport(row),
-      tunnels: open.get(row.id) ?? 0,
-    })),
-  }
+  const edges = page.map((row) => ({
+    id: row.id,
+    name: row.name,
+    url: row.url,
+    ...describeReport(row),
+    tunnels: open.get(row.id) ?? 0,
+  }))
+  return { edges, next }
 }
 
 /**

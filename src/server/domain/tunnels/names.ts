@@ -2,6 +2,7 @@
 
 import type { AuditAction } from '../../../contract/audit-actions.ts'
 import type { AccessRules } from '../../../contract/edge/access-rules.ts'
+import { PAGE_ITEMS } from '../../../contract/limits.ts'
 import {
   BASIC_AUTH_PASSWORD_RULE,
   BASIC_AUTH_USER_RULE,
@@ -31,15 +32,17 @@ import { type Changes, changesBetween } from '../audit/changes.ts'
 import { writeAudit } from '../audit/entries.ts'
 import type { Context } from '../context.ts'
 import { Fault, invalid } from '../fault.ts'
+import { type PageRequest, toPageBy } from '../pagination.ts'
 import { isoOrNull } from '../timestamps.ts'
 import { describeWorkspace } from '../workspaces/manage.ts'
 import { NAMES_MAX, nameExpiry, parseRules } from './admission.ts'
 
 const RESERVED_MAX = 100
 
-export async function listNames(ctx: Context) {
-  const rows = await listRows(ctx.store.db, ctx.workspaceId, NAMES_MAX)
-  return { names: await describeNames(ctx, rows), reservedMax: RESERVED_MAX }
+export async function listNames(ctx: Context, { limit = PAGE_ITEMS.default, cursor }: PageRequest) {
+  const rows = await listRows(ctx.store.db, ctx.workspaceId, { after: cursor, limit: limit + 1 })
+  const { page, next } = toPageBy(rows, limit, ({ name }) => name)
+  return { names: await describeNames(ctx, page), reservedMax: RESERVED_MAX, next }
 }
 
 async function describeNames(ctx: Context, rows: readonly NameRow[]) {

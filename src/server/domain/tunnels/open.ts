@@ -1,27 +1,61 @@
-// Lists open tunnels, for the dashboard and the operator.
+// Lists open tunnels, for members, programs with an API key, and the operator.
 
+import { PAGE_ITEMS } from '../../../contract/limits.ts'
 import {
   type DescribedTunnel,
   type ListPosition,
   listAllTunnels,
+  listConnections,
   listTunnels,
+  type PagePosition,
 } from '../../store/tunnels/lists.ts'
 import type { Context, Services } from '../context.ts'
-import { readSlices, SLICE_ROWS } from '../pagination.ts'
+import { Fault } from '../fault.ts'
+import { type PageRequest, readSlices, SLICE_ROWS } from '../pagination.ts'
 import { isoOrNull, toIso } from '../timestamps.ts'
 import { parseClientAccess } from './reported.ts'
 
-const LIST_MAX = 1_000
 /** A client has connections to few edges. */
-const CONNECTIONS_MAX = 4 * LIST_MAX
+const CONNECTIONS_PER_TUNNEL = 4
+/** Of a tunnel that is read alone. */
+const CONNECTIONS_MAX = 1_000
 
-export async function listOpen({ store, workspaceId }: Context) {
-  const rows = await listTunnels(store.db, workspaceId, CONNECTIONS_MAX + 1)
+/** A page of open tunnels by name, with all edges of each. */
+export async function listOpen(
+  { store, workspaceId }: Context,
+  { name, limit = PAGE_ITEMS.default, cursor }: PageRequest & { name?: string | undefined },
+) {
+  const after = cursor === undefined ? undefined : parseCursor(cursor)
+  const connectionsMax = CONNECTIONS_PER_TUNNEL * limit
+  const rows = await listTunnels(store.db, workspaceId, { name, after, limit: connectionsMax + 1 })
   const tunnels = groupConnections(rows)
   // The last tunnel may have connections that were not read.
-  if (rows.length > CONNECTIONS_MAX && tunnels.length > 1) tunnels.pop()
-  const isComplete = rows.length <= CONNECTIONS_MAX && tunnels.length <= LIST_MAX
-  return { tunnels: tunnels.slice(0, LIST_MAX).map(describeTunnel), isComplete }
+  if (rows.length > connectionsMax && tunnels.length > 1) tunnels.pop()
+  const page = tunnels.slice(0, limit)
+  const isComplete = rows.length <= connectionsMax && tunnels.length <= limit
+  const [last] = page.at(-1) ?? []
+  return {
+    tunnels: page.map(describeTunnel),
+    isComplete,
+    next: isComplete || last === undefined ? null : toCursor(last),
+  }
+}
+
+/** With the name, so that a page begins at the right place if its tunnel was closed meanwhile. */
+const toCursor = ({ name, tunnel_id }: PagePosition) => `${name}.${tunnel_id}`
+
+function parseCursor(cursor: string): PagePosition {
+  const [name = '', tunnel_id = ''] = cursor.split('.')
+  return { name, tunnel_id }
+}
+
+/** A tunnel of another workspace and an unknown one are the same: not found. */
+export async function readOpen({ store, workspaceId }: Context, tunnelId: string) {
+  const [connections] = groupConnections(
+    await listConnections(store.db, { workspaceId, tunnelId, limit: CONNECTIONS_MAX }),
+  )
+  if (connections === undefined) throw new Fault('not_found')
+  return describeTunnel(connections)
 }
 
 type Connections = [DescribedTunnel, ...DescribedTunnel[]]

@@ -1,6 +1,7 @@
 // SQL of edges and their credentials.
 import { type Selectable, sql } from 'kysely'
 import { nowIn } from '../engine/clock.ts'
+import type { Page } from '../engine/page.ts'
 import { type Placeholders, statement } from '../engine/statement.ts'
 import type { Db, Tx } from '../engine/store.ts'
 import type { Tables } from '../engine/tables.ts'
@@ -49,14 +50,15 @@ export const listReportedEdges = (db: Db) => reportedEdges(db).orderBy('edges.id
 const isInGroupOf = (workspaceId: string) =>
   sql<boolean>`edges.edge_group = (select edge_group from workspaces where id = ${workspaceId})`
 
-/** Edges of the group of a workspace, by name. */
-export const listActiveEdges = (db: Db, workspaceId: string, limit: number) =>
-  reportedEdges(db)
+/** Edges of the group of a workspace by name, after the name `after`. */
+export function listActiveEdges(db: Db, workspaceId: string, { after, limit }: Page) {
+  const query = reportedEdges(db)
     .where(isActiveEdge)
     .where(isInGroupOf(workspaceId))
     .orderBy('edges.name')
     .limit(limit)
-    .execute()
+  return (after === undefined ? query : query.where('edges.name', '>', after)).execute()
+}
 
 export const findActiveEdge = (db: Db, workspaceId: string): Promise<Pick<EdgeRow, 'name'> | undefined> =>
   db

@@ -3,7 +3,7 @@
 // sequence of the sync whose response contained it.
 import { executeBulk, isPostgres } from '../engine/bulk.ts'
 import type { Tx } from '../engine/store.ts'
-import { openTunnels } from './lists.ts'
+import { type NamedTunnel, openTunnels } from './lists.ts'
 import type { TunnelPosition, TunnelRow } from './rows.ts'
 
 const instructedColumns = [
@@ -65,16 +65,19 @@ export async function instructByName(tx: Tx, workspaceId: string, name: string):
   return [...new Set(rows.map((row) => row.edge_id))]
 }
 
-/** The name of an open tunnel; undefined if the workspace has no such tunnel. */
-export const findTunnelName = async (tx: Tx, workspaceId: string, tunnelId: string) =>
-  (
-    await openTunnels(tx)
-      .select('tunnel.name')
-      .where('tunnel.workspace_id', '=', workspaceId)
-      .where('tunnel.tunnel_id', '=', tunnelId)
-      .limit(1)
-      .executeTakeFirst()
-  )?.name
+/** An open tunnel, with the user whose personal key opened it; undefined if the workspace has no such one. */
+export const findTunnel = (
+  tx: Tx,
+  workspaceId: string,
+  tunnelId: string,
+): Promise<{ name: string; keyUserId: string | null } | undefined> =>
+  openTunnels(tx)
+    .leftJoin('api_keys', 'api_keys.id', 'tunnel.key_id')
+    .select(['tunnel.name', 'api_keys.user_id as keyUserId'])
+    .where('tunnel.workspace_id', '=', workspaceId)
+    .where('tunnel.tunnel_id', '=', tunnelId)
+    .limit(1)
+    .executeTakeFirst()
 
 /**
  * Instructs edges to close all connections of a tunnel whose name is locked. Returns these edges; none if
@@ -82,7 +85,7 @@ export const findTunnelName = async (tx: Tx, workspaceId: string, tunnelId: stri
  */
 export async function requestClose(
   tx: Tx,
-  { workspaceId, tunnelId, name }: { workspaceId: string; tunnelId: string; name: string },
+  { workspaceId, tunnelId, name }: NamedTunnel,
   { at, by }: { at: number; by: string },
 ): Promise<string[]> {
   const rows = await tx

@@ -23,12 +23,41 @@ const describedTunnels = (db: Db) =>
     .selectAll('tunnel')
     .select(['edges.name as edgeName', 'workspaces.slug', 'api_keys.label as keyLabel'])
 
+/** Where a page begins: after all connections of this tunnel. */
+export type PagePosition = Pick<TunnelRow, 'name' | 'tunnel_id'>
+
+interface TunnelPage {
+  /** Only tunnels with this name. */
+  name?: string | undefined
+  after?: PagePosition | undefined
+  limit: number
+}
+
 /** Connections, sorted by name and tunnel. */
-export const listTunnels = (db: Db, workspaceId: string, limit: number) =>
-  describedTunnels(db)
+export function listTunnels(db: Db, workspaceId: string, { name, after, limit }: TunnelPage) {
+  let query = describedTunnels(db)
     .where('tunnel.workspace_id', '=', workspaceId)
     .orderBy('tunnel.name')
     .orderBy('tunnel.tunnel_id')
+    .orderBy('tunnel.opened_at')
+    .orderBy('tunnel.edge_id')
+    .limit(limit)
+  if (name !== undefined) query = query.where('tunnel.name', '=', name)
+  if (after !== undefined)
+    query = query.where(({ eb, refTuple, tuple }) =>
+      eb(refTuple('tunnel.name', 'tunnel.tunnel_id'), '>', tuple(after.name, after.tunnel_id)),
+    )
+  return query.execute()
+}
+
+/** The connections of one tunnel. */
+export const listConnections = (
+  db: Db,
+  { workspaceId, tunnelId, limit }: { workspaceId: string; tunnelId: string; limit: number },
+): Promise<DescribedTunnel[]> =>
+  describedTunnels(db)
+    .where('tunnel.workspace_id', '=', workspaceId)
+    .where('tunnel.tunnel_id', '=', tunnelId)
     .orderBy('tunnel.opened_at')
     .orderBy('tunnel.edge_id')
     .limit(limit)
@@ -61,6 +90,29 @@ export function listAllTunnels(
         )
       : query
   ).execute()
+}
+
+export interface NamedTunnel {
+  workspaceId: string
+  tunnelId: string
+  name: string
+}
+
+/** Whether an edge has the tunnel open whose lease is valid for longer than this. */
+export async function isOpenAtEdge(
+  db: Db,
+  { workspaceId, tunnelId, name }: NamedTunnel,
+  leaseMs: number,
+): Promise<boolean> {
+  const found = await openTunnels(db)
+    .select('tunnel.id')
+    .where('tunnel.workspace_id', '=', workspaceId)
+    .where('tunnel.name', '=', name)
+    .where('tunnel.tunnel_id', '=', tunnelId)
+    .where('session.lease_until', '>', sql<number>`${nowIn(db)} + ${leaseMs}`)
+    .limit(1)
+    .executeTakeFirst()
+  return found !== undefined
 }
 
 /** Counts the open tunnels of a workspace by edge. */

@@ -3,6 +3,7 @@
 import type { Selectable } from 'kysely'
 import { executeBulk, isPostgres } from '../engine/bulk.ts'
 import { nowIn, nowText } from '../engine/clock.ts'
+import type { Page } from '../engine/page.ts'
 import type { Db, Tx } from '../engine/store.ts'
 import type { Tables } from '../engine/tables.ts'
 
@@ -127,14 +128,16 @@ export const readRules = (
        and tunnel_names.name = input.name`,
   )
 
-export const listNames = (db: Db, workspaceId: string, limit: number): Promise<NameRow[]> =>
-  db
+/** By name, after `after`. */
+export function listNames(db: Db, workspaceId: string, { after, limit }: Page): Promise<NameRow[]> {
+  const query = db
     .selectFrom('tunnel_names')
     .selectAll()
     .where('workspace_id', '=', workspaceId)
     .orderBy('name')
     .limit(limit)
-    .execute()
+  return (after === undefined ? query : query.where('name', '>', after)).execute()
+}
 
 export const findName = (db: Db, { workspace_id, name }: NameId): Promise<NameRow | undefined> =>
   db

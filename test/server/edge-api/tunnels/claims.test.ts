@@ -144,7 +144,7 @@ for (const engine of engines) {
     const rejected = {
       granted: false,
       reason: 'closed',
-      message: 'Adam closed this tunnel in the dashboard.',
+      message: 'Adam closed this tunnel.',
     }
     const claim = (edge: TunnelEdge) => edge.claim(tunnelOf(server, { resume, pool: true }))
     for (const edge of [next, old, next]) assert.deepEqual(await claim(edge), rejected)
@@ -168,7 +168,7 @@ for (const engine of engines) {
     const expected = (id: string) => ({
       id,
       reason: 'requested',
-      message: 'Adam closed this tunnel in the dashboard.',
+      message: 'Adam closed this tunnel.',
       session: resume,
     })
     const closeInDashboard = async (tunnel: ReturnType<typeof open>) =>

@@ -1,15 +1,18 @@
 // Open tunnels of a workspace, edges and tunnel names.
 import { closeTunnel } from '../../../domain/tunnels/close.ts'
-import { listForMembers as listEdges } from '../../../domain/tunnels/edges.ts'
+import { listForWorkspace } from '../../../domain/tunnels/edges.ts'
 import * as names from '../../../domain/tunnels/names.ts'
 import { listOpen } from '../../../domain/tunnels/open.ts'
 import type { Dependencies, HandlerGroup } from './handlers.ts'
 
+/** The dashboard searches and sorts whole lists. */
+const WHOLE_LIST = { limit: 1_000 }
+
 export const tunnelHandlers = ({ enqueue }: Dependencies): HandlerGroup<'tunnels' | 'edges' | 'names'> => ({
-  'tunnels.list': (ctx) => listOpen(ctx),
+  'tunnels.list': (ctx) => listOpen(ctx, WHOLE_LIST),
   'tunnels.close': (ctx, { id }) => closeTunnel(ctx, id),
-  'edges.list': (ctx) => listEdges(ctx),
-  'names.list': (ctx) => names.listNames(ctx),
+  'edges.list': (ctx) => listForWorkspace(ctx, WHOLE_LIST),
+  'names.list': (ctx) => names.listNames(ctx, WHOLE_LIST),
   'names.reserve': (ctx, { name }) => names.reserve(ctx, name),
   'names.release': (ctx, { name }) => names.release(ctx, name),
   'names.set-access': (ctx, { name, ...access }) =>

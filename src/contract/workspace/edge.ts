@@ -1,11 +1,9 @@
-// The workspace API: what tunnel clients and other programs with an API key need beyond the public API, whose
-// routes are fixed by its specification.
+// Where the tunnel clients of a workspace connect.
 import Type from 'typebox'
-import { readDescription } from './description.ts'
-import { EdgeUrl, HostName } from './fields.ts'
-import { operation } from './operation.ts'
+import { EdgeUrl, HostName } from '../fields.ts'
+import { operation } from '../operation.ts'
 
-const findEdge = operation({
+export const findEdge = operation({
   id: 'edge.find',
   method: 'GET',
   path: '/edge',
@@ -32,5 +30,3 @@ const findEdge = operation({
     example: { url: 'https://edge.example.com', tunnelDomain: 'acme.tunnels.example.com' },
   },
 })
-
-export const workspaceOperations = [findEdge, readDescription] as const
