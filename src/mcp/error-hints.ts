@@ -4,12 +4,16 @@ import type { AgentTool } from './tools.ts'
 
 type Hint = (error: AditError, tool: AgentTool) => string
 
+const isOnTunnels = ({ operation: { id } }: AgentTool) => id === 'tunnels.read' || id === 'tunnels.close'
+
 /** Without a response, only a read is certain to have changed nothing. */
-const withoutResponse: Hint = (_error, { operation }) =>
-  operation.method === 'GET'
+const withoutResponse: Hint = (_error, tool) =>
+  tool.operation.method === 'GET'
     ? 'Try again in a moment. If it keeps failing, ask the user to check that the server is ' +
       'running and its URL is correct.'
-    : 'The call may have succeeded: check with list_api_keys before you try again.'
+    : `The call may have succeeded: check with ${listTool(tool)} before you try again.`
+
+const listTool = (tool: AgentTool) => (isOnTunnels(tool) ? 'list_tunnels' : 'list_api_keys')
 
 const hints: { [Code in Fault['error']]: Hint } = {
   // A detail without a path is about the workspace: its policy, or a limit.
@@ -20,11 +24,14 @@ const hints: { [Code in Fault['error']]: Hint } = {
   unauthorized: () =>
     'The API key of this connection is not valid. Ask the user for another one; retrying does not help.',
   forbidden: () => 'This API key is not allowed to do this. Tell the user.',
-  not_found: (_error, { operation }) =>
-    operation.id === 'tokens.revoke'
-      ? 'No active API key of this workspace has this id: it does not exist or is already revoked. ' +
-        'Check with list_api_keys.'
-      : 'The server does not support this. Tell the user that it may run another version of the API.',
+  not_found: (_error, tool) => {
+    const check = `Check with ${listTool(tool)}.`
+    if (tool.operation.id === 'tokens.revoke')
+      return `No active API key of this workspace has this id: it does not exist or is already revoked. ${check}`
+    if (isOnTunnels(tool))
+      return `No open tunnel of this workspace has this id: it does not exist or was closed. ${check}`
+    return 'The server does not support this. Tell the user that it may run another version of the API.'
+  },
   conflict: () => 'Read the current state, then decide again.',
   idempotency_mismatch: () => 'Call again.',
   rate_limited: ({ retryAfterS }) =>

@@ -19,10 +19,10 @@ export function succeeded({ operation }: AgentTool, output: object, args: object
 export const failed = (error: AditError, tool: AgentTool): CallToolResult =>
   failure(`${error.fault.error}: ${errorMessage(error)}\n${errorHint(error, tool)}`)
 
-/** For variant B, in which API keys cannot manage API keys. */
+/** For variant B, in which API keys only read. */
 export const notAvailable = (): CallToolResult =>
   failure(
-    'not_found: On this server, API keys cannot create or revoke API keys.\n' +
+    'not_found: On this server, API keys only read: they cannot create or revoke API keys, or close tunnels.\n' +
       'Ask the user to do it in the dashboard.',
   )
 

@@ -89,4 +89,9 @@ const calls: Record<
   'tokens.create': ({ tokens }, args, options) => tokens.create(args, options),
   'tokens.revoke': ({ tokens }, args, options) => tokens.revoke(args, options),
   'usage.read': ({ usage }, args, options) => usage.read(args, options),
+  'tunnels.list': ({ tunnels }, args, options) => tunnels.list(args, options),
+  'tunnels.read': ({ tunnels }, args, options) => tunnels.read(args, options),
+  'tunnels.close': ({ tunnels }, args, options) => tunnels.close(args, options),
+  'names.list': ({ names }, args, options) => names.list(args, options),
+  'edges.list': ({ edges }, args, options) => edges.list(args, options),
 }

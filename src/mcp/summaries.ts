@@ -32,6 +32,22 @@ export const summaries: { [Id in ToolOperation['id']]: Summary<Id> } = {
   'usage.read': ({ series, totalBytes, lastSeen }) =>
     `${totalBytes} bytes in both directions. UTC days, including today: ${series.length}. ` +
     (lastSeen === null ? 'No traffic yet.' : `Last traffic at ${lastSeen}.`),
+  'tunnels.list': ({ tunnels, next }) => `Open tunnels listed: ${tunnels.length}.${morePages(next)}`,
+  'tunnels.read': ({ name, url, edges, requests }) =>
+    `The tunnel ${quote(name)} is open at ${url}, at ${edges.map((edge) => quote(edge.name)).join(' and ')}. ` +
+    `Requests so far: ${requests}.`,
+  'tunnels.close': ({ id }) => `The tunnel ${id} is closed.`,
+  'names.list': ({ names, next }) => {
+    const reserved = names.filter((name) => name.reserved).length
+    return `Tunnel names listed: ${names.length}, reserved: ${reserved}.${morePages(next)}`
+  },
+  'edges.list': ({ edges, next }) => {
+    const connected = edges.filter(({ isConnected }) => isConnected).length
+    return `Edges listed: ${edges.length}, connected: ${connected}.${morePages(next)}`
+  },
 }
+
+const morePages = (next: string | null) =>
+  next === null ? '' : ` There are more: call again with cursor "${next}".`
 
 const quote = (text: string) => `“${text}”`

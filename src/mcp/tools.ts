@@ -3,9 +3,10 @@ import type { Tool as ListedTool } from '@modelcontextprotocol/server'
 import { documentedSchema } from '../contract/documented-schema.ts'
 import type { Operation } from '../contract/operation.ts'
 import { type Variant, variants } from '../contract/variants.ts'
+import { workspaceOperations } from '../contract/workspace/index.ts'
 
-type PublicOperation = (typeof variants)[Variant][number]
-export type ToolOperation = Extract<PublicOperation, { tool: object }>
+type KeyOperation = (typeof variants)[Variant][number] | (typeof workspaceOperations)[number]
+export type ToolOperation = Extract<KeyOperation, { tool: object }>
 
 export interface AgentTool {
   operation: ToolOperation
@@ -14,11 +15,12 @@ export interface AgentTool {
 }
 
 export const toolsByVariant: Record<Variant, readonly AgentTool[]> = {
-  A: listTools(variants.A),
-  B: listTools(variants.B),
+  A: listTools([...variants.A, ...workspaceOperations]),
+  // API keys only read.
+  B: listTools([...variants.B, ...workspaceOperations.filter(({ method }) => method === 'GET')]),
 }
 
-function listTools(operations: readonly PublicOperation[]): AgentTool[] {
+function listTools(operations: readonly KeyOperation[]): AgentTool[] {
   return operations.filter((operation) => 'tool' in operation).map(describe)
 }
 

@@ -21,6 +21,10 @@ for (const transport of transports) {
       ['create_api_key', { label: 'a\nb' }, /label must not contain U\+000A/],
       ['create_api_key', { name: 'ci' }, /name is not an argument/],
       ['revoke_api_key', {}, /id is missing/],
+      ['list_tunnels', { limit: 201 }, /limit must be a whole number from 1 to 200/],
+      ['list_tunnels', { cursor: 'my-app' }, /cursor must be `next` of the previous page/],
+      ['list_tunnels', { workspace: 'other' }, /workspace is not an argument/],
+      ['close_tunnel', {}, /id is missing/],
       ['revoke_api_key', { id: [server.key.id] }, /id must be a string/],
     ]
     const many = Object.fromEntries(Array.from({ length: 500 }, (_, index) => [`name${index}`, 1]))
@@ -49,6 +53,17 @@ for (const transport of transports) {
     }
   })
 
+  test(`${transport}: a tunnel that is not open is not_found, with a hint to list_tunnels`, async (t) => {
+    const server = await serve(t, { engine: 'sqlite' })
+    const agent = await connectAgent(t, transport, { url: server.url, apiKey: server.key.token })
+    for (const tool of ['get_tunnel', 'close_tunnel'])
+      for (const id of ['tun_0000000000', '', '..', 'x'.repeat(101)]) {
+        const { failed, text } = await agent.call(tool, { id })
+        assert.equal(failed, true)
+        assert.match(text, /^not_found: .*\nNo open tunnel .*\. Check with list_tunnels\.$/, id)
+      }
+  })
+
   test(`${transport}: an agent is told what the policy of the workspace forbids, and not to call again`, async (t) => {
     const server = await serve(t, { engine: 'sqlite' })
     await setRows(server.services, 'workspaces', { keys_read_only_at: Date.now() })
@@ -62,12 +77,13 @@ for (const transport of transports) {
     assert.match(text, /\nTell the user\. Calling again does not help\.$/)
   })
 
-  test(`${transport}: in variant B no tool creates or revokes keys, and calling one explains why`, async (t) => {
+  test(`${transport}: in variant B no tool changes anything, and calling one explains why`, async (t) => {
     const server = await serve(t, { engine: 'sqlite', env: { ADIT_API_VARIANT: 'B' } })
     const agent = await connectAgent(t, transport, { url: server.url, apiKey: server.key.token })
-    assert.deepEqual(await listToolNames(agent), ['get_workspace', 'list_api_keys', 'get_usage'])
-    for (const name of ['create_api_key', 'revoke_api_key']) {
-      const { failed, text } = await agent.call(name, name === 'revoke_api_key' ? { id: server.key.id } : {})
+    const writing = ['create_api_key', 'revoke_api_key', 'close_tunnel']
+    assert.deepEqual(new Set(await listToolNames(agent)).intersection(new Set(writing)), new Set())
+    for (const name of writing) {
+      const { failed, text } = await agent.call(name, name === 'create_api_key' ? {} : { id: server.key.id })
       assert.equal(failed, true)
       assert.match(text, /Ask the user to do it in the dashboard/)
     }
@@ -114,7 +130,7 @@ test('stdio: a key that is revoked during the session is reported, and the proce
     assert.equal(failed, true)
     assert.match(text, /^unauthorized: This API key was revoked\. .*\n.*Ask the user for another one/)
   }
-  assert.equal((await listToolNames(agent)).length, 5)
+  assert.equal((await listToolNames(agent)).length, 10)
 })
 
 test('stdio: an unreachable server is reported, with different hints for reads and writes', async (t) => {
@@ -129,4 +145,6 @@ test('stdio: an unreachable server is reported, with different hints for reads a
     /^unreachable: http:\/\/127\.0\.0\.1:\d+ cannot be reached: .*\n.*check that the server is running/,
   )
   assert.match((await agent.call('create_api_key')).text, /^unreachable: .*\nThe call may have succeeded/)
+  const closing = await agent.call('close_tunnel', { id: 'tun_0000000000' })
+  assert.match(closing.text, /^unreachable: .*\nThe call may have succeeded: check with list_tunnels before/)
 })

@@ -5,20 +5,31 @@ import { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import type { Operation } from '../../src/contract/operation.ts'
 import { type Variant, variants } from '../../src/contract/variants.ts'
+import { workspaceOperations } from '../../src/contract/workspace/index.ts'
 import { serve } from '../support/api/server.ts'
 import { engines } from '../support/databases/create.ts'
 import { insertRevokedKeys } from '../support/databases/many-keys.ts'
+import { simulateEdge } from '../support/edges/connected-edge.ts'
+import { tunnelOf } from '../support/edges/open-tunnels.ts'
 import { connectAgent, listToolNames, transports } from './agent.ts'
 
-const reading = ['get_workspace', 'list_api_keys', 'get_usage']
-const writing = ['create_api_key', 'revoke_api_key']
+const reading = [
+  'get_workspace',
+  'list_api_keys',
+  'get_usage',
+  'list_tunnels',
+  'get_tunnel',
+  'list_tunnel_names',
+  'list_edges',
+]
+const writing = ['create_api_key', 'revoke_api_key', 'close_tunnel']
+const readOnly = { readOnlyHint: true, openWorldHint: false }
 
 const annotations: Record<string, object> = {
-  get_workspace: { readOnlyHint: true, openWorldHint: false },
-  list_api_keys: { readOnlyHint: true, openWorldHint: false },
-  get_usage: { readOnlyHint: true, openWorldHint: false },
+  ...Object.fromEntries(reading.map((name) => [name, readOnly])),
   create_api_key: { destructiveHint: false, idempotentHint: false, openWorldHint: false },
   revoke_api_key: { destructiveHint: true, idempotentHint: true, openWorldHint: false },
+  close_tunnel: { destructiveHint: true, idempotentHint: true, openWorldHint: false },
 }
 
 const ajv = new Ajv2020({ strict: true, strictTypes: false, strictRequired: false, allErrors: true })
@@ -31,6 +42,8 @@ for (const engine of engines)
 
       test(`${where}: every tool is listed, can be called and returns what its schema declares`, async (t) => {
         const server = await serve(t, { engine, env: { ADIT_API_VARIANT: variant } })
+        const tunnel = tunnelOf(server)
+        await simulateEdge(t, server, 'fra-1', [tunnel])
         const agent = await connectAgent(t, transport, { url: server.url, apiKey: server.key.token })
         const { tools } = await agent.client.listTools()
         const expected = variant === 'A' ? [...reading, ...writing] : reading
@@ -42,6 +55,9 @@ for (const engine of engines)
           list_api_keys: () => ({ limit: 1 }),
           create_api_key: () => ({ label: 'by an agent' }),
           revoke_api_key: () => ({ id: created }),
+          list_tunnels: () => ({ name: tunnel.name }),
+          get_tunnel: () => ({ id: tunnel.id }),
+          close_tunnel: () => ({ id: tunnel.id }),
         }
         for (const name of expected) {
           const tool = tools.find((each) => each.name === name)
@@ -68,7 +84,13 @@ for (const variant of ['A', 'B'] as const) {
   test(`variant ${variant}: the tools and their arguments match the contract`, async (t) => {
     const server = await serve(t, { engine: 'sqlite', env: { ADIT_API_VARIANT: variant } })
     const agent = await connectAgent(t, 'http', { url: server.url, apiKey: server.key.token })
-    const operations = (variants[variant] as readonly Operation[]).filter(({ tool }) => tool)
+    const reads = ({ method }: Operation) => method === 'GET'
+    const ofWorkspace = (workspaceOperations as readonly Operation[]).filter(
+      (operation) => variant === 'A' || reads(operation),
+    )
+    const operations = [...(variants[variant] as readonly Operation[]), ...ofWorkspace].filter(
+      ({ tool }) => tool,
+    )
     assert.deepEqual(
       await listToolNames(agent),
       operations.map(({ tool }) => tool?.name),
