@@ -1,18 +1,8 @@
 import { listAllOpen } from '../../server/domain/tunnels/open.ts'
 import { formatBytes } from '../bytes.ts'
 import type { Io } from '../io.ts'
+import { describeAccess } from '../tunnels/describe-access.ts'
 import { withServices } from './with-services.ts'
-
-/** `--json` has all. */
-const NETWORKS_SHOWN = 2
-
-/** Rules of the client; those of a name are shown in the dashboard. */
-const describeAccess = ({ basicAuth, allowIp }: { basicAuth: boolean; allowIp: string[] }) =>
-  [
-    ...(basicAuth ? ['password'] : []),
-    ...allowIp.slice(0, NETWORKS_SHOWN),
-    ...(allowIp.length > NETWORKS_SHOWN ? [`${allowIp.length - NETWORKS_SHOWN} more`] : []),
-  ].join(', ') || 'open'
 
 export async function list(io: Io): Promise<void> {
   await withServices((services) =>
@@ -23,7 +13,8 @@ export async function list(io: Io): Promise<void> {
         EDGES: (tunnel) => tunnel.edges.map(({ name }) => name).join(', '),
         KEY: (tunnel) => tunnel.key.label || tunnel.key.id,
         CLIENT: (tunnel) => tunnel.client.address,
-        ACCESS: (tunnel) => describeAccess(tunnel.access),
+        // Rules of the client; those of a name are shown in the dashboard.
+        ACCESS: ({ access: { basicAuth, allowIp } }) => describeAccess({ hasPassword: basicAuth, allowIp }),
         OPENED: (tunnel) => io.time(tunnel.openedAt),
         REQUESTS: (tunnel) => String(tunnel.requests),
         IN: (tunnel) => formatBytes(tunnel.bytesIn),

@@ -92,6 +92,48 @@ export const workspaceCommands = inGroup('Workspace', [
     run: async (input, io) => (await import('../workspace/usage.ts')).show(input, io),
   }),
   command({
+    name: 'tunnels list',
+    summary: 'list open tunnels',
+    details: API_ACCESS,
+    options: { name: { value: '<name>', summary: 'only tunnels with this name' }, ...apiOptions },
+    run: async (input, io) => (await import('../workspace/tunnels.ts')).list(input, io),
+  }),
+  command({
+    name: 'tunnels show',
+    summary: 'show an open tunnel',
+    details: API_ACCESS,
+    arguments: ['id'],
+    options: apiOptions,
+    run: async (input, io) => (await import('../workspace/tunnels.ts')).show(input, io),
+  }),
+  command({
+    name: 'tunnels close',
+    summary: 'close an open tunnel',
+    details:
+      'When the command exits, no edge carries the tunnel: requests in progress are aborted, and its client ' +
+      'exits and shows which API key closed it. Anyone with an API key of the workspace can open it again; to ' +
+      'prevent that, revoke the key. Asks for confirmation. Without a terminal, and with --json, --yes is ' +
+      'required.\n\n' +
+      API_ACCESS,
+    arguments: ['id'],
+    options: { yes: yesOption, ...apiOptions },
+    run: async (input, io) => (await import('../workspace/tunnels.ts')).close(input, io),
+  }),
+  command({
+    name: 'names list',
+    summary: 'list tunnel names',
+    details: `Lists names that are reserved or were used in the last day.\n\n${API_ACCESS}`,
+    options: apiOptions,
+    run: async (input, io) => (await import('../workspace/names.ts')).list(input, io),
+  }),
+  command({
+    name: 'edges list',
+    summary: 'list the edges of your workspace',
+    details: API_ACCESS,
+    options: apiOptions,
+    run: async (input, io) => (await import('../workspace/edges.ts')).list(input, io),
+  }),
+  command({
     name: 'mcp',
     summary: 'serve the workspace to an AI agent (MCP over stdio)',
     details: API_ACCESS,

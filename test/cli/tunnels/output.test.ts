@@ -163,11 +163,11 @@ test('a tunnel that is closed with a reason prints it and exits with 1', async (
   const tunnel = startProcess(t, ['tunnel', '3000'], env)
   const side = await edge.connection()
   await tunnel.waitFor(/Forwarding to/, 'stderr')
-  side.send({ event: 'close', reason: 'requested', message: 'Ann closed this tunnel in the dashboard.' })
+  side.send({ event: 'close', reason: 'requested', message: 'Ann closed this tunnel.' })
   side.session.close()
   const { code, stderr } = await tunnel.ended
   assert.equal(code, 1)
-  assert.match(stderr, /Ann closed this tunnel in the dashboard\.\n$/)
+  assert.match(stderr, /Ann closed this tunnel\.\n$/)
   assert.equal(edge.connections.length, 1)
 })
 

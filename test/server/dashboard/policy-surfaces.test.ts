@@ -24,7 +24,8 @@ import { pluck } from '../../support/pluck.ts'
  * workspace, which has no policy yet.
  */
 const createNoKey =
-  'logout, profiles, profiles use, workspace, keys list, keys revoke, usage, tunnel, tunnel tcp, start, edge, ' +
+  'logout, profiles, profiles use, workspace, keys list, keys revoke, usage, ' +
+  'tunnels list, tunnels show, tunnels close, names list, edges list, tunnel, tunnel tcp, start, edge, ' +
   'tokens-file add, tokens-file list, tokens-file remove, serve, completion, admin workspace create, ' +
   'admin workspace list, admin workspace provision, admin workspace archive, admin workspace restore, ' +
   'admin workspace set-group, admin workspace quota, admin doctor, admin key list, admin key find, admin key revoke, admin edge create, admin edge list, ' +
