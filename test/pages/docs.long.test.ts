@@ -3,23 +3,45 @@ import assert from 'node:assert/strict'
 import type { Page } from 'playwright-core'
 import { serve } from '../support/api/server.ts'
 import { type Chromium, openBrowser, test } from '../support/browser.ts'
+import { simulateEdge } from '../support/edges/connected-edge.ts'
+import { tunnelOf } from '../support/edges/open-tunnels.ts'
 import { until } from '../support/until.ts'
 import { findViolations, saveScreenshot } from './support/harness.ts'
 
 interface View {
+  api: 'v1' | 'workspace'
   variant: 'A' | 'B'
   width: number
   colorScheme: 'light' | 'dark'
 }
 
 const views: View[] = [
-  { variant: 'A', width: 1280, colorScheme: 'light' },
-  { variant: 'A', width: 360, colorScheme: 'dark' },
-  { variant: 'B', width: 360, colorScheme: 'light' },
+  { api: 'v1', variant: 'A', width: 1280, colorScheme: 'light' },
+  { api: 'v1', variant: 'A', width: 360, colorScheme: 'dark' },
+  { api: 'v1', variant: 'B', width: 360, colorScheme: 'light' },
+  { api: 'workspace', variant: 'A', width: 1280, colorScheme: 'dark' },
+  { api: 'workspace', variant: 'B', width: 1280, colorScheme: 'light' },
+  { api: 'workspace', variant: 'A', width: 360, colorScheme: 'light' },
+  { api: 'workspace', variant: 'A', width: 360, colorScheme: 'dark' },
 ]
 
+/** How many operations are shown, which one is tried, and what its response has. */
+const contents = {
+  v1: { title: 'API', operations: { A: 6, B: 4 }, tried: /^Test Request.*\/workspace/, response: '"acme"' },
+  workspace: {
+    title: 'Workspace API',
+    operations: { A: 7, B: 7 },
+    tried: /^Test Request.*get \/tunnels\)$/,
+    response: '"my-app"',
+  },
+}
+
 /** Opens the page; `close` fails if it contacted another server or logged an error. */
-async function openDocs(browser: Chromium, url: string, { width, colorScheme }: Omit<View, 'variant'>) {
+async function openDocs(
+  browser: Chromium,
+  url: string,
+  { width, colorScheme }: Pick<View, 'width' | 'colorScheme'>,
+) {
   const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme })
   const page = await context.newPage()
   const external: string[] = []
@@ -70,23 +92,30 @@ async function assertFits(page: Page, width: number): Promise<void> {
 }
 
 for (const view of views) {
-  const { variant, width, colorScheme } = view
-  const name = `docs-${variant}-${width}-${colorScheme}`
+  const { api, variant, width, colorScheme } = view
+  const { title, operations, tried, response } = contents[api]
+  const name = `docs-${api}-${variant}-${width}-${colorScheme}`
 
   test(`${name}: lists the operations, is accessible, sends requests and contacts no other server`, async (t) => {
     const browser = await openBrowser(t)
-    const { url, key } = await serve(t, { engine: 'sqlite', env: { ADIT_API_VARIANT: variant } })
-    const { page, close } = await openDocs(browser, url, view)
+    const server = await serve(t, { engine: 'sqlite', env: { ADIT_API_VARIANT: variant } })
+    await simulateEdge(t, server, 'fra-1', [tunnelOf(server)])
+    const { page, close } = await openDocs(browser, server.url, view)
+    const link = page.getByRole('link', { name: title, exact: true })
+    if (api !== 'v1') await link.click()
+    await page.locator('h1', { hasText: new RegExp(`^Adit ${title}$`, 'i') }).waitFor()
+    assert.equal(await link.getAttribute('aria-current'), 'page')
+    await testButtons(page).first().waitFor()
     assert.equal(await page.locator(`body.${colorScheme}-mode`).count(), 1)
-    await scrollThrough(page, variant === 'A' ? 6 : 4)
+    await scrollThrough(page, operations[variant])
     await assertFits(page, width)
     await assertAccessible(page)
     await saveScreenshot(page, name)
 
-    await page.getByPlaceholder('Token').first().fill(key.token)
-    await page.getByRole('button', { name: /^Test Request.*\/workspace/ }).click()
+    await page.getByPlaceholder('Token').first().fill(server.key.token)
+    await page.getByRole('button', { name: tried }).click()
     await page.getByRole('button', { name: /^Send/ }).first().click()
-    await page.getByText('"acme"').first().waitFor()
+    await page.getByText(response).first().waitFor()
     await saveScreenshot(page, `${name}-response`)
     // The dialog has a main element of its own, and axe looks behind dialogs too.
     await assertAccessible(page, ['landmark-no-duplicate-main'])
@@ -129,5 +158,5 @@ test('behind a proxy that removes a path prefix, /docs finds its files', async (
   assert.match(html, /<base href="\/adit\/">/)
   const files = [...html.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, file = '']) => file).slice(1)
   assert.ok(files.length > 3)
-  for (const file of files) assert.match(file, /^(?:docs\/|\.$)/)
+  for (const file of files) assert.match(file, /^(?:docs[/?]|\.$)/)
 })

@@ -1,6 +1,12 @@
-// Starts Scalar on the OpenAPI document of this server. Everything that would contact another server is off.
+// Starts Scalar on an OpenAPI document of this server. Everything that would contact another server is off.
+
+/** The links in the bar choose the API: `docs?api=workspace`. */
+const api = new URLSearchParams(location.search).get('api') === 'workspace' ? 'workspace' : 'v1'
+const prefixes = { v1: 'api/v1', workspace: 'workspace/v1' }
+document.querySelector(`.docs-apis a[href$="=${api}"]`).setAttribute('aria-current', 'page')
+
 Scalar.createApiReference('#reference', {
-  url: new URL('api/v1/openapi.json', document.baseURI).href,
+  url: new URL(`${prefixes[api]}/openapi.json`, document.baseURI).href,
   withDefaultFonts: false,
   telemetry: false,
   agent: { disabled: true },
