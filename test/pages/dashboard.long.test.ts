@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { addMember, serveWithOwner } from '../support/accounts/users.ts'
 import { serve } from '../support/api/server.ts'
 import { test } from '../support/browser.ts'
-import { button, CLIPBOARD, field, goTo, openPageAs, toast } from './support/harness.ts'
+import { button, CLIPBOARD, field, goTo, openPageAs, toast, visit } from './support/harness.ts'
 import { runOwnerJourney } from './support/owner-journey.ts'
 
 test('variant B: an owner account is created, a key created, used and revoked, and both are in the audit log', (t) =>
@@ -33,8 +33,7 @@ test('the key list names the user or the key that created a key, and a copy butt
   const { server, ann } = await serveWithOwner(t, { engine: 'sqlite' })
   await ann.post('/workspaces/acme/keys', { label: 'by a user' })
   const { id } = (await server.post('/tokens', { label: 'by a key' })).json
-  const { page } = await openPageAs(t, server.url, ann, CLIPBOARD)
-  await page.goto(`${server.url}/w/acme/keys`)
+  const page = await visit(t, server, ann, '/w/acme/keys', CLIPBOARD)
   await page
     .getByRole('row', { name: /by a key/ })
     .getByText('by API key “first”')

@@ -8,7 +8,7 @@ import { addEdge, addWorkspace, serve } from '../support/api/server.ts'
 import { test } from '../support/browser.ts'
 import { createFolder } from '../support/databases/create.ts'
 import { run } from '../support/processes/process.ts'
-import { checkEveryView, checkPage, DESKTOP, openPageAs } from './support/harness.ts'
+import { checkEveryView, checkPage, DESKTOP, visit } from './support/harness.ts'
 
 /** The checklist polls every five seconds. */
 const TICK_TIMEOUT_MS = 15_000
@@ -23,8 +23,7 @@ test('the steps to the first tunnel show working commands and are ticked as they
     db.deleteFrom('api_keys').where('workspace_id', '=', workspace.id).execute(),
   )
   const ann = await addMember(server, 'Ann', 'owner', 'fresh')
-  const { page, errors } = await openPageAs(t, server.url, ann)
-  await page.goto(`${server.url}/w/fresh`)
+  const page = await visit(t, server, ann, '/w/fresh')
   await page.getByText('0 of 4 steps done').waitFor()
   // Under localhost the URL has the port of the edge.
   await page.getByText('Example: http://my-app.fresh.localhost:8081', { exact: true }).waitFor()
@@ -63,15 +62,13 @@ test('the steps to the first tunnel show working commands and are ticked as they
   await page.getByRole('heading', { name: 'Open tunnels' }).waitFor()
   assert.equal(await page.getByText('Get started').count(), 0)
   assert.deepEqual(await page.locator('pre').allInnerTexts(), ['adit tunnel 3000'])
-  assert.deepEqual(errors, [])
 })
 
 test('a workspace that is not provisioned names the command that provisions it', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
   await addWorkspace(server, 'fresh')
   const mia = await addMember(server, 'Mia', 'member', 'fresh')
-  const { page } = await openPageAs(t, server.url, mia)
-  await page.goto(`${server.url}/w/fresh`)
+  const page = await visit(t, server, mia, '/w/fresh')
   await page.getByText('adit admin workspace provision fresh').waitFor()
   await page.getByText('To create another one, see').waitFor()
 })

@@ -3,15 +3,14 @@ import assert from 'node:assert/strict'
 import type { Page } from 'playwright-core'
 import { addMember, serveWithOwner } from '../support/accounts/users.ts'
 import { test } from '../support/browser.ts'
-import { button, checkPage, openPageAs, toast } from './support/harness.ts'
+import { button, checkPage, toast, visit } from './support/harness.ts'
 
 const roleSelect = (page: Page, name: string) => page.getByRole('combobox', { name: `Role of ${name}` })
 
 test('the last owner can neither leave nor lower the own role, and sees why', async (t) => {
   const { server, ann } = await serveWithOwner(t, { engine: 'sqlite' })
   await addMember(server, 'Bob', 'admin')
-  const { page } = await openPageAs(t, server.url, ann)
-  await page.goto(`${server.url}/w/acme/members`)
+  const page = await visit(t, server, ann, '/w/acme/members')
   const ownRole = roleSelect(page, 'Ann')
   const leave = button(page, 'Leave workspace')
   await ownRole.waitFor()
@@ -38,8 +37,7 @@ test('the last owner can neither leave nor lower the own role, and sees why', as
 test('inviting, revoking an invitation, changing a role and removing a member are confirmed', async (t) => {
   const { server, ann } = await serveWithOwner(t, { engine: 'sqlite' })
   await addMember(server, 'Bob', 'member')
-  const { page, errors } = await openPageAs(t, server.url, ann)
-  await page.goto(`${server.url}/w/acme/members`)
+  const page = await visit(t, server, ann, '/w/acme/members')
   const dialog = page.getByRole('dialog')
 
   await button(page, 'Invite').click()
@@ -65,5 +63,4 @@ test('inviting, revoking an invitation, changing a role and removing a member ar
   await dialog.getByRole('button', { name: 'Remove' }).click()
   await toast(page, 'Bob removed.').waitFor()
   await checkPage(page, 'members-toast', '1280-light')
-  assert.deepEqual(errors, [])
 })

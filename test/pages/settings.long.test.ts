@@ -6,15 +6,14 @@ import { generateCode } from '../support/accounts/authenticator.ts'
 import { addMember, PASSWORD, serveWithOwner, type TestBrowser } from '../support/accounts/users.ts'
 import { serve } from '../support/api/server.ts'
 import { test } from '../support/browser.ts'
-import { button, checkEveryView, field, goTo, openPageAs, toast } from './support/harness.ts'
+import { button, checkEveryView, field, goTo, toast, visit } from './support/harness.ts'
 
 test('an owner renames a workspace, sets its policy, creates another one and archives it', async (t) => {
   const { server, ann } = await serveWithOwner(t, {
     engine: 'sqlite',
     env: { ADIT_WORKSPACE_CREATION: 'users' },
   })
-  const { page, errors } = await openPageAs(t, server.url, ann)
-  await page.goto(`${server.url}/w/acme/settings`)
+  const page = await visit(t, server, ann, '/w/acme/settings')
 
   await field(page, 'Workspace name').fill('Acme Corporation')
   await button(page, 'Save name').click()
@@ -59,7 +58,6 @@ test('an owner renames a workspace, sets its policy, creates another one and arc
   await checkEveryView(page, 'archived')
   await page.goto(server.url)
   await button(page, 'Workspace: Acme Corporation').waitFor()
-  assert.deepEqual(errors, [])
 })
 
 async function createWorkspace(page: Page): Promise<void> {
@@ -79,8 +77,7 @@ test('a member without required two-factor authentication is led to its setup, a
   const server = await serve(t, { engine: 'sqlite' })
   const olga = await addMember(server, 'Olga', 'owner')
   const bob = await addMember(server, 'Bob', 'member')
-  const { page, errors } = await openPageAs(t, server.url, bob)
-  await page.goto(`${server.url}/w/acme/settings`)
+  const page = await visit(t, server, bob, '/w/acme/settings')
   await page.getByText('Only owners can change these settings.').waitFor()
   assert.equal(await field(page, 'Workspace name').isDisabled(), true)
 
@@ -96,7 +93,6 @@ test('a member without required two-factor authentication is led to its setup, a
   await dialog.getByLabel('Code', { exact: true }).fill(generateCode(secret.replaceAll(' ', '')))
   await dialog.getByRole('button', { name: 'Turn on' }).click()
   await page.getByRole('heading', { level: 1, name: 'Tunnels' }).waitFor()
-  assert.deepEqual(errors, [])
 })
 
 async function requireTwoFactor(owner: TestBrowser): Promise<void> {

@@ -45,7 +45,7 @@ test('the dashboard states what is true', async (t) => {
   })
 
   await signInAs(context, server.url, ann)
-  const { page } = await openPage(context)
+  const { page } = await openPage(t, context)
 
   await t.test('a fresh workspace shows no quota that nobody set', async () => {
     await page.goto(`${server.url}/w/acme`)

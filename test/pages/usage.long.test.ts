@@ -7,7 +7,7 @@ import { byWeek } from '../../web/src/usage/weeks.ts'
 import { serveWithOwner } from '../support/accounts/users.ts'
 import { test as browserTest } from '../support/browser.ts'
 import { setRows } from '../support/databases/rows.ts'
-import { button, checkEveryView, openPageAs } from './support/harness.ts'
+import { button, checkEveryView, visit } from './support/harness.ts'
 
 const DAY_MS = 86_400_000
 
@@ -31,8 +31,7 @@ test('weeks start on Monday, add up totals and keep the highest peak', () => {
 browserTest('a year is drawn by week, 90 days by day, and a point shows the sum of its week', async (t) => {
   const { server, ann } = await serveWithOwner(t, { engine: 'sqlite' })
   await fillWithUsage(server.services, server.workspace.id, 365, () => {})
-  const { page } = await openPageAs(t, server.url, ann)
-  await page.goto(`${server.url}/w/acme/usage?days=90`)
+  const page = await visit(t, server, ann, '/w/acme/usage?days=90')
   await page.getByRole('heading', { name: 'Requests per day' }).waitFor()
 
   await page.goto(`${server.url}/w/acme/usage?days=365`)
@@ -57,8 +56,7 @@ browserTest('a year is drawn by week, 90 days by day, and a point shows the sum 
 
 browserTest('without traffic, the usage page says what to do', async (t) => {
   const { server, ann } = await serveWithOwner(t, { engine: 'sqlite' })
-  const { page } = await openPageAs(t, server.url, ann)
-  await page.goto(`${server.url}/w/acme/usage`)
+  const page = await visit(t, server, ann, '/w/acme/usage')
   await page.getByRole('heading', { name: 'No usage yet' }).waitFor()
   await checkEveryView(page, 'usage-empty')
   await page.getByRole('link', { name: 'Open your first tunnel' }).click()
@@ -69,8 +67,7 @@ browserTest('usage is exported as CSV in which no cell is taken for a formula', 
   const { server, ann } = await serveWithOwner(t, { engine: 'sqlite' })
   await fillWithUsage(server.services, server.workspace.id, 30, () => {})
   await setRows(server.services, 'workspaces', { name: '=HYPERLINK("x","y"),1' })
-  const { page } = await openPageAs(t, server.url, ann)
-  await page.goto(`${server.url}/w/acme/usage?days=7`)
+  const page = await visit(t, server, ann, '/w/acme/usage?days=7')
   const [download] = await Promise.all([page.waitForEvent('download'), button(page, 'Export CSV').click()])
   const text = readFileSync(await download.path(), 'utf8')
   const [header, ...rows] = text.trim().split('\r\n')

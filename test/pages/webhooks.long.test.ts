@@ -4,14 +4,13 @@ import { serveWithOwner } from '../support/accounts/users.ts'
 import { test } from '../support/browser.ts'
 import { responses, startReceiver } from '../support/events/webhook-receiver.ts'
 import { addEndpoint } from '../support/events/webhooks.ts'
-import { button, checkEveryView, field, goTo, openPageAs, toast } from './support/harness.ts'
+import { button, checkEveryView, field, goTo, toast, visit } from './support/harness.ts'
 
 test('an owner adds a webhook, sees its secret once, sends a test event, and the delivery again', async (t) => {
   const env = { ADIT_WEBHOOK_PRIVATE_NETWORKS: '127.0.0.0/8' }
   const { server, ann } = await serveWithOwner(t, { engine: 'sqlite', env })
   const receiver = await startReceiver(t, responses.failure)
-  const { page, errors } = await openPageAs(t, server.url, ann)
-  await page.goto(`${server.url}/w/acme`)
+  const page = await visit(t, server, ann, '/w/acme')
   await goTo(page, 'Webhooks')
   await page.getByText('No webhooks yet').waitFor()
   await checkEveryView(page, 'webhooks-empty')
@@ -73,7 +72,6 @@ test('an owner adds a webhook, sees its secret once, sends a test event, and the
   await dialog.getByRole('button', { name: 'Delete webhook' }).click()
   await toast(page, 'Webhook deleted.').waitFor()
   await page.getByText('No webhooks yet').waitFor()
-  assert.deepEqual(errors, [])
 })
 
 test('a response of a receiver is shown as text, whatever markup and characters it has', async (t) => {
@@ -88,8 +86,7 @@ test('a response of a receiver is shown as text, whatever markup and characters 
     response.writeHead(500, { 'content-type': 'text/html' }).end(`\u202e${markup}`),
   )
   await addEndpoint(server.services, server.workspace.id, { url: receiver.url, description: 'Alerts' })
-  const { page, errors } = await openPageAs(t, server.url, ann)
-  await page.goto(`${server.url}/w/acme/webhooks`)
+  const page = await visit(t, server, ann, '/w/acme/webhooks')
   await page.getByRole('link', { name: 'Alerts' }).click()
   await button(page, 'Send test event').click()
   await page.getByText('Deliveries are failing').waitFor()
@@ -98,5 +95,4 @@ test('a response of a receiver is shown as text, whatever markup and characters 
   await page.getByText(`\u{fffd}${markup}`, { exact: true }).waitFor()
   assert.equal(await page.evaluate(() => 'attacked' in globalThis), false)
   assert.equal(await page.locator('iframe, img[src="x"], a[href^="javascript:"]').count(), 0)
-  assert.deepEqual(errors, [])
 })

@@ -14,7 +14,7 @@ test('error pages fit, are accessible, and load nothing', async (t) => {
     sendError(response, { cause: request.url?.slice(1) as CauseCode, detail: LONG_DETAIL }),
   )
   const context = await browser.newContext()
-  const { page, errors } = await openPage(context)
+  const { page, errors } = await openPage(t, context)
   const requested: string[] = []
   page.on('request', (request) => requested.push(new URL(request.url()).pathname.slice(1)))
   for (const code of Object.keys(causes)) {

@@ -11,7 +11,7 @@ test('a member requests a key, an admin approves it, and the member creates it',
   const open = async (name: string, role: 'member' | 'admin') => {
     const context = await browser.newContext({ viewport: DESKTOP })
     await signInAs(context, server.url, await addMember(server, name, role))
-    return openPage(context)
+    return openPage(t, context)
   }
   const [mia, adam] = [await open('Mia', 'member'), await open('Adam', 'admin')]
 
@@ -40,5 +40,4 @@ test('a member requests a key, an admin approves it, and the member creates it',
   await field(mia.page, 'Only my keys').check()
   await mia.page.getByText('first', { exact: true }).waitFor({ state: 'detached' })
   await checkEveryView(mia.page, 'keys-member-own')
-  assert.deepEqual([...mia.errors, ...adam.errors], [])
 })

@@ -8,7 +8,7 @@ import { fillWithUsage } from '../../../src/server/domain/setup/demo.ts'
 import { addMember, linkFor, type TestBrowser } from '../../support/accounts/users.ts'
 import { addWorkspace, type TestServer } from '../../support/api/server.ts'
 import { openBrowser } from '../../support/browser.ts'
-import type { Test } from '../../support/cleanup.ts'
+import { atEnd, type Test } from '../../support/cleanup.ts'
 import { root } from '../../support/processes/process.ts'
 import { until } from '../../support/until.ts'
 
@@ -20,13 +20,14 @@ const screenshots = join(root, 'screenshots')
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
 /**
- * `errors` collects uncaught exceptions and console errors of the page. It has no animations, so that what a
- * test waits for is fully drawn when it appears.
+ * `errors` collects uncaught exceptions and console errors of the page; the test fails if there are some at
+ * its end. The page has no animations, so that what a test waits for is fully drawn when it appears.
  */
-export async function openPage(context: BrowserContext) {
+export async function openPage(t: Test, context: BrowserContext) {
   const page = await context.newPage()
   await page.emulateMedia({ reducedMotion: 'reduce' })
   const errors: string[] = []
+  atEnd(t, () => assert.deepEqual(errors, []))
   page.on('pageerror', (error) => errors.push(String(error)))
   page.on('console', (message) => {
     // The browser also logs responses such as 401, which are expected.
@@ -49,7 +50,20 @@ export async function openPageAs(
 ) {
   const context = await (await openBrowser(t)).newContext({ viewport: DESKTOP, ...options })
   await signInAs(context, url, user)
-  return { context, ...(await openPage(context)) }
+  return { context, ...(await openPage(t, context)) }
+}
+
+/** Opens this page of the dashboard as a test user. */
+export async function visit(
+  t: Test,
+  { url }: Pick<TestServer, 'url'>,
+  user: Pick<TestBrowser, 'cookies'>,
+  path: string,
+  options: BrowserContextOptions = {},
+) {
+  const { page } = await openPageAs(t, url, user, options)
+  await page.goto(url + path)
+  return page
 }
 
 export const button = (page: Page, name: string | RegExp) =>

@@ -23,8 +23,8 @@ export async function openTunnelsPage(
   { role = 'owner', search = '' }: TunnelsPageOptions = {},
 ) {
   const user = await addMember(server, role === 'owner' ? 'Ann' : 'Mia', role)
-  const { page, errors, context } = await openPageAs(t, server.url, user, CLIPBOARD)
+  const { page, context } = await openPageAs(t, server.url, user, CLIPBOARD)
   await page.goto(`${server.url}/w/acme/tunnels${search}`)
   await page.getByRole('heading', { level: 1, name: 'Tunnels' }).waitFor()
-  return { page, errors, context }
+  return { page, context }
 }

@@ -36,7 +36,7 @@ test('rejections are readable on desktop and phone, light and dark, and a browse
   })
   const office = await openTunnel(t, { ...options, name: 'office', flags: ['--allow-ip', '10.0.0.0/8'] })
   const from = { 'x-forwarded-for': '2001:db8:1234:5678:9abc:def0:1234:5678' }
-  const { page, errors } = await openPage(await browser.newContext({ extraHTTPHeaders: from }))
+  const { page } = await openPage(t, await browser.newContext({ extraHTTPHeaders: from }))
   await cancelSignInDialogs(page)
   for (const [name, url, heading] of [
     ['401', password.url, 'Sign in to continue'],
@@ -53,8 +53,7 @@ test('rejections are readable on desktop and phone, light and dark, and a browse
       }
   }
   await page.getByText(from['x-forwarded-for']).waitFor()
-  const signedIn = await openPage(await browser.newContext({ httpCredentials: USER }))
+  const signedIn = await openPage(t, await browser.newContext({ httpCredentials: USER }))
   assert.equal((await signedIn.page.goto(password.url))?.status(), 200)
   assert.equal(local.requests.at(-1)?.headers.authorization, undefined)
-  assert.deepEqual([...errors, ...signedIn.errors], [])
 })

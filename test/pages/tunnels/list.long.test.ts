@@ -10,7 +10,7 @@ import { openTunnelsPage, rows, samples } from '../support/tunnels-page.ts'
 
 test('without open tunnels the page shows the commands that open one', async (t) => {
   const server = await serve(t, { engine: 'sqlite', env: tcpSettings })
-  const { page, errors } = await openTunnelsPage(t, server)
+  const { page } = await openTunnelsPage(t, server)
   await page.getByRole('heading', { name: 'No open tunnels' }).waitFor()
   await page.getByText('No edge is connected').waitFor()
   assert.deepEqual(await page.locator('pre').allInnerTexts(), [
@@ -23,13 +23,12 @@ test('without open tunnels the page shows the commands that open one', async (t)
   await page.getByRole('tab', { name: 'Edges' }).click()
   await page.getByRole('heading', { name: 'No edges' }).waitFor()
   await checkEveryView(page, 'tunnels-no-edges')
-  assert.deepEqual(errors, [])
 })
 
 test('tunnels appear and change while the page is open, and an admin closes one', async (t) => {
   const server = await serve(t, { engine: 'sqlite', env: tcpSettings })
   const edge = await simulateEdge(t, server, 'fra-1', samples(server, 4))
-  const { page, errors } = await openTunnelsPage(t, server)
+  const { page } = await openTunnelsPage(t, server)
   const row = rows(page).filter({ hasText: 'api-1.acme' })
   await row.waitFor()
   for (const text of ['HTTP', 'first', '192.0.2.1', 'adit/0.1.0', 'fra-1', '6 minutes ago', '7,919'])
@@ -76,7 +75,6 @@ test('tunnels appear and change while the page is open, and an admin closes one'
   await page.getByText('closed tunnel').waitFor()
   const log = (await page.getByRole('main').innerText()).replaceAll(/\s+/g, ' ')
   assert.match(log, /Ann closed tunnel api-1/)
-  assert.deepEqual(errors, [])
 })
 
 test('a tunnel that its edge does not close is shown as closing; members cannot close tunnels', async (t) => {
@@ -108,7 +106,7 @@ test('a tunnel that its edge does not close is shown as closing; members cannot 
 test('300 tunnels are shown in pages, searched and ordered', async (t) => {
   const server = await serve(t, { engine: 'sqlite', env: tcpSettings })
   await simulateEdge(t, server, 'fra-1', samples(server, 300))
-  const { page, errors } = await openTunnelsPage(t, server)
+  const { page } = await openTunnelsPage(t, server)
   await page.getByText('1–25 of 300').waitFor()
   assert.equal(await rows(page).count(), 25)
   await checkEveryView(page, 'tunnels-many')
@@ -134,5 +132,4 @@ test('300 tunnels are shown in pages, searched and ordered', async (t) => {
     .first()
     .getByText(most?.name ?? '', { exact: true })
     .waitFor()
-  assert.deepEqual(errors, [])
 })
