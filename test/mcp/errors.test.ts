@@ -1,15 +1,18 @@
 // Errors reach the agent as results with a message and a hint.
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
-import { rename, serve } from '../support/api/server.ts'
+import { after, test } from 'node:test'
+import { addWorkspace, rename, serve } from '../support/api/server.ts'
 import { setRows } from '../support/databases/rows.ts'
 import { pluck } from '../support/pluck.ts'
 import { connectAgent, listToolNames, transports } from './agent.ts'
 
+/** For tests that leave its key alone. */
+const server = await serve({ after }, { engine: 'sqlite' })
+const access = { url: server.url, apiKey: server.key.token }
+
 for (const transport of transports) {
   test(`${transport}: invalid arguments are reported by name, and the call has no effect`, async (t) => {
-    const server = await serve(t, { engine: 'sqlite' })
-    const agent = await connectAgent(t, transport, { url: server.url, apiKey: server.key.token })
+    const agent = await connectAgent(t, transport, access)
     const wrong: [tool: string, args: Record<string, unknown>, words: RegExp][] = [
       ['get_usage', { days: 0 }, /days must be a whole number from 1 to 365\./],
       ['get_usage', { days: 1.5 }, /days must be a whole number/],
@@ -27,6 +30,8 @@ for (const transport of transports) {
       ['close_tunnel', {}, /id is missing/],
       ['revoke_api_key', { id: [server.key.id] }, /id must be a string/],
     ]
+    const keys = async () => pluck((await agent.call('list_api_keys')).data.tokens, 'id', 'revokedAt')
+    const before = await keys()
     const many = Object.fromEntries(Array.from({ length: 500 }, (_, index) => [`name${index}`, 1]))
     const { text } = await agent.call('get_usage', many)
     assert.equal(text.match(/is not an argument of this tool/g)?.length, 20, 'only the first 20 are reported')
@@ -37,13 +42,11 @@ for (const transport of transports) {
       assert.match(text, /^invalid_request: .*\nCorrect the arguments/)
       assert.equal(data, undefined)
     }
-    const { tokens } = (await agent.call('list_api_keys')).data
-    assert.deepEqual(pluck(tokens, 'id', 'revokedAt'), [[server.key.id, null]])
+    assert.deepEqual(await keys(), before)
   })
 
   test(`${transport}: an id that is unknown or already revoked is not_found, with a hint to list_api_keys`, async (t) => {
-    const server = await serve(t, { engine: 'sqlite' })
-    const agent = await connectAgent(t, transport, { url: server.url, apiKey: server.key.token })
+    const agent = await connectAgent(t, transport, access)
     const { id } = (await agent.call('create_api_key')).data
     await agent.call('revoke_api_key', { id })
     for (const unknownId of [id, 'tok_never', '', 'a/b', '..', '?x=1', 'x'.repeat(101)]) {
@@ -65,9 +68,9 @@ for (const transport of transports) {
   })
 
   test(`${transport}: an agent is told what the policy of the workspace forbids, and not to call again`, async (t) => {
-    const server = await serve(t, { engine: 'sqlite' })
-    await setRows(server.services, 'workspaces', { keys_read_only_at: Date.now() })
-    const agent = await connectAgent(t, transport, { url: server.url, apiKey: server.key.token })
+    const { key, workspace } = await addWorkspace(server, `read-only-${transport}`)
+    await setRows(server.services, 'workspaces', { keys_read_only_at: Date.now() }, { id: workspace.id })
+    const agent = await connectAgent(t, transport, { url: server.url, apiKey: key.token })
     const { failed, text } = await agent.call('create_api_key')
     assert.equal(failed, true)
     assert.match(
@@ -90,17 +93,16 @@ for (const transport of transports) {
   })
 
   test(`${transport}: an internal error has the request id for the log, and nothing about its cause`, async (t) => {
-    const server = await serve(t, { engine: 'sqlite' })
-    const agent = await connectAgent(t, transport, { url: server.url, apiKey: server.key.token })
+    const agent = await connectAgent(t, transport, access)
     await rename(server, 'usage_days', 'elsewhere')
     const { failed, text } = await agent.call('get_usage')
+    await rename(server, 'elsewhere', 'usage_days')
     assert.equal(failed, true)
     assert.match(text, /^internal: Internal server error\.\nTell the user\. .* request id [\w-]+\.$/)
   })
 
   test(`${transport}: an unknown tool is a protocol error`, async (t) => {
-    const server = await serve(t, { engine: 'sqlite' })
-    const agent = await connectAgent(t, transport, { url: server.url, apiKey: server.key.token })
+    const agent = await connectAgent(t, transport, access)
     await assert.rejects(agent.call('drop_database'), {
       code: -32602,
       message: 'Unknown tool "drop_database".',
