@@ -2,11 +2,11 @@
 // retries a safe request once if it got no response.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { freeAfterWrite } from '../../tunnel-protocol/free-memory.ts'
+import type { ResponseHead } from '../../tunnel-protocol/http/response-head.ts'
 import type { FailureCause, RequestProblem } from '../../tunnel-protocol/problems.ts'
 import { compact, type YamuxStream } from '../../yamux/index.ts'
 import type { UpstreamConnection } from '../local-server/connection.ts'
 import { type RequestHead, type UpstreamHandler, UpstreamRequest } from '../local-server/request.ts'
-import type { ResponseHead } from '../local-server/response-head.ts'
 import type { UpstreamClient } from '../tunnels/upstream-client.ts'
 import {
   endToEnd,

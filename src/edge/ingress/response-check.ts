@@ -1,8 +1,9 @@
 // Recognizes responses of local servers by which they reject the tunnel: development servers that do not know
 // its host, and servers that expect TLS. Only responses with few statuses are looked at, and only the first
 // chunk of their body.
+
+import type { ResponseHead } from '../../tunnel-protocol/http/response-head.ts'
 import type { Framework, NoResponseCause, RequestProblem } from '../../tunnel-protocol/problems.ts'
-import type { ResponseHead } from '../local-server/response-head.ts'
 
 /** Rails has its style sheet before the message. */
 const PREFIX_BYTES_MAX = 8 * 1024

@@ -1,13 +1,13 @@
 // A request to the local server of a tunnel client: writes it to a connection, and parses the response.
 
 import { freeAfterWrite } from '../../tunnel-protocol/free-memory.ts'
+import { InvalidResponse, type ResponseHead } from '../../tunnel-protocol/http/response-head.ts'
+import { type ResponseHandler, ResponseParser } from '../../tunnel-protocol/http/response-parser.ts'
 import { type FailureCause, readProblem } from '../../tunnel-protocol/problems.ts'
 import type { YamuxStream } from '../../yamux/index.ts'
 import { formatHeaders } from '../ingress/headers.ts'
 import type { ConnectionUser, UpstreamConnection } from './connection.ts'
 import type { ConnectionPool } from './connection-pool.ts'
-import { InvalidResponse, type ResponseHead } from './response-head.ts'
-import { type ResponseHandler, ResponseParser } from './response-parser.ts'
 
 export interface RequestHead {
   readonly method: string

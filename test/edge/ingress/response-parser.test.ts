@@ -5,8 +5,8 @@ import { request } from 'node:http'
 import type { Socket } from 'node:net'
 import { Duplex } from 'node:stream'
 import { test } from 'node:test'
-import { InvalidResponse } from '../../../src/edge/local-server/response-head.ts'
-import { ResponseParser } from '../../../src/edge/local-server/response-parser.ts'
+import { InvalidResponse } from '../../../src/tunnel-protocol/http/response-head.ts'
+import { ResponseParser } from '../../../src/tunnel-protocol/http/response-parser.ts'
 import { createRandom, type Random } from '../../support/random.ts'
 
 interface Parsed {

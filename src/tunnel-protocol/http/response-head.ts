@@ -1,6 +1,6 @@
 // Heads of HTTP/1.1 responses. Local servers are not trusted: what two parsers could understand differently
 // is rejected, as by llhttp in its strict mode.
-import { type FailureCause, recognizeOther } from '../../tunnel-protocol/problems.ts'
+import { type FailureCause, recognizeOther } from '../problems.ts'
 
 const HEADERS_MAX = 1_000
 const STATUS_LINE = /^HTTP\/1\.([01]) ([0-9]{3})(?: ([\t\x20-\x7e\x80-\xff]*))?$/
