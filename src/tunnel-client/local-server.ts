@@ -1,5 +1,6 @@
 // Connects streams of the tunnel to the local server and copies bytes in both directions.
 import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
 import { BufferBudget } from '../tunnel-protocol/buffers/buffer-budget.ts'
 import { ConnectionBuffers } from '../tunnel-protocol/buffers/connection-buffers.ts'
 import { connectStreams } from '../tunnel-protocol/connect-streams.ts'
@@ -16,6 +17,17 @@ const GREETING_MS = 500
 /** How long a server has to close a connection that a check ended. */
 const END_TIMEOUT_MS = 1_000
 
+/**
+ * Reads what the streams of a tunnel carry, with listeners behind those that copy. A chunk is valid only
+ * until the listener returns: its memory is freed once it is sent.
+ */
+export interface ConnectionObserver {
+  /** The stream is connected to the local server. */
+  onConnect(stream: Duplex, socket: Duplex): void
+  /** The local server could not be reached: the request of the stream is discarded. */
+  onProblem(stream: Duplex, problem: string): void
+}
+
 interface LocalServerOptions {
   readonly target: Target
   /** Whether a failed connection is reported to the edge as an HTTP response. */
@@ -26,6 +38,7 @@ interface LocalServerOptions {
   onReachable?(): void
   /** Called if a check finds a server that sends something before it gets a request, as HTTP never does. */
   onGreeting?(problem: NonNullable<ReturnType<typeof recognizeOther>>): void
+  readonly observer?: ConnectionObserver | undefined
 }
 
 /** Serves the streams of a tunnel. */
@@ -101,6 +114,7 @@ export class LocalServer implements StreamServer {
         stream.off('close', cancel)
         this.#onReachable()
         connect(stream, socket, buffers)
+        this.#observe((observer) => observer.onConnect(stream, socket))
       },
       onError: (error) => {
         stream.off('close', cancel)
@@ -109,9 +123,19 @@ export class LocalServer implements StreamServer {
         // The request is discarded.
         stream.resume()
         stream.end(problemResponse(problem))
+        this.#observe((observer) => observer.onProblem(stream, error.message))
       },
     })
     stream.once('close', cancel)
+  }
+
+  /** An observer that fails must not affect the stream. */
+  #observe(act: (observer: ConnectionObserver) => void): void {
+    const { observer } = this.#options
+    if (!observer) return
+    try {
+      act(observer)
+    } catch {}
   }
 
   #onReachable(): void {
