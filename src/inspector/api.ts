@@ -3,21 +3,22 @@
 //
 // Two ways lead to the same routes:
 // - http://127.0.0.1:4040, or the next free port, for the page. A request needs `Host: 127.0.0.1:<port>` or
-//   `localhost:<port>`, and no `Origin` but that one; anything else gets 403 without a body. Routes under /api/
-//   need `Authorization: Bearer <bearer>`.
+//   `localhost:<port>`, and no `Origin` but that one; anything else gets 403 without a body. Routes under
+//   /api/ need `Authorization: Bearer <bearer>`.
 // - a Unix socket (a named pipe on Windows) of the user, for programs. It needs no bearer.
 //
-// Access of the page: the link is `http://127.0.0.1:<port>/#token=<token>`. The page removes the fragment from
-// the address, sends the token in the body of `POST /api/session`, once, and keeps the bearer in
+// Access of the page: the link is `http://127.0.0.1:<port>/#token=<token>`. The page removes the fragment
+// from the address, sends the token in the body of `POST /api/session`, once, and keeps the bearer in
 // sessionStorage. No cookie is used, and no secret is in a path. 401 `token_used` and 401 `unauthorized` mean
 // that a new link is needed, which `adit requests link` prints.
 //
 // Static files of the page: GET / and GET /assets/<name>, from web/dist/inspector, which web/build.ts builds.
-// In the package adit-cli the folder is `inspector`, beside main.js. `__CSP_NONCE__` in index.html is replaced
-// by the nonce for styles. Without index.html, no link is printed.
+// In the package adit-cli the folder is `inspector`, beside main.js. `__CSP_NONCE__` in index.html is
+// replaced by the nonce for styles. Without index.html, no link is printed.
 //
 // Masked are the values of the headers Authorization, Proxy-Authorization, Cookie, Set-Cookie and those of
-// `--mask-header`, in requests, responses and trailers, until `reveal=true`. A search does not look into them.
+// `--mask-header`, in requests, responses and trailers, until `reveal=true`. A search does not look into
+// them.
 
 export const API = {
   /** POST SessionRequest → Session. The only route that needs no bearer. */
@@ -66,8 +67,9 @@ export const LIMITS = {
   hexBytes: 16 * 1024,
   /** Of a WebSocket or SSE message. */
   messageBytes: 64 * 1024,
-  /** Of an exchange; the oldest are dropped. */
+  /** Of an exchange: the number of messages, and the memory for them; the oldest are dropped. */
   messages: 1_000,
+  messagesBytes: 4 * 1024 * 1024,
   /** Of a list. */
   pageSize: 500,
   pageSizeDefault: 100,
@@ -135,7 +137,7 @@ export interface ExchangeSummary {
   readonly method: string
   /** Path and query. */
   readonly path: string
-  /** Host header of the request, as the visitor sent it. */
+  /** Host header of the request, as the local server got it. */
   readonly host: string
   /** Absent until the head of the response has arrived. */
   readonly status?: number
@@ -225,7 +227,9 @@ export interface ListQuery {
   readonly kind?: ExchangeSummary['kind']
   /** ISO 8601: those that started then or later. */
   readonly since?: string
-  /** Looks into method, path, header names, header values that are not masked, text of bodies and messages. */
+  /**
+   * Looks into method, path, header names, header values that are not masked, text of bodies and messages.
+   */
   readonly search?: string
   /** Up to LIMITS.pageSize. */
   readonly limit?: number
@@ -273,13 +277,18 @@ export interface ReplayRequest {
   readonly method?: string
   /** Path and query; it starts with `/`. The host is always that of the recorded target. */
   readonly path?: string
-  /** All headers. Those that frame the body are set to fit `body`, the others are sent as they are. */
+  /**
+   * All headers, sent as they are, except for Content-Length, which is that of the body, and for
+   * Transfer-Encoding, Trailer, Expect, Connection and Upgrade, which are not sent.
+   */
   readonly headers?: readonly ReplayHeader[]
   /** Text in UTF-8, or bytes. The recorded body if neither is present. */
   readonly body?: { readonly text: string } | { readonly base64: string }
 }
 
-/** With `recorded`, the value of that header of the recorded request (counted from 0), which may be masked. */
+/**
+ * With `recorded`, the value of that header of the recorded request (counted from 0), which may be masked.
+ */
 export type ReplayHeader =
   | { readonly name: string; readonly value: string }
   | { readonly name: string; readonly recorded: number }

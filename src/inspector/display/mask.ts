@@ -1,0 +1,26 @@
+// Values of headers that authenticate somebody are masked in what is shown and exported.
+import { type Header, MASK } from '../api.ts'
+
+const MASKED = ['authorization', 'proxy-authorization', 'cookie', 'set-cookie']
+
+export class HeaderMask {
+  /** In lower case. */
+  readonly names: readonly string[]
+  readonly #names: ReadonlySet<string>
+
+  constructor(others: readonly string[]) {
+    this.names = [...new Set([...MASKED, ...others.map((name) => name.toLowerCase())])]
+    this.#names = new Set(this.names)
+  }
+
+  /** `headers` alternates names and values. */
+  describe(headers: readonly string[], isRevealed: boolean): Header[] {
+    const described: Header[] = []
+    for (let index = 0; index < headers.length; index += 2) {
+      const [name = '', value = ''] = headers.slice(index, index + 2)
+      if (isRevealed || !this.#names.has(name.toLowerCase())) described.push({ name, value })
+      else described.push({ name, value: MASK, masked: true })
+    }
+    return described
+  }
+}

@@ -1,0 +1,223 @@
+// Parses the bytes of one connection to the local server, in the order in which they passed: one request and
+// response after the other, or a WebSocket.
+import type { ResponseHead } from '../../tunnel-protocol/http/response-head.ts'
+import { ResponseParser } from '../../tunnel-protocol/http/response-parser.ts'
+import {
+  findHeader,
+  type Origin,
+  RecordedExchange,
+  type RecordedTunnel,
+  type RequestHead,
+} from '../store/exchange.ts'
+import type { ExchangeStore } from '../store/exchange-store.ts'
+import { RecordedBody } from '../store/recorded-body.ts'
+import { RequestParser } from './request-parser.ts'
+import { SseParser } from './sse-messages.ts'
+import { type NewMessage, readMessages } from './websocket-messages.ts'
+
+/** Bytes of a visitor that wait for the response to the request for an upgrade. */
+const WAITING_BYTES_MAX = 64 * 1024
+
+type Read = (received: Buffer) => void
+const ignore: Read = () => undefined
+
+export class StreamParser {
+  readonly #store: ExchangeStore
+  readonly #tunnel: RecordedTunnel
+  readonly #origin: Origin | undefined
+  #request: RequestParser | undefined
+  #response: ResponseParser | undefined
+  #exchange: RecordedExchange | undefined
+  #events: SseParser | undefined
+  /** After an upgrade. */
+  #readClient: Read | undefined
+  #readServer: Read = ignore
+  #asksForUpgrade = false
+  #waiting: Buffer[] = []
+  #waitingBytes = 0
+  #now = 0
+  #hasFailed = false
+
+  constructor(store: ExchangeStore, tunnel: RecordedTunnel, origin?: Origin) {
+    this.#store = store
+    this.#tunnel = tunnel
+    this.#origin = origin
+  }
+
+  /** Of the latest request. */
+  get exchange(): RecordedExchange | undefined {
+    return this.#exchange
+  }
+
+  /** `now` is the time of `performance.now()` at which the bytes passed. */
+  fromVisitor(received: Buffer, now: number): void {
+    this.#guard(now, () => this.#readRequests(received))
+  }
+
+  fromServer(received: Buffer, now: number): void {
+    this.#guard(now, () => {
+      if (this.#readClient) this.#readServer(received)
+      else this.#response?.push(received)
+    })
+  }
+
+  serverEnded(now: number): void {
+    if (this.#readClient || this.#hasFailed) return
+    this.#now = now
+    try {
+      this.#response?.end()
+    } catch {
+      this.#finish('aborted', 'The local server closed the connection before the response was complete.')
+    }
+  }
+
+  closed(now: number): void {
+    this.#now = now
+    if (this.#readClient && !this.#hasFailed) this.#finish('complete')
+    else this.#finish('aborted', 'The connection ended before the response was complete.')
+  }
+
+  /** The rest is not recorded. */
+  fail(problem: string): void {
+    this.#hasFailed = true
+    this.#finish('unrecorded', problem)
+  }
+
+  /** There is no response, because the local server could not be reached. */
+  unreachable(problem: string, now: number): void {
+    this.#now = now
+    this.#finish('aborted', problem)
+  }
+
+  #guard(now: number, parse: () => void): void {
+    if (this.#hasFailed) return
+    this.#now = now
+    try {
+      parse()
+    } catch (error) {
+      this.fail(`It could not be parsed: ${(error as Error).message}.`)
+    }
+    if (this.#exchange) this.#store.changed(this.#exchange)
+  }
+
+  #readRequests(received: Buffer): void {
+    if (this.#readClient) return void this.#readClient(received)
+    let at = 0
+    while (at < received.length) {
+      if (this.#request?.isComplete && this.#exchange?.state === 'pending') {
+        if (!this.#asksForUpgrade) throw new Error('a request before the response to the last one')
+        return void this.#wait(received.subarray(at))
+      }
+      if (!this.#request || this.#request.isComplete) this.#request = this.#nextRequest()
+      at = this.#request.push(received, at)
+    }
+  }
+
+  #wait(bytes: Buffer): void {
+    this.#waitingBytes += bytes.length
+    if (this.#waitingBytes > WAITING_BYTES_MAX)
+      throw new Error('too much data before the response to an upgrade')
+    this.#waiting.push(bytes)
+  }
+
+  #nextRequest(): RequestParser {
+    return new RequestParser({
+      onHead: (head, isUpgrade) => this.#onRequest(head, isUpgrade),
+      onData: (data) => this.#exchange?.request.body.add(data),
+      onComplete: (trailers) => {
+        if (!this.#exchange) return
+        this.#exchange.request.trailers = trailers
+        this.#exchange.request.body.isComplete = true
+      },
+    })
+  }
+
+  #onRequest(head: RequestHead, isUpgrade: boolean): void {
+    const exchange = new RecordedExchange(this.#tunnel, head, this.#now, this.#origin)
+    this.#exchange = exchange
+    this.#events = undefined
+    this.#asksForUpgrade = isUpgrade
+    this.#response = new ResponseParser(head.method, isUpgrade, {
+      onHead: (response) => this.#onResponse(exchange, response),
+      onData: (data) => this.#onData(exchange, data),
+      onComplete: (trailers, last) => {
+        if (last) this.#onData(exchange, last)
+        this.#onComplete(exchange, trailers)
+      },
+      onUpgrade: (response, rest) => this.#onUpgrade(exchange, response, rest),
+    })
+    this.#store.add(exchange)
+  }
+
+  #onResponse(exchange: RecordedExchange, { status, reason, headers }: ResponseHead): void {
+    exchange.firstByteMs = exchange.msSince(this.#now)
+    const body = new RecordedBody()
+    exchange.response = { status, reason, headers, httpVersion: '1.1', body, trailers: [] }
+    const type = findHeader(headers, 'content-type') ?? ''
+    const isEvents = /^text\/event-stream\b/i.test(type)
+    if (!isEvents || findHeader(headers, 'content-encoding') !== undefined) return
+    exchange.kind = 'sse'
+    this.#events = new SseParser(({ data, event, id, bytes, cut }) =>
+      exchange.addMessage({
+        ms: exchange.msSince(this.#now),
+        from: 'server',
+        type: 'sse',
+        text: data,
+        bytes,
+        cut,
+        ...(event !== undefined && { event }),
+        ...(id !== undefined && { eventId: id }),
+      }),
+    )
+  }
+
+  #onData(exchange: RecordedExchange, data: Buffer): void {
+    exchange.response?.body.add(data)
+    this.#events?.push(data)
+  }
+
+  #onComplete(exchange: RecordedExchange, trailers: readonly string[]): void {
+    if (exchange.response) {
+      exchange.response.trailers = trailers
+      exchange.response.body.isComplete = true
+    }
+    this.#finish('complete')
+    const waiting = Buffer.concat(this.#waiting)
+    this.#waiting = []
+    this.#waitingBytes = 0
+    if (waiting.length > 0) this.#readRequests(waiting)
+  }
+
+  #onUpgrade(exchange: RecordedExchange, response: ResponseHead, rest: Buffer): void {
+    this.#onResponse(exchange, response)
+    if (exchange.response) exchange.response.body.isComplete = true
+    const isWebSocket = findHeader(exchange.request.headers, 'upgrade')?.toLowerCase() === 'websocket'
+    this.#readClient = ignore
+    if (isWebSocket) {
+      exchange.kind = 'websocket'
+      const extensions = findHeader(response.headers, 'sec-websocket-extensions') ?? ''
+      const add = (message: NewMessage) =>
+        exchange.addMessage({ ...message, ms: exchange.msSince(this.#now) })
+      this.#readClient = this.#counted('clientMessageBytes', readMessages('client', extensions, add))
+      this.#readServer = this.#counted('serverMessageBytes', readMessages('server', extensions, add))
+    }
+    this.#readServer(rest)
+    this.#readClient(Buffer.concat(this.#waiting))
+    this.#waiting = []
+  }
+
+  #counted(counter: 'clientMessageBytes' | 'serverMessageBytes', read: Read): Read {
+    return (received) => {
+      if (this.#exchange) this.#exchange[counter] += received.length
+      read(received)
+    }
+  }
+
+  #finish(state: 'complete' | 'aborted' | 'unrecorded', problem?: string): void {
+    const exchange = this.#exchange
+    if (exchange?.state !== 'pending') return
+    exchange.lastByteMs = exchange.msSince(this.#now)
+    exchange.finish(state, problem)
+    this.#store.changed(exchange)
+  }
+}

@@ -1,0 +1,126 @@
+// Parses the frames of one direction of a recorded WebSocket (RFC 6455). Unlike the parser of tunnel
+// connections, it takes text, fragments and extensions, and keeps a limited part of each message.
+const CONTROL = 8
+const FINAL = 0x80
+const COMPRESSED = 0x40
+const MASKED = 0x80
+const HEADER_BYTES_MAX = 14
+const CONTROL_BYTES_MAX = 125
+
+export interface FrameMessage {
+  readonly opcode: number
+  readonly isCompressed: boolean
+  /** The whole payload, or its beginning. */
+  readonly payload: Buffer
+  /** Of the whole payload, in all fragments. */
+  readonly bytes: number
+}
+
+interface PartialMessage {
+  readonly opcode: number
+  readonly isCompressed: boolean
+  readonly parts: Buffer[]
+  kept: number
+  bytes: number
+}
+
+export class FrameReader {
+  readonly #keptMax: number
+  readonly #onMessage: (message: FrameMessage) => void
+  #partial = Buffer.alloc(0)
+  /** A data message may be interrupted by control frames. */
+  #data: PartialMessage | undefined
+  #current: PartialMessage | undefined
+  #isFinal = false
+  #left = 0
+  #mask: Buffer | undefined
+  #maskOffset = 0
+
+  /** Of a message, `keptMax` bytes are kept. */
+  constructor(keptMax: number, onMessage: (message: FrameMessage) => void) {
+    this.#keptMax = keptMax
+    this.#onMessage = onMessage
+  }
+
+  /** Throws if these are not frames. */
+  push(received: Buffer): void {
+    let at = 0
+    while (at < received.length)
+      at = this.#current ? this.#readPayload(received, at) : this.#readHeader(received, at)
+  }
+
+  #readHeader(received: Buffer, at: number): number {
+    const before = this.#partial.length
+    const header = Buffer.concat([this.#partial, received.subarray(at, at + HEADER_BYTES_MAX - before)])
+    const size = headerSize(header)
+    if (header.length < size) {
+      this.#partial = header
+      return received.length
+    }
+    this.#partial = Buffer.alloc(0)
+    this.#begin(header, size)
+    if (this.#left === 0) this.#endFrame()
+    return at + size - before
+  }
+
+  #begin(header: Buffer, size: number): void {
+    const [first = 0, second = 0] = header
+    const opcode = first & 0x0f
+    this.#isFinal = (first & FINAL) !== 0
+    this.#left = readLength(header)
+    this.#mask = (second & MASKED) !== 0 ? header.subarray(size - 4, size) : undefined
+    this.#maskOffset = 0
+    const isCompressed = (first & COMPRESSED) !== 0
+    if (opcode >= CONTROL) {
+      if (!this.#isFinal || this.#left > CONTROL_BYTES_MAX) throw new Error('invalid control frame')
+      this.#current = { opcode, isCompressed: false, parts: [], kept: 0, bytes: 0 }
+      return
+    }
+    if ((opcode === 0) !== (this.#data !== undefined)) throw new Error('fragments out of order')
+    this.#data ??= { opcode, isCompressed, parts: [], kept: 0, bytes: 0 }
+    this.#current = this.#data
+  }
+
+  #readPayload(received: Buffer, at: number): number {
+    const message = this.#current as PartialMessage
+    const end = Math.min(received.length, at + this.#left)
+    const kept = Buffer.from(received.subarray(at, Math.min(end, at + this.#keptMax - message.kept)))
+    if (this.#mask)
+      for (let index = 0; index < kept.length; index += 1)
+        kept[index] = (kept[index] as number) ^ (this.#mask[(this.#maskOffset + index) & 3] as number)
+    this.#maskOffset = (this.#maskOffset + end - at) & 3
+    if (kept.length > 0) message.parts.push(kept)
+    message.kept += kept.length
+    message.bytes += end - at
+    this.#left -= end - at
+    if (this.#left === 0) this.#endFrame()
+    return end
+  }
+
+  #endFrame(): void {
+    const message = this.#current as PartialMessage
+    this.#current = undefined
+    if (message === this.#data) {
+      if (!this.#isFinal) return
+      this.#data = undefined
+    }
+    const { opcode, isCompressed, parts, bytes } = message
+    this.#onMessage({ opcode, isCompressed, payload: Buffer.concat(parts), bytes })
+  }
+}
+
+/** At least 2, as far as the header has arrived. */
+function headerSize(header: Buffer): number {
+  const second = header[1] ?? 0
+  const length = second & 0x7f
+  return 2 + (length < 126 ? 0 : length === 126 ? 2 : 8) + ((second & MASKED) !== 0 ? 4 : 0)
+}
+
+function readLength(header: Buffer): number {
+  const length = (header[1] ?? 0) & 0x7f
+  if (length < 126) return length
+  if (length === 126) return header.readUInt16BE(2)
+  const long = header.readBigUInt64BE(2)
+  if (long > BigInt(Number.MAX_SAFE_INTEGER)) throw new Error('invalid length of a frame')
+  return Number(long)
+}

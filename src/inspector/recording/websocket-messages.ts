@@ -1,0 +1,105 @@
+// Messages of a WebSocket in both directions, also compressed (permessage-deflate, RFC 7692).
+import { constants, inflateRawSync } from 'node:zlib'
+import { LIMITS, type Message } from '../api.ts'
+import { hexLines } from '../display/hex.ts'
+import { type FrameMessage, FrameReader } from './websocket-frames.ts'
+
+/** Of a message as transferred; with more, its text and that of those after it are not decoded. */
+const COMPRESSED_BYTES_MAX = 256 * 1024
+const INFLATED_BYTES_MAX = 1024 * 1024
+const WINDOW_BYTES = 32 * 1024
+/** What a sender removes from the end of each compressed message. */
+const TAIL = Buffer.from([0x00, 0x00, 0xff, 0xff])
+const TYPES = { 1: 'text', 2: 'binary', 8: 'close', 9: 'ping', 10: 'pong' } as const
+
+type Sender = Message['from']
+export type NewMessage = Omit<Message, 'number' | 'ms'>
+
+/** Returns the function that takes the bytes of one direction. It throws if they are not frames. */
+export function readMessages(
+  from: Sender,
+  extensions: string,
+  onMessage: (message: NewMessage) => void,
+): (received: Buffer) => void {
+  const inflater = extensions.includes('permessage-deflate')
+    ? new Inflater(!extensions.includes(`${from}_no_context_takeover`))
+    : undefined
+  const reader = new FrameReader(inflater ? COMPRESSED_BYTES_MAX : LIMITS.messageBytes, (frame) => {
+    const message = toMessage(frame, inflater)
+    if (message) onMessage({ from, ...message })
+  })
+  return (received) => reader.push(received)
+}
+
+function toMessage(
+  frame: FrameMessage,
+  inflater: Inflater | undefined,
+): Omit<NewMessage, 'from'> | undefined {
+  const { opcode, bytes, isCompressed } = frame
+  const type = TYPES[opcode as keyof typeof TYPES]
+  if (type === undefined) throw new Error('unknown frame')
+  const inflated = isCompressed ? inflater?.inflate(frame) : undefined
+  if (isCompressed && !inflated)
+    return {
+      type,
+      bytes,
+      cut: true,
+      problem: 'The compressed message could not be decoded.',
+      ...hex(frame.payload),
+    }
+  const payload = inflated ?? frame.payload
+  const isWhole = inflated !== undefined || payload.length === bytes
+  const shown = payload.subarray(0, LIMITS.messageBytes)
+  const cut = !isWhole || shown.length < payload.length
+  if (type === 'text') return { type, bytes, cut, text: decodeText(shown) }
+  if (type === 'close') {
+    const code = payload.length >= 2 ? { code: payload.readUInt16BE(0) } : {}
+    return { type, bytes, cut, text: decodeText(payload.subarray(2)), ...code }
+  }
+  const { text, isAll } = hexPart(payload)
+  return { type, bytes, cut: cut || !isAll, text }
+}
+
+const hex = (payload: Buffer) => ({ text: hexPart(payload).text })
+
+/** Each byte becomes about five characters. */
+function hexPart(payload: Buffer): { text: string; isAll: boolean } {
+  const part = payload.subarray(0, LIMITS.hexBytes)
+  return { text: hexLines(part), isAll: part.length === payload.length }
+}
+
+/** `stream`: a character at the end may be cut. */
+const decodeText = (bytes: Buffer) => new TextDecoder().decode(bytes, { stream: true })
+
+/** The messages of one direction may refer to the last 32 KiB of those before. */
+class Inflater {
+  readonly #hasContext: boolean
+  #window = Buffer.alloc(0)
+  #isLost = false
+
+  constructor(hasContext: boolean) {
+    this.#hasContext = hasContext
+  }
+
+  /** Undefined if it is too large, or refers to a message that was. */
+  inflate({ payload, bytes }: FrameMessage): Buffer | undefined {
+    if (this.#isLost) return undefined
+    const inflated = payload.length === bytes ? this.#inflateWhole(payload) : undefined
+    if (!this.#hasContext) return inflated
+    if (inflated) this.#window = Buffer.from(Buffer.concat([this.#window, inflated]).subarray(-WINDOW_BYTES))
+    else this.#isLost = true
+    return inflated
+  }
+
+  #inflateWhole(payload: Buffer): Buffer | undefined {
+    try {
+      return inflateRawSync(Buffer.concat([payload, TAIL]), {
+        finishFlush: constants.Z_SYNC_FLUSH,
+        maxOutputLength: INFLATED_BYTES_MAX,
+        ...(this.#window.length > 0 && { dictionary: this.#window }),
+      })
+    } catch {
+      return undefined
+    }
+  }
+}

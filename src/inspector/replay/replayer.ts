@@ -1,0 +1,103 @@
+// Sends a recorded request to the local server again, as it was or edited, and records the result.
+
+import type { Socket } from 'node:net'
+import type { ReplayRequest } from '../api.ts'
+import { findReplayProblem } from '../display/describe.ts'
+import { StreamParser } from '../recording/stream-parser.ts'
+import type { RecordedExchange, RecordedTunnel } from '../store/exchange.ts'
+import type { ExchangeStore } from '../store/exchange-store.ts'
+import { editedBytes, recordedBytes } from './request-bytes.ts'
+
+const REPLAYS_MAX = 10
+/** As long as an edge waits for a response, with some time for the body. */
+const TIMEOUT_MS = 150_000
+
+/** Why nothing was sent. The message is for the user. */
+export class ReplayRejected extends Error {
+  override name = 'ReplayRejected'
+  readonly code: 'not_replayable' | 'too_many' | 'target_unreachable'
+
+  constructor(code: ReplayRejected['code'], message: string) {
+    super(message)
+    this.code = code
+  }
+}
+
+/** Opens a connection to the local server of a tunnel. */
+type Dial = () => Promise<Socket>
+
+export class Replayer {
+  readonly #store: ExchangeStore
+  readonly #dials = new Map<RecordedTunnel, Dial>()
+  readonly #sockets = new Set<Socket>()
+  #running = 0
+
+  constructor(store: ExchangeStore) {
+    this.#store = store
+  }
+
+  addTarget(tunnel: RecordedTunnel, dial: Dial): void {
+    this.#dials.set(tunnel, dial)
+  }
+
+  /** Resolves with the new exchange as soon as the request is on its way. */
+  async replay(exchange: RecordedExchange, edit: ReplayRequest): Promise<RecordedExchange> {
+    const isEdited = Object.keys(edit).length > 0
+    const problem = isEdited ? undefined : findReplayProblem(exchange)
+    if (problem !== undefined || exchange.kind === 'websocket')
+      throw new ReplayRejected('not_replayable', problem ?? 'A WebSocket cannot be replayed.')
+    const bytes = isEdited ? editedBytes(exchange, edit) : recordedBytes(exchange)
+    const dial = this.#dials.get(exchange.tunnel)
+    if (!dial) throw new Error('The tunnel of the exchange has no target.')
+    if (this.#running >= REPLAYS_MAX)
+      throw new ReplayRejected('too_many', `${REPLAYS_MAX} replays are in progress. Wait for one of them.`)
+    this.#running += 1
+    try {
+      const socket = await dial().catch((error: Error) => {
+        throw new ReplayRejected(
+          'target_unreachable',
+          `The local server at ${exchange.tunnel.target} cannot be reached: ${error.message}.`,
+        )
+      })
+      socket.once('close', () => {
+        this.#running -= 1
+      })
+      this.#sockets.add(socket)
+      return this.#send(socket, exchange, bytes, isEdited)
+    } catch (error) {
+      this.#running -= 1
+      throw error
+    }
+  }
+
+  close(): void {
+    for (const socket of this.#sockets) socket.destroy()
+  }
+
+  #send(socket: Socket, exchange: RecordedExchange, bytes: Buffer, isEdited: boolean): RecordedExchange {
+    const parser = new StreamParser(this.#store, exchange.tunnel, { replayOf: exchange.id, edited: isEdited })
+    parser.fromVisitor(bytes, performance.now())
+    const { exchange: replayed } = parser
+    if (!replayed) throw new Error('The replayed request was not recorded.')
+    const timer = setTimeout(() => socket.destroy(), TIMEOUT_MS)
+    const closeIfComplete = () => {
+      if (replayed.state !== 'pending') socket.destroy()
+    }
+    socket.on('error', () => undefined)
+    socket.on('data', (received: Buffer) => {
+      parser.fromServer(received, performance.now())
+      closeIfComplete()
+    })
+    socket.once('end', () => {
+      parser.serverEnded(performance.now())
+      socket.end()
+    })
+    socket.once('close', () => {
+      clearTimeout(timer)
+      this.#sockets.delete(socket)
+      parser.closed(performance.now())
+    })
+    socket.write(bytes)
+    return replayed
+  }
+}

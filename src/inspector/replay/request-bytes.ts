@@ -1,0 +1,82 @@
+// The bytes of a replayed request.
+import type { ReplayRequest } from '../api.ts'
+import type { RecordedExchange } from '../store/exchange.ts'
+
+const METHOD = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,64}$/
+const PATH = /^\/[\x21-\x7e\x80-\xff]{0,8191}$/
+const VALUE = /^[\t\x20-\x7e\x80-\xff]{0,16384}$/
+const NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,256}$/
+const HEADERS_MAX = 500
+const FRAMING = new Set(['content-length', 'transfer-encoding', 'trailer', 'upgrade', 'connection', 'expect'])
+/** Their requests have Content-Length: 0 if the body is empty. */
+const WITH_BODY = new Set(['POST', 'PUT', 'PATCH'])
+
+/** The message is for the user. */
+export class InvalidReplay extends Error {
+  override name = 'InvalidReplay'
+}
+
+/** As it was recorded, except for what frames a body in chunks: its parts are joined to one chunk. */
+export function recordedBytes({ method, path, request }: RecordedExchange): Buffer {
+  const { headers, body, trailers, httpVersion } = request
+  const head = toHead(method, path, httpVersion, headers)
+  const isChunked = headers.some(
+    (text, index) => index % 2 === 0 && text.toLowerCase() === 'transfer-encoding',
+  )
+  if (!isChunked) return Buffer.concat([head, body.content])
+  const chunk =
+    body.content.length === 0
+      ? []
+      : [latin1(`${body.content.length.toString(16)}\r\n`), body.content, latin1('\r\n')]
+  return Buffer.concat([head, ...chunk, latin1(`0\r\n${headerLines(trailers)}\r\n`)])
+}
+
+/** With the changes of `edit`; the rest is as it was recorded. Throws InvalidReplay. */
+export function editedBytes(exchange: RecordedExchange, edit: ReplayRequest): Buffer {
+  const { request } = exchange
+  const { method = exchange.method, path = exchange.path } = edit
+  if (!METHOD.test(method)) throw new InvalidReplay('Invalid method.')
+  if (!PATH.test(path))
+    throw new InvalidReplay('Invalid path (expected one that starts with / and has no spaces).')
+  const body = readBody(exchange, edit)
+  const headers = edit.headers ? readHeaders(edit.headers, request.headers) : request.headers
+  const kept: string[] = []
+  for (let index = 0; index < headers.length; index += 2) {
+    const [name = '', value = ''] = headers.slice(index, index + 2)
+    if (!FRAMING.has(name.toLowerCase())) kept.push(name, value)
+  }
+  if (body.length > 0 || WITH_BODY.has(method)) kept.push('Content-Length', String(body.length))
+  return Buffer.concat([toHead(method, path, '1.1', kept), body])
+}
+
+function readBody({ request }: RecordedExchange, { body }: ReplayRequest): Buffer {
+  if (body === undefined) {
+    if (request.body.isCut) throw new InvalidReplay('The body was not recorded as a whole. Pass a body.')
+    return request.body.content
+  }
+  return 'text' in body ? Buffer.from(body.text) : Buffer.from(body.base64, 'base64')
+}
+
+function readHeaders(headers: NonNullable<ReplayRequest['headers']>, recorded: readonly string[]): string[] {
+  if (headers.length > HEADERS_MAX)
+    throw new InvalidReplay(`Too many headers (expected at most ${HEADERS_MAX}).`)
+  return headers.flatMap((header) => {
+    const value = 'recorded' in header ? recorded[2 * header.recorded + 1] : header.value
+    if (value === undefined) throw new InvalidReplay(`There is no recorded header for "${header.name}".`)
+    if (!NAME.test(header.name)) throw new InvalidReplay('Invalid name of a header.')
+    if (!VALUE.test(value)) throw new InvalidReplay(`Invalid value of the header "${header.name}".`)
+    return [header.name, value]
+  })
+}
+
+const latin1 = (text: string) => Buffer.from(text, 'latin1')
+
+const toHead = (method: string, path: string, httpVersion: string, headers: readonly string[]) =>
+  latin1(`${method} ${path} HTTP/${httpVersion}\r\n${headerLines(headers)}\r\n`)
+
+function headerLines(headers: readonly string[]): string {
+  let lines = ''
+  for (let index = 0; index < headers.length; index += 2)
+    lines += `${headers[index]}: ${headers[index + 1]}\r\n`
+  return lines
+}

@@ -1,0 +1,135 @@
+// What is recorded of an exchange: a request and its response.
+import { type ExchangeSummary, LIMITS, type Message } from '../api.ts'
+import { RecordedBody } from './recorded-body.ts'
+
+/** The tunnel of an exchange. Name and URL are known once it is open. */
+export interface RecordedTunnel {
+  name: string
+  url: string
+  readonly target: string
+}
+
+export interface RecordedPart {
+  readonly httpVersion: string
+  /** Alternating names and values in latin1, in their order and spelling. */
+  readonly headers: readonly string[]
+  readonly body: RecordedBody
+  trailers: readonly string[]
+}
+
+interface RecordedResponsePart extends RecordedPart {
+  readonly status: number
+  readonly reason: string
+}
+
+/** How an exchange came about, if a visitor did not cause it. */
+export interface Origin {
+  readonly replayOf: string
+  readonly edited: boolean
+}
+
+export interface RequestHead {
+  readonly method: string
+  readonly path: string
+  readonly httpVersion: string
+  readonly headers: readonly string[]
+}
+
+/** What objects and strings of an exchange take, besides what is counted. */
+const OVERHEAD_BYTES = 2_048
+const MESSAGE_OVERHEAD_BYTES = 256
+
+export class RecordedExchange {
+  id = ''
+  kind: ExchangeSummary['kind'] = 'http'
+  state: ExchangeSummary['state'] = 'pending'
+  problem: string | undefined
+  response: RecordedResponsePart | undefined
+  firstByteMs: number | undefined
+  lastByteMs: number | undefined
+  /** Bytes of WebSocket messages. */
+  clientMessageBytes = 0
+  serverMessageBytes = 0
+  messageCount = 0
+  /** Nothing more is kept, because it was evicted. */
+  isEvicted = false
+  readonly startedAt = new Date()
+  readonly startedMs: number
+  readonly tunnel: RecordedTunnel
+  readonly method: string
+  readonly path: string
+  readonly request: RecordedPart
+  readonly origin: Origin | undefined
+  readonly messages: Message[] = []
+  #messageBytes = 0
+
+  /** `now` is the time of `performance.now()` at which the request began. */
+  constructor(tunnel: RecordedTunnel, head: RequestHead, now: number, origin?: Origin) {
+    this.tunnel = tunnel
+    this.method = head.method
+    this.path = head.path
+    this.request = { ...head, body: new RecordedBody(), trailers: [] }
+    this.startedMs = now
+    this.origin = origin
+  }
+
+  /** An estimate of the memory that it takes. */
+  get bytes(): number {
+    const { request, response } = this
+    const heads = this.path.length + textBytes(request.headers) + textBytes(response?.headers ?? [])
+    const bodies = request.body.allocated + (response?.body.allocated ?? 0)
+    return OVERHEAD_BYTES + heads + bodies + this.#messageBytes
+  }
+
+  get requestBytes(): number {
+    return this.request.body.bytes + this.clientMessageBytes
+  }
+
+  get responseBytes(): number {
+    return (this.response?.body.bytes ?? 0) + this.serverMessageBytes
+  }
+
+  msSince(now: number): number {
+    return Math.max(0, now - this.startedMs)
+  }
+
+  addMessage(message: Omit<Message, 'number'>): void {
+    this.messageCount += 1
+    if (this.isEvicted) return
+    this.messages.push({ ...message, number: this.messageCount })
+    this.#messageBytes += messageBytes(message)
+    while (this.messages.length > LIMITS.messages || this.#messageBytes > LIMITS.messagesBytes) {
+      const dropped = this.messages.shift()
+      if (dropped) this.#messageBytes -= messageBytes(dropped)
+    }
+  }
+
+  /** Nothing follows. */
+  finish(state: 'complete' | 'aborted' | 'unrecorded', problem?: string): void {
+    if (this.state !== 'pending') return
+    this.state = state
+    this.problem = problem
+    this.request.body.trim()
+    this.response?.body.trim()
+  }
+
+  evict(): void {
+    this.isEvicted = true
+    this.request.body.drop()
+    this.response?.body.drop()
+    this.messages.length = 0
+    this.#messageBytes = 0
+  }
+}
+
+const messageBytes = ({ text }: Pick<Message, 'text'>) => MESSAGE_OVERHEAD_BYTES + 2 * text.length
+
+const textBytes = (texts: readonly string[]) => texts.reduce((bytes, text) => bytes + text.length + 16, 0)
+
+/** The value of the first header of the name, which is in lower case. */
+export function findHeader(headers: readonly string[], name: string): string | undefined {
+  for (let index = 0; index < headers.length; index += 2)
+    if (headers[index]?.length === name.length && headers[index]?.toLowerCase() === name)
+      return headers[index + 1]
+  return undefined
+}
