@@ -10,6 +10,7 @@ export const PROJECT_FILE = 'adit.json'
 export const PROJECT_FILE_BYTES_MAX = 64 * 1024
 export const PROJECT_TUNNELS_MAX = 20
 const NETWORKS_MAX = 50
+const MASKED_HEADERS_MAX = 50
 const TEXT_MAX = 300
 
 export const ProjectTunnel = Type.Object(
@@ -61,6 +62,15 @@ export const ProjectTunnel = Type.Object(
       }),
     ),
     pool: Type.Optional(Type.Boolean({ description: 'Several clients share the name.' })),
+    inspect: Type.Optional(
+      Type.Boolean({ description: 'Requests are recorded, for `adit requests`. HTTP tunnels only.' }),
+    ),
+    maskHeader: Type.Optional(
+      Type.Array(Type.String({ maxLength: TEXT_MAX }), {
+        maxItems: MASKED_HEADERS_MAX,
+        description: 'More headers whose values are masked in what is shown of recorded requests.',
+      }),
+    ),
   },
   STRICT,
 )

@@ -18,6 +18,7 @@ const rules: Record<string, { parts: string[]; packages?: string[] }> = {
   'edge-sdk': { parts: ['contract', 'lib'], packages: ['typebox'] },
   'tunnel-protocol': { parts: ['lib', 'yamux'] },
   'tunnel-client': { parts: ['lib', 'tunnel-protocol', 'yamux'] },
+  inspector: { parts: ['tunnel-client', 'tunnel-protocol'] },
   tunnel: { parts: ['client', 'lib', 'tunnel-client', 'tunnel-protocol'] },
   edge: { parts: ['edge-sdk', 'lib', 'tunnel-protocol', 'yamux'] },
   'server/store': { parts: ['lib'], packages: ['kysely', 'pg'] },
@@ -97,6 +98,7 @@ const rules: Record<string, { parts: string[]; packages?: string[] }> = {
       'contract',
       'edge',
       'edge-sdk',
+      'inspector',
       'lib',
       'mcp',
       'server/app',
@@ -218,7 +220,7 @@ test('only the configuration reads the environment, and only HTTP servers and cl
     const text = readFileSync(join(source, file), 'utf8')
     if (!file.startsWith('server/config/')) assert.doesNotMatch(text, /process\.env/, file)
     if (
-      !/^(server\/(http|webhooks)|lib\/(metrics|http|net\/proxy)|edge|tunnel-client|tunnel-protocol)\//.test(
+      !/^(server\/(http|webhooks)|lib\/(metrics|http|net\/proxy)|edge|inspector|tunnel-client|tunnel-protocol)\//.test(
         file,
       )
     )

@@ -53,6 +53,12 @@ export const tunnelCommands = inGroup('Tunnels', [
         value: '<rewrite|host>',
         summary: 'send this Host header to the local server; "rewrite" sends the host of the target',
       },
+      inspect: { summary: 'record requests on this machine, for `adit requests`' },
+      'mask-header': {
+        value: '<name>',
+        summary: 'with --inspect, mask the values of this header too',
+        repeatable: true,
+      },
       ...edgeOptions,
       yes: { summary: 'publish what adit.json names, without confirmation' },
     },
@@ -86,7 +92,12 @@ export const tunnelCommands = inGroup('Tunnels', [
       '  adit tunnel tcp 5432\n\n' +
       'Prints the public address, for example tcp://db.acme.tunnels.example.com:20417, then a ' +
       `line for each connection that has closed. The name keeps its port. ${STOPPING} ${EDGE_SELECTION}`,
-    otherFlags: { ...otherFlags, port: TCP_PORT, p: TCP_PORT },
+    otherFlags: {
+      ...otherFlags,
+      port: TCP_PORT,
+      p: TCP_PORT,
+      inspect: 'Only requests of HTTP tunnels are recorded.',
+    },
     arguments: ['target'],
     options: {
       ...nameOptions,

@@ -8,6 +8,8 @@ type Option =
   | 'ca'
   | 'host-header'
   | 'insecure'
+  | 'inspect'
+  | 'mask-header'
   | 'name'
   | 'serve'
   | 'target'

@@ -1,4 +1,6 @@
 // One tunnel of `adit tunnel` or `adit start`: its target and access rules, and what it prints while it runs.
+
+import type { Inspector } from '../../inspector/open.ts'
 import { DNS_LABEL_RULE, isDnsLabel } from '../../lib/net/hostname.ts'
 import { readProxies } from '../../server/config/environment.ts'
 import { version } from '../../server/config/server.ts'
@@ -14,6 +16,7 @@ import { withCertificateAdvice } from './certificate-advice.ts'
 import { type findEdge, isEdgeItself } from './edge-address.ts'
 import { flagSource } from './option-source.ts'
 import type { TunnelOutput } from './output.ts'
+import type { ProblemHandlers } from './problems.ts'
 import { openTarget, type TargetInput } from './target.ts'
 
 /** Edges add this to messages, for callers that do not retry automatically. */
@@ -38,6 +41,7 @@ export async function prepareTunnel(
   input: TunnelInput,
   output: TunnelOutput,
   io: Io,
+  inspector?: Inspector,
 ): Promise<PreparedTunnel> {
   const { name, source = flagSource } = input
   if (name !== undefined && !isDnsLabel(name))
@@ -45,7 +49,7 @@ export async function prepareTunnel(
       'name',
       (option) => `Invalid ${option('name')} "${name}" (expected ${DNS_LABEL_RULE}).`,
     )
-  const target = await openTarget(type, input, {
+  const handlers: ProblemHandlers = {
     onProblem(code, message) {
       output.warn(message)
       output.event('problem', { code, message })
@@ -54,7 +58,10 @@ export async function prepareTunnel(
       output.info(message)
       output.event('resolved', { message })
     },
-  })
+  }
+  const target = await openTarget(type, input, handlers, (url, dial) =>
+    input.inspect ? inspector?.inspect(name ?? '', url, dial) : undefined,
+  )
   return { type, input, target, access: await readAccess(type, input, io), output }
 }
 
@@ -98,6 +105,7 @@ export async function runPrepared(
         const { url, host, name, access } = opened
         if (isOpened) output.info('Reconnected.')
         output.event('open', { type, url, host, name, target: target.target, access })
+        target.inspected?.setUrl(name, url)
         onOpen(opened)
         if (!isOpened) target.localServer.check?.()
         isOpened = true

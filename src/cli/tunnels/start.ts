@@ -1,10 +1,13 @@
 // `adit start`: opens the tunnels of adit.json together. Prints a table of them and a line for each request.
+
+import type { Inspector } from '../../inspector/open.ts'
 import { oneLine } from '../../lib/net/untrusted-text.ts'
 import { clientEnvironment } from '../../server/config/environment.ts'
 import { CommandError, NotAuthenticated, UsageError } from '../errors.ts'
 import type { Io } from '../io.ts'
 import { green, red, type Styled, yellow } from '../style.ts'
 import { type EdgeInput, findEdge } from './edge-address.ts'
+import { announceInspector, startInspector } from './inspect.ts'
 import { openOutput } from './output.ts'
 import { openPinnedTable } from './pinned-table.ts'
 import { confirmTargets, noProjectFile, type ProjectTunnelInput, readProject } from './project/read.ts'
@@ -27,6 +30,21 @@ export async function start(input: StartInput, io: Io): Promise<void> {
   if (!project) throw noProjectFile()
   const tunnels = select(project.tunnels, input.names)
   await confirmTargets(project.path, tunnels, input.yes, io)
+  const inspected = tunnels.filter(({ inspect }) => inspect)
+  const inspector = inspected.length > 0 ? await startInspector(inspected) : undefined
+  try {
+    await startAll(tunnels, inspector, input, io)
+  } finally {
+    inspector?.close()
+  }
+}
+
+async function startAll(
+  tunnels: readonly ProjectTunnelInput[],
+  inspector: Inspector | undefined,
+  input: StartInput,
+  io: Io,
+): Promise<void> {
   const outputFor = openOutput(
     io,
     tunnels.map(({ name }) => name),
@@ -35,7 +53,7 @@ export async function start(input: StartInput, io: Io): Promise<void> {
   // In sequence, because each may ask for a password.
   for (const tunnel of tunnels) {
     const { name, type } = tunnel
-    const ready = await prepareTunnel(type, withPassword(tunnel), outputFor(name), io)
+    const ready = await prepareTunnel(type, withPassword(tunnel), outputFor(name), io, inspector)
     const row = { name, target: ready.target.target, url: '', state: yellow('opening') }
     prepared.push({ ...ready, row })
   }
@@ -48,6 +66,7 @@ export async function start(input: StartInput, io: Io): Promise<void> {
     TARGET: ({ target }) => target,
     STATE: ({ state }) => state,
   })
+  if (inspector) announceInspector(inspector, outputFor())
   const runs = prepared.map((tunnel) => run(tunnel, edge, signals, table.update))
   const failures = (await Promise.all(runs)).filter((failure) => failure !== undefined)
   table.close()

@@ -1,11 +1,13 @@
 // What a tunnel leads to: a local server, or with --serve the files of a folder.
 import { X509Certificate } from 'node:crypto'
 import { readFile, realpath, stat } from 'node:fs/promises'
+import type { Socket } from 'node:net'
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import type { InspectedTunnel } from '../../inspector/open.ts'
 import { HOST_HEADER_RULE, isHost } from '../../lib/net/host-header.ts'
 import { privatePaths } from '../../server/config/private-paths.ts'
-import type { TlsOptions } from '../../tunnel-client/dialer.ts'
+import { Dialer, type Target, type TlsOptions } from '../../tunnel-client/dialer.ts'
 import { FileServer } from '../../tunnel-client/files/file-server.ts'
 import { findAditData } from '../../tunnel-client/files/private-files.ts'
 import { LocalServer, type StreamServer } from '../../tunnel-client/local-server.ts'
@@ -23,6 +25,8 @@ export interface TargetInput {
   insecure?: boolean
   /** A file of certificates. */
   ca?: string | undefined
+  /** Its requests are recorded. */
+  inspect?: boolean
   /** The flags, without it. */
   source?: OptionSource
 }
@@ -37,17 +41,20 @@ interface OpenTarget {
   problems?: ProblemLog
   /** What the edge has to know of it. */
   request: Pick<TunnelRequest, 'target' | 'hostHeader'>
+  /** Its record of requests, with `inspect`. */
+  inspected?: InspectedTunnel | undefined
 }
 
 export async function openTarget(
   type: TunnelType,
   input: TargetInput,
   handlers: ProblemHandlers,
+  inspect: (target: string, dial: () => Promise<Socket>) => InspectedTunnel | undefined,
 ): Promise<OpenTarget> {
   const { target: text, serve, 'host-header': hostHeader, source = flagSource } = input
   if (serve !== undefined) {
     if (text !== undefined) throw new UsageError('A tunnel has a target or --serve <folder>, not both.')
-    for (const option of ['host-header', 'insecure', 'ca'] as const)
+    for (const option of ['host-header', 'insecure', 'ca', 'inspect'] as const)
       if (input[option])
         throw source.invalid(option, (name) => `${name(option)} has no effect on ${name('serve')}.`)
     return openFolder(serve, source)
@@ -68,16 +75,23 @@ export async function openTarget(
     source,
     probeTls: () => localServer.probeTls(),
   })
+  const inspected = inspect(url, () => dial(target))
   const localServer = new LocalServer({
     target,
+    observer: inspected?.observer,
     isHttp: type === 'http',
     onProblem: (problem, message) => problems.onConnectProblem(problem, message),
     onReachable: () => problems.onReachable(),
     onGreeting: (problem) => problems.onGreeting(problem),
   })
   const request = type === 'http' ? { target: origin, hostHeader } : {}
-  return { target: url, note: `Forwarding to ${url}`, localServer, request, problems }
+  return { target: url, note: `Forwarding to ${url}`, localServer, request, problems, inspected }
 }
+
+const dial = (target: Target) =>
+  new Promise<Socket>((resolve, reject) => {
+    new Dialer(target).dial({ onConnect: resolve, onError: reject })
+  })
 
 function readTarget(type: TunnelType, text: string, tls: TlsOptions | undefined, source: OptionSource) {
   const names = { tls: '--insecure and --ca', folder: source.advise('serve', '<folder>') }

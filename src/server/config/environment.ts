@@ -1,6 +1,6 @@
 // The environment of commands, apart from the settings of servers.
 import { homedir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { type FindProxy, parseProxies } from '../../lib/net/proxy/settings.ts'
 import { edgeSettings } from './edge.ts'
 import { settings } from './server.ts'
@@ -47,6 +47,16 @@ export function readProxies(): FindProxy {
 export function profilesPath(environment: NodeJS.ProcessEnv = process.env): string {
   const { XDG_CONFIG_HOME, HOME } = environment
   return join(XDG_CONFIG_HOME || join(HOME || homedir(), '.config'), 'adit', 'profiles.json')
+}
+
+/**
+ * The sockets of tunnel clients that record requests: in the user's runtime folder (XDG), if there is one.
+ */
+export function inspectorFolder(environment: NodeJS.ProcessEnv = process.env): string {
+  const { XDG_RUNTIME_DIR } = environment
+  return XDG_RUNTIME_DIR
+    ? join(XDG_RUNTIME_DIR, 'adit')
+    : join(dirname(profilesPath(environment)), 'inspector')
 }
 
 /** An edge without a control plane reads this file in its working directory. */

@@ -11,6 +11,7 @@ interface Input extends TargetInput, AccessInput {
   name: string | undefined
   pool: boolean
   yes: boolean
+  'mask-header': string[]
 }
 
 const isSet = (value: unknown) => (Array.isArray(value) ? value.length > 0 : Boolean(value))
@@ -32,6 +33,8 @@ export async function fromProject<I extends Input>(input: I, io: Io): Promise<I 
     ...input,
     ...tunnel,
     pool: input.pool || tunnel.pool,
+    inspect: input.inspect || tunnel.inspect,
+    'mask-header': [...input['mask-header'], ...tunnel['mask-header']],
     'basic-auth': input['basic-auth'] ?? tunnel['basic-auth'],
     'allow-ip': input['allow-ip'].length > 0 ? input['allow-ip'] : tunnel['allow-ip'],
     'host-header': input['host-header'] ?? tunnel['host-header'],

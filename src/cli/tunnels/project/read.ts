@@ -26,6 +26,8 @@ export interface ProjectTunnelInput {
   'host-header': string | undefined
   insecure: boolean
   ca: string | undefined
+  inspect: boolean
+  'mask-header': string[]
   source: OptionSource
 }
 
@@ -98,11 +100,15 @@ function toInput(
     throw error instanceof Fault ? fail(`${error.message}.`) : error
   }
   const { target, serve, type = 'http', basicAuth, allowIp = [], hostHeader, pool = false } = value
-  const { insecure = false, ca } = value
+  const { insecure = false, ca, inspect = false, maskHeader = [] } = value
   if ((target === undefined) === (serve === undefined))
     throw fail(`${path} needs a target or serve, not both.`)
   if (type === 'tcp' && (serve ?? basicAuth ?? hostHeader) !== undefined)
     throw fail(`${path} is a TCP tunnel, which has no serve, basicAuth or hostHeader.`)
+  if (type === 'tcp' && inspect)
+    throw fail(`${path} is a TCP tunnel; only requests of HTTP tunnels are recorded.`)
+  if (maskHeader.length > 0 && !inspect)
+    throw fail(`${path} has maskHeader, which is for tunnels with inspect.`)
   if ((insecure || ca !== undefined) && !/^https:/i.test(String(target)))
     throw fail(`${path} has insecure or ca, which are for targets with https://.`)
   if (insecure && ca !== undefined)
@@ -118,6 +124,8 @@ function toInput(
     'host-header': hostHeader,
     insecure,
     ca: ca === undefined ? undefined : resolve(folder, ca),
+    inspect,
+    'mask-header': maskHeader,
   }
 }
 

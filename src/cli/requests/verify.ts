@@ -1,0 +1,22 @@
+// `adit requests verify`: whether the signature of a recorded webhook holds.
+import { API, type SignatureResult } from '../../inspector/api.ts'
+import { CommandError, UsageError } from '../errors.ts'
+import type { Io } from '../io.ts'
+import { findExchange } from './recorders.ts'
+
+interface VerifyInput {
+  scheme: string
+  id: string | undefined
+}
+
+export async function verify({ scheme, id }: VerifyInput, io: Io): Promise<void> {
+  const { recorder, exchange } = await findExchange(id)
+  // Not a flag: other users of this machine can see those.
+  const secret = io.interactive
+    ? await io.ask('Secret of the webhook (not shown): ', { hidden: true })
+    : await io.readLine()
+  if (secret === '') throw new UsageError('No secret on standard input. Pipe it in, or use a terminal.')
+  const result = await recorder.call<SignatureResult>('POST', API.signature(exchange.id), { scheme, secret })
+  if (!result.holds) throw new CommandError(result.reason, result.message)
+  io.data({ id: exchange.id, ...result }, `${result.message} (${exchange.id})`)
+}

@@ -1,0 +1,49 @@
+// `--inspect`: records the requests of the tunnels of this command.
+import { createFolder } from '../../edge-sdk/usage/folder.ts'
+import type { Inspector } from '../../inspector/open.ts'
+import { inspectorFolder } from '../../server/config/environment.ts'
+import { version } from '../../server/config/server.ts'
+import { CommandError } from '../errors.ts'
+import { flagSource, type OptionSource } from './option-source.ts'
+import type { TunnelOutput } from './output.ts'
+
+const HEADER_NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,100}$/
+
+export interface InspectInput {
+  'mask-header'?: string[]
+  source?: OptionSource
+}
+
+export async function startInspector(inputs: readonly InspectInput[]): Promise<Inspector> {
+  const maskHeaders = inputs.flatMap((input) => input['mask-header'] ?? [])
+  for (const { 'mask-header': names = [], source = flagSource } of inputs)
+    for (const name of names)
+      if (!HEADER_NAME.test(name))
+        throw source.invalid(
+          'mask-header',
+          (option) => `Invalid ${option('mask-header')} "${name}" (expected the name of a header).`,
+        )
+  // Loaded only when it is used.
+  const { openInspector } = await import('../../inspector/open.ts')
+  const folder = inspectorFolder()
+  try {
+    await createFolder(folder)
+    return await openInspector({
+      version,
+      maskHeaders,
+      socketFolder: folder,
+    })
+  } catch (error) {
+    throw new CommandError('inspector', `Requests cannot be recorded: ${(error as Error).message}`)
+  }
+}
+
+export function announceInspector(inspector: Inspector, output: TunnelOutput): void {
+  const url = inspector.createLink()
+  output.event('inspector', { url })
+  output.info(
+    url === undefined
+      ? 'Requests are recorded. Run `adit requests list` in another terminal to see them.'
+      : `Requests are recorded, see ${url} or \`adit requests list\`. The link works once.`,
+  )
+}

@@ -1,0 +1,155 @@
+// `adit requests …` on what a tunnel of the same user has recorded.
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { createHmac } from 'node:crypto'
+import { lstatSync, readdirSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { promisify } from 'node:util'
+import { listen } from '../support/network/listen.ts'
+import { run } from '../support/processes/process.ts'
+import { until } from '../support/until.ts'
+import { createRuntimeFolder, httpServer, startInspected } from './support.ts'
+
+const echo = () =>
+  httpServer((request, response) => {
+    const chunks: Buffer[] = []
+    request.on('data', (chunk) => chunks.push(chunk))
+    request.on('end', () => {
+      response.setHeader('content-type', 'application/json')
+      response.end(
+        JSON.stringify({
+          method: request.method,
+          url: request.url,
+          cookie: request.headers.cookie,
+          extra: request.headers['x-extra'],
+          body: String(Buffer.concat(chunks)),
+        }),
+      )
+    })
+  })
+
+test('requests are listed, shown, replayed and exported in the terminal', async (t) => {
+  const { exchange, adit } = await startInspected(t, echo())
+  const { id } = await exchange({
+    method: 'POST',
+    path: '/cart',
+    headers: { cookie: 'session=secret' },
+    body: Buffer.from('{"a":1}'),
+  })
+  const listed = await adit(['requests', 'list', '--method', 'post', '--since', '10m'])
+  assert.match(listed.stdout, new RegExp(`^${id} .*\\bapp\\b.*\\b200\\b.*POST.*/cart`, 'm'))
+  assert.doesNotMatch((await adit(['requests', 'list', '--status', '404'])).stdout, /cart/)
+  const { stdout: json } = await adit(['requests', 'list', '--json'])
+  assert.equal(JSON.parse(json)[0].id, id)
+
+  const shown = await adit(['requests', 'show', id])
+  assert.match(shown.stdout, /^POST \/cart\?\w+ HTTP\/1.1\n/)
+  assert.match(shown.stdout, /^cookie: \[masked\]$/m)
+  assert.match(shown.stdout, /^\{\n {2}"a": 1\n\}$/m)
+  assert.match(shown.stdout, /^HTTP\/1.1 200 OK$/m)
+  const revealed = await adit(['requests', 'show', id, '--reveal'])
+  assert.match(revealed.stdout, /^cookie: session=secret$/m)
+  const curl = await adit(['requests', 'show', id, '--as', 'curl'])
+  assert.match(
+    curl.stdout,
+    /^curl .*'http:\/\/app\.acme\.tunnels\.test.*\/cart\?\w+' .*--data-raw '\{"a":1\}'$/m,
+  )
+
+  const replayed = JSON.parse((await adit(['requests', 'replay', id, '--json'])).stdout)
+  assert.deepEqual([replayed.replayOf, replayed.status, replayed.edited], [id, 200, undefined])
+  assert.match(replayed.response.body.view.text, /"cookie": "session=secret"/)
+  const edits = [
+    '--path',
+    '/other',
+    '--header',
+    'X-Extra: new',
+    '--remove-header',
+    'cookie',
+    '--body',
+    'changed',
+  ]
+  const edited = JSON.parse((await adit(['requests', 'replay', id, ...edits, '--json'])).stdout)
+  assert.equal(edited.edited, true)
+  assert.deepEqual(JSON.parse(edited.response.body.view.text), {
+    method: 'POST',
+    url: '/other',
+    extra: 'new',
+    body: 'changed',
+  })
+
+  const har = JSON.parse((await adit(['requests', 'export', '--path', '/cart'])).stdout)
+  assert.equal(har.log.version, '1.2')
+  assert.deepEqual(
+    har.log.entries.map((entry: { _replayOf?: string }) => entry._replayOf),
+    [undefined, id],
+  )
+  const [entry] = har.log.entries
+  assert.equal(entry.request.postData.text, '{"a":1}')
+  assert.doesNotMatch(JSON.stringify(har), /session=secret"\}/)
+})
+
+test('the signature of a webhook is verified with a secret from standard input', async (t) => {
+  const { exchange, adit } = await startInspected(t, echo())
+  const body = Buffer.from('{"zen":"Design for failure."}')
+  const signature = `sha256=${createHmac('sha256', 'right').update(body).digest('hex')}`
+  const { id } = await exchange({ method: 'POST', headers: { 'x-hub-signature-256': signature }, body })
+  const held = await adit(['requests', 'verify', 'github', id], 'right\n')
+  assert.equal(held.code, 0, held.stderr)
+  assert.match(held.stdout, /^The signature holds/)
+  const failed = await adit(['requests', 'verify', 'github'], 'wrong\n')
+  assert.equal(failed.code, 1)
+  assert.match(failed.stderr, /does not match: the secret is another one, or the body was changed/)
+})
+
+test('everything is gone when the tunnel ends, also when it is killed', async (t) => {
+  const { exchange, adit, tunnel, folder } = await startInspected(t, echo())
+  const sockets = join(folder, 'adit')
+  await exchange({ path: '/private' })
+  assert.equal(readdirSync(sockets).length, 1)
+  tunnel.child.kill('SIGKILL')
+  await tunnel.ended
+  const { code, stderr } = await adit(['requests', 'list'])
+  assert.equal(code, 1)
+  assert.match(stderr, /No tunnel of yours records requests on this machine\. Open one with --inspect/)
+  assert.deepEqual(readdirSync(sockets), [])
+})
+
+test('a tunnel that is stopped leaves no file', async (t) => {
+  const { exchange, tunnel, folder } = await startInspected(t, echo())
+  await exchange({ path: '/private' })
+  tunnel.child.kill('SIGTERM')
+  assert.equal((await tunnel.ended).code, 0)
+  assert.deepEqual(readdirSync(join(folder, 'adit')), [])
+})
+
+test('only the user may use the socket: its folder and itself are closed to others', async (t) => {
+  const { folder } = await startInspected(t, echo())
+  const sockets = join(folder, 'adit')
+  const [name = ''] = readdirSync(sockets)
+  assert.equal(lstatSync(sockets).mode & 0o777, 0o700)
+  assert.equal(lstatSync(join(sockets, name)).mode & 0o777, 0o600)
+  // Only root can act as somebody else.
+  if (process.getuid?.() !== 0) return
+  const connect = `require('node:net').connect(${JSON.stringify(join(sockets, name))}).on('error', ({ code }) => console.log(code))`
+  const { stdout } = await promisify(execFile)(process.execPath, ['--eval', connect], {
+    uid: 65_534,
+    cwd: '/',
+  })
+  assert.equal(stdout.trim(), 'EACCES')
+})
+
+test('without --inspect nothing is recorded, and there is no socket', async (t) => {
+  const folder = createRuntimeFolder(t)
+  const port = await listen(t, createServer())
+  const options = { XDG_RUNTIME_DIR: folder, ADIT_API_KEY: 'x' }
+  const { stderr } = await run(t, ['requests', 'list'], options)
+  assert.match(stderr, /No tunnel of yours/)
+  const { code, stderr: usage } = await run(t, ['tunnel', 'tcp', String(port), '--inspect'], options)
+  assert.equal(code, 2)
+  assert.match(usage, /Only requests of HTTP tunnels are recorded/)
+  const masked = await run(t, ['tunnel', String(port), '--mask-header', 'x-key'], options)
+  assert.match(masked.stderr, /--mask-header has no effect without --inspect/)
+  await until('nothing was created', () => readdirSync(join(folder, 'adit')).length === 0)
+})
