@@ -89,9 +89,12 @@ export function parseUrl(text: string, what = 'server'): string {
 
 const KEY_FORMAT = 'An API key is "adit_" and 49 letters and digits, without spaces.'
 
+/** Whether it can be sent in a header. */
+export const hasKeyFormat = (apiKey: string): boolean => /^[\x21-\x7e]{1,200}$/.test(apiKey)
+
 /** The key is not part of the message. */
 export function requireKey(apiKey: string, source: string): void {
-  if (!/^[\x21-\x7e]{1,200}$/.test(apiKey)) throw new UsageError(`Invalid API key (${source}). ${KEY_FORMAT}`)
+  if (!hasKeyFormat(apiKey)) throw new UsageError(`Invalid API key (${source}). ${KEY_FORMAT}`)
 }
 
 /** The message of a server for a malformed key does not say what is expected. */

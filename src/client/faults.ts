@@ -81,7 +81,10 @@ export function responseFault(response: Response, body: object | undefined): Fau
     return body as ApiFault
   const { status } = response
   if (status === 401)
-    return { error: 'unauthorized', message: 'A proxy in front of the server rejected the API key.' }
+    return {
+      error: 'unauthorized',
+      message: 'HTTP 401, but not from an Adit server. Check the server URL, and a proxy in front.',
+    }
   if (status === 429) return { error: 'rate_limited', message: 'Too many requests.' }
   // The server may have processed the request nevertheless.
   if (status >= 502 && status <= 504)
@@ -89,7 +92,7 @@ export function responseFault(response: Response, body: object | undefined): Fau
   if (response.type === 'opaqueredirect' || (status >= 300 && status < 400)) {
     const location = response.headers.get('location')
     const target = location ? ` to ${location}` : ''
-    return { error: 'unreadable', message: `The server redirects${target}. Use that URL instead.` }
+    return { error: 'unreadable', message: `The server redirects${target}. Correct the server URL.` }
   }
   return {
     error: 'unreadable',

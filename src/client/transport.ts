@@ -120,11 +120,10 @@ function mayRetry({ fault, status = 0, retryAfterS = 0, cause }: AditError, isRe
 }
 
 /** With jitter, so that clients do not retry simultaneously. `Retry-After` is the minimum. */
-function retryDelayMs(retry: number, retryAfterS: number | undefined): number {
+function retryDelayMs(retry: number, retryAfterS = 0): number {
   const jitter = Math.random() / 4
-  return retryAfterS === undefined
-    ? Math.min(BACKOFF_MIN_MS * 2 ** retry, DELAY_MAX_MS) * (1 - jitter)
-    : Math.min(retryAfterS * 1000 * (1 + jitter), DELAY_MAX_MS)
+  const backoffMs = Math.min(BACKOFF_MIN_MS * 2 ** retry, DELAY_MAX_MS) * (1 - jitter)
+  return Math.max(backoffMs, Math.min(retryAfterS * 1000 * (1 + jitter), DELAY_MAX_MS))
 }
 
 interface AttemptContext {

@@ -3,9 +3,9 @@
 import { dashboardOperations } from './dashboard/index.ts'
 import { deviceOperations } from './device.ts'
 import { edgeOperations } from './edge/operations.ts'
+import { healthOperations } from './health.ts'
 import type { ApiDocument } from './openapi.ts'
 import type { Operation } from './operation.ts'
-import { opsOperations } from './ops.ts'
 import { type Variant, variants } from './variants.ts'
 import { workspaceOperations } from './workspace/index.ts'
 
@@ -85,8 +85,8 @@ usage.
 **Authentication.** Send the credential of the edge as a bearer token: \`Authorization: Bearer adit_edge_…\`.
 The operator creates it with \`adit admin edge create\`. API keys of workspaces are not accepted.`,
   credential:
-    'The credential of an edge: `Authorization: Bearer adit_edge_…`. If that header carries the ' +
-    'credentials of the proxied request, send it in `X-Adit-Edge`.',
+    'The credential of an edge: `Authorization: Bearer adit_edge_…`. If that header has the credentials of ' +
+    'the proxied request, send the credential of the edge in `X-Adit-Edge`.',
   crossOrigin: false,
   groups: {
     keys: 'Verification of API keys, and their revocations.',
@@ -124,7 +124,7 @@ Writes are accepted from the dashboard's own origin only.`,
   hasWebhooks: true,
   groups: {
     'sign-in': 'Signing in.',
-    links: 'Invitation and password reset links. Each works once, for 24 hours.',
+    links: 'Invitation and password reset links. Each works once, within 24 hours.',
     session: 'The current session.',
     account: 'The account of the signed-in user.',
     'two-factor': 'Two-factor authentication of the signed-in user.',
@@ -134,7 +134,7 @@ Writes are accepted from the dashboard's own origin only.`,
     keys: 'API keys of the workspace.',
     'key-requests': 'Requests of members for API keys (variant B).',
     notices: 'Messages to admins and owners.',
-    quotas: 'Quotas of the workspace, and what is used of them.',
+    quotas: 'Quotas of the workspace, and how much of each is used.',
     tunnels: 'Open tunnels of the workspace.',
     edges: 'Edges that have open tunnels of the workspace.',
     names: 'Tunnel names of the workspace, and their access rules.',
@@ -165,7 +165,7 @@ export const apis = {
     operations: dashboardOperations,
     document: dashboardDocument,
   },
-  health: { name: 'health', prefix: '', operations: opsOperations },
+  health: { name: 'health', prefix: '', operations: healthOperations },
 } as const satisfies Record<string, Api>
 
 export type ServedApi = (typeof apis)[keyof typeof apis]

@@ -92,7 +92,7 @@ test('a member of variant B waits for an admin, and gets the key that is approve
   const login = atTerminal(t, ['login', '--url', variantB.url], env)
   await login.reply(PROMPT, '\r')
   const approved = await mia.post('/workspaces/acme/devices', { code: await codeAt(login) })
-  assert.equal(approved.json.isRequested, true, approved.text)
+  assert.equal(approved.json.awaitsKeyApproval, true, approved.text)
   await until('the request', () => /Waiting for an admin or owner/.test(login.output()))
   const [{ id }] = (await adam.get('/workspaces/acme/key-requests')).json.requests
   assert.equal((await adam.post(`/workspaces/acme/key-requests/${id}/approve`)).status, 200)
@@ -277,8 +277,8 @@ test(
       [{ error: 'slow_down' }, 'The code has expired.'],
       [307, 'The server responded with status 307.'],
       [{ ...key, filler: 'x'.repeat(100_000) }, 'The code has expired.'],
-      [{ ...key, access_token: 'adit_x\r\nX-Injected: 1' }, 'Invalid API key (of the server)'],
-      [{ ...key, access_token: 'x'.repeat(201) }, 'Invalid API key (of the server)'],
+      [{ ...key, access_token: 'adit_x\r\nX-Injected: 1' }, 'sent an invalid response to the sign-in'],
+      [{ ...key, access_token: 'x'.repeat(201) }, 'sent an invalid response to the sign-in'],
       [{ ...key, key_id: 'tok_1; reboot' }, 'sent an invalid response to the sign-in'],
       [{ ...key, label: { toString: 1 } }, 'sent an invalid response to the sign-in'],
       [{ error: 'access_denied', error_description: 'no\n\nadit: forged' }, 'no adit: forged'],

@@ -1,5 +1,5 @@
 import { readQuantity } from '../../server/config/values.ts'
-import { type QuotaKind, quotaKinds, quotaTitles } from '../../server/domain/quotas/limits.ts'
+import { isMonthly, type QuotaKind, quotaKinds, quotaTitles } from '../../server/domain/quotas/limits.ts'
 import {
   type QuotaSetting,
   type QuotaSettings,
@@ -28,7 +28,7 @@ export async function quota(
     used,
     left: limit === null ? null : used >= BigInt(limit) ? 0n : BigInt(limit) - used,
     isDefault,
-    renewsAt: kind === 'bytes' || kind === 'requests' ? renewsAt : null,
+    renewsAt: isMonthly(kind) ? renewsAt : null,
   }))
   await io.list([rows], {
     columns: {
@@ -37,7 +37,7 @@ export async function quota(
       USED: ({ kind, used }) => amount(kind, used),
       LEFT: ({ kind, left }) => (left === null ? '' : amount(kind, left)),
       RENEWS: ({ renewsAt }) => (renewsAt === null ? '' : io.time(renewsAt)),
-      SET: ({ isDefault }) => (isDefault ? 'default' : 'workspace'),
+      SOURCE: ({ isDefault }) => (isDefault ? 'default' : 'workspace'),
     },
     empty: '',
   })

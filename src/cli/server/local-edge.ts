@@ -1,6 +1,7 @@
 // `adit serve --edge`: runs an edge as a child process. To the control plane it is an edge like any other.
 // Its credential is stored in its folder, so that it is the same edge after a restart.
 import { type ChildProcess, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
@@ -16,8 +17,8 @@ import { Fault } from '../../server/domain/fault.ts'
 import { createEdge, findByCredential, setUrl } from '../../server/domain/tunnels/edges.ts'
 
 const RESTART_DELAY_MS = 1_000
-/** A single executable is the program itself. */
-const program = isSea() ? [] : [...process.execArgv, process.argv[1] as string]
+/** A single executable needs no script argument. */
+const programArgs = isSea() ? [] : [...process.execArgv, process.argv[1] as string]
 const SERVER = { kind: 'server', id: 'adit' } as const
 
 export interface LocalEdge {
@@ -47,7 +48,7 @@ export async function startLocalEdge(
   async function start(): Promise<string | undefined> {
     // Detached, because Ctrl-C would stop both at once, and the edge has to report its last usage first. It
     // exits when the IPC channel closes, so it does not outlive a server that is killed.
-    child = spawn(process.execPath, [...program, 'edge', '--json'], {
+    child = spawn(process.execPath, [...programArgs, 'edge', '--json'], {
       env: environment,
       stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
       detached: true,
@@ -64,14 +65,17 @@ export async function startLocalEdge(
     return url
   }
 
-  /** If clients on other machines use the edge, only the operator knows its public URL. */
+  /**
+   * Stores the URL if clients can use it. For clients on other machines, only the operator knows the right
+   * one.
+   */
   async function registerUrl(url: string): Promise<void> {
     const isUnknown = edge.url === null || isLoopbackUrl(edge.url)
     if (isLocal(services.tunnelDomain) || (!isPublic && isUnknown)) {
       await setUrl(services, SERVER, edge.id, url)
       edge.url = url
     } else if (isUnknown) {
-      // Stored before the server had a public URL.
+      // Removes the loopback URL, which was stored before the server had a public one.
       if (edge.url !== null) await setUrl(services, SERVER, edge.id, null)
       edge.url = null
       log.warn(
@@ -109,11 +113,13 @@ async function readUrl(child: ChildProcess): Promise<string | undefined> {
   return undefined
 }
 
-/** The name `local` is taken if several machines with such an edge share a database. */
+/**
+ * The name `local` is taken if several machines with such an edge share a database, or its folder was lost.
+ */
 const createLocalEdge = (services: Services) =>
   createEdge(services, SERVER, 'local').catch((error) => {
     if (!(error instanceof Fault && error.code === 'conflict')) throw error
-    return createEdge(services, SERVER, `local ${hostname()} ${process.pid}`)
+    return createEdge(services, SERVER, `local ${hostname()} ${randomBytes(4).toString('hex')}`)
   })
 
 const isLoopbackUrl = (url: string) => isLoopbackHost(new URL(url).hostname)

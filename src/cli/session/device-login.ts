@@ -11,7 +11,7 @@ import { ResponseTooLarge, readText } from '../../lib/net/response-text.ts'
 import { messageLine } from '../../lib/net/untrusted-text.ts'
 import { readProxies } from '../../server/config/environment.ts'
 import { abortOnSignal } from '../abort-on-signal.ts'
-import { proxyFailed, requireKey } from '../api.ts'
+import { hasKeyFormat, proxyFailed } from '../api.ts'
 import { CommandError } from '../errors.ts'
 import type { Io } from '../io.ts'
 import { bold, type Text, yellow } from '../style.ts'
@@ -62,7 +62,7 @@ export async function signInWithBrowser(url: string, io: Io): Promise<DeviceKey>
   try {
     const codes = await start(url, signal)
     io.info([
-      ...invitation(url, codes.page),
+      ...pagePrompt(url, codes.page),
       codes.page.href,
       '\n\nApprove only if the page shows this code: ',
       bold(codes.userCode),
@@ -85,7 +85,7 @@ export async function signInWithBrowser(url: string, io: Io): Promise<DeviceKey>
 }
 
 /** A page of another host is not opened automatically: a server could send its users anywhere. */
-function invitation(url: string, page: URL): Text[] {
+function pagePrompt(url: string, page: URL): Text[] {
   const { hostname } = new URL(url)
   if (page.hostname !== hostname)
     return [
@@ -110,12 +110,12 @@ async function start(url: string, signal: AbortSignal) {
     deviceCode,
     userCode,
     page: pageUrl,
-    intervalMs: seconds(reply.body.interval, INTERVAL_S_MAX),
-    deadline: performance.now() + seconds(reply.body.expires_in, LIFETIME_S_MAX),
+    intervalMs: secondsToMs(reply.body.interval, INTERVAL_S_MAX),
+    deadline: performance.now() + secondsToMs(reply.body.expires_in, LIFETIME_S_MAX),
   }
 }
 
-/** The URL is from the server, and may be opened. A server with TLS has a page with TLS. */
+/** The URL comes from the server and may be opened. If the server uses https, the page must too. */
 function webPage(text: unknown, server: string): URL | undefined {
   const url = typeof text === 'string' && text.length <= PAGE_CHARS_MAX ? URL.parse(text) : null
   if (!url || url.username || url.password) return undefined
@@ -127,7 +127,7 @@ function webPage(text: unknown, server: string): URL | undefined {
 const isUserCode = (code: unknown): code is string =>
   typeof code === 'string' && /^[A-Z0-9-]{4,20}$/.test(code)
 
-const seconds = (value: unknown, max: number) =>
+const secondsToMs = (value: unknown, max: number) =>
   Math.min(Math.max(typeof value === 'number' ? value : 1, 1), max) * 1_000
 
 interface Waiting {
@@ -139,7 +139,7 @@ interface Waiting {
 }
 
 /**
- * Failures other than a decision of the server are retried with growing delays, until the code has expired.
+ * No response, 429 and 5xx are retried with growing delays, until the code has expired.
  */
 async function waitForKey(
   url: string,
@@ -176,9 +176,8 @@ const isKeyId = (id: unknown): id is string => typeof id === 'string' && /^tok_\
 
 function toKey({ body }: Reply): DeviceKey {
   const { access_token: apiKey, key_id: keyId, label, approved_by: approvedBy } = body
-  if (typeof apiKey !== 'string' || !isKeyId(keyId)) throw unreadable()
+  if (typeof apiKey !== 'string' || !hasKeyFormat(apiKey) || !isKeyId(keyId)) throw unreadable()
   if (typeof label !== 'string' || typeof approvedBy !== 'string') throw unreadable()
-  requireKey(apiKey, 'of the server')
   return { apiKey, keyId, label: messageLine(label), approvedBy: messageLine(approvedBy) }
 }
 

@@ -53,7 +53,7 @@ export const accountOperations = [
         done: Type.Literal(true),
         providerUrl: Type.Unsafe<string | null>({
           type: ['string', 'null'],
-          description: 'Where the browser ends its session at the identity provider; null if there is none.',
+          description: 'URL that ends the session at the identity provider; null if there is nothing to end.',
         }),
       }),
     },
@@ -103,7 +103,7 @@ export const accountOperations = [
           isThis: Type.Boolean(),
           createdAt: Instant,
           expiresAt: Instant,
-          from: Type.String(),
+          address: Type.String(),
           agent: Type.String(),
         }),
       ),

@@ -37,7 +37,10 @@ export const auditOperations = [
           actor: Type.Object({ kind: Type.String(), id: Id, name: TextOrNull }),
           action: Type.String(),
           target: Type.Object({ kind: TextOrNull, id: Id, name: TextOrNull }),
-          /** The host name for commands of the operator. Members see their own only. */
+          /**
+           * IP address; for commands of the operator, the host name. Members see it in their own entries
+           * only.
+           */
           address: TextOrNull,
           detail: TextOrNull,
           /** Equal failures within a minute share an entry. */

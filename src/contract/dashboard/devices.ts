@@ -30,9 +30,9 @@ const device = {
   expiresAt: Instant,
   /** `consumed`: the device has its key. `failed`: the user could no longer create keys when it polled. */
   state: OneOf(['pending', 'approved', 'denied', 'consumed', 'failed']),
-  reason: TextOrNull,
+  failureReason: TextOrNull,
   /** Whether the device waits until an admin or owner has approved the request for its key. */
-  isRequested: Type.Boolean(),
+  awaitsKeyApproval: Type.Boolean(),
 }
 
 const response = { status: 200, schema: Type.Object(device) } as const

@@ -17,7 +17,7 @@ import { InWorkspace } from './members.ts'
 
 const Kind = OneOf(['quota', 'edge-silent', 'key-rejected', 'key-expiry', 'webhook-disabled', 'key-request'])
 
-/** Bytes and requests are per UTC calendar month, tunnels and keys at a time. */
+/** Bytes and requests count per UTC calendar month; tunnels and keys are those open or active now. */
 export const QuotaKind = OneOf(['bytes', 'requests', 'tunnels', 'keys'])
 
 export const noticeOperations = [
@@ -40,12 +40,12 @@ export const noticeOperations = [
               kind: QuotaKind,
               percent: Type.Integer(),
               limit: Type.Integer(),
-              renewsAt: Instant,
+              renewsAt: InstantOrNull('Null if the quota is not monthly.'),
             }),
           ),
           request: Type.Optional(Type.Object({ id: Id, userName: UserName, label: Label })),
           webhook: Type.Optional(Type.Object({ id: Id, url: Type.String(), disabledAt: Instant })),
-          edge: Type.Optional(Type.Object({ id: Type.String(), name: Type.String(), lastReportAt: Instant })),
+          edge: Type.Optional(Type.Object({ id: Type.String(), name: Type.String(), lastSyncAt: Instant })),
         }),
       ),
     }),

@@ -1,10 +1,10 @@
-// Whether this edge counts a tunnel in its usage reports. Of the edges that have a name, one does, so that
-// the control plane can add their reports.
+// Whether this edge counts a tunnel in its usage reports. If clients of a tunnel are connected to several
+// edges, exactly one of these counts it, so that the control plane can add their reports.
 import type { Meter } from '../../edge-sdk/index.ts'
 
 export type TunnelMeter = Pick<Meter, 'opened' | 'closed' | 'count'>
 
-/** What the control plane says; an edge that is told nothing counts. */
+/** The decision of the control plane. Without `counts`, an edge that opens the tunnel counts it. */
 export interface CountRule {
   readonly counts?: boolean | undefined
   /** A time; without one, it counts at once. */
@@ -15,7 +15,7 @@ export class TunnelCount {
   readonly #meter: TunnelMeter | undefined
   readonly #workspace: string
   /** Whether opening and closing are events of this edge. */
-  #hasEvents = false
+  #reportsEvents = false
   #isCounted = false
   #timer: NodeJS.Timeout | undefined
 
@@ -26,7 +26,7 @@ export class TunnelCount {
 
   /** The tunnel was opened. */
   open({ counts = true, countsFrom }: CountRule): void {
-    this.#hasEvents = counts
+    this.#reportsEvents = counts
     this.#isCounted = counts && delayUntil(countsFrom) === 0
     if (counts) this.#meter?.opened(this.#workspace, this.#isCounted)
     this.set({ counts, countsFrom })
@@ -37,8 +37,7 @@ export class TunnelCount {
     if (counts === undefined) return
     clearTimeout(this.#timer)
     const delayMs = delayUntil(countsFrom)
-    // A timer may be early by a millisecond, which belongs to a minute that another edge counts: checks
-    // again.
+    // Checks again, because a timer may fire a millisecond early, in a minute that another edge counts.
     if (counts && delayMs > 0)
       this.#timer = setTimeout(() => this.set({ counts, countsFrom }), delayMs).unref()
     else this.#count(counts)
@@ -47,7 +46,7 @@ export class TunnelCount {
   /** The tunnel was closed. */
   close(): void {
     clearTimeout(this.#timer)
-    if (this.#hasEvents) this.#meter?.closed(this.#workspace, this.#isCounted)
+    if (this.#reportsEvents) this.#meter?.closed(this.#workspace, this.#isCounted)
     else this.#count(false)
   }
 

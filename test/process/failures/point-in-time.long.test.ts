@@ -57,7 +57,9 @@ function setUp(t: Test) {
   return { createPart, command, start }
 }
 
-test('a PostgreSQL database is recovered to a time before a mistake', { skip }, async (t) => {
+test('a PostgreSQL database is recovered to a time before a mistake, and keys revoked since then stay revoked', {
+  skip,
+}, async (t) => {
   const { createPart, command, start } = setUp(t)
   const [data, archive, base] = [createPart('data'), createPart('archive'), createPart('base')]
   command('initdb', '-D', data, '-U', 'adit', '-A', 'trust', '-E', 'UTF8', '--no-sync')
@@ -83,7 +85,7 @@ test('a PostgreSQL database is recovered to a time before a mistake', { skip }, 
   const edge = await adit(old, 'edge', 'create', 'fra-1')
   await query(old, 'create role replicator login replication')
   const replicator = old.replace('adit@', 'replicator@').replace('/postgres', '')
-  // Recovery must override it: commits would wait for a standby of the old server.
+  // With this setting of the old server, commits would wait for its standby: recovery has to override it.
   await query(old, "alter system set synchronous_standby_names = 'b'")
   command('pg_basebackup', '--checkpoint=fast', `--dbname=${replicator}`, `--pgdata=${base}`)
 

@@ -33,7 +33,7 @@ test('a rolling restart of every node under load fails no request', async (t) =>
     node.child.kill('SIGTERM')
     assert.equal((await node.ended).code, 0)
     await start(ports[index] as number)
-    await until('it is ready again', () => balancer.ready() === NODES)
+    await until('it is ready again', () => balancer.readyCount() === NODES)
   }
   await sleep(500)
   await clients.finish()

@@ -60,8 +60,8 @@ for (const [index, engine] of engines.entries()) {
       requestedAt: read.json.requestedAt,
       expiresAt: new Date(Date.parse(read.json.requestedAt) + 10 * MINUTE).toISOString(),
       state: 'pending',
-      reason: null,
-      isRequested: false,
+      failureReason: null,
+      awaitsKeyApproval: false,
       workspaces: [{ slug: 'acme', name: 'Acme', keyDaysMax: null, obstacle: null, needsRequest: false }],
     })
     const expiresAt = new Date(clock.now + 30 * DAY).toISOString()
@@ -207,7 +207,7 @@ for (const [index, engine] of engines.entries()) {
       assert.match(entry.changes.reason[1], reason)
       const seen = await user.post('/devices/read', { code: userCode })
       if (seen.status !== 401)
-        assert.deepEqual([seen.json.state, seen.json.reason], ['failed', json.error_description])
+        assert.deepEqual([seen.json.state, seen.json.failureReason], ['failed', json.error_description])
     }
   })
 

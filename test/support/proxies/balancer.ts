@@ -5,14 +5,14 @@ import { atEnd, type Test } from '../cleanup.ts'
 import { listen } from '../network/listen.ts'
 
 const HEALTH_CHECK_INTERVAL_MS = 150
+const HEALTH_CHECK_TIMEOUT_MS = 5_000
 const HOP_BY_HOP = ['connection', 'keep-alive', 'transfer-encoding']
 
 interface Balancer {
   url: string
-  /** Requests without a response from the node, with the error. */
+  /** Requests without a complete response from the node, with the error. */
   failures: string[]
-  /** How many nodes are ready. */
-  ready(): number
+  readyCount(): number
 }
 
 export async function startBalancer(t: Test, nodes: readonly string[]): Promise<Balancer> {
@@ -22,7 +22,9 @@ export async function startBalancer(t: Test, nodes: readonly string[]): Promise<
   let turn = 0
 
   async function checkHealth(node: string): Promise<void> {
-    const isReady = await fetch(`${node}/readyz`).then(
+    const isReady = await fetch(`${node}/readyz`, {
+      signal: AbortSignal.timeout(HEALTH_CHECK_TIMEOUT_MS),
+    }).then(
       ({ ok }) => ok,
       () => false,
     )
@@ -35,14 +37,15 @@ export async function startBalancer(t: Test, nodes: readonly string[]): Promise<
     const node = choice[turn++ % choice.length]
     const fail = (reason: string) => {
       failures.push(`${request.method} ${request.url} to ${node}: ${reason}`)
-      response.writeHead(502).end()
+      if (response.headersSent) response.destroy()
+      else response.writeHead(502).end()
     }
     if (!node) return fail('no node is ready')
     const { method = 'GET', headers } = request
     const forwarded = http.request(`${node}${request.url}`, { agent, method, headers }, (upstream) => {
       const endToEnd = Object.entries(upstream.headers).filter(([name]) => !HOP_BY_HOP.includes(name))
       response.writeHead(upstream.statusCode ?? 502, Object.fromEntries(endToEnd))
-      upstream.pipe(response)
+      upstream.on('error', (error) => fail(error.message)).pipe(response)
     })
     forwarded.on('error', (error) => fail(error.message))
     request.pipe(forwarded)
@@ -57,6 +60,6 @@ export async function startBalancer(t: Test, nodes: readonly string[]): Promise<
   return {
     url: `http://127.0.0.1:${port}`,
     failures,
-    ready: () => ready.size,
+    readyCount: () => ready.size,
   }
 }

@@ -75,7 +75,7 @@ function SessionRow({ session, isEnding, onEnd }: SessionRowProps) {
           {session.isThis && <Badge color="teal">This session</Badge>}
         </Group>
         <Text size="xs" c="dimmed" style={{ overflowWrap: 'anywhere' }}>
-          {session.from} · Signed in <RelativeTime at={session.createdAt} /> · Expires{' '}
+          {session.address} · Signed in <RelativeTime at={session.createdAt} /> · Expires{' '}
           <RelativeTime at={session.expiresAt} />
         </Text>
       </Stack>
@@ -87,7 +87,7 @@ function SessionRow({ session, isEnding, onEnd }: SessionRowProps) {
           {...dangerOutline}
           {...removeButtonProps}
           loading={isEnding}
-          aria-label={`Sign out ${browser} at ${session.from}`}
+          aria-label={`Sign out ${browser} at ${session.address}`}
           onClick={(event) => onEnd(event.currentTarget)}
         >
           Sign out

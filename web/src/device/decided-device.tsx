@@ -24,16 +24,16 @@ const requested = {
     'approves it. If it stops waiting, run adit login again then.',
 }
 
-interface DecidedDeviceProps extends Pick<Device, 'deviceName' | 'reason' | 'isRequested'> {
+interface DecidedDeviceProps extends Pick<Device, 'deviceName' | 'failureReason' | 'awaitsKeyApproval'> {
   state: Decision
 }
 
-export function DecidedDevice({ state, deviceName, reason, isRequested }: DecidedDeviceProps) {
-  const { title, text } = isRequested ? requested : texts[state]
+export function DecidedDevice({ state, deviceName, failureReason, awaitsKeyApproval }: DecidedDeviceProps) {
+  const { title, text } = awaitsKeyApproval ? requested : texts[state]
   return (
     <AuthLayout title={title} description={deviceName}>
       <Text size="sm" role="status">
-        {reason ? `${reason} ${text}` : text}
+        {failureReason ? `${failureReason} ${text}` : text}
       </Text>
       <Anchor component={Link} href="/" size="sm" ta="center">
         Go to the dashboard

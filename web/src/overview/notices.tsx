@@ -33,7 +33,7 @@ export function Notices() {
     if (edge)
       return (
         <Warning key={edge.id} title={`Edge ${edge.name} is not reporting`}>
-          Its last report was <RelativeTime at={edge.lastReportAt} />. Tunnels of this workspace were open
+          Its last report was <RelativeTime at={edge.lastSyncAt} />. Tunnels of this workspace were open
           there; their clients reconnect when the edge is back.
         </Warning>
       )
@@ -68,7 +68,6 @@ export function Notices() {
 
 function QuotaNotice({ kind, percent, limit, renewsAt }: NonNullable<Notice['quota']>) {
   const isReached = percent === 100
-  const isMonthly = kind === 'bytes' || kind === 'requests'
   const effects = {
     bytes: 'Edges reject traffic and new tunnels of this workspace.',
     requests: 'Edges reject traffic and new tunnels of this workspace.',
@@ -82,7 +81,7 @@ function QuotaNotice({ kind, percent, limit, renewsAt }: NonNullable<Notice['quo
       title={isReached ? `${names[kind]} quota reached` : `${names[kind]} quota 80% used`}
     >
       {isReached && effects[kind]} The limit is {formatQuota(kind, limit)}
-      {isMonthly && `, and renews on ${formatDay(renewsAt)} at 00:00 UTC`}.
+      {renewsAt !== null && `, and renews on ${formatDay(renewsAt)} at 00:00 UTC`}.
     </Warning>
   )
 }

@@ -141,7 +141,7 @@ export async function readSessions(services: Services, actor: UserActor) {
       isThis: row.id === actor.session?.id,
       createdAt: toIso(row.created_at),
       expiresAt: toIso(sessionEnd(row)),
-      from: row.ip_address ?? '',
+      address: row.ip_address ?? '',
       agent: row.user_agent ?? '',
     })),
   }

@@ -128,8 +128,8 @@ const describeDevice = (row: DeviceRow) => ({
   requestedAt: toIso(row.created_at),
   expiresAt: toIso(row.expires_at),
   state: row.state,
-  reason: row.failure,
-  isRequested: row.state === 'approved' && row.request_id !== null,
+  failureReason: row.failure,
+  awaitsKeyApproval: row.state === 'approved' && row.request_id !== null,
 })
 
 interface Approval {

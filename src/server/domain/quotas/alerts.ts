@@ -3,7 +3,7 @@ import type { Tx } from '../../store/engine/store.ts'
 import type { Services } from '../context.ts'
 import { type Alert, createAlerts } from '../notices/alerts.ts'
 import { toIso } from '../timestamps.ts'
-import { monthRange, type QuotaKind, quotaTitles, reachedThreshold } from './limits.ts'
+import { isMonthly, monthRange, type QuotaKind, quotaTitles, reachedThreshold } from './limits.ts'
 
 const effects: Record<QuotaKind, string> = {
   bytes: 'Edges reject its traffic and new tunnels with 429.',
@@ -33,7 +33,7 @@ function describeAlert({ workspaceId, kind, used, limit }: QuotaUse, now: number
   if (percent === 0 || limit === null) return undefined
   const { from, until } = monthRange(now)
   const month = toIso(from).slice(0, 7)
-  const renewsAt = kind === 'bytes' || kind === 'requests' ? toIso(until) : null
+  const renewsAt = isMonthly(kind) ? toIso(until) : null
   const quota = `its quota of ${limit.toLocaleString('en-US')} ${quotaTitles[kind]}`
   const renewal = renewsAt === null ? '' : ` It renews on ${renewsAt.slice(0, 10)} at 00:00 UTC.`
   return {

@@ -16,6 +16,9 @@ export const quotaTitles: Record<QuotaKind, string> = {
   keys: 'active API keys',
 }
 
+/** A quota of a UTC calendar month; the others limit what exists at the same time. */
+export const isMonthly = (kind: QuotaKind): boolean => kind === 'bytes' || kind === 'requests'
+
 /** The columns of a workspace without quotas of its own. */
 export const NO_QUOTA_OVERRIDES = {
   quota_bytes: null,

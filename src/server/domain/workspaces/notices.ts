@@ -5,7 +5,7 @@ import { listPendingRequests } from '../../store/keys/requests.ts'
 import { listNoticedKeys, listRejected, listSilent } from '../../store/notices/key-notices.ts'
 import { listDisabledByServer } from '../../store/webhooks/endpoints.ts'
 import type { Context } from '../context.ts'
-import { reachedThreshold } from '../quotas/limits.ts'
+import { isMonthly, reachedThreshold } from '../quotas/limits.ts'
 import { toIso } from '../timestamps.ts'
 import { redactUrl } from '../webhooks/url.ts'
 import { readQuotas } from './quotas.ts'
@@ -24,7 +24,9 @@ export async function listNotices(ctx: Context) {
   const { quotas, renewsAt } = await readQuotas(ctx)
   const used = quotas.flatMap(({ kind, used, limit }) => {
     const percent = reachedThreshold(used, limit)
-    return percent === 0 || limit === null ? [] : { kind, percent, limit, renewsAt }
+    return percent === 0 || limit === null
+      ? []
+      : { kind, percent, limit, renewsAt: isMonthly(kind) ? renewsAt : null }
   })
   return {
     notices: [
@@ -35,7 +37,7 @@ export async function listNotices(ctx: Context) {
       ...used.map((quota) => ({ kind: 'quota' as const, quota })),
       ...silent.map(({ id, name, lastSyncAt }) => ({
         kind: 'edge-silent' as const,
-        edge: { id, name, lastReportAt: toIso(lastSyncAt) },
+        edge: { id, name, lastSyncAt: toIso(lastSyncAt) },
       })),
       ...webhooks.map(({ id, url, disabledAt }) => ({
         kind: 'webhook-disabled' as const,

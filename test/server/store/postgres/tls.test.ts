@@ -11,7 +11,7 @@ import { createCluster, handOver } from '../../../support/databases/postgres.ts'
 import { makeCertificate } from '../../../support/proxies/certificates.ts'
 import { failOpen, open } from './open.ts'
 
-test('sslmode=verify-full accepts only a server with a certificate of the CA for its host name', async (t) => {
+test('sslmode=verify-full accepts only a certificate that the CA issued for the host name, and errors say what to set', async (t) => {
   const ca = makeCertificate(t, 'DNS:ca.example.com')
   const otherCa = makeCertificate(t, 'DNS:ca.example.com')
   if (!ca || !otherCa) return t.skip('openssl is not installed')

@@ -38,4 +38,4 @@ const readReadiness = operation({
   faults: ['unavailable'],
 })
 
-export const opsOperations = [readHealth, readReadiness] as const
+export const healthOperations = [readHealth, readReadiness] as const
