@@ -1,7 +1,8 @@
 // The lease for traffic: how long this edge may carry any without the control plane. A revocation does not
 // wait for the edge once it has expired. Each sync renews it, after the edge has applied the changes that
 // came before.
-import { createLease, type Moment } from '../../lib/credentials/lease.ts'
+import type { Moment } from '../../lib/credentials/lease.ts'
+import { WatchedLease } from '../../lib/credentials/watched-lease.ts'
 import type { SyncResult } from '../api.ts'
 import type { AppliedChanges } from '../keys/applied-changes.ts'
 
@@ -19,16 +20,15 @@ interface TrafficLeaseOptions {
 }
 
 export class TrafficLease {
-  readonly #options: TrafficLeaseOptions
-  readonly #lease = createLease(Date.now)
+  readonly #changes: TrafficLeaseOptions['changes']
+  readonly #lease: WatchedLease
   /** The first and the latest renewal whose changes are not applied yet. */
   #pending: Renewal[] = []
-  #isHeld = false
   #isLimited = true
-  #timer: NodeJS.Timeout | undefined
 
-  constructor(options: TrafficLeaseOptions) {
-    this.#options = options
+  constructor({ changes, ...callbacks }: TrafficLeaseOptions) {
+    this.#changes = changes
+    this.#lease = new WatchedLease(callbacks)
   }
 
   /** False if the control plane lets edges carry traffic without it. */
@@ -40,14 +40,14 @@ export class TrafficLease {
     return this.#lease.now()
   }
 
-  /**
-   * Whether the edge may carry traffic. A process that was stopped may call this before any timer has fired:
-   * `onExpired` is called first.
-   */
+  /** Whether the edge may carry traffic. `onExpired` is called before this returns false. */
   isValid(): boolean {
-    if (this.#lease.isValid()) return true
-    if (this.#isHeld) this.#expire()
-    return false
+    return this.#lease.isValid()
+  }
+
+  /** Until when the edge may carry traffic; undefined if it may not. */
+  until(): Moment | undefined {
+    return this.isValid() ? this.#lease.until : undefined
   }
 
   /** A sync had this response. */
@@ -57,7 +57,7 @@ export class TrafficLease {
     if (seconds === null) {
       this.#isLimited = false
       this.#pending = []
-      this.#renew(from, Number.POSITIVE_INFINITY)
+      this.#lease.renew(from, Number.POSITIVE_INFINITY)
       return
     }
     if (!this.#isLimited) this.#lease.end()
@@ -68,40 +68,13 @@ export class TrafficLease {
 
   /** Call it when changes were applied. */
   onApplied(): void {
-    for (
-      let first = this.#pending[0];
-      first && this.#options.changes.has(first.after);
-      first = this.#pending[0]
-    ) {
+    for (let first = this.#pending[0]; first && this.#changes.has(first.after); first = this.#pending[0]) {
       this.#pending.shift()
-      this.#renew(first.from, first.ms)
+      this.#lease.renew(first.from, first.ms)
     }
   }
 
   stop(): void {
-    clearTimeout(this.#timer)
-  }
-
-  #renew(from: Moment, ms: number): void {
-    this.#lease.renew(from, ms)
-    if (!this.#lease.isValid()) return
-    const isNew = !this.#isHeld
-    this.#isHeld = true
-    this.#schedule()
-    if (isNew) this.#options.onRenewed()
-  }
-
-  #schedule(): void {
-    clearTimeout(this.#timer)
-    const leftMs = this.#lease.leftMs()
-    if (leftMs === Number.POSITIVE_INFINITY) return
-    this.#timer = setTimeout(() => this.isValid() && this.#schedule(), Math.max(1, leftMs)).unref()
-  }
-
-  #expire(): void {
-    this.#isHeld = false
-    this.#lease.end()
-    clearTimeout(this.#timer)
-    this.#options.onExpired()
+    this.#lease.stop()
   }
 }

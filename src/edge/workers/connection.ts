@@ -109,6 +109,7 @@ export class PrimaryConnection {
       // The primary syncs for all workers.
       syncNow() {},
       mayCarry: () => true,
+      mayCarryUntil: () => undefined,
       release: () => this.#notify('released'),
       async stop() {},
     }

@@ -19,10 +19,14 @@ export function createLease(clock: () => number) {
     renew({ monotonic, wall }: Moment, ms: number) {
       until = { monotonic: monotonic + ms, wall: wall + ms }
     },
+    renewUntil(moment: Moment) {
+      until = moment
+    },
     end() {
       until = EXPIRED
     },
     isValid: () => performance.now() < until.monotonic && clock() < until.wall,
+    until: () => until,
     /** Milliseconds until it expires on the monotonic clock. */
     leftMs: () => until.monotonic - performance.now(),
   }

@@ -115,6 +115,19 @@ test('a lease ends by the wall clock, too, and at once for whoever asks first', 
   assert.deepEqual(events, ['renewed', 'expired'])
 })
 
+test('another process can be told until when the edge may carry traffic', (t) => {
+  const { changes, lease } = setUpLease(t)
+  assert.equal(lease.until(), undefined)
+  changes.received('1-a')
+  const sentAt = lease.now()
+  lease.granted(sentAt, { seconds: 25, after: '1-a' })
+  assert.deepEqual(lease.until(), { monotonic: sentAt.monotonic + 25_000, wall: sentAt.wall + 25_000 })
+  lease.granted({ ...sentAt, wall: sentAt.wall - 25_000 }, { seconds: 25, after: '1-a' })
+  assert.equal(lease.until(), undefined)
+  lease.granted(sentAt, { seconds: null, after: '1-a' })
+  assert.equal(lease.until()?.monotonic, Number.POSITIVE_INFINITY)
+})
+
 test('many syncs while a change is missing do not delay the lease of the first one', (t) => {
   const { changes, lease } = setUpLease(t)
   changes.received('1-a')
@@ -162,7 +175,10 @@ test('an edge acknowledges the revocation of a key that it knows at once, after 
     onLeaseExpired: () => undefined,
   })
   atEnd(t, reporter.stop)
+  assert.equal(reporter.mayCarryUntil(), undefined)
   await until('it may carry traffic', () => reporter.mayCarry())
+  const { monotonic = 0 } = reporter.mayCarryUntil() ?? {}
+  assert.ok(monotonic > performance.now() && monotonic <= performance.now() + 25_000, `${monotonic}`)
   const key = await createKey(server.ctx)
   await verifier.verify(key.token)
   const tunnel = {

@@ -181,6 +181,7 @@ async function startClaimingEdge(t: Test, claim: TunnelReporter['claim']) {
         closed() {},
         syncNow() {},
         mayCarry: () => true,
+        mayCarryUntil: () => undefined,
         release: done,
         stop: done,
       }

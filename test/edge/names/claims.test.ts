@@ -20,6 +20,7 @@ async function claimBoth(error: ControlPlaneError) {
     closed: () => undefined,
     syncNow: () => undefined,
     mayCarry: () => true,
+    mayCarryUntil: () => undefined,
     release: async () => undefined,
     stop: async () => undefined,
   })
