@@ -33,7 +33,10 @@ export function createCore(options: EdgeOptions): EdgeCore {
     onChanged: (tunnel) => forwarding.onTunnelChanged(tunnel),
   })
   const parts = { instruments, buffers, traffic, factory, registry, forwarding, names: undefined }
-  const verifier = countVerdicts(instruments, options.startVerifier(applyChanges(() => core)))
+  const verifier = countVerdicts(
+    instruments,
+    options.startVerifier(applyChanges(() => core, options.worker !== undefined)),
+  )
   const core: EdgeCore = { ...parts, verifier }
   return core
 }

@@ -105,6 +105,7 @@ async function startPeers(
       siblings: worker.primary.siblings,
       transport: siblingTransport(worker.primary.siblings.edgeId, worker.socketPath),
       pressure: services.pressure,
+      traffic: services.traffic,
     },
     quotaReachedUntil: (workspace) => verifier.quotaReachedUntil(workspace),
   })

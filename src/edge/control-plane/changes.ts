@@ -22,7 +22,7 @@ export interface ChangedParts {
 }
 
 /** `parts` may be called only after the verifier has been started. */
-export function applyChanges(parts: () => ChangedParts): VerifierCallbacks {
+export function applyChanges(parts: () => ChangedParts, isWorker: boolean): VerifierCallbacks {
   async function endKey(keyId: string, reason: 'revoked' | 'expired', keyHash: string): Promise<void> {
     const { registry, names, traffic, forwarding } = parts()
     registry.closeByKey(keyId, reason)
@@ -56,6 +56,8 @@ export function applyChanges(parts: () => ChangedParts): VerifierCallbacks {
     onReset() {
       const { registry, names, verifier } = parts()
       names?.removeClosed()
+      // The primary verifies the keys of all workers.
+      if (isWorker) return
       return reverify({
         registry,
         verify: (key) => verifier.verify(key),

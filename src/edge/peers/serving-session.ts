@@ -280,7 +280,8 @@ export class ServingSession {
   }
 
   #onRelayedHead(stream: YamuxStream, head: StreamHead, rest: Buffer): void {
-    if (this.#relay?.connect(stream, head, rest)) this.#countForwarded(stream)
+    const { traffic } = this.#options
+    if (traffic.mayCarry() && this.#relay?.connect(stream, head, rest)) this.#countForwarded(stream)
     else rejectForwarded(stream, head.type, 'tunnel_moved')
   }
 

@@ -13,6 +13,7 @@ import type {
   VerifyResult,
 } from '../../edge-sdk/index.ts'
 import { UsageQuotas } from '../../edge-sdk/usage/quotas.ts'
+import { WatchedLease } from '../../lib/credentials/watched-lease.ts'
 import type { TlsAnswer } from '../certificates/tls-ask.ts'
 import type { Tunnel } from '../tunnels/tunnel.ts'
 import {
@@ -25,6 +26,7 @@ import {
 } from './messages.ts'
 import { Siblings } from './siblings.ts'
 import { UsageBuffer } from './usage-buffer.ts'
+import { receiveLease } from './worker-lease.ts'
 
 const QUOTAS_MAX = 100_000
 /** How long a worker is up to date after a notice of the primary, which sends one every half second. */
@@ -38,7 +40,7 @@ interface PrimaryChannel {
 }
 
 type VerifierCallbacks = Pick<Required<VerifierOptions>, 'onRevoked' | 'onArchived' | 'onQuota' | 'onReset'>
-type ReporterCallbacks = Pick<TunnelReporterOptions, 'onClose' | 'onAccessRules'>
+type ReporterCallbacks = Pick<TunnelReporterOptions, 'onClose' | 'onAccessRules' | 'onLeaseExpired'>
 
 export class PrimaryConnection {
   readonly siblings: Siblings
@@ -55,6 +57,10 @@ export class PrimaryConnection {
   /** How many revocations and other changes of keys have arrived. */
   #changes = 0
   #upToDateUntil = 0
+  readonly #lease = new WatchedLease({
+    onExpired: () => this.#reporterCallbacks?.onLeaseExpired?.(),
+    onRenewed() {},
+  })
   readonly #attached = Promise.withResolvers<void>()
 
   /** `id` is the number of this worker. */
@@ -108,10 +114,10 @@ export class PrimaryConnection {
       },
       // The primary syncs for all workers.
       syncNow() {},
-      mayCarry: () => true,
-      mayCarryUntil: () => undefined,
+      mayCarry: () => this.#lease.isValid(),
+      mayCarryUntil: () => (this.#lease.isValid() ? this.#lease.until : undefined),
       release: () => this.#notify('released'),
-      async stop() {},
+      stop: async () => this.#lease.stop(),
     }
   }
 
@@ -175,18 +181,25 @@ export class PrimaryConnection {
     },
     sibling: (id, path) => this.siblings.setSibling(id, path),
     location: (host, id, isOpen) => this.siblings.setLocation(host, id, isOpen),
-    apply: (sequence, change) => {
+    apply: (sequence, change, round) => {
       this.#changes += 1
-      void this.#apply(change).finally(() => this.#notify('applied', sequence))
+      const ended = this.#apply(change)
+      const report = () => void this.#notify('applied', sequence)
+      if (round === 'close') report()
+      else void ended.finally(report)
     },
+    revoked: (hash) => this.#cluster?.revoked(hash),
     quota: (workspace, quota) => {
       if (this.#quotas.set(workspace, quota)) this.#verifierCallbacks?.onQuota(workspace, quota)
     },
     close: (tunnel) => this.#reporterCallbacks?.onClose(tunnel),
     drain: (id) => this.#onDrain(id),
     rules: (name) => this.#reporterCallbacks?.onAccessRules(name),
-    upToDate: (isUpToDate) => {
+    heartbeat: (isUpToDate, lease) => {
       this.#upToDateUntil = isUpToDate ? performance.now() + UP_TO_DATE_MS : 0
+      if (lease) return this.#lease.renewUntil(receiveLease(lease))
+      this.#lease.end()
+      this.#lease.isValid()
     },
     peers: (data) => this.#cluster?.applyPeers(data),
     locations: (data) => this.#cluster?.applyLocations(data),

@@ -8,6 +8,7 @@ import {
   type UsageQuota,
   type VerifierOptions,
 } from '../../edge-sdk/index.ts'
+import type { Moment } from '../../lib/credentials/lease.ts'
 
 /** Notices of a worker, with their arguments. */
 export interface WorkerNotices {
@@ -45,15 +46,23 @@ export interface PrimaryNotices {
   sibling: [id: string, socketPath: string | null]
   /** A sibling has claimed the host for a client, or has no client of it any more. */
   location: [host: string, id: string, isOpen: boolean]
-  /** A change that closes tunnels. The worker responds with `applied` when they are closed. */
-  apply: [sequence: number, change: KeyChange]
+  /**
+   * A change that closes tunnels. The worker responds with `applied`: in the round `close` when its clients
+   * are closed, in the round `end` when other edges pass on nothing more of what came through it.
+   */
+  apply: [sequence: number, change: KeyChange, round: Round]
+  /** The hash of a key that was revoked, which other edges may have clients of. */
+  revoked: [hash: string]
   quota: [workspace: string, quota: UsageQuota]
   close: [tunnel: SyncResult['close'][number]]
   /** The client has connected to another worker. It gets no further requests here. */
   drain: [id: string]
   rules: [name: SyncResult['names'][number]]
-  /** Whether the primary receives revocations; repeated every half second. */
-  upToDate: [isUpToDate: boolean]
+  /**
+   * Whether the primary receives revocations, and until when the worker may carry traffic, if it may;
+   * repeated every half second.
+   */
+  heartbeat: [isUpToDate: boolean, lease: Moment | null]
   /** An event of the control plane's stream. */
   peers: [data: string]
   locations: [data: string]
@@ -66,6 +75,9 @@ export type KeyChange = {
     ...args: Parameters<Required<VerifierOptions>[N]>,
   ]
 }['onRevoked' | 'onArchived' | 'onReset']
+
+/** All workers close clients first. What was on its way between workers ends in the second round. */
+export type Round = 'close' | 'end'
 
 interface SharedState {
   readonly siblings: readonly [id: string, socketPath: string][]

@@ -2,10 +2,13 @@
 // the registry does in an edge of one process, and learns which workers have clients of a host.
 import type { ClaimedTunnel, ClaimResult } from '../../edge-sdk/index.ts'
 import { differentRules, nameTaken } from '../admission/rejections.ts'
+import type { ClientKey } from '../tunnels/client.ts'
 import { CLIENTS_PER_WORKSPACE_MAX, clientLimitMessage } from '../tunnels/registry.ts'
 
 interface OpenClient {
   readonly tunnel: ClaimedTunnel
+  /** The raw API key. */
+  readonly key: string
   /** The id of the worker that it is connected to. */
   readonly worker: string
   /** The client or its worker is stopping: another client may have the name. */
@@ -52,6 +55,14 @@ export class OpenNames {
       for (const { tunnel } of clients.values().take(1)) yield tunnel
   }
 
+  /** The distinct keys of all clients. */
+  keys(): ClientKey[] {
+    const keys = new Map<string, ClientKey>()
+    for (const { tunnel, key } of this.#clients.values())
+      keys.set(tunnel.keyId, { secret: key, id: tunnel.keyId, workspace: tunnel.workspace })
+    return [...keys.values()]
+  }
+
   /** The other clients of the tunnel's name. */
   others(tunnel: ClaimedTunnel): OpenClient[] {
     const clients = this.#byHost.get(parseHostName(tunnel))?.values() ?? []
@@ -59,15 +70,15 @@ export class OpenNames {
   }
 
   /** Adds a client that may have its name. Otherwise returns the reason. */
-  claim(tunnel: ClaimedTunnel, worker: string): RejectedClaim | undefined {
+  claim(tunnel: ClaimedTunnel, worker: string, key: string): RejectedClaim | undefined {
     const rejection = this.#findRejection(tunnel)
-    if (!rejection) this.add(tunnel, worker)
+    if (!rejection) this.add(tunnel, worker, key)
     return rejection
   }
 
   /** Adds a client whose tunnel is open. Replaces its claim, which did not know the port of a TCP tunnel. */
-  add(tunnel: ClaimedTunnel, worker: string): void {
-    const client = { tunnel, worker, isDraining: false }
+  add(tunnel: ClaimedTunnel, worker: string, key: string): void {
+    const client = { tunnel, worker, key, isDraining: false }
     const host = parseHostName(tunnel)
     const isNew = !this.#hasClient(host, worker)
     if (!this.#clients.has(tunnel.id)) this.#addToCount(tunnel.workspace, 1)

@@ -15,11 +15,13 @@ import {
   type StreamHead,
 } from '../peers/messages.ts'
 import type { PeerTransport } from '../peers/transport.ts'
+import type { Traffic } from '../traffic.ts'
 
 export interface PeerRelayOptions {
   readonly siblings: Cluster
   readonly transport: Pick<PeerTransport, 'connect'>
   readonly pressure: { readonly isHigh: boolean }
+  readonly traffic: Pick<Traffic, 'add' | 'delete'>
 }
 
 interface Receiver {
@@ -113,6 +115,7 @@ export class PeerRelay {
     }
     upstream.write(Buffer.concat([formatHead(head), rest]))
     connectStreams(stream, upstream)
+    this.#addToTraffic(stream)
     return true
   }
 
@@ -123,6 +126,15 @@ export class PeerRelay {
         ({ session }) => session.close(),
         () => {},
       )
+  }
+
+  /** It ends when this worker may not carry traffic any more. */
+  #addToTraffic(stream: YamuxStream): void {
+    const { traffic } = this.#options
+    const abort = () => void stream.destroy()
+    const carried = { edgePosition: -1, client: undefined, abort, abortResponse: abort }
+    traffic.add(carried)
+    stream.once('close', () => traffic.delete(carried))
   }
 
   #connectOnce(id: string): Promise<SiblingSession> {
@@ -161,11 +173,8 @@ export class PeerRelay {
   }
 
   #onMessage(id: string, message: ServingMessage): void {
-    // Several workers acknowledge nothing, so nothing waits for the entry edge.
-    if ('end' in message) {
-      void this.#sessions.get(id)?.then((open) => send(open, { ended: message.end }))
-      return
-    }
+    // The primary tells all workers what ends, and each tells the edges that are connected to it.
+    if ('end' in message) return
     if ('gone' in message) {
       this.#onGone(message.gone, id)
       return

@@ -11,26 +11,26 @@ import type {
   Verifier,
 } from '../../edge-sdk/index.ts'
 import { BoundedMap } from '../../lib/bounded-map.ts'
+import type { Moment } from '../../lib/credentials/lease.ts'
+import { hashSecret } from '../../lib/credentials/secret.ts'
 import type { CertificateLimits } from '../certificates/budget.ts'
 import { TlsAsk } from '../certificates/tls-ask.ts'
+import { reverify } from '../control-plane/reverification.ts'
 import type { EdgeOptions } from '../options.ts'
 import { type CountRule, TunnelCount } from '../tunnels/count.ts'
+import { KeyChanges } from './key-changes.ts'
 import { LocalClaims } from './local-claims.ts'
-import {
-  type KeyChange,
-  type PrimaryCalls,
-  type PrimaryNotices,
-  toCallResult,
-  type WorkerNotices,
-} from './messages.ts'
+import { type PrimaryCalls, type PrimaryNotices, toCallResult, type WorkerNotices } from './messages.ts'
 import { OpenNames, parseHostName } from './open-names.ts'
 import { createSocketFolder } from './socket-folder.ts'
+import { shareLease } from './worker-lease.ts'
 
 /** How long the last notices of workers that have exited may take. */
 const LAST_NOTICES_MS = 2_000
 const QUOTAS_MAX = 100_000
-/** How often the workers are told whether revocations are received. */
-const UP_TO_DATE_INTERVAL_MS = 500
+const HEARTBEAT_INTERVAL_MS = 500
+/** Of an edge without a control plane. */
+const NO_LIMIT: Moment = { monotonic: Number.POSITIVE_INFINITY, wall: Number.POSITIVE_INFINITY }
 const NO_USAGE: TunnelUsage = { requests: 0, bytesIn: 0, bytesOut: 0, streams: 0 }
 
 interface EdgePrimaryOptions
@@ -38,12 +38,6 @@ interface EdgePrimaryOptions
     Pick<EdgeOptions, 'startVerifier' | 'startReporter' | 'meter' | 'localPorts'> {
   /** Sends a notice to a worker. */
   notify(worker: string, name: string, args: unknown[]): void
-}
-
-interface AttachedWorker {
-  readonly socketPath: string
-  /** Resolve the waits for changes that it has not applied yet, by their numbers. */
-  readonly applying: Map<number, () => void>
 }
 
 export class EdgePrimary {
@@ -54,7 +48,9 @@ export class EdgePrimary {
   /** Decides about claims without a control plane. */
   readonly #localClaims: LocalClaims
   readonly #tlsAsk: TlsAsk
-  readonly #workers = new Map<string, AttachedWorker>()
+  /** The paths of the sockets of workers. */
+  readonly #workers = new Map<string, string>()
+  readonly #changes = new KeyChanges((worker, ...change) => this.#notify(worker, 'apply', ...change))
   readonly #names = new OpenNames((...location) => this.#notifyAll('location', ...location))
   readonly #quotas = new BoundedMap<string, UsageQuota>(QUOTAS_MAX)
   /** The usage of each client since it was opened, by id, as its worker has last reported it. */
@@ -63,25 +59,19 @@ export class EdgePrimary {
   readonly #counts = new Map<string, TunnelCount>()
   /** By host, from the grant of a claim until the tunnel is open. */
   readonly #countRules = new Map<string, CountRule>()
-  readonly #upToDateTimer: NodeJS.Timeout
+  readonly #heartbeat: NodeJS.Timeout
   readonly #socketFolder = createSocketFolder()
   #onAllGone: (() => void) | undefined
   #released: Promise<void> | undefined
-  /** The number of the last change that was sent to the workers. */
-  #sequence = 0
 
   constructor(options: EdgePrimaryOptions) {
     this.#options = options
     const { meter, localPorts, startReporter } = options
     this.#meter = meter
     this.#verifier = options.startVerifier({
-      onRevoked: (...args) => this.#apply(['onRevoked', ...args]),
-      onArchived: (...args) => this.#apply(['onArchived', ...args]),
-      onReset: (...args) => {
-        // A raised quota may have been missed, as in the workers.
-        this.#quotas.clear()
-        return this.#apply(['onReset', ...args])
-      },
+      onRevoked: (...args) => this.#changes.apply(['onRevoked', ...args]),
+      onArchived: (...args) => this.#changes.apply(['onArchived', ...args]),
+      onReset: () => this.#onReset(),
       onQuota: (workspace, quota) => {
         this.#quotas.set(workspace, quota)
         this.#notifyAll('quota', workspace, quota)
@@ -97,6 +87,8 @@ export class EdgePrimary {
             this.#counts.get(parseHostName(tunnel))?.set(name)
         this.#notifyAll('rules', name)
       },
+      onLeaseExpired: () => this.#sendHeartbeats(),
+      onLeaseRenewed: () => this.#sendHeartbeats(),
     })
     this.#localClaims = new LocalClaims(localPorts, () => this.#names.tunnels())
     this.#tlsAsk = new TlsAsk({
@@ -105,8 +97,11 @@ export class EdgePrimary {
       findHost: (host) => this.#verifier.findHost(host),
     })
     const { cluster } = this.#verifier
-    if (cluster instanceof ClusterState) cluster.onEvent((event, data) => this.#notifyAll(event, data))
-    this.#upToDateTimer = setInterval(() => this.#notifyUpToDate(), UP_TO_DATE_INTERVAL_MS).unref()
+    if (cluster instanceof ClusterState) {
+      cluster.onEvent((event, data) => this.#notifyAll(event, data))
+      cluster.onRevoked((hash) => this.#notifyAll('revoked', hash))
+    }
+    this.#heartbeat = setInterval(() => this.#sendHeartbeats(), HEARTBEAT_INTERVAL_MS).unref()
   }
 
   readonly metrics = {
@@ -144,7 +139,7 @@ export class EdgePrimary {
           for (let each = 0; each < count; each += 1) this.#meter?.rejected(workspace)
         for (const [id, usage] of totals) if (this.#names.client(id)) this.#totals.set(id, usage)
       },
-      applied: (sequence) => this.#workers.get(worker)?.applying.get(sequence)?.(),
+      applied: (sequence) => this.#changes.onApplied(worker, sequence),
     }
     const handle = notices[name as keyof WorkerNotices] as ((...values: unknown[]) => void) | undefined
     // After an upgrade, workers that SIGHUP has replaced are of a later version than the primary.
@@ -153,28 +148,28 @@ export class EdgePrimary {
 
   /** The worker has exited, and its last notice was received. */
   onGone(worker: string): void {
-    const gone = this.#workers.get(worker)
-    this.#workers.delete(worker)
-    for (const done of gone?.applying.values() ?? []) done()
+    const wasAttached = this.#workers.delete(worker)
+    this.#changes.removeWorker(worker)
     for (const client of [...this.#names.clients()])
       if (client.worker === worker) this.#onClosed(client.tunnel.id)
-    if (gone) this.#notifyAll('sibling', worker, null)
+    if (wasAttached) this.#notifyAll('sibling', worker, null)
     this.#socketFolder.remove(worker)
     if (this.#workers.size === 0) this.#onAllGone?.()
   }
 
   /** Releases all names, so that clients can open them at other edges while the workers drain. */
   async release(): Promise<void> {
-    this.#released ??= this.#reporter?.stop()
+    this.#released ??= this.#reporter?.release()
     await this.#released
   }
 
   /** Call it after the workers have exited. Waits for their last notices. */
   async stop(): Promise<void> {
-    clearInterval(this.#upToDateTimer)
+    clearInterval(this.#heartbeat)
     await this.#waitForLastNotices()
     // A second signal stops the workers before the delay is over.
     await this.release()
+    await this.#reporter?.stop()
     this.#socketFolder.close()
     this.#verifier.close()
     this.#localClaims.close()
@@ -192,19 +187,20 @@ export class EdgePrimary {
   }
 
   #attach(worker: string, socketPath: string): void {
-    const siblings = Array.from(this.#workers, ([id, each]): [string, string] => [id, each.socketPath])
+    const siblings = [...this.#workers]
     this.#notifyAll('sibling', worker, socketPath)
-    this.#workers.set(worker, { socketPath, applying: new Map() })
+    this.#workers.set(worker, socketPath)
+    this.#changes.addWorker(worker)
     const locations = [...this.#names.locations()]
     this.#notify(worker, 'state', { siblings, locations, quotas: [...this.#quotas] })
-    this.#notify(worker, 'upToDate', this.#verifier.isUpToDate())
+    this.#sendHeartbeats()
     const { cluster } = this.#verifier
     if (cluster instanceof ClusterState)
       for (const [event, data] of cluster.export()) this.#notify(worker, event, data)
   }
 
   async #claim(worker: string, tunnel: ClaimedTunnel, key: string): Promise<ClaimResult> {
-    const rejection = this.#names.claim(tunnel, worker)
+    const rejection = this.#names.claim(tunnel, worker, key)
     if (rejection) return rejection
     try {
       const result = await (this.#reporter ?? this.#localClaims).claim(tunnel, key)
@@ -220,7 +216,7 @@ export class EdgePrimary {
   #onOpened(worker: string, tunnel: ClaimedTunnel, key: string): void {
     if (!this.#workers.has(worker)) return
     const host = parseHostName(tunnel)
-    this.#names.add(tunnel, worker)
+    this.#names.add(tunnel, worker, key)
     this.#reporter?.opened(tunnel, key, () => this.#totals.get(tunnel.id) ?? NO_USAGE)
     if (!this.#counts.has(host)) {
       const count = new TunnelCount(this.#meter, tunnel.workspace)
@@ -263,23 +259,24 @@ export class EdgePrimary {
     this.#counts.delete(host)
   }
 
-  /** Resolves when all workers have applied the change. */
-  async #apply(change: KeyChange): Promise<void> {
-    this.#sequence += 1
-    const sequence = this.#sequence
-    await Promise.all(
-      Array.from(this.#workers, async ([worker, { applying }]) => {
-        const { promise, resolve } = Promise.withResolvers<void>()
-        applying.set(sequence, resolve)
-        this.#notify(worker, 'apply', sequence, change)
-        await promise
-        applying.delete(sequence)
-      }),
-    )
+  /**
+   * Revocations may have been missed. When all workers have responded, this process knows of each client
+   * whose key was verified before.
+   */
+  async #onReset(): Promise<void> {
+    // A raised quota may have been missed, as in the workers.
+    this.#quotas.clear()
+    await this.#changes.applyRound(['onReset'], 'close')
+    await reverify({
+      registry: this.#names,
+      verify: (key) => this.#verifier.verify(key),
+      onInvalid: ({ id, secret }) => this.#changes.apply(['onRevoked', id, 'revoked', hashSecret(secret)]),
+    })
   }
 
-  #notifyUpToDate(): void {
-    this.#notifyAll('upToDate', this.#verifier.isUpToDate())
+  #sendHeartbeats(): void {
+    const until = this.#reporter ? this.#reporter.mayCarryUntil() : NO_LIMIT
+    this.#notifyAll('heartbeat', this.#verifier.isUpToDate(), until ? shareLease(until) : null)
   }
 
   #notifyAll<N extends keyof PrimaryNotices>(name: N, ...args: PrimaryNotices[N]): void {

@@ -56,8 +56,8 @@ test('a client that repeats its claim stays known to other workers', () => {
   const names = new OpenNames((host, worker, isOpen) =>
     isOpen ? locations.add(`${host} ${worker}`) : locations.delete(`${host} ${worker}`),
   )
-  names.claim(tunnel('db'), '1')
-  names.claim(tunnel('db'), '1')
+  names.claim(tunnel('db'), '1', 'key')
+  names.claim(tunnel('db'), '1', 'key')
   assert.deepEqual([...locations], ['db.acme.tunnels.test 1'])
   names.remove('tun_db')
   assert.deepEqual([...locations], [])

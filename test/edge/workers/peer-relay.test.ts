@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { toConnection } from '../../../src/edge/peers/connection.ts'
+import { Traffic } from '../../../src/edge/traffic.ts'
 import { PeerRelay } from '../../../src/edge/workers/peer-relay.ts'
 import { Siblings, siblingTransport } from '../../../src/edge/workers/siblings.ts'
 import { Session } from '../../../src/yamux/index.ts'
@@ -39,7 +40,12 @@ test('a sibling that had the host describes it no longer when another one has it
   const siblings = new Siblings(RELAY)
   const [first, second] = [await startSibling(t, '1', siblings), await startSibling(t, '2', siblings)]
   const relay = new PeerRelay(
-    { siblings, transport: siblingTransport(RELAY, ''), pressure: { isHigh: false } },
+    {
+      siblings,
+      transport: siblingTransport(RELAY, ''),
+      pressure: { isHigh: false },
+      traffic: new Traffic(() => true),
+    },
     { send() {}, onGone() {} },
   )
   atEnd(t, () => relay.close())

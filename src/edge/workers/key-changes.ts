@@ -1,0 +1,56 @@
+// Applies changes of keys at all workers. A request may cross between two of them: admitted by one that has
+// applied the change, and carried by the client at another that has not. So each worker applies it twice.
+// When all have closed the clients of the key, nothing new can begin, and what has crossed ends in the second
+// round.
+import type { KeyChange, Round } from './messages.ts'
+
+type Send = (worker: string, sequence: number, change: KeyChange, round: Round) => void
+
+export class KeyChanges {
+  readonly #send: Send
+  /** For each worker, what resolves the waits for changes that it has not applied yet, by their numbers. */
+  readonly #waiting = new Map<string, Map<number, () => void>>()
+  /** The number of the last change that was sent. */
+  #sequence = 0
+
+  constructor(send: Send) {
+    this.#send = send
+  }
+
+  /** It knows no key yet. */
+  addWorker(worker: string): void {
+    this.#waiting.set(worker, new Map())
+  }
+
+  /** It has exited, so it carries nothing. A worker that hangs is killed, so waiting for it ends. */
+  removeWorker(worker: string): void {
+    const waiting = this.#waiting.get(worker)
+    this.#waiting.delete(worker)
+    for (const done of waiting?.values() ?? []) done()
+  }
+
+  onApplied(worker: string, sequence: number): void {
+    this.#waiting.get(worker)?.get(sequence)?.()
+    this.#waiting.get(worker)?.delete(sequence)
+  }
+
+  /** Resolves when no worker passes on anything of the key, nor another edge what it got from one. */
+  async apply(change: KeyChange): Promise<void> {
+    await this.applyRound(change, 'close')
+    await this.applyRound(change, 'end')
+  }
+
+  /** Resolves when all workers that exist now have applied the change, or have exited. */
+  async applyRound(change: KeyChange, round: Round): Promise<void> {
+    this.#sequence += 1
+    const sequence = this.#sequence
+    await Promise.all(
+      Array.from(this.#waiting, ([worker, waiting]) => {
+        const { promise, resolve } = Promise.withResolvers<void>()
+        waiting.set(sequence, resolve)
+        this.#send(worker, sequence, change, round)
+        return promise
+      }),
+    )
+  }
+}
