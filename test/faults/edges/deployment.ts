@@ -15,11 +15,14 @@ import { createFolder, createMigratedDatabase, type Engine } from '../../support
 import { listen } from '../../support/network/listen.ts'
 import { type Relay, startRelay } from '../../support/network/relay.ts'
 import { freePort } from '../../support/processes/ports.ts'
-import { type RunningProcess, startProcess } from '../../support/processes/process.ts'
+import { startProcess } from '../../support/processes/process.ts'
+import { workersOf } from '../../support/processes/workers.ts'
 import { until } from '../../support/until.ts'
 import { openServicesOn } from '../deployments.ts'
 import { type Node, startNode } from '../nodes.ts'
 
+/** One edge of the group has several processes. */
+const EDGE_WITH_WORKERS = 'two'
 /** Workspaces with the group of their edges. */
 const WORKSPACES = [
   ['acme', 'default'],
@@ -45,7 +48,8 @@ export interface TestEdge {
   /** A load balancer sends nothing there. Aborted when requests in progress are lost, too. */
   isOut: boolean
   outage: AbortController
-  child(): RunningProcess['child']
+  /** The process to which signals are sent, and its workers if it has some. */
+  processes(): { readonly main: number; readonly workers: readonly number[] }
   start(): Promise<void>
   /** Sends a signal, and waits for the end of the process. */
   end(signal: NodeJS.Signals): Promise<void>
@@ -141,16 +145,21 @@ async function deployEdge(
     ADIT_EDGE_PEER_PORT: String(peerPort),
     ADIT_EDGE_PEER_ADDRESS: `127.0.0.1:${links.peers.port}`,
     ADIT_EDGE_FOLDER: createFolder(t),
+    ADIT_EDGE_WORKERS: name === EDGE_WITH_WORKERS ? '2' : '1',
   }
   const start = async () => {
     const started = startProcess(t, ['edge', '--json'], env)
     await started.waitFor(/^\{.*\}$/m)
+    if (name === EDGE_WITH_WORKERS) await started.waitFor(/"worker listening"/, 'stderr')
     return started
   }
   let running = await start()
   return {
     ...{ name, group, port, links, isOut: false, outage: new AbortController() },
-    child: () => running.child,
+    processes() {
+      const main = running.child.pid as number
+      return { main, workers: workersOf(main) }
+    },
     async start() {
       running = await start()
     },

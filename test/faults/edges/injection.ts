@@ -33,6 +33,15 @@ const ofGroup = ({ edges }: EdgeCluster) => edges.filter(({ group }) => group ==
 
 const pause = (random: Random) => sleep(random.between(...LASTS_MS))
 
+const withWorkers = ({ edges }: EdgeCluster) =>
+  edges.find((edge) => edge.processes().workers.length > 0) as TestEdge
+
+async function stop(processes: readonly number[], random: Random): Promise<void> {
+  for (const pid of processes) process.kill(pid, 'SIGSTOP')
+  await pause(random)
+  for (const pid of processes) process.kill(pid, 'SIGCONT')
+}
+
 function takeOut(edge: TestEdge): void {
   edge.isOut = true
   edge.outage.abort()
@@ -93,9 +102,38 @@ const types: FaultType[] = [
       const edge = random.pick(ofGroup(cluster))
       onStart(edge.name)
       takeOut(edge)
-      edge.child().kill('SIGSTOP')
-      await pause(random)
-      edge.child().kill('SIGCONT')
+      const { main, workers } = edge.processes()
+      await stop([main, ...workers], random)
+      await takeIn(cluster, edge)
+    },
+  },
+  {
+    kind: 'worker killed',
+    async inject(cluster, random, onStart) {
+      const edge = withWorkers(cluster)
+      onStart(edge.name, edge)
+      // Visitors find out by themselves that it has reset their connections.
+      process.kill(random.pick(edge.processes().workers), 'SIGKILL')
+      await until('two workers run', () => edge.processes().workers.length === 2)
+      await takeIn(cluster, edge)
+    },
+  },
+  {
+    kind: 'worker stopped',
+    async inject(cluster, random, onStart) {
+      const edge = withWorkers(cluster)
+      onStart(edge.name)
+      takeOut(edge)
+      await stop([random.pick(edge.processes().workers)], random)
+      await takeIn(cluster, edge)
+    },
+  },
+  {
+    kind: 'primary stopped',
+    async inject(cluster, random, onStart) {
+      const edge = withWorkers(cluster)
+      onStart(edge.name)
+      await stop([edge.processes().main], random)
       await takeIn(cluster, edge)
     },
   },
