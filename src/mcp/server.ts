@@ -69,7 +69,9 @@ export function createMcpServer(options: McpOptions): Server {
       )
       if (!tool) return notAvailable()
       validateArguments(tool, args)
-      return succeeded(tool, await calls[tool.operation.id](client, args as never, { signal }), args)
+      const { operation } = tool
+      const input = { ...defaults[operation.id], ...args }
+      return succeeded(tool, await findCall(client, operation)(input, { signal }), args)
     } catch (error) {
       if (error instanceof AditError) return failed(error, requested)
       throw error
@@ -79,19 +81,15 @@ export function createMcpServer(options: McpOptions): Server {
   return server
 }
 
-const calls: Record<
-  ToolOperation['id'],
-  (client: Client, args: never, options: CallOptions) => Promise<object>
-> = {
-  'workspace.read': ({ workspace }, _args, options) => workspace.read(undefined, options),
-  'tokens.list': ({ tokens }, args: object, options) =>
-    tokens.list({ limit: KEYS_PER_CALL, ...args }, options),
-  'tokens.create': ({ tokens }, args, options) => tokens.create(args, options),
-  'tokens.revoke': ({ tokens }, args, options) => tokens.revoke(args, options),
-  'usage.read': ({ usage }, args, options) => usage.read(args, options),
-  'tunnels.list': ({ tunnels }, args, options) => tunnels.list(args, options),
-  'tunnels.read': ({ tunnels }, args, options) => tunnels.read(args, options),
-  'tunnels.close': ({ tunnels }, args, options) => tunnels.close(args, options),
-  'names.list': ({ names }, args, options) => names.list(args, options),
-  'edges.list': ({ edges }, args, options) => edges.list(args, options),
+type Call = (args: object, options: CallOptions) => Promise<object>
+
+/** The client has a method for each operation, named by its id. */
+function findCall(client: Client, { id }: ToolOperation): Call {
+  const [group, method] = id.split('.') as [string, string]
+  return (client as unknown as Record<string, Record<string, Call>>)[group]?.[method] as Call
+}
+
+/** Agents read whole results. */
+const defaults: { readonly [Id in ToolOperation['id']]?: object } = {
+  'tokens.list': { limit: KEYS_PER_CALL },
 }
