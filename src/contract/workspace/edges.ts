@@ -44,7 +44,7 @@ export const listEdges = operation({
           id: 'edge_01k9x2m4q7r8s9t0v1w2x3y4z5',
           name: 'fra-1',
           url: 'https://edge.example.com',
-          version: 'adit/0.1.0',
+          version: 'adit 0.1.0',
           startedAt: '2026-11-15T08:00:00.000Z',
           lastSyncAt: '2026-11-15T10:02:11.000Z',
           isConnected: true,
