@@ -6,6 +6,8 @@ import { test } from 'node:test'
 import { serve } from '../support/api/server.ts'
 import type { Test } from '../support/cleanup.ts'
 import { createFolder } from '../support/databases/create.ts'
+import { simulateEdge } from '../support/edges/connected-edge.ts'
+import { tunnelOf } from '../support/edges/open-tunnels.ts'
 import { createOperator } from '../support/processes/commands.ts'
 import { freePort } from '../support/processes/ports.ts'
 import { run } from '../support/processes/process.ts'
@@ -84,6 +86,24 @@ terminalTest('revoking a key asks first; anything but yes cancels', async (t) =>
   assert.equal(await command.ended, 0)
   assert.match(command.output(), new RegExp(`Revoked ${id}`))
   assert.ok(!command.output().includes('Warning'), 'it warned about another key')
+})
+
+terminalTest('closing a tunnel asks first; anything but yes cancels', async (t) => {
+  const server = await serve(t, { engine: 'sqlite' })
+  const env = { ...createHome(t).home, ADIT_URL: server.url, ADIT_API_KEY: server.key.token }
+  const tunnel = tunnelOf(server)
+  await simulateEdge(t, server, 'fra-1', [tunnel])
+  const question =
+    `Close ${tunnel.url}, opened with the API key "first" by 192.0.2.7? ` +
+    'Requests in progress are aborted. [y/N] '
+  const canceled = atTerminal(t, ['tunnels', 'close', tunnel.id], env)
+  await canceled.reply(question, '\r')
+  assert.equal(await canceled.ended, 1)
+  assert.match(canceled.output(), /Canceled\. Nothing was closed\./)
+  const closed = atTerminal(t, ['tunnels', 'close', tunnel.id], env)
+  await closed.reply(question, 'y\r')
+  assert.equal(await closed.ended, 0)
+  assert.match(closed.output(), new RegExp(`Closed ${tunnel.id}`))
 })
 
 terminalTest('revoking the key that the command itself uses warns first', async (t) => {

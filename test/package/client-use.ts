@@ -48,5 +48,6 @@ export async function assertClientWorks(t: Test, plane: Plane, client: Installed
   const { status, body } = await fetchHost(edge, 'app.acme.localhost', { path: '/drip/300' })
   assert.deepEqual([status, body.length], [200, 3_000_000])
   await tunnel.waitFor(/GET +\/drip\/300/)
+  assert.match(run(['tunnels', 'list', '--name', 'app']), /tun_\w+ +http:\/\/app\.acme\.localhost/)
   assert.match(run(['logout']), /Removed profile/)
 }

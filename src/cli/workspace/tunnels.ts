@@ -85,8 +85,8 @@ export async function close(input: ApiInput & { id: string; yes: boolean }, io: 
 }
 
 async function confirm(tunnel: Tunnel, io: Io): Promise<void> {
-  const question = `Close ${tunnel.url}, opened with the API key ${keyName(tunnel)} by ${tunnel.client.address}?`
-  if (!(await io.confirm(`${question} Requests in progress are aborted.`)))
+  const opened = `opened with the API key "${keyName(tunnel)}" by ${tunnel.client.address}`
+  if (!(await io.confirm(`Close ${tunnel.url}, ${opened}? Requests in progress are aborted.`)))
     throw new CommandError('canceled', 'Canceled. Nothing was closed.')
 }
 
