@@ -23,7 +23,7 @@ export type VerifierCallbacks = Pick<
 
 type ReporterOptions = Pick<
   TunnelReporterOptions,
-  'verifier' | 'onClose' | 'onAccessRules' | 'onLeaseExpired' | 'onLeaseRenewed'
+  'verifier' | 'onClose' | 'onAccessRules' | 'onOtherEdges' | 'onLeaseExpired' | 'onLeaseRenewed'
 >
 
 export interface EdgeOptions

@@ -114,12 +114,13 @@ export class EdgeConnection {
     stream.on('error', () => undefined)
     if (!this.#events) {
       this.#events = stream
-      const { onRequest, onConnection, onNotice } = this.#options
+      const { onRequest, onConnection, onNotice, onOtherEdges } = this.#options
       readEvents(stream, {
         onOpen: (opened) => this.#onOpen(opened),
         onRequest,
         onConnection,
         onNotice,
+        onOtherEdges,
         onClose: ({ message }) => this.#lossReason.reject(new TunnelRejected('closed', message)),
       })
       return

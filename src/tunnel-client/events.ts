@@ -18,6 +18,8 @@ export interface EventHandlers {
   onRequest(request: ProxiedRequest): void
   onConnection(connection: ProxiedConnection): void
   onNotice(message: string): void
+  /** Other edges have appeared. */
+  onOtherEdges(urls: readonly string[]): void
   onClose(closure: TunnelClosure): void
 }
 
@@ -46,7 +48,7 @@ function append(line: Buffer, more: Buffer): Buffer {
 type Fields = Readonly<Record<string, unknown>>
 
 function handle(line: Buffer, handlers: EventHandlers): void {
-  const { onOpen, onRequest, onConnection, onNotice, onClose } = handlers
+  const { onOpen, onRequest, onConnection, onNotice, onOtherEdges, onClose } = handlers
   const fields = parse(line)
   if (fields?.event === 'open') {
     const { type, url, host, name, access, edge, edges } = fields as unknown as Opened
@@ -63,6 +65,9 @@ function handle(line: Buffer, handlers: EventHandlers): void {
   } else if (fields?.event === 'notice') {
     const { message } = fields as { message: string }
     if (areStrings(message)) onNotice(message)
+  } else if (fields?.event === 'edges') {
+    const { edges } = toEdges(undefined, fields.edges)
+    if (edges) onOtherEdges(edges)
   } else if (fields?.event === 'close') {
     const { reason, message } = fields as unknown as TunnelClosure
     if (areStrings(reason, message)) onClose({ reason, message })

@@ -28,6 +28,8 @@ const IDLE_STREAMS_MS = 300
 export const DRAIN_MS = 10_000
 /** Earlier connections that may complete their streams; an edge could ask for new ones without end. */
 export const DRAINING_CONNECTIONS_MAX = 4
+/** An edge tells all of its clients at the same time that another one has appeared. */
+const OTHER_EDGES_JITTER_MS = 10_000
 /** Codes of rejections that are final at any edge. */
 const PERMANENT_ANYWHERE = new Set(['unauthorized', 'not_provisioned', 'closed'])
 /** Codes of rejections that are final even for a tunnel that was open before, if no other edge has it. */
@@ -97,7 +99,7 @@ interface Slot {
   url: string | undefined
   /** The URL by which the edge of the open connection is known to others. */
   publicUrl: string | undefined
-  /** What the edge of the last open connection named. */
+  /** What the edge of the last open connection has named. */
   otherEdges: readonly string[]
   isOpen: boolean
   /** The last one. */
@@ -116,6 +118,7 @@ class TunnelRun {
   /** Ends all slots, when one of them fails or the tunnel is stopped. */
   readonly #end = new AbortController()
   #edgesChanged = Promise.withResolvers<void>()
+  #edgesTimer: NodeJS.Timeout | undefined
   #opened: Opened | undefined
   /** Reported after the next attempt, which is rejected with the actual reason if the key was revoked. */
   #lossReason: string | undefined
@@ -204,6 +207,7 @@ class TunnelRun {
       request: toRequest(this.#options, { resume: slot.resume, session: this.#session }, this.#opened),
       isReconnect: this.#opened !== undefined,
       onOpen: (opened) => this.#onOpen(slot, edge, opened),
+      onOtherEdges: (urls) => this.#onOtherEdges(slot, edge, urls),
     })
     slot.connection = connection
     this.connections.add(connection)
@@ -219,12 +223,25 @@ class TunnelRun {
     const [publicUrl] = acceptEdges(opened.edge === undefined ? [] : [opened.edge], edge)
     Object.assign(slot, { isOpen: true, publicUrl, otherEdges: acceptEdges(opened.edges ?? [], edge) })
     this.#opened = opened
-    this.#edgesChanged.resolve()
-    this.#edgesChanged = Promise.withResolvers()
+    this.#wakeSlots()
     if (!isFirst) return
     if (this.#lossReason !== undefined) this.#options.onLost(this.#lossReason)
     this.#lossReason = undefined
     this.#options.onOpen(opened)
+  }
+
+  #onOtherEdges(slot: Slot, edge: string, urls: readonly string[]): void {
+    slot.otherEdges = acceptEdges(urls, edge)
+    this.#edgesTimer ??= setTimeout(() => {
+      this.#edgesTimer = undefined
+      this.#wakeSlots()
+    }, Math.random() * OTHER_EDGES_JITTER_MS).unref()
+  }
+
+  /** Those that had no edge to connect to. */
+  #wakeSlots(): void {
+    this.#edgesChanged.resolve()
+    this.#edgesChanged = Promise.withResolvers()
   }
 
   /** A connection failed; while another one is open, the user need not know. */

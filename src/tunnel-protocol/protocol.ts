@@ -91,6 +91,7 @@ export type TunnelEvent =
   | ({ readonly event: 'request' } & ProxiedRequest)
   | ({ readonly event: 'connection' } & ProxiedConnection)
   | { readonly event: 'notice'; readonly message: string }
+  | { readonly event: 'edges'; readonly edges: readonly string[] }
   | ({ readonly event: 'close' } & TunnelClosure)
 
 export const EVENT_BYTES_MAX = 16 * 1024

@@ -364,6 +364,13 @@ export const syncTunnels = operation({
           ),
           { description: 'Names whose access rules have changed, or which this edge counts from now on.' },
         ),
+        edges: Type.Optional(
+          Type.Array(EdgeUrl, {
+            description:
+              'Public URLs of up to three other edges, as in the results of claims, for clients that were told ' +
+              'of fewer.',
+          }),
+        ),
       },
       { title: 'SyncResult' },
     ),

@@ -78,6 +78,11 @@ export interface TunnelReporterOptions {
   /** The access rules of a name have changed. They apply to its open tunnels too. */
   onAccessRules: (name: SyncResult['names'][number]) => void
   /**
+   * Called after each sync, with public URLs of other edges: tell those clients of them that were told of
+   * fewer, so that they can open further connections.
+   */
+  onOtherEdges?: (urls: readonly string[]) => void
+  /**
    * With it, the edge acknowledges changes, and may carry traffic only while the control plane is reached:
    * revocations wait for it, and no longer than its lease. Called when the lease expires: reject requests and
    * connections until `onLeaseRenewed`, and abort those in progress before the function returns. At the start
@@ -95,6 +100,7 @@ export function startTunnelReporter(
 ): TunnelReporter & CountingLease {
   const onClose = safeCallback(callbacks.onClose)
   const onAccessRules = safeCallback(callbacks.onAccessRules)
+  const onOtherEdges = safeCallback(callbacks.onOtherEdges)
   const notices = createNotices(safeCallback(callbacks.onNotice))
   const startedAt = new Date()
   const session = createSessionId(startedAt)
@@ -189,6 +195,7 @@ export function startTunnelReporter(
       notices.onResult(result)
       for (const tunnel of result.close) onClose(tunnel)
       for (const name of result.names) onAccessRules(name)
+      onOtherEdges(result.edges ?? [])
       if (!knowsCounts && !hasMore && lease?.isValid()) {
         // A response with names may not have all of them: the next one has the rest.
         if (result.names.length > 0) syncEarly()

@@ -2,6 +2,7 @@
 import { NameClaims } from '../admission/name-claims.ts'
 import type { EdgeCore } from '../core.ts'
 import type { EdgeOptions } from '../options.ts'
+import { tellOtherEdges } from '../tunnels/other-edges.ts'
 
 /** Undefined without a control plane. */
 export function startNameClaims(
@@ -22,6 +23,7 @@ export function startNameClaims(
       registry.setCount(workspace, name, count)
       claims?.setRules(workspace, name, access)
     },
+    onOtherEdges: (urls) => tellOtherEdges(registry.tunnels(), urls),
     onLeaseExpired() {
       traffic.abortAll()
       for (const client of registry.clients()) client.abortRequests()

@@ -148,6 +148,10 @@ export class TunnelClient implements UpstreamClient {
     this.#events.send(event)
   }
 
+  tellOtherEdges(edges: readonly string[]): void {
+    this.#events.sendNow({ event: 'edges', edges })
+  }
+
   /** Tells the client that traffic is rejected because of a quota, or accepted again. */
   setQuotaReached(until: number | undefined): void {
     const isReached = until !== undefined

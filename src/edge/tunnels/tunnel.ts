@@ -36,7 +36,7 @@ interface TunnelOptions {
 
 /** `Client` is another type if the clients are connected to another edge. */
 export class Tunnel<Client extends UpstreamClient = TunnelClient> {
-  readonly address: TunnelAddress
+  address: TunnelAddress
   readonly workspace: string
   readonly access: AccessControl
   readonly clients = new Set<Client>()

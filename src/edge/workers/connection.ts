@@ -40,7 +40,10 @@ interface PrimaryChannel {
 }
 
 type VerifierCallbacks = Pick<Required<VerifierOptions>, 'onRevoked' | 'onArchived' | 'onQuota' | 'onReset'>
-type ReporterCallbacks = Pick<TunnelReporterOptions, 'onClose' | 'onAccessRules' | 'onLeaseExpired'>
+type ReporterCallbacks = Pick<
+  TunnelReporterOptions,
+  'onClose' | 'onAccessRules' | 'onOtherEdges' | 'onLeaseExpired'
+>
 
 export class PrimaryConnection {
   readonly siblings: Siblings
@@ -195,6 +198,7 @@ export class PrimaryConnection {
     close: (tunnel) => this.#reporterCallbacks?.onClose(tunnel),
     drain: (id) => this.#onDrain(id),
     rules: (name) => this.#reporterCallbacks?.onAccessRules(name),
+    otherEdges: (urls) => this.#reporterCallbacks?.onOtherEdges?.(urls),
     heartbeat: (isUpToDate, lease) => {
       this.#upToDateUntil = isUpToDate ? performance.now() + UP_TO_DATE_MS : 0
       if (lease) return this.#lease.renewUntil(receiveLease(lease))

@@ -58,6 +58,7 @@ export interface PrimaryNotices {
   /** The client has connected to another worker. It gets no further requests here. */
   drain: [id: string]
   rules: [name: SyncResult['names'][number]]
+  otherEdges: [urls: readonly string[]]
   /**
    * Whether the primary receives revocations, and until when the worker may carry traffic, if it may;
    * repeated every half second.

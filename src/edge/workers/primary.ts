@@ -87,6 +87,7 @@ export class EdgePrimary {
             this.#counts.get(parseHostName(tunnel))?.set(name)
         this.#notifyAll('rules', name)
       },
+      onOtherEdges: (urls) => this.#notifyAll('otherEdges', urls),
       onLeaseExpired: () => this.#sendHeartbeats(),
       onLeaseRenewed: () => this.#sendHeartbeats(),
     })

@@ -9,13 +9,14 @@ import { startTunnelEdge } from '../../support/edges/tunnels.ts'
 import { startRelay } from '../../support/network/relay.ts'
 
 /** An edge process, with a relay between it and the control plane. */
-export async function startEdge(t: Test, server: TestServer, name: string) {
+export async function startEdge(t: Test, server: TestServer, name: string, settings = {}) {
   const { id, token } = await addEdge(server, name)
   const relay = await startRelay(t, server.url)
   const env = {
     ADIT_URL: relay.url,
     ADIT_EDGE_KEY: token,
     ADIT_EDGE_FOLDER: join(createFolder(t), 'edge'),
+    ...settings,
   }
   return { ...(await startTunnelEdge(t, { env })), id, relay }
 }
@@ -32,14 +33,20 @@ interface Listed {
   bytesOut: number
 }
 
-export async function startTwoEdges(t: Test, engine: Engine = 'sqlite') {
+export async function startControlPlane(t: Test, engine: Engine = 'sqlite') {
   const server = await serve(t, { engine })
   const admin = await addMember(server, 'Ann', 'admin')
-  const edges = [await startEdge(t, server, 'one'), await startEdge(t, server, 'two')] as const
   const list = async () => (await admin.get('/workspaces/acme/tunnels')).json.tunnels as Listed[]
+  return { server, admin, key: server.key.token, list }
+}
+
+export async function startTwoEdges(t: Test, engine: Engine = 'sqlite') {
+  const plane = await startControlPlane(t, engine)
+  const { server, list } = plane
+  const edges = [await startEdge(t, server, 'one'), await startEdge(t, server, 'two')] as const
   const listed = async () =>
     (await list()).map(({ name, edges }) => `${name} at ${edges.map((edge) => edge.name)}`)
-  return { server, admin, edges, key: server.key.token, list, listed }
+  return { ...plane, edges, listed }
 }
 
 /** The reason of the rejection; undefined if the tunnel was opened. */

@@ -6,6 +6,7 @@ import { lockHead } from '../../store/change-log/entries.ts'
 import type { Tx } from '../../store/engine/store.ts'
 import { endSession } from '../../store/tunnels/edge-sessions.ts'
 import {
+  type ConnectedEdge,
   findActiveEdge,
   findEdgeByHash,
   getEdge,
@@ -116,13 +117,43 @@ export async function findOtherEdges(
 ): Promise<{ edge?: string; edges?: string[] }> {
   const { url, edge_group } = await getEdge(store.db, edgeId)
   const connected = await listConnectedEdges(store.db, edge_group, CANDIDATES_MAX)
+  return { ...(url !== null && { edge: url }), ...chooseOthers(connected, url) }
+}
+
+function chooseOthers(connected: readonly ConnectedEdge[], url: string | null): { edges?: string[] } {
   const others = connected.flatMap((other) => (other.url === url ? [] : other.url))
   const hostname = url === null ? '' : new URL(url).hostname
   const { far = [], near = [] } = Object.groupBy(new Set(others), (other) =>
     new URL(other).hostname === hostname ? 'near' : 'far',
   )
   const edges = [...far, ...near].slice(0, OTHERS_MAX)
-  return { ...(url !== null && { edge: url }), ...(edges.length > 0 && { edges }) }
+  return edges.length > 0 ? { edges } : {}
+}
+
+/** The interval of syncs, which have the others. */
+const CONNECTED_FRESH_MS = 5_000
+
+/** Finds other edges for syncs. All edges of a group share what was read. */
+export function createOtherEdges({ store }: Pick<Services, 'store'>) {
+  const groups = new Map<string, { readAt: number; edges: Promise<ConnectedEdge[]> }>()
+  return async ({ id, group }: { id: string; group: string }) => {
+    let read = groups.get(group)
+    if (!read || performance.now() - read.readAt > CONNECTED_FRESH_MS) {
+      read = {
+        readAt: performance.now(),
+        edges: listConnectedEdges(store.db, group, CANDIDATES_MAX),
+      }
+      groups.set(group, read)
+    }
+    const edges = await read.edges.catch((error) => {
+      groups.delete(group)
+      throw error
+    })
+    return chooseOthers(
+      edges.filter((edge) => edge.id !== id),
+      edges.find((edge) => edge.id === id)?.url ?? null,
+    )
+  }
 }
 
 const noActiveEdge = (id: string) => new Fault('not_found', { message: `There is no active edge ${id}.` })

@@ -8,6 +8,7 @@ import type { Services } from '../../domain/context.ts'
 import { Fault } from '../../domain/fault.ts'
 import { isQuotaReached, QUOTA_REACHED } from '../../domain/quotas/limits.ts'
 import { claimTunnels } from '../../domain/tunnels/claims.ts'
+import { createOtherEdges } from '../../domain/tunnels/edges.ts'
 import { findHost } from '../../domain/tunnels/hosts.ts'
 import { syncTunnels } from '../../domain/tunnels/sync.ts'
 import { ingestReport } from '../../domain/usage/reports.ts'
@@ -113,6 +114,7 @@ export function registerEdgeApi(
           workspace: describeWorkspace(result.workspace),
         }
       : { valid: false as const, reason: reasonsForEdges[result.reason] }
+  const findOtherEdges = createOtherEdges(services)
   const calls = createCallerQueue(TUNNEL_CALLS_MAX, { ms: TUNNEL_CALL_WAIT_MS, error: waitedTooLong })
   /** The edge, with the keys that its grants allow it to open tunnels with. */
   const findGranted = ({ id, group }: EdgeCaller['actor'], sentGrants: readonly string[]) => ({
@@ -166,7 +168,10 @@ export function registerEdgeApi(
     'tunnels.claim': ({ actor }, claim) =>
       calls.run(`claim ${actor.id}`, () => claimTunnels(services, findGranted(actor, claim.grants), claim)),
     'tunnels.sync': ({ actor }, sync) =>
-      calls.run(`sync ${actor.id}`, () => syncTunnels(services, findGranted(actor, sync.grants ?? []), sync)),
+      calls.run(`sync ${actor.id}`, async () => {
+        const result = await syncTunnels(services, findGranted(actor, sync.grants ?? []), sync)
+        return { ...result, ...(await findOtherEdges(actor)) }
+      }),
     'usage.report': ({ actor }, report) => ingestReport(services, edgeWorkspaces.findIds, actor, report),
     'hosts.find': ({ actor }, { host }) => findHost(services, actor.group, host),
     'description.read': createOpenApiDocument(apis.edge, baseUrl),

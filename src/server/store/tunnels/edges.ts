@@ -77,7 +77,8 @@ export const listEdgeUrls = async (db: Db, workspaceId: string, limit: number): 
   return rows.flatMap(({ url }) => url ?? [])
 }
 
-interface ConnectedEdge {
+export interface ConnectedEdge {
+  id: string
   url: string
   /** Null if it does not forward requests to other edges. */
   peerAddress: string | null
@@ -88,7 +89,7 @@ export async function listConnectedEdges(db: Db, group: string, limit: number): 
   const rows = await db
     .selectFrom('edges')
     .innerJoin('edge_sessions as session', 'session.edge_id', 'edges.id')
-    .select(['edges.url', 'session.peer_address as peerAddress'])
+    .select(['edges.id', 'edges.url', 'session.peer_address as peerAddress'])
     .where(isActiveEdge)
     .where('edges.edge_group', '=', group)
     .where('edges.url', 'is not', null)

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { sql } from 'kysely'
 import { MINUTE_MS } from '../../../../src/lib/time.ts'
+import { createGroup } from '../../../../src/server/domain/cluster/groups.ts'
 import { setUrl } from '../../../../src/server/domain/tunnels/edges.ts'
 import { addMember } from '../../../support/accounts/users.ts'
 import { addNode, operator, serve, type TestServer } from '../../../support/api/server.ts'
@@ -202,6 +203,24 @@ for (const engine of engines) {
     assert.ok(counting === b.id || counting === c.id)
     await a.sync()
     assert.partialDeepStrictEqual((await a.sync({ changed: [first] })).names, [{ counts: false }])
+  })
+
+  test(`${engine}: syncs list other edges of the group as soon as they are connected`, async (t) => {
+    const server = await serve(t, { engine })
+    await createGroup(server.services, operator, 'eu')
+    const [a, b] = (await addEdges(server, 'a', 'b')) as [TunnelEdge, TunnelEdge]
+    const foreign = await addTunnelEdge(server, 'foreign', server.url, 'eu')
+    const urls = new Map([a, b, foreign].map((edge) => [edge.id, `https://${edge.id.replace('_', '')}.test`]))
+    for (const edge of [a, b, foreign])
+      await setUrl(server.services, operator, edge.id, urls.get(edge.id) ?? '')
+    await foreign.sync()
+    assert.equal((await a.sync()).edges, undefined)
+    await b.sync()
+    // Nodes read the edges of a group every five seconds.
+    await until('it is listed', async () => (await a.sync()).edges !== undefined, 20_000)
+    assert.deepEqual((await a.sync()).edges, [urls.get(b.id)])
+    assert.deepEqual((await b.sync()).edges, [urls.get(a.id)])
+    assert.equal((await foreign.sync()).edges, undefined)
   })
 
   test(`${engine}: claims list other edges with a URL, other hosts and few tunnels first`, async (t) => {
