@@ -2,13 +2,14 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { createHmac } from 'node:crypto'
-import { lstatSync, readdirSync } from 'node:fs'
-import { createServer } from 'node:net'
+import { lstatSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { promisify } from 'node:util'
-import { listen } from '../support/network/listen.ts'
-import { run } from '../support/processes/process.ts'
+import { createFolder } from '../support/databases/create.ts'
+import { startStandaloneEdge } from '../support/edges/standalone-edge.ts'
+import { fetchHost, openTunnel } from '../support/edges/tunnels.ts'
+import { run, startProcess } from '../support/processes/process.ts'
 import { until } from '../support/until.ts'
 import { createRuntimeFolder, httpServer, startInspected } from './support.ts'
 
@@ -142,14 +143,48 @@ test('only the user may use the socket: its folder and itself are closed to othe
 
 test('without --inspect nothing is recorded, and there is no socket', async (t) => {
   const folder = createRuntimeFolder(t)
-  const port = await listen(t, createServer())
-  const options = { XDG_RUNTIME_DIR: folder, ADIT_API_KEY: 'x' }
-  const { stderr } = await run(t, ['requests', 'list'], options)
-  assert.match(stderr, /No tunnel of yours/)
-  const { code, stderr: usage } = await run(t, ['tunnel', 'tcp', String(port), '--inspect'], options)
-  assert.equal(code, 2)
-  assert.match(usage, /Only requests of HTTP tunnels are recorded/)
-  const masked = await run(t, ['tunnel', String(port), '--mask-header', 'x-key'], options)
-  assert.match(masked.stderr, /--mask-header has no effect without --inspect/)
-  await until('nothing was created', () => readdirSync(join(folder, 'adit')).length === 0)
+  const env = { XDG_RUNTIME_DIR: folder }
+  const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
+  const { host } = await openTunnel(t, { edge, key: keys[0] as string, port: local.port, env })
+  assert.equal((await fetchHost(edge, host)).status, 200)
+  assert.deepEqual(readdirSync(join(folder, 'adit')), [])
+  assert.match((await run(t, ['requests', 'list'], env)).stderr, /No tunnel of yours/)
+})
+
+test('flags that have no effect are rejected', async (t) => {
+  const env = { ADIT_API_KEY: 'x', ADIT_EDGE_URL: 'http://127.0.0.1:9' }
+  const cases: [string[], RegExp][] = [
+    [['tunnel', 'tcp', '5432', '--inspect'], /Only requests of HTTP tunnels are recorded/],
+    [['tunnel', '3000', '--mask-header', 'x-key'], /--mask-header has no effect without --inspect/],
+    [['tunnel', '3000', '--inspect', '--mask-header', 'x key'], /Invalid --mask-header "x key"/],
+    [['tunnel', '--serve', createRuntimeFolder(t), '--inspect'], /--inspect has no effect on --serve/],
+  ]
+  for (const [args, message] of cases) {
+    const { code, stderr } = await run(t, args, { ...env, XDG_RUNTIME_DIR: createRuntimeFolder(t) })
+    assert.match(stderr, message)
+    assert.equal(code, 2)
+  }
+})
+
+test('adit start records the tunnels of adit.json that say so', async (t) => {
+  const [folder, project] = [createRuntimeFolder(t), createFolder(t)]
+  const { edge, keys, local } = await startStandaloneEdge(t, ['acme'])
+  const tunnels = {
+    seen: { target: local.port, inspect: true, maskHeader: ['x-key'] },
+    unseen: { target: local.port },
+  }
+  writeFileSync(join(project, 'adit.json'), JSON.stringify({ tunnels }))
+  const env = { XDG_RUNTIME_DIR: folder, ADIT_API_KEY: keys[0] as string }
+  const running = startProcess(t, ['start', '--edge', edge.url, '--json'], env, '', project)
+  for (const name of ['seen', 'unseen']) {
+    await running.waitFor(new RegExp(`"event":"open","name":"${name}"`))
+    await fetchHost(edge, `${name}.acme.tunnels.test`, { headers: { 'x-key': 'secret' } })
+  }
+  const list = async () => JSON.parse((await run(t, ['requests', 'list', '--json'], env)).stdout)
+  await until('it is recorded', async () => (await list())[0]?.state === 'complete')
+  assert.deepEqual(
+    (await list()).map(({ tunnel }: { tunnel: string }) => tunnel),
+    ['seen'],
+  )
+  assert.match((await run(t, ['requests', 'show'], env)).stdout, /^x-key: \[masked\]$/m)
 })

@@ -21,6 +21,8 @@ export async function tunnel(
   input: TunnelInput & EdgeInput & InspectInput,
   io: Io,
 ): Promise<void> {
+  if (input.inspect && type === 'tcp')
+    throw new UsageError('Only requests of HTTP tunnels are recorded. Leave out --inspect.')
   if (!input.inspect && (input['mask-header'] ?? []).length > 0)
     throw new UsageError('--mask-header has no effect without --inspect.')
   const output = openOutput(io)()
