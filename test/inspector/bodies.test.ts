@@ -101,6 +101,10 @@ test('JSON is indented without changing its tokens, and not beyond a level', asy
   const deep = `${'['.repeat(5_000)}${']'.repeat(5_000)}`
   const { view } = await show(deep, json)
   assert.ok(view.type === 'text' && view.text.length < deep.length * 100)
+  const deepest = `${'['.repeat(200_000)}${']'.repeat(200_000)}`
+  assert.deepEqual((await show(deepest, json)).view, { type: 'text', format: 'text', text: deepest })
+  const long = JSON.stringify(Array.from({ length: 300_000 }, () => 1))
+  assert.deepEqual((await show(long, json)).view, { type: 'text', format: 'text', text: long })
 })
 
 test('text has the charset that its type says', async () => {

@@ -1,6 +1,7 @@
 // Writes a HAR document in parts: all bodies together may not fit into memory.
 import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { decodeBody, decodeText } from '../display/body-view.ts'
 import { describeExchange } from '../display/describe.ts'
 import type { HeaderMask } from '../display/mask.ts'
@@ -23,6 +24,8 @@ export async function sendHar(
   let before = harStart(options.version)
   for (const exchange of exchanges) {
     if (closed.signal.aborted) return
+    // Streams of the tunnel get their turn between exchanges.
+    await nextTurn()
     const entry = await describeEntry(exchange, options)
     const isWritten = response.write(before + JSON.stringify(entry))
     before = ','

@@ -1,5 +1,6 @@
 // The routes of the API, see api.ts.
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { type ExchangeList, type Info, LIMITS, type Link, type Session, type SessionRequest } from '../api.ts'
 import { decodeBody } from '../display/body-view.ts'
 import { describeExchange, describeMessages, describeSummary } from '../display/describe.ts'
@@ -147,7 +148,11 @@ async function* select(
   const test = readTest(query)
   for (const exchange of exchanges) {
     if (!test(exchange)) continue
-    if (query.search !== undefined && !(await matchesSearch(exchange, query.search, mask))) continue
+    if (query.search !== undefined) {
+      // Streams of the tunnel get their turn between exchanges.
+      await nextTurn()
+      if (!(await matchesSearch(exchange, query.search, mask))) continue
+    }
     yield exchange
   }
 }

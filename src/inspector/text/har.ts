@@ -53,7 +53,9 @@ export function toHarEntry(exchange: Exchange, url: string, bodies: HarBodies, m
     _tunnel: exchange.tunnel,
     ...(exchange.replayOf !== undefined && { _replayOf: exchange.replayOf }),
     ...(exchange.problem !== undefined && { comment: exchange.problem }),
-    ...(messages.length > 0 && { _webSocketMessages: messages.map((each) => toMessage(each, startedAt)) }),
+    ...(exchange.kind === 'websocket' && {
+      _webSocketMessages: messages.map((each) => toMessage(each, startedAt)),
+    }),
   }
 }
 
