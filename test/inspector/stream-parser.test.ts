@@ -1,0 +1,184 @@
+// What is recorded does not depend on how the bytes of a connection were split.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { StreamParser } from '../../src/inspector/recording/stream-parser.ts'
+import { ExchangeStore } from '../../src/inspector/store/exchange-store.ts'
+import { createRandom, type Random } from '../support/random.ts'
+
+type Part = readonly [from: 'visitor' | 'server', bytes: string]
+
+/** Records a conversation, and describes what is kept. */
+function record(parts: readonly Part[], split: (bytes: Buffer) => Buffer[], isClosed = true) {
+  const store = new ExchangeStore()
+  const parser = new StreamParser(store, { name: 'app', url: '', target: '' })
+  for (const [from, bytes] of parts)
+    for (const piece of split(Buffer.from(bytes, 'latin1')))
+      if (from === 'visitor') parser.fromVisitor(piece, 0)
+      else parser.fromServer(piece, 0)
+  if (isClosed) parser.closed(0)
+  return store.all().map(({ method, path, kind, state, problem, request, response, messages }) => ({
+    ...{ method, path, kind, state, problem },
+    body: request.body.content.toString('latin1'),
+    status: response?.status,
+    response: response?.body.content.toString('latin1'),
+    trailers: [...request.trailers, ...(response?.trailers ?? [])],
+    messages: messages.map(({ from, type, text, bytes, event }) => [from, type, text, bytes, event]),
+  }))
+}
+
+const whole = (bytes: Buffer) => [bytes]
+const bytewise = (bytes: Buffer) => Array.from(bytes, (_, index) => bytes.subarray(index, index + 1))
+const randomly = (random: Random) => (bytes: Buffer) => {
+  const pieces: Buffer[] = []
+  for (let at = 0; at < bytes.length; ) {
+    const length = random.whole(1, 40)
+    pieces.push(bytes.subarray(at, at + length))
+    at += length
+  }
+  return pieces
+}
+
+const UPGRADE = 'Connection: keep-alive, Upgrade\r\nUpgrade: websocket\r\n\r\n'
+const masked = (header: string, text: string) =>
+  `${header}\x01\x02\x03\x04${Array.from(text, (character, index) =>
+    String.fromCharCode(character.charCodeAt(0) ^ ((index & 3) + 1)),
+  ).join('')}`
+
+const CONVERSATIONS: Record<string, readonly Part[]> = {
+  'bodies of every framing': [
+    ['visitor', 'GET /1?a=b HTTP/1.1\r\nHost: x\r\n\r\n'],
+    [
+      'server',
+      'HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello',
+    ],
+    [
+      'visitor',
+      'POST /2 HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2;x=y\r\nde\r\n0\r\nT: 1\r\n\r\n',
+    ],
+    ['server', 'HTTP/1.1 201 Created\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nwiki\r\n0\r\nX: 2\r\n\r\n'],
+    ['visitor', 'HEAD /3 HTTP/1.1\r\n\r\n'],
+    ['server', 'HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n'],
+    ['visitor', 'PUT /4 HTTP/1.1\r\nContent-Length: 4\r\n\r\nbody'],
+    ['server', 'HTTP/1.1 204 No Content\r\n\r\n'],
+    ['visitor', 'GET /5 HTTP/1.1\r\n\r\n'],
+    ['server', 'HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf'],
+  ],
+  'a response before the request has ended': [
+    ['visitor', 'POST /early HTTP/1.1\r\nContent-Length: 6\r\n\r\nabc'],
+    ['server', 'HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno'],
+    ['visitor', 'def'],
+    ['visitor', 'GET /next HTTP/1.1\r\n\r\n'],
+    ['server', 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n'],
+  ],
+  'a WebSocket with fragments and control frames between them': [
+    ['visitor', `GET /ws HTTP/1.1\r\n${UPGRADE}`],
+    [
+      'server',
+      `HTTP/1.1 101 Switching Protocols\r\n${UPGRADE}\x01\x03abc\x89\x01p\x80\x03def\x82\x7e\x01\x2c${'z'.repeat(300)}`,
+    ],
+    ['visitor', masked('\x81\x85', 'hello') + masked('\x88\x84', '\x03\xe8ok')],
+  ],
+  'an upgrade that is declined, and a request behind it': [
+    ['visitor', `GET /ws HTTP/1.1\r\n${UPGRADE}GET /behind HTTP/1.1\r\n\r\n`],
+    ['server', 'HTTP/1.1 400 Bad Request\r\nContent-Length: 1\r\n\r\nx'],
+    ['server', 'HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\ny'],
+  ],
+  'an event stream': [
+    ['visitor', 'GET /events HTTP/1.1\r\n\r\n'],
+    ['server', 'HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n'],
+    ['server', '19\r\nevent: e\r\ndata: 1\r\ndata\r\n\r\n\r\n6\r\ndata:2\r\n2\r\n\r\r\r\n0\r\n\r\n'],
+  ],
+  'what is not HTTP': [
+    ['visitor', 'SSH-2.0-client\r\n\r\n'],
+    ['server', 'SSH-2.0-server\r\n\r\n'],
+  ],
+}
+
+test('the same bytes are recorded in the same way, however they were split', () => {
+  const random = createRandom('splits')
+  for (const [name, parts] of Object.entries(CONVERSATIONS)) {
+    const expected = record(parts, whole)
+    assert.deepEqual(record(parts, bytewise), expected, name)
+    for (let run = 0; run < 50; run += 1) assert.deepEqual(record(parts, randomly(random)), expected, name)
+  }
+})
+
+test('every framing of a body, early responses and declined upgrades are understood', () => {
+  const bodies = record(CONVERSATIONS['bodies of every framing'] ?? [], whole)
+  assert.deepEqual(
+    bodies.map(({ path, state, status, body, response, trailers }) => [
+      path,
+      state,
+      status,
+      body,
+      response,
+      trailers,
+    ]),
+    [
+      ['/1?a=b', 'complete', 200, '', 'hello', []],
+      ['/2', 'complete', 201, 'abcde', 'wiki', ['T', '1', 'X', '2']],
+      ['/3', 'complete', 200, '', '', []],
+      ['/4', 'complete', 204, 'body', '', []],
+      ['/5', 'aborted', 200, '', 'half', []],
+    ],
+  )
+  const early = record(CONVERSATIONS['a response before the request has ended'] ?? [], whole)
+  assert.deepEqual(
+    early.map(({ body, status }) => [body, status]),
+    [
+      ['abcdef', 413],
+      ['', 200],
+    ],
+  )
+  const declined = record(CONVERSATIONS['an upgrade that is declined, and a request behind it'] ?? [], whole)
+  assert.deepEqual(
+    declined.map(({ path, response }) => [path, response]),
+    [
+      ['/ws', 'x'],
+      ['/behind', 'y'],
+    ],
+  )
+})
+
+test('frames of a WebSocket become messages', () => {
+  const [recorded] = record(
+    CONVERSATIONS['a WebSocket with fragments and control frames between them'] ?? [],
+    whole,
+  )
+  assert.deepEqual([recorded?.kind, recorded?.state], ['websocket', 'complete'])
+  assert.deepEqual(
+    recorded?.messages.map(([from, type, text, bytes]) => [from, type, String(text).slice(0, 12), bytes]),
+    [
+      ['server', 'ping', '00000000  70', 1],
+      ['server', 'text', 'abcdef', 6],
+      ['server', 'binary', '00000000  7a', 300],
+      ['client', 'text', 'hello', 5],
+      ['client', 'close', 'ok', 4],
+    ],
+  )
+})
+
+test('what cannot be parsed is marked, with the reason', () => {
+  const request: Part = ['visitor', 'GET / HTTP/1.1\r\n\r\n']
+  const cases: [Part[], RegExp][] = [
+    [[request, ['server', 'SSH-2.0-server\r\n']], /could not be parsed: not a status line/],
+    [[request, request], /a request before the response to the last one/],
+    [
+      [request, ['server', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n']],
+      /invalid size of a chunk/,
+    ],
+    [
+      [
+        ['visitor', `GET / HTTP/1.1\r\n${UPGRADE}`],
+        ['server', `HTTP/1.1 101 x\r\n${UPGRADE}\x80\x01a`],
+      ],
+      /out of order/,
+    ],
+  ]
+  for (const [parts, reason] of cases) {
+    const [recorded] = record(parts, whole, false)
+    assert.equal(recorded?.state, 'unrecorded')
+    assert.match(recorded?.problem ?? '', reason)
+  }
+  assert.deepEqual(record(CONVERSATIONS['what is not HTTP'] ?? [], whole), [])
+})
