@@ -8,11 +8,11 @@ const PING_INTERVAL_MS = 1_000
 const UNANSWERED_MAX = 10
 
 export function killHungWorkers(log: Logger): void {
-  /** Pings without a response, of each worker that listens: before that, its start has a timeout. */
+  /** Pings without a response, of each worker that has sent a message. Before that it loads its program. */
   const unanswered = new Map<Worker, number>()
   cluster.on('message', (worker, message: unknown) => {
     if (!isMessage(message) || worker.isDead()) return
-    if (message.kind === 'adit:listening' || message.kind === 'adit:pong') unanswered.set(worker, 0)
+    if (message.kind === 'adit:pong' || !unanswered.has(worker)) unanswered.set(worker, 0)
   })
   cluster.on('exit', (worker) => unanswered.delete(worker))
   function ping(): void {
