@@ -5,6 +5,16 @@ import { apis } from '../src/contract/apis.ts'
 
 const { prefix, operations } = apis.dashboard
 
+export const buildOptions = {
+  target: ['chrome120', 'firefox121', 'safari17'],
+  // The Content-Security-Policy forbids inline scripts and data: fonts.
+  modulePreload: { polyfill: false },
+  assetsInlineLimit: 0,
+  sourcemap: false,
+  // React and the components of Mantine are most of the first chunk.
+  chunkSizeWarningLimit: 700,
+}
+
 export default defineConfig({
   root: import.meta.dirname,
   // Relative to <base>, which the server fills in, so that one build works under any path prefix.
@@ -23,13 +33,5 @@ export default defineConfig({
       transformIndexHtml: (html) => html.replace('__BASE__', '').replace('__CSP_NONCE__', ''),
     },
   ],
-  build: {
-    target: ['chrome120', 'firefox121', 'safari17'],
-    // The Content-Security-Policy forbids inline scripts and data: fonts.
-    modulePreload: { polyfill: false },
-    assetsInlineLimit: 0,
-    sourcemap: false,
-    // React and the components of Mantine are most of the first chunk.
-    chunkSizeWarningLimit: 700,
-  },
+  build: buildOptions,
 })

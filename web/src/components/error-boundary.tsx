@@ -1,4 +1,4 @@
-// Error boundary of the whole app: for a bug, or a chunk that a newer release has removed from the server.
+// Error boundary of the whole app: for a bug, or a chunk that a newer release has removed.
 import { Button, Center, Stack, Text, Title } from '@mantine/core'
 import { Component, type ReactNode } from 'react'
 
@@ -17,7 +17,7 @@ export class ErrorBoundary extends Component<{ children: ReactNode }, { failed: 
           <Title order={1} size="h2">
             Something went wrong
           </Title>
-          <Text c="dimmed">The dashboard may have been updated. Reload the page to continue.</Text>
+          <Text c="dimmed">The page may have been updated. Reload it to continue.</Text>
           <Button onClick={() => location.reload()}>Reload page</Button>
         </Stack>
       </Center>
