@@ -1,5 +1,6 @@
-// Builds the dashboard and the API reference into web/dist, unless the existing build has the same inputs.
-// Assets are also written with gzip and Brotli compression, so that the server only sends files.
+// Builds the dashboard, the API reference and the inspector's page into web/dist, unless the existing build
+// has the same inputs. Assets of the server are also written with gzip and Brotli compression, so that the
+// server only sends files.
 import { createHash } from 'node:crypto'
 import { cpSync, existsSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -13,7 +14,7 @@ const log = (line: string) => process.stderr.write(`${line}\n`)
 
 /** SHA-256 of all build inputs. */
 function hashInputs(): string {
-  const inputs = ['web/**/*', 'src/{client,contract,lib}/**/*.ts', 'package-lock.json']
+  const inputs = ['web/**/*', 'src/{client,contract,inspector,lib}/**/*.ts', 'package-lock.json']
   const files = globSync(inputs, { cwd: root, exclude: ['web/dist/**'], withFileTypes: true })
   const hash = createHash('sha256')
   for (const file of files
@@ -61,6 +62,7 @@ if (!existsSync(hashFile) || readFileSync(hashFile, 'utf8') !== inputHash) {
   const startedAt = performance.now()
   const { build } = await import('vite')
   await build({ root: `${root}web`, logLevel: 'warn' })
+  await build({ configFile: `${root}web/vite.inspector.config.ts`, logLevel: 'warn' })
   await copyDocs()
   compress()
   mkdirSync(dist, { recursive: true })

@@ -262,6 +262,22 @@ test('of the contract, the dashboard imports types and limits: its bundle would 
       assert.match(statement, /^import type |\/contract\/limits\.ts'$/, file)
 })
 
+test('the dashboard does not import the inspector, whose page imports nothing of it that needs Node', () => {
+  const files = globSync('web/src/**/*.{ts,tsx}', { cwd: root })
+  let seen = 0
+  for (const file of files) {
+    const imported = readFileSync(join(root, file), 'utf8').matchAll(/ from '([^']*\binspector\/[^']+)'/g)
+    for (const [, target = ''] of imported) {
+      seen += 1
+      assert.match(file, /^web\/src\/inspector\//)
+      assert.match(target, /src\/inspector\/(api|text\/(curl|fetch|request)|display\/pretty-json)\.ts$/, file)
+    }
+  }
+  assert.ok(seen > 10)
+  for (const name of ['api.ts', 'text/curl.ts', 'text/fetch.ts', 'text/request.ts', 'display/pretty-json.ts'])
+    assert.doesNotMatch(readFileSync(join(root, 'src/inspector', name), 'utf8'), /'node:|\bBuffer\b/, name)
+})
+
 test('imports have no cycles', () => {
   const targets = new Map<string, string[]>()
   for (const { file, to, ours } of imports()) if (ours) targets.set(file, [...(targets.get(file) ?? []), to])

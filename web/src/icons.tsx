@@ -116,3 +116,11 @@ export const ScreenIcon = strokeIcon(
   </>,
 )
 export const ShieldIcon = strokeIcon(<path d="M12 3 5 6v5c0 5 3 8 7 10 4-2 7-5 7-10V6zM9 12l2 2 4-4" />)
+export const ReplayIcon = strokeIcon(<path d="M19.5 12a7.5 7.5 0 1 1-2.4-5.5L19.5 9M19.5 4v5h-5" />)
+export const EditIcon = strokeIcon(<path d="M4 20h4L19 9l-4-4L4 16zM13 7l4 4" />)
+export const CompareIcon = strokeIcon(<path d="M4 5h6v14H4zM14 5h6v14h-6zM7 9v2M17 13v2" />)
+export const MoreIcon = strokeIcon(<path d="M5 12h.01M12 12h.01M19 12h.01" />)
+export const BackIcon = strokeIcon(<path d="M20 12H5M11 6l-6 6 6 6" />)
+export const TrashIcon = strokeIcon(<path d="M4 7h16M9 7V4h6v3M6 7l1 13h10l1-13M10 11v5M14 11v5" />)
+export const FilterIcon = strokeIcon(<path d="M4 6h16M7 12h10M10 18h4" />)
+export const CloseIcon = strokeIcon(<path d="m6 6 12 12M18 6 6 18" />)
