@@ -8,7 +8,7 @@ import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { rolldown } from 'rolldown'
 import { bundleFile, isBundleCurrent } from './bundled.js'
-import { buildClientPackage, oldNodeTransform } from './client-package.ts'
+import { buildClientPackage, hasCurrentPage, oldNodeTransform } from './client-package.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const folder = fileURLToPath(new URL('.', bundleFile))
@@ -100,3 +100,4 @@ function removeOldChunks(current: ReadonlySet<string>, builtBefore: number | und
 const isEntry = (file: { type: string; isEntry?: boolean }) => file.type === 'chunk' && file.isEntry === true
 
 if (!isBundleCurrent()) await buildAll()
+else if (!hasCurrentPage()) await buildClientPackage()

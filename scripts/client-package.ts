@@ -1,7 +1,16 @@
 // Builds the npm package of the client in dist/cli, and its tarball, which servers offer for download. The
-// package has no dependencies and runs on Node 20.
+// package has no dependencies and runs on Node 20. The inspector's page, which web/build.ts builds, is in it.
 import { execFileSync } from 'node:child_process'
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { isBuiltin } from 'node:module'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -48,6 +57,17 @@ async function bundle(folder: string): Promise<void> {
   await build.write({ dir: folder, entryFileNames: '[name].js', chunkFileNames: '[name]-[hash].js' })
 }
 
+const page = join(root, 'web/dist/inspector')
+
+/** Whether the package has the page that was built last; its index names the other files by their content. */
+export function hasCurrentPage(): boolean {
+  const [built, packed] = [page, join(clientFolder, 'inspector')].map((folder) => {
+    const index = join(folder, 'index.html')
+    return existsSync(index) ? readFileSync(index, 'utf8') : undefined
+  })
+  return built === undefined || built === packed
+}
+
 export async function buildClientPackage(): Promise<void> {
   // Built in a temporary folder and renamed, because a server may be reading the tarball.
   mkdirSync(join(root, 'dist'), { recursive: true })
@@ -68,6 +88,7 @@ export async function buildClientPackage(): Promise<void> {
     writeFileSync(join(folder, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`)
     writeFileSync(join(folder, 'adit.js'), launcher, { mode: 0o755 })
     cpSync(join(root, 'LICENSE'), join(folder, 'LICENSE'))
+    if (existsSync(page)) cpSync(page, join(folder, 'inspector'), { recursive: true })
     const options = ['--json', '--ignore-scripts', '--loglevel=error', '--pack-destination', staging]
     const output = execFileSync('npm', ['pack', folder, ...options], { encoding: 'utf8', cwd: staging })
     const [packed] = JSON.parse(output) as [{ filename: string }]

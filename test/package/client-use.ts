@@ -12,6 +12,9 @@ interface InstalledClient {
   env: Record<string, string>
 }
 
+/** Without the token. */
+const INSPECTOR = /http:\/\/127\.0\.0\.1:\d+\/(?=#token=)/
+
 const INITIALIZE = {
   jsonrpc: '2.0',
   id: 1,
@@ -41,13 +44,22 @@ export async function assertClientWorks(t: Test, plane: Plane, client: Installed
 
   const edge = await startTunnelEdge(t, { plane })
   const local = await startLocal(t)
-  const args = ['tunnel', String(local.port), '--name', 'app', '--edge', edge.url]
+  const args = ['tunnel', String(local.port), '--name', 'app', '--inspect', '--edge', edge.url]
   const tunnel = startProgram(t, program, [...first, ...args], { env })
   await tunnel.waitFor(/http:\/\/app\.acme\.localhost/)
+  await tunnel.waitFor(INSPECTOR)
+  await assertHasInspectorPage(INSPECTOR.exec(tunnel.output())?.[0] ?? '')
   // For three seconds: a client that replaces its connection without a need cuts the response off.
   const { status, body } = await fetchHost(edge, 'app.acme.localhost', { path: '/drip/300' })
   assert.deepEqual([status, body.length], [200, 3_000_000])
   await tunnel.waitFor(/GET +\/drip\/300/)
   assert.match(run(['tunnels', 'list', '--name', 'app']), /tun_\w+ +http:\/\/app\.acme\.localhost/)
   assert.match(run(['logout']), /Removed profile/)
+}
+
+async function assertHasInspectorPage(url: string): Promise<void> {
+  const html = await (await fetch(url)).text()
+  const files = [...html.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, path = '']) => path)
+  assert.equal(files.length, 3, html)
+  for (const path of files) assert.equal((await fetch(new URL(path, url))).status, 200, path)
 }

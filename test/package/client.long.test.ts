@@ -4,6 +4,7 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
+import { gzipSync } from 'node:zlib'
 import { CLIENT_PACKAGE } from '../../src/lib/client-package.ts'
 import type { Test } from '../support/cleanup.ts'
 import { startPlane } from '../support/edges/tunnels.ts'
@@ -13,6 +14,8 @@ import { assertClientWorks } from './client-use.ts'
 import { pack } from './packed.ts'
 
 const MB = 1_000_000
+/** Of the inspector's page, compressed. */
+const PAGE_BYTES_MAX = 240_000
 const { folder } = pack({ after: after as Test['after'] }).install([CLIENT_PACKAGE], '--offline')
 const modules = join(folder, 'node_modules')
 const program = join(modules, '.bin/adit')
@@ -31,6 +34,14 @@ test('the client has no dependencies and is small', () => {
   const manifest = JSON.parse(readFileSync(join(modules, CLIENT_PACKAGE, 'package.json'), 'utf8'))
   assert.deepEqual([manifest.dependencies, manifest.engines], [undefined, { node: '>=20' }])
   assert.ok(statSync(join(root, 'dist', `${CLIENT_PACKAGE}.tgz`)).size < MB)
+})
+
+test("the inspector's page is in the client, and is small", (t) => {
+  const page = join(modules, CLIENT_PACKAGE, 'inspector')
+  const files = ['index.html', ...readdirSync(join(page, 'assets')).map((name) => `assets/${name}`)]
+  const bytes = files.reduce((sum, name) => sum + gzipSync(readFileSync(join(page, name))).length, 0)
+  t.diagnostic(`${files.length} files, compressed ${bytes} bytes`)
+  assert.ok(bytes > 50_000 && bytes < PAGE_BYTES_MAX, `${bytes} bytes`)
 })
 
 test('the client signs in, lists keys, serves MCP and opens a tunnel, on the Node of the system', async (t) => {

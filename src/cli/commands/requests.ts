@@ -25,6 +25,12 @@ export const requestCommands = inGroup('Tunnels', [
     run: async (input, io) => (await import('../requests/list.ts')).list(input, io),
   }),
   command({
+    name: 'requests link',
+    summary: 'print a link to the page with the recorded requests',
+    details: `The link works once, in a browser on this machine. ${ABOUT}`,
+    run: async (_input, io) => (await import('../requests/link.ts')).link(io),
+  }),
+  command({
     name: 'requests show',
     summary: 'show a recorded request and its response',
     details: `Without an id, the latest. ${ABOUT}`,

@@ -4,6 +4,7 @@ import type { Inspector } from '../../inspector/open.ts'
 import { inspectorFolder } from '../../server/config/environment.ts'
 import { version } from '../../server/config/server.ts'
 import { CommandError } from '../errors.ts'
+import { openInspectorPage } from './inspector-page.ts'
 import { flagSource, type OptionSource } from './option-source.ts'
 import type { TunnelOutput } from './output.ts'
 
@@ -32,6 +33,7 @@ export async function startInspector(inputs: readonly InspectInput[]): Promise<I
       version,
       maskHeaders,
       socketFolder: folder,
+      files: await openInspectorPage(),
     })
   } catch (error) {
     throw new CommandError('inspector', `Requests cannot be recorded: ${(error as Error).message}`)
