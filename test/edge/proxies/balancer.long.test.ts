@@ -1,11 +1,13 @@
 // HAProxy and nginx in front of three edges, with the configurations from the documentation.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { suite, test } from 'node:test'
 import { WebSocket } from 'ws'
-import type { Test } from '../../support/cleanup.ts'
+import { atEnd, type Test } from '../../support/cleanup.ts'
 import { type ClusterEdge, startClusterEdge } from '../../support/edges/cluster-edges.ts'
+import { openRawTunnel } from '../../support/edges/standalone-edge.ts'
 import { fetchHost, newKey, openTunnel, startLocal, startPlane } from '../../support/edges/tunnels.ts'
 import { freePort } from '../../support/processes/ports.ts'
 import { root } from '../../support/processes/process.ts'
@@ -43,7 +45,9 @@ const balancers = {
     start: (t: Test, port: number, edges: readonly ClusterEdge[]) =>
       startHaproxy(t, port, 'docs/edges/balancer/haproxy.cfg', {
         'bind :443 ssl crt /etc/ssl/tunnels/ alpn http/1.1': `bind 127.0.0.1:${port}`,
-        'default_backend edges': 'http-response set-header X-Edge %si:%sp\n  default_backend edges',
+        'default_backend edges':
+          'http-response set-header X-Edge %si:%sp\n  http-response set-header X-Backend %b\n' +
+          '  default_backend edges',
         ...addresses(edges),
       }),
   },
@@ -138,6 +142,64 @@ for (const [name, { isInstalled, checksReadiness, start }] of Object.entries(bal
   })
 
 const READY = { path: '/.adit/ready' }
+
+/** Nearly as many as an edge with so few descriptors accepts, which is 344. */
+const CROWDED = { descriptors: 600, connections: 312 }
+
+/** Keeps connections of visitors to an edge open: the edge closes some before it has read their requests. */
+function startCrowd(t: Test, { port }: ClusterEdge, host: string) {
+  const sockets = new Set<Socket>()
+  const open = () => {
+    const socket = connect(port, '127.0.0.1').on('error', () => {})
+    socket.once('close', () => sockets.delete(socket))
+    socket.write(`GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`)
+    sockets.add(socket)
+  }
+  const fill = () => {
+    while (sockets.size < CROWDED.connections) open()
+  }
+  fill()
+  const timer = setInterval(fill, 50)
+  const stop = () => {
+    clearInterval(timer)
+    for (const socket of sockets) socket.destroy()
+  }
+  atEnd(t, stop)
+  return stop
+}
+
+const noHaproxy = haproxy === undefined && 'HAProxy is not installed here'
+
+test('HAProxy: if all edges are overloaded, they get requests nevertheless', {
+  skip: noHaproxy,
+}, async (t) => {
+  const port = await freePort()
+  const plane = await startPlane(t, ['acme'])
+  const key = await newKey(plane, 'acme')
+  const edges: ClusterEdge[] = []
+  for (const name of NAMES)
+    edges.push(await startClusterEdge(t, plane, name, { descriptors: CROWDED.descriptors }))
+  await balancers.HAProxy.start(t, port, edges)
+  const balancer = { port, url: `http://127.0.0.1:${port}` }
+  await until('an edge is ready', async () => (await fetchHost(balancer, 'x', READY)).status === 200)
+  const local = await startLocal(t)
+  const tunnel = await openTunnel(t, { edge: balancer, key, port: local.port, name: 'app' })
+  const get = async () => {
+    const response = await fetchHost(balancer, tunnel.host).catch(() => undefined)
+    return `${response?.status} from ${response?.headers['x-backend']}`
+  }
+  await until('the tunnel is served', async () => (await get()) === '200 from edges')
+  const crowds: (() => void)[] = []
+  for (const edge of edges) {
+    // It never responds.
+    const silent = await openRawTunnel(edge, key, { name: `silent-${edge.name}` })
+    atEnd(t, () => silent.close())
+    crowds.push(startCrowd(t, edge, silent.host))
+  }
+  await until('the tunnel is served by overloaded edges', async () => (await get()) === '200 from any-edge')
+  for (const stop of crowds) stop()
+  await until('edges are ready', async () => (await get()) === '200 from edges')
+})
 
 /** A request after the other for each of the methods. */
 function startLoad(balancer: { port: number }, host: string, methods: readonly string[]) {

@@ -14,19 +14,22 @@ interface ClusterEdgeOptions {
   /** At which tunnel clients of other edges find it. */
   url?: string
   env?: Record<string, string>
+  /** The limit of open files; undefined for the one of this process. */
+  descriptors?: number
 }
 
 export async function startClusterEdge(
   t: Test,
   plane: Plane,
   name: string,
-  { group = 'default', url, env = {} }: ClusterEdgeOptions = {},
+  { group = 'default', url, env = {}, descriptors }: ClusterEdgeOptions = {},
 ) {
   const relay = await startRelay(t, plane.url)
   const named = url === undefined ? [] : ['--url', url]
   addresses += 1
   const [tcpHost, metricsPort] = [`127.0.0.${addresses}`, await freePort()]
   const edge = await startTunnelEdge(t, {
+    descriptors,
     env: {
       ADIT_URL: relay.url,
       ADIT_EDGE_KEY: await plane.admin('edge', 'create', name, '--group', group, ...named),
