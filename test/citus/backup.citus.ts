@@ -39,8 +39,7 @@ test('a backup taken while nodes serve is restored with exact usage', async (t) 
   await shell(findCommands('Backups'))
   await clients.finish()
   const after = clients.ledger.bytes.reduce((sum, each) => sum + each, 0)
-  node.child.kill('SIGTERM')
-  await node.ended
+  await node.stop()
 
   await emptyDatabase(database)
   await shell(findCommands('Restoring'))

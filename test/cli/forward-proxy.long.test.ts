@@ -116,8 +116,7 @@ async function runBehindProxy(t: TestContext, scheme: 'http' | 'https') {
   assert.equal(excluded.code, 0, excluded.stderr)
   edge.child.kill('SIGTERM')
   tunnel.child.kill('SIGTERM')
-  started.child.kill('SIGTERM')
-  const outputs = [login, listed, failed, await edge.ended, await tunnel.ended, await started.ended]
+  const outputs = [login, listed, failed, await edge.ended, await tunnel.ended, await started.stop()]
   for (const { stdout, stderr } of outputs) assert.ok(!`${stdout}${stderr}`.includes('s3cret'))
 }
 

@@ -140,8 +140,7 @@ test('the URL of a tunnel is printed only if it is one', async (t) => {
     const tunnel = startProcess(t, ['tunnel', '3000', ...flags], env)
     const [printed] = await tunnel.waitFor(/.*http:.*/)
     assert.ok(flags.length > 0 ? JSON.parse(printed).url === OPENED.url : printed === OPENED.url, printed)
-    tunnel.child.kill('SIGTERM')
-    const { stdout, stderr } = await tunnel.ended
+    const { stdout, stderr } = await tunnel.stop()
     assert.match(stdout + stderr, /That was all/)
     assert.doesNotMatch(stdout, /evil|passwd|alert|reboot|Proxy|\?|aaaa|\u202e/)
   }

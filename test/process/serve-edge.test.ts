@@ -64,8 +64,7 @@ test('one command runs a server and its edge, which stays the same edge after a 
   const names = await startSample(t, access, port)
   for (const name of names)
     assert.equal((await fetchHost(edge, `${name}.default.localhost`, { path: '/' })).status, 200, name)
-  first.child.kill('SIGINT')
-  const { code, stderr } = await first.ended
+  const { code, stderr } = await first.stop('SIGINT')
   assert.equal(code, 0)
   assert.ok(
     stderr.lastIndexOf('"route":"/edge/v1/') < stderr.lastIndexOf('"msg":"stopped"'),
@@ -73,8 +72,7 @@ test('one command runs a server and its edge, which stays the same edge after a 
   )
 
   const second = await startBoth(t, home)
-  second.child.kill('SIGTERM')
-  await second.ended
+  await second.stop()
   const { stdout } = await startProcess(t, ['admin', 'edge', 'list', '--json'], { HOME: home }).ended
   assert.deepEqual(
     JSON.parse(stdout).map(({ name }: { name: string }) => name),
@@ -136,8 +134,7 @@ test('with another tunnel domain, clients on this machine find the edge; others 
   await tunnel.waitFor(/^http:\/\/app\.default\.tunnels\.example\.test:\d+$/m)
   const edge = { port: Number(new URL(local.edge as string).port) }
   assert.equal((await fetchHost(edge, 'app.default.tunnels.example.test', { path: '/' })).status, 200)
-  local.child.kill('SIGTERM')
-  await local.ended
+  await local.stop()
 
   const published = await startBoth(t, home, { ...domain, ADIT_BASE_URL: 'https://adit.example.test' })
   await published.waitFor(

@@ -26,8 +26,7 @@ test('sign-in is loaded before its first use, and after the server listens', asy
   }
   assert.equal((await browser.post('/links/redeem', use)).status, 200)
   assert.equal((await browser.get('/session')).json.user.name, 'Ann')
-  serving.child.kill('SIGTERM')
-  const { code, stderr } = await serving.ended
+  const { code, stderr } = await serving.stop()
   assert.equal(code, 0)
   const lines = stderr.trim().split('\n')
   const findLine = (text: string) => lines.findIndex((line) => line.includes(text))
@@ -42,8 +41,7 @@ test('a server that is stopped while it loads sign-in exits with 0, and logs no 
   }
   const serving = startProcess(t, ['serve', '--json'], env)
   await serving.waitFor(/^\{.*\}$/m)
-  serving.child.kill('SIGTERM')
-  const { code, stderr } = await serving.ended
+  const { code, stderr } = await serving.stop()
   assert.equal(code, 0)
   assert.doesNotMatch(stderr, /failed to load/)
 })

@@ -37,16 +37,14 @@ test('on an empty SQLite database a key and a link are shown once, and work', as
   assert.equal((await owner.get('/workspaces/default')).json.role, 'owner')
   // A percent-encoded key in a path must not reach the log.
   assert.equal((await fetch(`${url}/${key.replace('adit_', 'ad%69t%5F')}`)).status, 404)
-  first.child.kill('SIGTERM')
-  const ended = await first.ended
+  const ended = await first.stop()
   assert.equal(ended.code, 0)
   for (const secret of [key, key.slice('adit_'.length), link, PASSWORD])
     assert.ok(!ended.stderr.includes(secret), 'a secret is in the log')
 
   const second = startProcess(t, ['serve'], env)
   await second.waitFor(/Documentation/)
-  second.child.kill('SIGTERM')
-  const { stdout } = await second.ended
+  const { stdout } = await second.stop()
   assert.ok(!/adit_\w{20}|link#/.test(stdout), 'shown a second time')
   assert.match(stdout, /admin key create/)
 })
@@ -87,8 +85,7 @@ test('no secret in the path, query or headers of a request is logged', async (t)
     await call(method, path, { key: key.token.slice(0, -1) })
     await call(method, path, { key: null, headers: { 'x-request-id': key.token, 'user-agent': key.token } })
   }
-  serving.child.kill('SIGTERM')
-  const { stderr } = await serving.ended
+  const { stderr } = await serving.stop()
   const lines = stderr.trim().split('\n')
   assert.ok(lines.length > 10)
   for (const line of lines) {

@@ -110,8 +110,7 @@ test('a Ctrl-C that npm forwards a second time counts once', async (t) => {
   await caller(serving.api, serving.token as string)('GET', '/workspace')
   serving.child.kill('SIGINT')
   await sleep(30)
-  serving.child.kill('SIGINT')
-  assert.equal((await serving.ended).code, 0)
+  assert.equal((await serving.stop('SIGINT')).code, 0)
   const [key] = JSON.parse((await run(t, ['admin', 'key', 'list', '--json'], env)).stdout)
   assert.ok(key.lastUsedAt, 'pending writes were flushed')
 })
@@ -158,8 +157,7 @@ test('during the stop delay requests and streams are served; a second signal end
   await until('the stream has the revocation', () => received.includes(hashSecret(key.token)))
   assert.equal(serving.child.exitCode, null)
 
-  serving.child.kill('SIGTERM')
-  assert.equal((await serving.ended).code, 0)
+  assert.equal((await serving.stop()).code, 0)
   await streamEnded
 })
 

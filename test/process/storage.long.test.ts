@@ -156,8 +156,7 @@ test('sqlite: damaged pages cause 503 and one log line with the remedy', async (
   const env = { ADIT_DATABASE_URL: database }
   const first = await startServing(t, env)
   const token = first.token as string
-  first.child.kill('SIGTERM')
-  await first.ended
+  await first.stop()
   damage(path, 'sqlite_autoindex_usage_days_1')
   const serving = await startServing(t, env)
   const call = caller(serving.api, token)
@@ -170,8 +169,7 @@ test('sqlite: damaged pages cause 503 and one log line with the remedy', async (
   const { status, json } = await readiness(serving)
   assert.equal(status, 503)
   assert.match(json.message ?? '', /damaged/)
-  serving.child.kill('SIGTERM')
-  const { stderr } = await serving.ended
+  const { stderr } = await serving.stop()
   const lines = stderr.split('\n').filter((line) => /damaged|malformed/.test(line))
   assert.equal(lines.length, 1, stderr)
   assert.match(lines[0] as string, /"level":"error".*restore a backup.*\.recover/)

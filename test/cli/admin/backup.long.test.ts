@@ -52,8 +52,7 @@ function addBallast(path: string, megabytes: number): void {
 }
 
 async function stop(server: Awaited<ReturnType<typeof startServing>>): Promise<void> {
-  server.child.kill('SIGTERM')
-  assert.equal((await server.ended).code, 0)
+  assert.equal((await server.stop()).code, 0)
 }
 
 /**

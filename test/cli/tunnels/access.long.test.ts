@@ -24,8 +24,7 @@ async function request(t: Test, args: string[], { env = {}, input = '', access }
   const tunnel = startProcess(t, ['tunnel', '3000', ...args], environment, input)
   const [line] = await tunnel.waitFor(/^Forwarding to .*$/m, 'stderr')
   const { request } = await edge.connection()
-  tunnel.child.kill('SIGKILL')
-  const { stdout, stderr } = await tunnel.ended
+  const { stdout, stderr } = await tunnel.stop('SIGKILL')
   assert.ok(!`${stdout}${stderr}`.includes(CREDENTIAL.password), 'the password is not printed')
   return { access: request.access, line }
 }

@@ -25,8 +25,7 @@ test('a tunnel target is a port, host:port or http://host:port', async (t) => {
     // The local server listens on one of the addresses of localhost.
     const { status } = await fetchHost(edge, new URL(publicUrl).host)
     assert.ok(status === 200 || target.startsWith('127'), `${target}: ${status}`)
-    tunnel.child.kill('SIGINT')
-    const { code, stderr } = await tunnel.ended
+    const { code, stderr } = await tunnel.stop('SIGINT')
     assert.equal(code, 0)
     assert.match(stderr, /^\d\d:\d\d:\d\d {2}\d{3} +\d+ ms {2}\d+ B in, \d+ B out +GET +\/$/m)
     assert.match(stderr, /^Tunnel closed\.$/m)
@@ -36,8 +35,7 @@ test('a tunnel target is a port, host:port or http://host:port', async (t) => {
 test('an edge retries an unreachable control plane, and is ready once it responds', async (t) => {
   const plane = await startPlane(t)
   const credential = await plane.admin('edge', 'create', 'edge-1')
-  plane.child.kill('SIGTERM')
-  await plane.ended
+  await plane.stop()
   const env = {
     ADIT_URL: plane.url,
     ADIT_EDGE_KEY: credential,
@@ -56,8 +54,7 @@ test('an edge retries an unreachable control plane, and is ready once it respond
   assert.equal(JSON.parse(line).controlPlane, 'unreachable')
   await plane.restart()
   await edge.waitFor(/"msg":"ready: keys verified by http\S+"/, 'stderr')
-  edge.child.kill('SIGTERM')
-  const { stdout, stderr } = await edge.ended
+  const { stdout, stderr } = await edge.stop()
   assert.ok(!stdout.includes('keys verified by'), 'success was announced')
   assert.match(stderr, /Cannot open the stream of revocations: http\S+ cannot be reached: /)
   assert.ok(!stderr.includes('unreachable'), stderr)
@@ -122,8 +119,7 @@ for (const [engine, state, message] of [
     }
     const server = startProcess(t, ['serve'], env)
     await server.waitFor(/same ADIT_DATABASE_URL as this server/)
-    server.child.kill('SIGTERM')
-    const { stdout } = await server.ended
+    const { stdout } = await server.stop()
     assert.match(stdout, new RegExp(`^\\nAdit [\\d.]+ listening on http://127.0.0.1:${env.ADIT_PORT}\\n`))
     assert.match(stdout, message)
     const printed = [...stdout.matchAll(/^ {2}adit (.*)$/gm)].map(([, line = '']) => line)

@@ -153,8 +153,7 @@ test('the tunnels of adit.json have the same targets, with paths from its folder
     /with "ca": "<file>" in adit\.json, or use "insecure": true in adit\.json to accept any/,
   )
   assert.deepEqual(pluck(started.events('problem'), 'name'), ['strict'])
-  started.child.kill('SIGTERM')
-  assert.equal((await started.ended).stderr, '', 'problems are events only')
+  assert.equal((await started.stop()).stderr, '', 'problems are events only')
   const flagFirst = await openIn(t, inner, 'tunnel', '--name', 'strict', '--insecure')
   assert.equal((await flagFirst.get())[0], 200)
 })

@@ -59,8 +59,7 @@ test('tunnel prints the URL and each request, and asks for the flags', async (t)
     'stderr',
   )
   side.session.goAway()
-  tunnel.child.kill('SIGINT')
-  const { code, stdout, stderr } = await tunnel.ended
+  const { code, stdout, stderr } = await tunnel.stop('SIGINT')
   assert.equal(code, 0)
   assert.equal(stdout, `${OPENED.url}\n`)
   assert.ok(!stderr.includes('\u001b') && !stderr.includes('hostile'), 'control characters of a path')
@@ -93,16 +92,14 @@ test('tunnel tcp prints the address and each connection; with --json each line i
   await tunnel.waitFor(/^\d\d:\d\d:\d\d {3}5321 ms {2}120 B in, 4\.0 KiB out$/m, 'stderr')
   side.send({ event: 'connection', bytesIn: 120, bytesOut: 4096, ms: 3_900_000 })
   await tunnel.waitFor(/^\d\d:\d\d:\d\d {4}1h 05m {2}120 B in, 4\.0 KiB out$/m, 'stderr')
-  tunnel.child.kill('SIGTERM')
-  const { code, stdout } = await tunnel.ended
+  const { code, stdout } = await tunnel.stop()
   assert.deepEqual([code, stdout], [0, `${TCP.url}\n`])
 
   const target = `tcp://127.0.0.1:${await startEcho(t)}`
   const asJson = await startTunnel(t, ['tcp', target, '--json'], TCP)
   asJson.side.send({ event: 'connection', bytesIn: 1, bytesOut: 2, ms: 3.4 })
   await asJson.tunnel.waitFor(/"connection"/)
-  asJson.tunnel.child.kill('SIGTERM')
-  const lines = (await asJson.tunnel.ended).stdout.trim().split('\n')
+  const lines = (await asJson.tunnel.stop()).stdout.trim().split('\n')
   assert.deepEqual(
     lines.map((line) => JSON.parse(line)),
     [

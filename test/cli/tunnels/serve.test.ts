@@ -39,8 +39,7 @@ test('tunnel --serve publishes the files of a folder, and nothing else', async (
   // Several on one connection, and concurrent ones.
   const bodies = await Promise.all(Array.from({ length: 50 }, () => get('/hello.txt')))
   assert.ok(bodies.every(({ body }) => String(body) === 'hello\n'))
-  tunnel.child.kill('SIGINT')
-  assert.equal((await tunnel.ended).code, 0)
+  assert.equal((await tunnel.stop('SIGINT')).code, 0)
   const text = startProcess(t, ['tunnel', '--serve', folder], env)
   await text.waitFor(new RegExp(`^Serving the files of ${folder}\\. Press Ctrl-C to stop\\.$`, 'm'), 'stderr')
 })

@@ -60,8 +60,7 @@ test('start opens the tunnels of the file, shows them in a table, and their requ
     allowIp: ['203.0.113.0/24'],
   })
   assert.deepEqual([hostHeader, target], ['rewrite', 'http://localhost:3000'])
-  web.child.kill('SIGKILL')
-  await web.ended
+  await web.stop('SIGKILL')
 
   const before = edge.connections.length
   const unused = await freePort()

@@ -90,8 +90,7 @@ export async function runOwnerJourney(t: Test, variant: 'A' | 'B'): Promise<void
   assert.match(entries, /Ann Example revoked API key “<img src=x onerror=alert\(1\)>”/)
   assert.match(entries, /Ann Example created API key “<img src=x onerror=alert\(1\)>”/)
 
-  serving.child.kill('SIGTERM')
-  const { stderr } = await serving.ended
+  const { stderr } = await serving.stop()
   for (const secret of [key, PASSWORD, setupLink.split('#')[1]])
     assert.ok(!stderr.includes(secret), 'a secret is in the log')
 }

@@ -85,8 +85,7 @@ for (const engine of engines)
       const size = readSize()
       const toFile = startProcess(t, ['admin', 'audit', 'export', '--output', output], env)
       await until('the export has begun to write', () => readSize() > size)
-      toFile.child.kill('SIGKILL')
-      await toFile.ended
+      await toFile.stop('SIGKILL')
     }
     await until('keys are created', () => created.size >= 30)
     killed = true

@@ -36,8 +36,7 @@ async function startUnderLoad(t: TestContext) {
     assert.ok(clients.slowestMs < RESPONSE_TIMEOUT_MS, `a response took ${clients.slowestMs} ms`)
     await clients.assertExact(`${standby.url}/postgres`)
     for (const node of nodes) {
-      node.child.kill('SIGTERM')
-      assert.equal((await node.ended).code, 0)
+      assert.equal((await node.stop()).code, 0)
     }
   }
   return { primary, standby, relay, urls, clients, assertRecovered }

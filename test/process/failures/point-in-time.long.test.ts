@@ -97,8 +97,7 @@ test('a PostgreSQL database is recovered to a time before a mistake, and keys re
   for (const { id } of [leaked, lost]) await revoke(id)
   await query(old, 'delete from usage_days')
   const seen = await readPosition(first.url, edge.token)
-  first.child.kill('SIGTERM')
-  await first.ended
+  await first.stop()
   const [{ segment }] = await query(old, 'select pg_walfile_name(pg_switch_wal()) as segment')
   await until('the log is archived', async () => {
     const [{ last }] = await query(old, 'select last_archived_wal as last from pg_stat_archiver')

@@ -73,8 +73,7 @@ for (const engine of engines)
       const reported = until('edges report', () => sum(({ total }) => total.requests) >= before + 80)
       // Fails at once if an edge does.
       await Promise.race([reported, working])
-      serving.child.kill('SIGKILL')
-      await serving.ended
+      await serving.stop('SIGKILL')
       const acknowledged = sum((edge) => edge.acknowledged())
       serving = await startServing(t, env)
       const { totalBytes } = await usage()

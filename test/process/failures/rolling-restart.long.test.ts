@@ -30,8 +30,7 @@ test('a rolling restart of every node under load fails no request', async (t) =>
   const clients = startClients([balancer.url], secrets, 6)
   await clients.areRunning()
   for (const [index, node] of nodes.entries()) {
-    node.child.kill('SIGTERM')
-    assert.equal((await node.ended).code, 0)
+    assert.equal((await node.stop()).code, 0)
     await start(ports[index] as number)
     await until('it is ready again', () => balancer.readyCount() === NODES)
   }

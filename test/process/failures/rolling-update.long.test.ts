@@ -34,8 +34,7 @@ test('expanding the schema fails no request, and an old node restarts if it is c
   assert.deepEqual(clients.unavailable, [])
   await clients.assertExact(database)
 
-  node.child.kill('SIGTERM')
-  assert.equal((await node.ended).code, 0)
+  assert.equal((await node.stop()).code, 0)
   const restarted = await startServing(t, env)
   await restarted.waitFor(
     /"database schema is newer than this version of adit but compatible; update soon"/,

@@ -17,8 +17,7 @@ const start = async (t: Test, env: Record<string, string> = {}) => {
     ...running,
     call: caller(running.api, running.token as string),
     async stopAndReadLog() {
-      running.child.kill('SIGTERM')
-      const { stderr } = await running.ended
+      const { stderr } = await running.stop()
       const lines = stderr.trim().split('\n')
       return lines.map((line) => JSON.parse(line)).filter(({ msg }) => /requests? completed/.test(msg))
     },
@@ -136,8 +135,7 @@ async function logRequests(t: Test, env: Record<string, string>): Promise<string
     await caller(running.api, key)('GET', '/workspace'),
   ].map(({ status }) => status)
   assert.deepEqual(statuses, [200, 200, 200, 401, 200])
-  running.child.kill('SIGTERM')
-  const { stderr } = await running.ended
+  const { stderr } = await running.stop()
   return stderr
     .trim()
     .split('\n')

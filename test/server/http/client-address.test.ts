@@ -113,8 +113,7 @@ test('the access log has the normalized form, for cache hits, misses and API req
     'x-request-id': 'agent',
   })
   assert.equal(response.status, 200)
-  running.child.kill('SIGTERM')
-  const { stderr } = await running.ended
+  const { stderr } = await running.stop()
   const lines = stderr
     .trim()
     .split('\n')

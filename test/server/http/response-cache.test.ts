@@ -136,8 +136,7 @@ test('hits and misses are logged alike, with the trace, and a key sent as a requ
       },
     })
   await running.waitFor(/adit_\*\*\*/, 'stderr')
-  running.child.kill('SIGTERM')
-  const { stderr } = await running.ended
+  const { stderr } = await running.stop()
   assert.ok(!stderr.includes(running.token as string))
   const lines = stderr
     .trim()

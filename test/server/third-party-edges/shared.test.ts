@@ -53,8 +53,7 @@ test('a credential in a path is never logged, however the path continues or is e
       })
       await postJson(server, `/edge/${kind}/${path}`, '{')
     }
-  server.child.kill('SIGTERM')
-  const { stderr } = await server.ended
+  const { stderr } = await server.stop()
   assert.ok(stderr.includes('/edge/frp/:credential'))
   assert.deepEqual(
     stderr.split('\n').filter((line) => line.includes(bare.slice(0, 20))),

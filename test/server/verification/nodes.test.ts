@@ -86,11 +86,9 @@ test('a node that stops gives up its lease; a revocation waits once for a killed
   const { nodes, listNodes, createKey, revoke } = await startThree(t)
   const [keyOfStop, keyOfKill, last] = [await createKey(), await createKey(), await createKey()]
   const [, stops, dies] = nodes as [unknown, (typeof nodes)[number], (typeof nodes)[number]]
-  stops.child.kill('SIGTERM')
-  await stops.ended
+  await stops.stop()
   assert.ok((await revoke(keyOfStop.id)) < LEASE_MS)
-  dies.child.kill('SIGKILL')
-  await dies.ended
+  await dies.stop('SIGKILL')
   assert.deepEqual((await listNodes()).map(({ pid }) => pid).includes(dies.child.pid as number), true)
   const waited = await revoke(keyOfKill.id)
   assert.ok(waited > LEASE_MS && waited < 2 * LEASE_MS, `waited ${waited} ms, not once`)

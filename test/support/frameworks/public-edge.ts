@@ -70,8 +70,7 @@ async function openSite(t: Test, scheme: Scheme, port: number, flags: string[]):
     url: `${tunnel.url}/`,
     output: () => output,
     async reopen() {
-      tunnel.child.kill('SIGKILL')
-      await tunnel.ended
+      await tunnel.stop('SIGKILL')
       tunnel = await open()
     },
   }

@@ -20,6 +20,8 @@ export interface Ended {
 export interface RunningProcess {
   child: ChildProcess
   ended: Promise<Ended>
+  /** Sends the signal, by default SIGTERM, and waits for the end. */
+  stop(signal?: NodeJS.Signals): Promise<Ended>
   /** Waits for a match in stdout or stderr. */
   waitFor(pattern: RegExp, where?: 'stdout' | 'stderr'): Promise<RegExpExecArray>
 }
@@ -61,6 +63,10 @@ export function startProcess(
     child.kill('SIGKILL')
     return ended
   })
+  const stop = (signal: NodeJS.Signals = 'SIGTERM') => {
+    child.kill(signal)
+    return ended
+  }
   const waitFor = (pattern: RegExp, where: 'stdout' | 'stderr' = 'stdout') =>
     new Promise<RegExpExecArray>((resolve, reject) => {
       const look = () => {
@@ -74,7 +80,7 @@ export function startProcess(
       setTimeout(fail, WAIT_MAX_MS, `ran for ${WAIT_MAX_MS} ms`).unref()
       void ended.then(() => fail('exited'))
     })
-  return { child, ended, waitFor }
+  return { child, ended, stop, waitFor }
 }
 
 interface ServeFacts {
