@@ -9,6 +9,7 @@ import { fillWithUsage } from '../../src/server/domain/setup/demo.ts'
 import { serve, type TestServer } from '../support/api/server.ts'
 import type { Test } from '../support/cleanup.ts'
 import { createFolder } from '../support/databases/create.ts'
+import { collectText } from '../support/network/collect.ts'
 import { listen } from '../support/network/listen.ts'
 import { pluck } from '../support/pluck.ts'
 import { assertFailed } from '../support/processes/commands.ts'
@@ -292,11 +293,8 @@ test('completion covers every command and flag, and works in bash', async (t) =>
     const code = `${script}\n${variables}; _adit; echo "\${COMPREPLY[*]}"`
     return new Promise<string>((resolve) => {
       const child = spawn('bash', ['-c', code], { stdio: ['ignore', 'pipe', 'inherit'] })
-      let out = ''
-      child.stdout.on('data', (chunk) => {
-        out += chunk
-      })
-      child.once('close', () => resolve(out.trim()))
+      const out = collectText(child.stdout)
+      child.once('close', () => resolve(out().trim()))
     })
   }
   assert.equal(await complete('adit ke'), 'keys')

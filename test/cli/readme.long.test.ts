@@ -11,6 +11,7 @@ import { createFolder } from '../support/databases/create.ts'
 import { fetchHost, startLocal } from '../support/edges/tunnels.ts'
 import { startApp } from '../support/frameworks/apps.ts'
 import { assertHotReload } from '../support/frameworks/hot-reload.ts'
+import { collectText } from '../support/network/collect.ts'
 import { freePorts } from '../support/processes/ports.ts'
 import { root } from '../support/processes/process.ts'
 import { replaceShown } from '../support/processes/program.ts'
@@ -25,11 +26,7 @@ const [startLines = [], shareLines = []] = blocks
 function runLine(t: Test, line: string, env: Record<string, string>, input = '', cwd = root) {
   const child = spawn('sh', ['-c', line], { cwd, env, detached: true })
   child.stdin.end(input)
-  let output = ''
-  for (const stream of [child.stdout, child.stderr])
-    stream.on('data', (chunk) => {
-      output += chunk
-    })
+  const output = collectText(child.stdout, child.stderr)
   const ended = new Promise<number | null>((resolve) => child.once('close', resolve))
   atEnd(t, async () => {
     if (child.exitCode === null) process.kill(-(child.pid as number), 'SIGTERM')
@@ -37,11 +34,15 @@ function runLine(t: Test, line: string, env: Record<string, string>, input = '',
   })
   return {
     ended,
-    output: () => output,
+    output,
     async find(pattern: RegExp): Promise<string> {
-      await until(`${line} prints ${pattern}`, () => pattern.test(output) || child.exitCode !== null, 90_000)
-      const [, found] = pattern.exec(output) ?? []
-      assert.ok(found !== undefined, output)
+      await until(
+        `${line} prints ${pattern}`,
+        () => pattern.test(output()) || child.exitCode !== null,
+        90_000,
+      )
+      const [, found] = pattern.exec(output()) ?? []
+      assert.ok(found !== undefined, output())
       return found
     },
   }

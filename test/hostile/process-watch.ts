@@ -1,6 +1,7 @@
 // The resource usage and the log of a process.
 import { readFileSync } from 'node:fs'
 import { errorsIn, openDescriptors } from '../support/network/broken-connections.ts'
+import { collectText } from '../support/network/collect.ts'
 import type { RunningProcess } from '../support/processes/process.ts'
 
 interface Usage {
@@ -18,10 +19,7 @@ interface WatchedProcess {
 }
 
 export function watchProcess(name: string, { child }: RunningProcess): WatchedProcess {
-  let stderr = ''
-  child.stderr?.on('data', (chunk) => {
-    stderr += chunk
-  })
+  const stderr = collectText(child.stderr)
   return {
     name,
     usage() {
@@ -30,7 +28,7 @@ export function watchProcess(name: string, { child }: RunningProcess): WatchedPr
       const rssKb = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))?.[1]
       return { descriptors, rssMb: Math.round(Number(rssKb) / 1024) }
     },
-    errors: () => errorsIn(stderr),
+    errors: () => errorsIn(stderr()),
     isAlive: () => child.exitCode === null && child.signalCode === null,
   }
 }

@@ -7,6 +7,7 @@ import {
   errorsIn,
   openDescriptors,
 } from '../support/network/broken-connections.ts'
+import { collectText } from '../support/network/collect.ts'
 import type { RunningProcess } from '../support/processes/process.ts'
 import { until } from '../support/until.ts'
 
@@ -28,10 +29,7 @@ export async function withstand(
   { child, ended, port, probe, idleMax = 0, serverPort }: Target,
   connections: Iterable<BrokenConnection>,
 ): Promise<number> {
-  let stderr = ''
-  child.stderr?.on('data', (chunk) => {
-    stderr += chunk
-  })
+  const stderr = collectText(child.stderr)
   const hasEnded = () => child.exitCode !== null || child.signalCode !== null
   const { pid } = child as { pid: number }
   await probe()
@@ -61,6 +59,6 @@ export async function withstand(
     CLOSED_WITHIN_MS,
   )
   await probe()
-  assert.deepEqual(errorsIn(stderr), [])
+  assert.deepEqual(errorsIn(stderr()), [])
   return made
 }

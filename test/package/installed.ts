@@ -4,6 +4,7 @@ import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { atEnd, type Test } from '../support/cleanup.ts'
+import { collectText } from '../support/network/collect.ts'
 import { root } from '../support/processes/process.ts'
 import { until } from '../support/until.ts'
 import type { Project } from './packed.ts'
@@ -23,12 +24,9 @@ export async function assertServes(t: Test, { folder }: Project): Promise<void> 
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   atEnd(t, () => serving.kill('SIGKILL'))
-  let output = ''
-  serving.stdout.on('data', (chunk) => {
-    output += chunk
-  })
-  await until('it serves', () => output.includes('\n'))
-  const { url, token } = JSON.parse(output)
+  const output = collectText(serving.stdout)
+  await until('it serves', () => output().includes('\n'))
+  const { url, token } = JSON.parse(output())
   const page = await (await fetch(url)).text()
   const [script] = /assets\/index-[\w-]+\.js/.exec(page) ?? assert.fail('the page has no script')
   assert.equal((await fetch(`${url}/${script}`)).status, 200)

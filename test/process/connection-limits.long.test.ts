@@ -5,6 +5,7 @@ import { type TestContext, test } from 'node:test'
 import { atEnd } from '../support/cleanup.ts'
 import { createMigratedDatabase } from '../support/databases/create.ts'
 import { openDescriptors } from '../support/network/broken-connections.ts'
+import { collectText } from '../support/network/collect.ts'
 import { startServing } from '../support/processes/process.ts'
 import { until } from '../support/until.ts'
 
@@ -15,11 +16,8 @@ const GET = 'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n'
 async function start(t: TestContext, settings: Record<string, string> = {}, descriptors?: number) {
   const env = { ADIT_DATABASE_URL: await createMigratedDatabase(t, 'sqlite'), ADIT_LOG_LEVEL: 'warn' }
   const serving = await startServing(t, { ...env, ...settings }, descriptors)
-  let log = ''
-  serving.child.stderr?.on('data', (chunk) => {
-    log += chunk
-  })
-  return { port: Number(new URL(serving.url).port), log: () => log, serving }
+  const log = collectText(serving.child.stderr)
+  return { port: Number(new URL(serving.url).port), log, serving }
 }
 
 /** A connection that stays open after its response; undefined if the server closed it before. */

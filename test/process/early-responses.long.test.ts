@@ -6,6 +6,7 @@ import { text } from 'node:stream/consumers'
 import { after, test } from 'node:test'
 import type { Test } from '../support/cleanup.ts'
 import { createDatabase } from '../support/databases/create.ts'
+import { collectText } from '../support/network/collect.ts'
 import { sendRaw } from '../support/network/raw.ts'
 import { startServing } from '../support/processes/process.ts'
 import { until } from '../support/until.ts'
@@ -104,13 +105,10 @@ test('a client that sends its next request while the server closes reads the res
     const socket = connect({ port: Number(port), host: hostname, allowHalfOpen: true })
     const errors: unknown[] = []
     socket.on('error', (error) => errors.push(error))
-    let response = ''
-    socket.on('data', (chunk) => {
-      response += chunk
-    })
+    const response = collectText(socket)
     socket.write(request)
     await once(socket, 'end')
-    assert.match(response, /^HTTP\/1\.1 200 .*\r\nconnection: close\r\n/is)
+    assert.match(response(), /^HTTP\/1\.1 200 .*\r\nconnection: close\r\n/is)
     for (let part = 0; part < 5; part++) {
       socket.write(request)
       await new Promise((resolve) => setTimeout(resolve, 2))

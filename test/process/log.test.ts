@@ -7,6 +7,7 @@ import type { Readable } from 'node:stream'
 import { type TestContext, test } from 'node:test'
 import { atEnd } from '../support/cleanup.ts'
 import { createDatabase } from '../support/databases/create.ts'
+import { collectText } from '../support/network/collect.ts'
 import { root } from '../support/processes/process.ts'
 
 const MIB = 1024 * 1024
@@ -27,12 +28,9 @@ function startLogging(t: TestContext, script: string, stderr: 'pipe' | number = 
 async function runScript(t: TestContext, script: string): Promise<string[]> {
   const child = startLogging(t, script)
   child.stderr.setEncoding('utf8')
-  let text = ''
-  child.stderr.on('data', (chunk) => {
-    text += chunk
-  })
+  const text = collectText(child.stderr)
   await once(child, 'close')
-  return text.trimEnd().split('\n')
+  return text().trimEnd().split('\n')
 }
 
 // Fewer lines than a batch for processes that do not flush: a batch that is being written at the end may be

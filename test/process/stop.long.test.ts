@@ -10,6 +10,7 @@ import { hashSecret } from '../../src/lib/credentials/secret.ts'
 import { caller } from '../support/api/server.ts'
 import { atEnd } from '../support/cleanup.ts'
 import { createDatabase, createFolder, createMigratedDatabase, engines } from '../support/databases/create.ts'
+import { collectText } from '../support/network/collect.ts'
 import { root, run, startServing } from '../support/processes/process.ts'
 import { startProgram } from '../support/processes/program.ts'
 import { until } from '../support/until.ts'
@@ -56,10 +57,7 @@ test('a request that is partially sent at the stop still gets its response', asy
   const serving = await startServing(t, env)
   const { hostname, port } = new URL(serving.url)
   const socket = connect(Number(port), hostname)
-  let received = ''
-  socket.on('data', (chunk) => {
-    received += chunk
-  })
+  const received = collectText(socket)
   const closed = new Promise((resolve) => socket.once('close', resolve))
   const body = '{"label":"half"}'
   socket.write(
@@ -67,13 +65,13 @@ test('a request that is partially sent at the stop still gets its response', asy
       'Content-Type: application/json\r\nExpect: 100-continue\r\n' +
       `Content-Length: ${body.length}\r\n\r\n${body.slice(0, 5)}`,
   )
-  await until('the server has the headers', () => received.includes('\r\n\r\n'))
+  await until('the server has the headers', () => received().includes('\r\n\r\n'))
   serving.child.kill('SIGTERM')
   await serving.waitFor(/stopping/, 'stderr')
   socket.write(body.slice(5))
   await closed
-  assert.match(received, /^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 201/)
-  assert.match(received, /connection: close/i)
+  assert.match(received(), /^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 201/)
+  assert.match(received(), /connection: close/i)
   assert.equal((await serving.ended).code, 0)
 })
 

@@ -14,6 +14,7 @@ import { atEnd, type Test } from '../../support/cleanup.ts'
 import { createFolder } from '../../support/databases/create.ts'
 import { startStandaloneEdge } from '../../support/edges/standalone-edge.ts'
 import { fetchHost, openSocket } from '../../support/edges/tunnels.ts'
+import { collectText } from '../../support/network/collect.ts'
 import { pluck } from '../../support/pluck.ts'
 import { assertFailed } from '../../support/processes/commands.ts'
 import { freePort } from '../../support/processes/ports.ts'
@@ -44,12 +45,9 @@ const open = (t: Test, ...args: string[]) => openIn(t, process.cwd(), 'tunnel', 
 async function openIn(t: Test, folder: string, ...args: string[]) {
   const env = { ADIT_API_KEY: key, HOME: folder }
   const tunnel = startProcess(t, [...args, '--edge', edge.url, '--json'], env, '', folder)
-  let output = ''
-  tunnel.child.stdout?.on('data', (chunk) => {
-    output += chunk
-  })
+  const output = collectText(tunnel.child.stdout)
   const events = (name: string) =>
-    (output.match(/^\{.*\}$/gm) ?? [])
+    (output().match(/^\{.*\}$/gm) ?? [])
       .map((line) => JSON.parse(line) as TunnelEvent)
       .filter(({ event }) => event === name)
   await until('the tunnel is open', () => events('open').length > 0)

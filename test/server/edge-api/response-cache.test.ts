@@ -7,6 +7,7 @@ import { revoke } from '../../../src/server/domain/keys/lifecycle.ts'
 import { provision } from '../../../src/server/domain/workspaces/manage.ts'
 import { addEdge, addWorkspace, operator, serve, serveWithEdge } from '../../support/api/server.ts'
 import { engines } from '../../support/databases/create.ts'
+import { collectText } from '../../support/network/collect.ts'
 import { readSource, stableContent } from '../../support/network/response-source.ts'
 import { until } from '../../support/until.ts'
 
@@ -70,17 +71,14 @@ test('split bodies, pipelined requests and a partial request each get the right 
     `Authorization: Bearer ${edge.token}\r\nContent-Length: ${body.length}\r\n\r\n`
   const { hostname, port } = new URL(server.url)
   const socket = connect(Number(port), hostname)
-  let seen = ''
-  socket.on('data', (chunk) => {
-    seen += chunk
-  })
-  const statuses = () => [...seen.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => Number(status))
+  const seen = collectText(socket)
+  const statuses = () => [...seen().matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => Number(status))
   socket.write(head + body.slice(0, 20))
   await sleep(30)
   socket.write(body.slice(20))
   await until('the first response', () => statuses().length === 1)
   socket.write((head + body).repeat(5))
-  await until('all responses', () => [...seen.matchAll(/"valid":true/g)].length === 6)
+  await until('all responses', () => [...seen().matchAll(/"valid":true/g)].length === 6)
   assert.deepEqual(statuses(), Array(6).fill(200))
   socket.write(head + body.slice(0, 20))
   await sleep(30)

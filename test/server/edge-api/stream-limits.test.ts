@@ -9,6 +9,7 @@ import { hashSecret } from '../../../src/lib/credentials/secret.ts'
 import { ChangeStreams } from '../../../src/server/http/api/change-streams.ts'
 import { addEdge, serve, serveWithEdge } from '../../support/api/server.ts'
 import { atEnd, type Test } from '../../support/cleanup.ts'
+import { collectText } from '../../support/network/collect.ts'
 import { until } from '../../support/until.ts'
 
 const PER_EDGE = 8
@@ -22,15 +23,12 @@ async function open(t: Test, url: string, token: string) {
   })
   atEnd(t, () => request.destroy())
   const [response] = (await once(request, 'response')) as [IncomingMessage]
-  let received = ''
-  response.on('data', (chunk) => {
-    received += chunk
-  })
+  const received = collectText(response)
   response.on('error', () => {})
   return {
     status: response.statusCode,
     retryAfter: response.headers['retry-after'],
-    received: () => received,
+    received,
     isOver: () => response.complete,
     disconnect: () => request.destroy(),
   }

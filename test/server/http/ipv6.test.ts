@@ -4,6 +4,7 @@ import { suite, test } from 'node:test'
 import { addMember, openBrowser, PASSWORD, serveWithOwner, signIn } from '../../support/accounts/users.ts'
 import { serve, type TestServer } from '../../support/api/server.ts'
 import { createDatabase } from '../../support/databases/create.ts'
+import { collectText } from '../../support/network/collect.ts'
 import { ipv6Missing, MAPPED } from '../../support/network/ipv6.ts'
 import { sendRaw } from '../../support/network/raw.ts'
 import { pluck } from '../../support/pluck.ts'
@@ -70,14 +71,11 @@ suite('control plane on IPv6', { skip: ipv6Missing }, () => {
       ADIT_DATABASE_URL: await createDatabase(t, 'sqlite'),
       ADIT_HOST: '::',
     })
-    let log = ''
-    running.child.stderr?.on('data', (chunk) => {
-      log += chunk
-    })
+    const log = collectText(running.child.stderr)
     await sendRaw(running.url, 'nonsense\r\n\r\n')
     await sendRaw(running.url, 'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(500))
-    await until('both are logged', () => /malformed HTTP/.test(log) && /too many pipelined/.test(log))
-    for (const line of log.matchAll(/^.*(malformed HTTP|too many pipelined).*$/gm))
+    await until('both are logged', () => /malformed HTTP/.test(log()) && /too many pipelined/.test(log()))
+    for (const line of log().matchAll(/^.*(malformed HTTP|too many pipelined).*$/gm))
       assert.match(line[0], /"from":"127\.0\.0\.1"/)
   })
 })

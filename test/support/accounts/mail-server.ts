@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { SMTPServer } from 'smtp-server'
 import { atEnd, type Test } from '../cleanup.ts'
+import { collectText } from '../network/collect.ts'
 
 export interface ReceivedEmail {
   to: string
@@ -23,13 +24,10 @@ export async function startMailServer(t: Test, accepts: (address: string) => boo
       done(accepts(address) ? null : Object.assign(new Error('no such mailbox'), { responseCode: 550 }))
     },
     onData(stream, session, done) {
-      let text = ''
-      stream.on('data', (chunk) => {
-        text += chunk
-      })
+      const text = collectText(stream)
       stream.on('end', async () => {
         const to = session.envelope.rcptTo.map(({ address }) => address).join()
-        const email = { to, text: readable(text) }
+        const email = { to, text: readable(text()) }
         emails.push(email)
         await state.beforeAcknowledge(email)
         done()

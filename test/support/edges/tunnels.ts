@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { WebSocket, WebSocketServer } from 'ws'
 import type { Test } from '../cleanup.ts'
 import { createFolder, createMigratedDatabase } from '../databases/create.ts'
+import { collectText } from '../network/collect.ts'
 import { listen } from '../network/listen.ts'
 import { freePort } from '../processes/ports.ts'
 import { type RunningProcess, run, startProcess, startServing } from '../processes/process.ts'
@@ -131,11 +132,8 @@ export function startTunnel(t: Test, options: TunnelOptions) {
     '--json',
   ]
   const running = startProcess(t, args, { ADIT_API_KEY: key, ...env })
-  let output = ''
-  running.child.stdout?.on('data', (chunk) => {
-    output += chunk
-  })
-  const events = () => (output.match(/^\{.*\}$/gm) ?? []).map((line) => JSON.parse(line) as TunnelEvent)
+  const output = collectText(running.child.stdout)
+  const events = () => (output().match(/^\{.*\}$/gm) ?? []).map((line) => JSON.parse(line) as TunnelEvent)
   return { ...running, events }
 }
 

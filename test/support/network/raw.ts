@@ -2,6 +2,7 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { until } from '../until.ts'
+import { collectText } from './collect.ts'
 
 /** Version and Transfer-Encoding of requests whose body two parsers may delimit differently. */
 export const ambiguousFramings: readonly (readonly [version: string, header: string])[] = [
@@ -36,14 +37,11 @@ export async function sendRaw(
   const { hostname, port } = new URL(url)
   const socket = connect(Number(port), hostname)
   socket.setTimeout(waitMs, () => socket.destroy())
-  let received = ''
-  socket.on('data', (chunk) => {
-    received += chunk
-  })
+  const received = collectText(socket)
   socket.on('error', () => {})
   socket.write(bytes)
   await once(socket, 'close')
-  const [head = '', ...body] = received.split('\r\n\r\n')
+  const [head = '', ...body] = received().split('\r\n\r\n')
   return { status: Number(/^HTTP\/1\.1 (\d{3})/.exec(head)?.[1] ?? 0), head, body: body.join('\r\n\r\n') }
 }
 
@@ -52,16 +50,13 @@ export function connectRaw(url: string) {
   const { hostname, port } = new URL(url)
   const socket = connect(Number(port), hostname)
   socket.setTimeout(10_000, () => socket.destroy())
-  let received = ''
-  socket.on('data', (chunk) => {
-    received += chunk
-  })
+  const received = collectText(socket)
   socket.on('error', () => {})
   return {
     write: (bytes: string) => socket.write(bytes),
     /** Waits until the server has sent this. */
-    receives: (text: string) => until(`it sends ${text}`, () => received.includes(text)),
+    receives: (text: string) => until(`it sends ${text}`, () => received().includes(text)),
     close: () => socket.destroy(),
-    response: once(socket, 'close').then(() => received),
+    response: once(socket, 'close').then(received),
   }
 }

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { atEnd, type Test } from '../cleanup.ts'
+import { collectText } from '../network/collect.ts'
 import { until } from '../until.ts'
 import { isListening } from './ports.ts'
 
@@ -19,11 +20,7 @@ export interface Program {
 /** With `detached` it has a process group of its own, which ends together. */
 export function startProgram(t: Test, command: string, args: string[], options: SpawnOptions = {}): Program {
   const child = spawn(command, args, { ...options, stdio: ['ignore', 'pipe', 'pipe'] })
-  let output = ''
-  for (const stream of [child.stdout, child.stderr])
-    stream?.on('data', (chunk) => {
-      output += chunk
-    })
+  const output = collectText(child.stdout, child.stderr)
   const ended = once(child, 'close')
   const kill = () => {
     if (options.detached && child.pid && child.exitCode === null) process.kill(-child.pid, 'SIGKILL')
@@ -38,15 +35,15 @@ export function startProgram(t: Test, command: string, args: string[], options: 
   })
   return {
     child,
-    output: () => output,
+    output,
     waitFor: async (pattern) => {
-      await until(`${command} prints ${pattern}`, () => pattern.test(output)).catch((error) => {
-        throw new Error(`${error.message}\n${output}`)
+      await until(`${command} prints ${pattern}`, () => pattern.test(output())).catch((error) => {
+        throw new Error(`${error.message}\n${output()}`)
       })
     },
     waitForPort: async (port) => {
       await until(`${command} listens`, () => {
-        assert.equal(child.exitCode, null, output)
+        assert.equal(child.exitCode, null, output())
         return isListening(port)
       })
     },

@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { atEnd, type Test } from '../cleanup.ts'
+import { collectText } from '../network/collect.ts'
 import { until } from '../until.ts'
 import { root } from './process.ts'
 
@@ -32,19 +33,16 @@ export function runAtTerminal(t: Test, words: string[], { env, columns = 80, cwd
     cwd,
   })
   atEnd(t, () => child.kill('SIGKILL'))
-  let output = ''
+  const output = collectText(child.stdout)
   let position = 0
-  child.stdout.on('data', (chunk) => {
-    output += chunk
-  })
   const ended = new Promise<number | null>((resolve) => child.once('close', resolve))
   return {
-    output: () => output.replaceAll('\r\n', '\n'),
+    output: () => output().replaceAll('\r\n', '\n'),
     ended,
     /** Waits for the next occurrence of the prompt, and types. */
     async reply(prompt: string, text: string) {
-      await until(prompt, () => output.includes(prompt, position))
-      position = output.indexOf(prompt, position) + prompt.length
+      await until(prompt, () => output().includes(prompt, position))
+      position = output().indexOf(prompt, position) + prompt.length
       child.stdin.write(text)
     },
   }
