@@ -5,7 +5,7 @@ import { after, test } from 'node:test'
 import { AditError, createClient, type Fault } from '../../src/client/index.ts'
 import { revoke } from '../../src/server/domain/keys/lifecycle.ts'
 import { operator, serve } from '../support/api/server.ts'
-import { mergeReport } from '../support/api/usage.ts'
+import { addUsage } from '../support/api/usage.ts'
 import type { Test } from '../support/cleanup.ts'
 import { engines } from '../support/databases/create.ts'
 import { simulateEdge } from '../support/edges/connected-edge.ts'
@@ -93,23 +93,8 @@ test('variant B: reads only', async (t) => {
 })
 
 test('counts above 2^53 are exact', async () => {
-  const { url, key, services, workspace } = sqlite
-  await mergeReport(services.store, {
-    edgeId: 'edge_1',
-    epoch: 'e',
-    counters: [
-      {
-        workspaceId: workspace.id,
-        day: Date.now() - (Date.now() % 86_400_000),
-        requests: 1n,
-        bytesIn: 2n ** 53n + 1n,
-        bytesOut: 0n,
-        events: 0n,
-        lastSeen: null,
-      },
-    ],
-    tunnels: [],
-  })
+  const { url, key } = sqlite
+  await addUsage(sqlite, { requests: 1n, bytesIn: 2n ** 53n + 1n })
   const { totalBytes } = await createClient({ baseUrl: url, apiKey: key.token }).usage.read({ days: 1 })
   assert.equal(totalBytes, 2n ** 53n + 1n)
 })

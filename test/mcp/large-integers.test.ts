@@ -1,9 +1,8 @@
 // Integers above 2^53 reach the agent without rounding.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { DAY_MS } from '../../src/lib/time.ts'
 import { serve } from '../support/api/server.ts'
-import { mergeReport } from '../support/api/usage.ts'
+import { addUsage } from '../support/api/usage.ts'
 import { engines } from '../support/databases/create.ts'
 import { callMessage, exchangeLines, postMessage } from './agent.ts'
 
@@ -13,23 +12,7 @@ for (const engine of engines)
   for (const variant of ['A', 'B'])
     test(`${engine}, variant ${variant}: integers above 2^53 reach the agent without rounding, over both transports`, async (t) => {
       const server = await serve(t, { engine, env: { ADIT_API_VARIANT: variant } })
-      const now = server.services.clock()
-      await mergeReport(server.services.store, {
-        edgeId: 'edge_1',
-        epoch: 'e1',
-        counters: [
-          {
-            workspaceId: server.workspace.id,
-            day: now - (now % DAY_MS),
-            requests: 1n,
-            bytesIn: BYTES,
-            bytesOut: 0n,
-            events: 0n,
-            lastSeen: now,
-          },
-        ],
-        tunnels: [],
-      })
+      await addUsage(server, { requests: 1n, bytesIn: BYTES, lastSeen: server.services.clock() })
       const access = { url: server.url, apiKey: server.key.token }
       const message = callMessage(1, 'get_usage', { days: 1 })
       const overHttp = await (await postMessage(access, message)).text()

@@ -2,46 +2,15 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { DAY_MS } from '../../../src/lib/time.ts'
 import { addWorkspace, serve, type TestServer } from '../../support/api/server.ts'
-import { mergeReport } from '../../support/api/usage.ts'
+import { addUsage, mergeReport } from '../../support/api/usage.ts'
 import { engines } from '../../support/databases/create.ts'
 import { pluck } from '../../support/pluck.ts'
 
 const NOW = Date.parse('2026-03-01T10:30:00.000Z')
 const TODAY = Date.parse('2026-03-01T00:00:00.000Z')
 
-interface Traffic {
-  day: number
-  requests?: bigint
-  bytesIn?: bigint
-  bytesOut?: bigint
-  events?: bigint
-  lastSeen?: number | null
-  edgeId?: string
-}
-
-async function report(
-  server: TestServer,
-  traffic: Traffic,
-  workspaceId = server.workspace.id,
-): Promise<void> {
-  const { edgeId = 'edge_1', ...counter } = traffic
-  await mergeReport(server.services.store, {
-    edgeId,
-    epoch: 'e1',
-    counters: [
-      {
-        workspaceId,
-        requests: 0n,
-        bytesIn: 0n,
-        bytesOut: 0n,
-        events: 0n,
-        lastSeen: counter.day + 1_000,
-        ...counter,
-      },
-    ],
-    tunnels: [],
-  })
-}
+const report = (server: TestServer, traffic: Parameters<typeof addUsage>[1] & { day: number }) =>
+  addUsage(server, { lastSeen: traffic.day + 1_000, ...traffic })
 
 const openTunnels = (server: TestServer, minute: number, open: number, edgeId = 'edge_1') =>
   mergeReport(server.services.store, {
@@ -78,7 +47,7 @@ for (const engine of engines) {
   for (const variant of ['A', 'B'] as const)
     test(`${engine}: variant ${variant} has its figures, and days add up to totals`, async (t) => {
       const server = await serve(t, { engine, clock: () => NOW, env: { ADIT_API_VARIANT: variant } })
-      const { id: otherId } = (await addWorkspace(server, 'other')).workspace
+      const { workspace: other } = await addWorkspace(server, 'other')
       await report(server, {
         day: TODAY,
         requests: 5n,
@@ -95,7 +64,7 @@ for (const engine of engines) {
         bytesOut: 100n,
         events: 100n,
       })
-      await report(server, { day: TODAY, bytesIn: 999n }, otherId)
+      await report(server, { day: TODAY, bytesIn: 999n, workspaceId: other.id })
       await openTunnels(server, TODAY, 2)
       await openTunnels(server, TODAY, 3, 'edge_2')
       await openTunnels(server, TODAY - 60_000, 4)

@@ -1,11 +1,11 @@
 // The response cache: a hit is the same as a miss.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { DAY_MS, startOfDay } from '../../../src/lib/time.ts'
+import { DAY_MS } from '../../../src/lib/time.ts'
 import { revoke } from '../../../src/server/domain/keys/lifecycle.ts'
 import { provision } from '../../../src/server/domain/workspaces/manage.ts'
 import { addWorkspace, caller, operator, serve, type TestServer } from '../../support/api/server.ts'
-import { mergeReport } from '../../support/api/usage.ts'
+import { addUsage } from '../../support/api/usage.ts'
 import { createDatabase, engines } from '../../support/databases/create.ts'
 import { sendRaw } from '../../support/network/raw.ts'
 import { readSource, stableContent } from '../../support/network/response-source.ts'
@@ -13,22 +13,10 @@ import { pluck } from '../../support/pluck.ts'
 import { startServing } from '../../support/processes/process.ts'
 import { until } from '../../support/until.ts'
 
-const traffic = (server: TestServer, requests: bigint, day = startOfDay(server.services.clock())) =>
-  mergeReport(server.services.store, {
-    edgeId: 'edge_1',
-    epoch: 'e1',
-    counters: [
-      {
-        workspaceId: server.workspace.id,
-        day,
-        requests,
-        bytesIn: requests,
-        bytesOut: requests * 2n,
-        events: 3n,
-        lastSeen: day + 1_000,
-      },
-    ],
-    tunnels: [],
+const traffic = (server: TestServer, requests: bigint) =>
+  addUsage(server, {
+    ...{ requests, bytesIn: requests, bytesOut: requests * 2n, events: 3n },
+    lastSeen: server.services.clock(),
   })
 
 for (const engine of engines) {

@@ -3,12 +3,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { addEdge, addWorkspace, serveWithEdge, type TestServer } from '../../../support/api/server.ts'
-import { counter, mergeReport } from '../../../support/api/usage.ts'
+import { addUsage, counter } from '../../../support/api/usage.ts'
 import { engines } from '../../../support/databases/create.ts'
 
 const NOW = Date.parse('2026-03-01T10:30:00.000Z')
 const clock = () => NOW
-const DAY = Date.parse('2026-03-01')
 /** The capacity of a link of 1 Gbit/s in a day. */
 const BYTES_MAX = 10_800_000_000_000
 const REQUESTS_MAX = BYTES_MAX / 100
@@ -132,22 +131,7 @@ for (const engine of engines) {
   test(`${engine}: a day at the 63-bit maximum rejects its own items, and no others`, async (t) => {
     const { server, edge } = await serveWithEdge(t, { engine, clock })
     const other = await addWorkspace(server, 'other')
-    await mergeReport(server.services.store, {
-      edgeId: 'edge_before_the_limit',
-      epoch: 'e',
-      counters: [
-        {
-          workspaceId: server.workspace.id,
-          day: DAY,
-          requests: 0n,
-          bytesIn: 2n ** 63n - 10n,
-          bytesOut: 0n,
-          events: 0n,
-          lastSeen: null,
-        },
-      ],
-      tunnels: [],
-    })
+    await addUsage(server, { edgeId: 'edge_before_the_limit', bytesIn: 2n ** 63n - 10n })
     const send = (bytesIn: number) =>
       edge.report({
         epoch: 'e',
