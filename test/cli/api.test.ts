@@ -4,7 +4,7 @@ import { spawn } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { dirname, join } from 'node:path'
-import { test } from 'node:test'
+import { after, test } from 'node:test'
 import { fillWithUsage } from '../../src/server/domain/setup/demo.ts'
 import { serve, type TestServer } from '../support/api/server.ts'
 import type { Test } from '../support/cleanup.ts'
@@ -31,6 +31,9 @@ function writeProfile(path: string, profile: { url: string; apiKey: string }): v
 }
 
 const parse = ({ stdout }: { stdout: string }) => JSON.parse(stdout)
+
+/** For tests that leave its key alone. */
+const server = await serve({ after }, { engine: 'sqlite' })
 
 test('variant A: a key reads its workspace and usage, and creates and revokes keys', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })
@@ -121,7 +124,6 @@ test('variant B: a key reads; creating and revoking refer to the dashboard', asy
 })
 
 test('login saves a key with owner-only access; precedence: flags, environment, profiles', async (t) => {
-  const server = await serve(t, { engine: 'sqlite' })
   const other = await serve(t, { engine: 'sqlite', env: { ADIT_TUNNEL_DOMAIN: 'other.example' } })
   const { own, profiles } = createUser(t)
   const adit = (args: string[], env = {}, input?: string) => run(t, args, { ...own, ...env }, input)
@@ -203,7 +205,6 @@ test('login saves a key with owner-only access; precedence: flags, environment, 
 })
 
 test('a rejected key is exit 4 and names where it is from; an unreachable server is exit 1', async (t) => {
-  const server = await serve(t, { engine: 'sqlite' })
   const { adit, own, profiles } = createUser(t, server)
   const { stdout } = await adit('keys', 'create')
   const { id } = parse(await adit('keys', 'list', '--json'))[0]
@@ -234,7 +235,6 @@ test('a rejected key is exit 4 and names where it is from; an unreachable server
 })
 
 test('concurrent logins are all saved', async (t) => {
-  const server = await serve(t, { engine: 'sqlite' })
   const { own, profiles } = createUser(t)
   const names = ['a', 'b', 'c', 'd', 'e', 'f']
   const ended = await Promise.all(
@@ -266,7 +266,6 @@ test('counts past 2^53 are exact as JSON, and control characters are stripped', 
 })
 
 test('charts have no escape sequences in a pipe, and no block characters with TERM=dumb', async (t) => {
-  const server = await serve(t, { engine: 'sqlite' })
   await fillWithUsage(server.services, server.workspace.id, 30, () => {})
   const { own, known } = createUser(t, server)
   for (const env of [{ TERM: 'dumb' }, { NO_COLOR: '1' }, {}]) {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { test } from 'node:test'
+import { after, test } from 'node:test'
 import { serve } from '../support/api/server.ts'
 import type { Test } from '../support/cleanup.ts'
 import { createFolder } from '../support/databases/create.ts'
@@ -24,8 +24,10 @@ function createHome(t: Test) {
   return { home: { XDG_CONFIG_HOME: folder, HOME: folder }, profiles }
 }
 
+/** For tests that leave its key alone. */
+const server = await serve({ after }, { engine: 'sqlite' })
+
 terminalTest('login asks again after a wrong URL or key, and does not show the key', async (t) => {
-  const server = await serve(t, { engine: 'sqlite' })
   const { home, profiles } = createHome(t)
   const login = atTerminal(t, ['login'], home)
   const prompt = 'Server [http://127.0.0.1:8080]: '
@@ -48,7 +50,6 @@ terminalTest('login asks again after a wrong URL or key, and does not show the k
 terminalTest(
   'login with --profile prints that the current profile changed, and how to switch back',
   async (t) => {
-    const server = await serve(t, { engine: 'sqlite' })
     const { home, profiles } = createHome(t)
     for (const profile of ['one', 'two']) {
       const login = atTerminal(t, ['login', '--url', server.url, '--profile', profile], home)
@@ -67,7 +68,6 @@ terminalTest(
 )
 
 terminalTest('revoking a key asks first; anything but yes cancels', async (t) => {
-  const server = await serve(t, { engine: 'sqlite' })
   const env = { ...createHome(t).home, ADIT_URL: server.url, ADIT_API_KEY: server.key.token }
   const { id } = (await server.post('/tokens', { label: 'old laptop' })).json
   const question = `Revoke API key "old laptop" (${id}), never used? This cannot be undone. [y/N] `
@@ -162,7 +162,6 @@ terminalTest('tables have relative times and fit the terminal; identifiers stay 
 })
 
 terminalTest('color is used on a terminal, unless NO_COLOR or TERM=dumb is set', async (t) => {
-  const server = await serve(t, { engine: 'sqlite' })
   const env = { ...createHome(t).home, ADIT_URL: server.url, ADIT_API_KEY: server.key.token }
   for (const [more, hasColor] of [
     [{}, true],

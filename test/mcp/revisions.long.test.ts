@@ -1,6 +1,6 @@
 // Every supported revision of the protocol, with the official client.
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { after, test } from 'node:test'
 import {
   discoverOAuthProtectedResourceMetadata,
   SUPPORTED_PROTOCOL_VERSIONS,
@@ -18,6 +18,9 @@ const optionsFor = (revision: string) =>
     ? { versionNegotiation: { mode: { pin: revision } } }
     : { supportedProtocolVersions: [revision] }
 
+const server = await serve({ after }, { engine: 'sqlite' })
+const access = apiAccess(server)
+
 test('the revisions of these tests are those of the SDK', () => {
   assert.deepEqual(
     SUPPORTED_PROTOCOL_VERSIONS.filter((revision) => revision >= '2024-11-05'),
@@ -27,9 +30,8 @@ test('the revisions of these tests are those of the SDK', () => {
 
 for (const transport of transports)
   test(`${transport}: an agent of any revision lists tools, calls them and gets errors`, async (t) => {
-    const server = await serve(t, { engine: 'sqlite' })
     for (const revision of [LATEST, ...LEGACY]) {
-      const agent = await connectAgent(t, transport, apiAccess(server), optionsFor(revision))
+      const agent = await connectAgent(t, transport, access, optionsFor(revision))
       assert.equal(agent.client.getNegotiatedProtocolVersion(), revision)
       assert.equal(agent.client.getServerVersion()?.name, 'adit')
       assert.match(agent.client.getInstructions() ?? '', /^Adit is the control plane/)
@@ -42,7 +44,7 @@ for (const transport of transports)
 
 for (const transport of transports)
   test(`${transport}: an agent that negotiates gets the latest revision`, async (t) => {
-    const agent = await connectAgent(t, transport, apiAccess(await serve(t, { engine: 'sqlite' })))
+    const agent = await connectAgent(t, transport, access)
     assert.equal(agent.client.getNegotiatedProtocolVersion(), LATEST)
   })
 
@@ -64,8 +66,7 @@ interface Response {
   result?: { isError?: boolean }
 }
 
-test('http: requests of the latest revision are checked, and get JSON without a session', async (t) => {
-  const access = apiAccess(await serve(t, { engine: 'sqlite' }))
+test('http: requests of the latest revision are checked, and get JSON without a session', async () => {
   const send = async ({ body, headers }: { body: unknown; headers: Record<string, string> }) => {
     const response = await postMessage(access, body, headers)
     assert.match(response.headers.get('content-type') ?? '', /^application\/json/)
@@ -90,8 +91,7 @@ test('http: requests of the latest revision are checked, and get JSON without a 
   assert.equal(incomplete.status, 400)
 })
 
-test('http: malformed requests of the latest revision are rejected, never an internal error', async (t) => {
-  const access = apiAccess(await serve(t, { engine: 'sqlite' }))
+test('http: malformed requests of the latest revision are rejected, never an internal error', async () => {
   const { body, headers } = modern({ method: 'tools/list' })
   const messages: [body: unknown, status: number, code: number, headers?: Record<string, string>][] = [
     [[body], 400, -32600],
@@ -110,8 +110,7 @@ test('http: malformed requests of the latest revision are rejected, never an int
   }
 })
 
-test('http: a subscription is rejected, so that no request stays open', async (t) => {
-  const access = apiAccess(await serve(t, { engine: 'sqlite' }))
+test('http: a subscription is rejected, so that no request stays open', async () => {
   const listen = modern({
     method: 'subscriptions/listen',
     params: { notifications: { toolsListChanged: true } },
@@ -123,7 +122,6 @@ test('http: a subscription is rejected, so that no request stays open', async (t
 })
 
 test('stdio: requests of the latest revision get a response, also those that are pending at the end', async (t) => {
-  const access = apiAccess(await serve(t, { engine: 'sqlite' }))
   const calls = [1, 2, 3].map((id) => ({ ...modern(callMessage(id, 'get_usage')).body, id }))
   const written = await exchangeLines(t, access, calls)
   const responses = written
@@ -165,8 +163,7 @@ test('the metadata of the protected resource leads to the endpoints that issue A
   })
 })
 
-test('a client finds the metadata by the URL of the endpoint', async (t) => {
-  const server = await serve(t, { engine: 'sqlite' })
+test('a client finds the metadata by the URL of the endpoint', async () => {
   const found = await discoverOAuthProtectedResourceMetadata(`${server.url}/mcp`)
   assert.equal(found.resource, `${server.url}/mcp`)
 })

@@ -1,11 +1,11 @@
 // Responses from the response cache on keep-alive connections: the server compares the Authorization header
 // with the last one instead of hashing it, and checks the credential for each request all the same.
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { after, test } from 'node:test'
 import { createKey, revoke } from '../../../src/server/domain/keys/lifecycle.ts'
 import { revoke as revokeEdge } from '../../../src/server/domain/tunnels/edges.ts'
 import { archiveAsOperator } from '../../../src/server/domain/workspaces/archive.ts'
-import { addWorkspace, operator, serve, serveWithEdge, type TestServer } from '../../support/api/server.ts'
+import { addEdge, addWorkspace, operator, serve, type TestServer } from '../../support/api/server.ts'
 import type { Test } from '../../support/cleanup.ts'
 import { type KeptResponse, keepAliveClient, responseTo } from '../../support/network/keep-alive.ts'
 import { readSource } from '../../support/network/response-source.ts'
@@ -47,8 +47,9 @@ async function connect(t: Test, { url }: TestServer) {
   }
 }
 
+const server = await serve({ after }, { engine: 'sqlite' })
+
 test('a key that is revoked, expired or of an archived workspace gets 401 on a connection that it was used on', async (t) => {
-  const server = await serve(t, { engine: 'sqlite' })
   const { read, untilHit } = await connect(t, server)
   const createContext = (workspaceId: string) => ({ ...server.services, actor: operator, workspaceId })
 
@@ -72,7 +73,6 @@ test('a key that is revoked, expired or of an archived workspace gets 401 on a c
 })
 
 test('another header on the same connection is verified on its own', async (t) => {
-  const server = await serve(t, { engine: 'sqlite' })
   const other = await addWorkspace(server, 'other')
   const { read, untilHit } = await connect(t, server)
   const readSlug = ({ body }: KeptResponse) => JSON.parse(body).slug
@@ -96,7 +96,7 @@ test('another header on the same connection is verified on its own', async (t) =
 })
 
 test('an edge credential that is revoked before the body arrives gets 401', async (t) => {
-  const { server, edge } = await serveWithEdge(t, { engine: 'sqlite' })
+  const edge = await addEdge(server)
   const { begin, verify, verification, untilHit } = await connect(t, server)
   await untilHit(() => verify(edge.token, server.key.token))
   const spec = verification(edge.token, server.key.token)
