@@ -56,10 +56,7 @@ async function fill({ store, clock }: Services) {
   const user = { name: 'Ann', email: 'ann@example.com', email_verified: 1, created_at: 1, updated_at: 1 }
   await insert('users', { id: 'usr_1', ...user })
   await insert('workspaces', { id: 'ws_1', slug: 'acme', name: 'Acme', created_at: 1 })
-  for (const [id, expires_at] of [
-    ['gone', now - MINUTE],
-    ['kept', now + HOUR],
-  ] as const) {
+  for (const [id, expires_at] of Object.entries({ gone: now - MINUTE, kept: now + HOUR })) {
     await insert('sessions', { id, user_id: 'usr_1', token: id, created_at: 1, expires_at })
     await insert('verifications', { id, value: 'x', expires_at })
   }
@@ -73,21 +70,12 @@ async function fill({ store, clock }: Services) {
     await insert('links', { id, hash: id, ...link, created_at, expires_at: created_at + DAY_MS, ended_at })
   await insert('used_codes', { user_id: 'usr_1', hash: 'gone', at: now - 25 * HOUR })
   await insert('used_codes', { user_id: 'usr_1', hash: 'kept', at: now - MINUTE })
-  for (const [id, created_at] of [
-    ['gone', now - DAY_MS - MINUTE],
-    ['kept', now - DAY_MS + MINUTE],
-  ] as const)
+  for (const [id, created_at] of Object.entries({ gone: now - DAY_MS - MINUTE, kept: now - DAY_MS + MINUTE }))
     await insert('idempotent_responses', { workspace_id: 'ws_1', id, encrypted_response: '', created_at })
   const device = { device_name: '', address: '', created_at: 1, state: 'pending' }
-  for (const [hash, expires_at] of [
-    ['gone', now - HOUR - MINUTE],
-    ['kept', now - MINUTE],
-  ] as const)
+  for (const [hash, expires_at] of Object.entries({ gone: now - HOUR - MINUTE, kept: now - MINUTE }))
     await insert('device_authorizations', { ...device, hash, user_code: hash, expires_at })
-  for (const [id, created_at] of [
-    ['gone', now - 41 * DAY_MS],
-    ['kept', now - 39 * DAY_MS],
-  ] as const) {
+  for (const [id, created_at] of Object.entries({ gone: now - 41 * DAY_MS, kept: now - 39 * DAY_MS })) {
     await insert('notices', { kind: 'x', subject_id: id, dedup_key: '1d', workspace_id: 'ws_1', created_at })
     const mail = { user_id: 'usr_1', workspace_id: 'ws_1', attempts: 1 }
     await insert('notice_mails', { ...mail, digest_id: id, created_at })
@@ -104,18 +92,12 @@ async function fill({ store, clock }: Services) {
     secret: 'x',
     disabled_at: 1,
   }
-  for (const [id, previous_secret_until] of [
-    ['gone', now - MINUTE],
-    ['kept', now + MINUTE],
-  ] as const) {
+  for (const [id, previous_secret_until] of Object.entries({ gone: now - MINUTE, kept: now + MINUTE })) {
     const queue = { last_position: 0, next_position: 1 }
     const previous = { previous_secret: id, previous_secret_until }
     await insert('webhook_endpoints', { ...endpoint, ...queue, ...previous, id })
   }
-  for (const [edge_id, lease_until] of [
-    ['gone', now - HOUR],
-    ['kept', now - MINUTE],
-  ] as const) {
+  for (const [edge_id, lease_until] of Object.entries({ gone: now - HOUR, kept: now - MINUTE })) {
     const load = { session: 's', sequence: 1, tunnels: 1, streams: 0 }
     await insert('edge_sessions', { edge_id, lease_until, ...load })
     await insert('open_tunnels', { ...tunnel, edge_id, id: edge_id, name: edge_id })
