@@ -73,9 +73,3 @@ test('no operation of any API accepts the credential of another', async (t) => {
       }
     }
 })
-
-test('an unknown path of the dashboard API is 404 in JSON', async (t) => {
-  const server = await serve(t, { engine: 'sqlite' })
-  for (const path of ['/dashboard/api', '/dashboard/api/nope', '/api/nope', '/api', '/edge/nope'])
-    assert.equal(await (await fetch(server.url + path)).text(), '{"error":"not_found"}', path)
-})

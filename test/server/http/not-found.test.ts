@@ -46,11 +46,14 @@ test('an unknown path is a JSON error under the APIs, and for clients that do no
   const pick = ({ status, type, body }: Awaited<ReturnType<typeof get>>) => ({ status, type, body })
   for (const path of [
     '/api',
+    '/api/nope',
     '/api/v1/nope',
     '/edge',
+    '/edge/nope',
     '/edge/v1/nope',
     '/workspace/v1/nope',
     '/device/nope',
+    '/dashboard/api',
     '/dashboard/api/nope',
     '/mcp/nope',
     '/%61pi/v1/nope',
