@@ -41,7 +41,7 @@ test('with an unreachable server, listing and calling fail; they work once it is
   )
   assert.match((await agent.call('get_workspace')).text, /^unreachable: /)
   await forward(t, port, server.url)
-  assert.equal((await listToolNames(agent)).length, 5)
+  assert.equal((await listToolNames(agent)).length, 10)
   assert.equal((await agent.call('get_workspace')).data.slug, 'acme')
 })
 
