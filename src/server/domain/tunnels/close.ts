@@ -82,7 +82,7 @@ async function nameCloser(db: Tx, { actor, workspaceId }: Closer): Promise<strin
 
 /** Allowance for clocks that run at different rates while a lease lasts. */
 const DRIFT_MS = 300
-/** The lease that is left of an edge when it stops to carry traffic, because it has not reached a node. */
+/** What is left of an edge's lease when it stops carrying traffic because it reaches no node. */
 const SILENT_LEASE_MS = LEASE_MS - TRAFFIC_LEASE_MS - DRIFT_MS
 const WAIT_MS_MAX = TRAFFIC_LEASE_MS + 2_000
 /** Pauses between queries: they grow, because most edges respond at once, and a silent one never does. */
