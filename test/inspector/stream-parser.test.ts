@@ -1,6 +1,7 @@
 // What is recorded does not depend on how the bytes of a connection were split.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { LIMITS } from '../../src/inspector/api.ts'
 import { StreamParser } from '../../src/inspector/recording/stream-parser.ts'
 import { ExchangeStore } from '../../src/inspector/store/exchange-store.ts'
 import { createRandom, type Random } from '../support/random.ts'
@@ -181,4 +182,23 @@ test('what cannot be parsed is marked, with the reason', () => {
     assert.match(recorded?.problem ?? '', reason)
   }
   assert.deepEqual(record(CONVERSATIONS['what is not HTTP'] ?? [], whole), [])
+})
+
+test('WebSockets whose messages never end take bounded memory, and make room for others', () => {
+  const store = new ExchangeStore()
+  const deflate = 'Sec-WebSocket-Extensions: permessage-deflate\r\n'
+  const parsers = Array.from({ length: 450 }, (_, index) => {
+    const parser = new StreamParser(store, { name: 'app', url: '', target: '' })
+    parser.fromVisitor(Buffer.from(`GET /${index} HTTP/1.1\r\n${UPGRADE}`), 0)
+    parser.fromServer(Buffer.from(`HTTP/1.1 101 x\r\n${deflate}${UPGRADE}`), 0)
+    return parser
+  })
+  // The first fragment of a compressed message, without a mask, of which the rest is missing.
+  const start = Buffer.concat([Buffer.from([0x41, 127, 0, 0, 0, 0, 0, 4, 0, 0]), Buffer.alloc(200_000)])
+  for (const parser of parsers) parser.fromVisitor(start, 0)
+  assert.ok(store.bytes <= LIMITS.recordedBytes)
+  assert.ok(store.evicted > 100)
+  const latest = store.all().at(-1)
+  assert.deepEqual([latest?.path, latest?.state], ['/449', 'pending'])
+  assert.ok((latest?.bytes ?? 0) > 200_000)
 })

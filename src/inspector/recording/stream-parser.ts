@@ -13,13 +13,10 @@ import type { ExchangeStore } from '../store/exchange-store.ts'
 import { RecordedBody } from '../store/recorded-body.ts'
 import { RequestParser } from './request-parser.ts'
 import { SseParser } from './sse-messages.ts'
-import { type NewMessage, readMessages } from './websocket-messages.ts'
+import { UpgradedConnection } from './upgraded-connection.ts'
 
 /** Bytes of a visitor that wait for the response to the request for an upgrade. */
 const WAITING_BYTES_MAX = 64 * 1024
-
-type Read = (received: Buffer) => void
-const ignore: Read = () => undefined
 
 export class StreamParser {
   readonly #store: ExchangeStore
@@ -29,9 +26,7 @@ export class StreamParser {
   #response: ResponseParser | undefined
   #exchange: RecordedExchange | undefined
   #events: SseParser | undefined
-  /** After an upgrade. */
-  #readClient: Read | undefined
-  #readServer: Read = ignore
+  #upgraded: UpgradedConnection | undefined
   #asksForUpgrade = false
   #waiting: Buffer[] = []
   #waitingBytes = 0
@@ -56,13 +51,13 @@ export class StreamParser {
 
   fromServer(received: Buffer, now: number): void {
     this.#guard(now, () => {
-      if (this.#readClient) this.#readServer(received)
+      if (this.#upgraded) this.#upgraded.fromServer(received)
       else this.#response?.push(received)
     })
   }
 
   serverEnded(now: number): void {
-    if (this.#readClient || this.#hasFailed) return
+    if (this.#upgraded || this.#hasFailed) return
     this.#now = now
     try {
       this.#response?.end()
@@ -73,7 +68,7 @@ export class StreamParser {
 
   closed(now: number): void {
     this.#now = now
-    if (this.#readClient && !this.#hasFailed) this.#finish('complete')
+    if (this.#upgraded && !this.#hasFailed) this.#finish('complete')
     else this.#finish('aborted', 'The connection ended before the response was complete.')
   }
 
@@ -98,10 +93,13 @@ export class StreamParser {
       this.fail(`It could not be parsed: ${(error as Error).message}.`)
     }
     if (this.#exchange) this.#store.changed(this.#exchange)
+    if (!this.#exchange?.isEvicted) return
+    this.#events = undefined
+    this.#upgraded?.release()
   }
 
   #readRequests(received: Buffer): void {
-    if (this.#readClient) return void this.#readClient(received)
+    if (this.#upgraded) return void this.#upgraded.fromClient(received)
     let at = 0
     while (at < received.length) {
       if (this.#request?.isComplete && this.#exchange?.state === 'pending') {
@@ -191,26 +189,10 @@ export class StreamParser {
   #onUpgrade(exchange: RecordedExchange, response: ResponseHead, rest: Buffer): void {
     this.#onResponse(exchange, response)
     if (exchange.response) exchange.response.body.isComplete = true
-    const isWebSocket = findHeader(exchange.request.headers, 'upgrade')?.toLowerCase() === 'websocket'
-    this.#readClient = ignore
-    if (isWebSocket) {
-      exchange.kind = 'websocket'
-      const extensions = findHeader(response.headers, 'sec-websocket-extensions') ?? ''
-      const add = (message: NewMessage) =>
-        exchange.addMessage({ ...message, ms: exchange.msSince(this.#now) })
-      this.#readClient = this.#counted('clientMessageBytes', readMessages('client', extensions, add))
-      this.#readServer = this.#counted('serverMessageBytes', readMessages('server', extensions, add))
-    }
-    this.#readServer(rest)
-    this.#readClient(Buffer.concat(this.#waiting))
+    this.#upgraded = new UpgradedConnection(exchange, () => this.#now)
+    this.#upgraded.fromServer(rest)
+    this.#upgraded.fromClient(Buffer.concat(this.#waiting))
     this.#waiting = []
-  }
-
-  #counted(counter: 'clientMessageBytes' | 'serverMessageBytes', read: Read): Read {
-    return (received) => {
-      if (this.#exchange) this.#exchange[counter] += received.length
-      read(received)
-    }
   }
 
   #finish(state: 'complete' | 'aborted' | 'unrecorded', problem?: string): void {

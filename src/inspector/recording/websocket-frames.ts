@@ -42,6 +42,11 @@ export class FrameReader {
     this.#onMessage = onMessage
   }
 
+  /** Of a message that has not arrived completely. */
+  get keptBytes(): number {
+    return this.#data?.kept ?? 0
+  }
+
   /** Throws if these are not frames. */
   push(received: Buffer): void {
     let at = 0

@@ -15,12 +15,19 @@ const TYPES = { 1: 'text', 2: 'binary', 8: 'close', 9: 'ping', 10: 'pong' } as c
 type Sender = Message['from']
 export type NewMessage = Omit<Message, 'number' | 'ms'>
 
-/** Returns the function that takes the bytes of one direction. It throws if they are not frames. */
+export interface MessageReader {
+  /** Bytes that it keeps for messages to come. */
+  readonly keptBytes: number
+  /** Throws if these are not frames. */
+  push(received: Buffer): void
+}
+
+/** Reads the bytes of one direction. */
 export function readMessages(
   from: Sender,
   extensions: string,
   onMessage: (message: NewMessage) => void,
-): (received: Buffer) => void {
+): MessageReader {
   const inflater = extensions.includes('permessage-deflate')
     ? new Inflater(!extensions.includes(`${from}_no_context_takeover`))
     : undefined
@@ -28,7 +35,12 @@ export function readMessages(
     const message = toMessage(frame, inflater)
     if (message) onMessage({ from, ...message })
   })
-  return (received) => reader.push(received)
+  return {
+    get keptBytes() {
+      return reader.keptBytes + (inflater?.windowBytes ?? 0)
+    },
+    push: (received) => reader.push(received),
+  }
 }
 
 function toMessage(
@@ -79,6 +91,10 @@ class Inflater {
 
   constructor(hasContext: boolean) {
     this.#hasContext = hasContext
+  }
+
+  get windowBytes(): number {
+    return this.#window.length
   }
 
   /** Undefined if it is too large, or refers to a message that was. */

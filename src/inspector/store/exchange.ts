@@ -51,6 +51,8 @@ export class RecordedExchange {
   clientMessageBytes = 0
   serverMessageBytes = 0
   messageCount = 0
+  /** What the recorder keeps for messages that have not arrived completely. */
+  unfinishedBytes = 0
   /** Nothing more is kept, because it was evicted. */
   isEvicted = false
   readonly startedAt = new Date()
@@ -78,7 +80,7 @@ export class RecordedExchange {
     const { request, response } = this
     const heads = this.path.length + textBytes(request.headers) + textBytes(response?.headers ?? [])
     const bodies = request.body.allocated + (response?.body.allocated ?? 0)
-    return OVERHEAD_BYTES + heads + bodies + this.#messageBytes
+    return OVERHEAD_BYTES + heads + bodies + this.#messageBytes + this.unfinishedBytes
   }
 
   get requestBytes(): number {
@@ -109,6 +111,7 @@ export class RecordedExchange {
     if (this.state !== 'pending') return
     this.state = state
     this.problem = problem
+    this.unfinishedBytes = 0
     this.request.body.trim()
     this.response?.body.trim()
   }

@@ -1,0 +1,43 @@
+// A recorded connection after an upgrade: the messages of a WebSocket. Of other protocols nothing is kept.
+import { findHeader, type RecordedExchange } from '../store/exchange.ts'
+import { type MessageReader, type NewMessage, readMessages } from './websocket-messages.ts'
+
+export class UpgradedConnection {
+  readonly #exchange: RecordedExchange
+  #client: MessageReader | undefined
+  #server: MessageReader | undefined
+
+  /** `now` returns the time at which the bytes passed that are read. */
+  constructor(exchange: RecordedExchange, now: () => number) {
+    this.#exchange = exchange
+    const { request, response } = exchange
+    if (findHeader(request.headers, 'upgrade')?.toLowerCase() !== 'websocket') return
+    exchange.kind = 'websocket'
+    const extensions = findHeader(response?.headers ?? [], 'sec-websocket-extensions') ?? ''
+    const add = (message: NewMessage) => exchange.addMessage({ ...message, ms: exchange.msSince(now()) })
+    this.#client = readMessages('client', extensions, add)
+    this.#server = readMessages('server', extensions, add)
+  }
+
+  /** Throws if these are not frames. */
+  fromClient(received: Buffer): void {
+    this.#exchange.clientMessageBytes += received.length
+    this.#read(this.#client, received)
+  }
+
+  fromServer(received: Buffer): void {
+    this.#exchange.serverMessageBytes += received.length
+    this.#read(this.#server, received)
+  }
+
+  /** Nothing more is kept. */
+  release(): void {
+    this.#client = undefined
+    this.#server = undefined
+  }
+
+  #read(reader: MessageReader | undefined, received: Buffer): void {
+    reader?.push(received)
+    this.#exchange.unfinishedBytes = (this.#client?.keptBytes ?? 0) + (this.#server?.keptBytes ?? 0)
+  }
+}
