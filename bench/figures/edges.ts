@@ -3,9 +3,11 @@ import { mkdirSync } from 'node:fs'
 import { get } from 'node:http'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { KEEP_ALIVE } from '../../src/tunnel-protocol/protocol.ts'
 import { freePort } from '../../test/support/processes/ports.ts'
 import type { Figure } from '../figure.ts'
 import type { Fixtures } from '../fixtures.ts'
+import { cpuSeconds } from '../processes.ts'
 import { compare, type Measured, singleMeasurement, timing } from '../rounds.ts'
 import { createTokens, startClient, startEdge } from '../tunnel.ts'
 import { CPU_CONNECTIONS, MICROSECONDS, ROUNDS, repeat } from './tunnels.ts'
@@ -19,6 +21,8 @@ const VISITORS = 4
 const WATCHED_MS = 1_500
 /** Nearly as many as an edge takes, and as few. */
 const OTHER_TUNNELS = { many: 9_900, few: 10 }
+/** How long they are watched without requests: twice the interval at which the edge pings them. */
+const IDLE_MS = 2 * KEEP_ALIVE.intervalMs
 /** An edge takes 500 tunnels of each. */
 const WORKSPACES = Array.from({ length: 20 }, (_, index) => `other-${index}`)
 
@@ -109,6 +113,14 @@ async function failovers(fixtures: Fixtures): Promise<Measured> {
   }
 }
 
+/** The share of a processor that a process uses without requests. */
+async function idleShare(pid: number): Promise<number> {
+  const [cpuBefore, began] = [cpuSeconds(pid), performance.now()]
+  await sleep(timing.requests ? timing.roundS * 1_000 : IDLE_MS)
+  const cpuS = (cpuSeconds(pid) ?? Number.NaN) - (cpuBefore ?? Number.NaN)
+  return cpuS / ((performance.now() - began) / 1_000)
+}
+
 /** Processor time of an edge per request, with many other tunnels and with few. */
 async function flat(fixtures: Fixtures): Promise<Measured> {
   const origin = await fixtures.baseline('origin', {})
@@ -119,12 +131,15 @@ async function flat(fixtures: Fixtures): Promise<Measured> {
     const edge = await fixtures.keep(startEdge(folder, ['bench', ...WORKSPACES]))
     const [key = '', ...others] = edge.keys
     const client = await fixtures.keep(startClient(folder, port, edge.url, key))
-    const idle = await fixtures.baseline('idle-tunnels', { edge: edge.url, keys: others })
-    await idle.request({ count: timing.requests ? OTHER_TUNNELS.few : OTHER_TUNNELS[name] })
+    const otherClients = await fixtures.baseline('idle-tunnels', { edge: edge.url, keys: others })
+    await otherClients.request({ count: timing.requests ? OTHER_TUNNELS.few : OTHER_TUNNELS[name] })
     const route = { url: edge.url, host: new URL(client.url).host, pids: [edge.pid] }
+    const idle = await idleShare(edge.pid)
     return async (round: number) => {
-      const { cpuS = Number.NaN, completed, busy } = await repeat(fixtures, route, CPU_CONNECTIONS, round)
-      return { value: (cpuS / completed) * MICROSECONDS, busy }
+      const result = await repeat(fixtures, route, CPU_CONNECTIONS, round)
+      const { cpuS = Number.NaN, completed, busy = Number.NaN } = result
+      // Without what the idle tunnels cost, however many requests there are.
+      return { value: ((cpuS * (1 - idle / busy)) / completed) * MICROSECONDS, busy }
     }
   }
   const [many, few] = [await prepare('many'), await prepare('few')]
