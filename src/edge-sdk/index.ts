@@ -18,6 +18,7 @@ export { startVerifier, type Verifier, type VerifierOptions } from './keys/verif
 export type { TunnelUsage } from './tunnels/changes.ts'
 export {
   type CountingLease,
+  type Instant,
   startTunnelReporter,
   type TunnelReporter,
   type TunnelReporterOptions,

@@ -2,7 +2,6 @@
 // the tunnels of an edge that is gone are dropped when it expires. The response lists the tunnels to close
 // and the changed access rules.
 import { randomBytes } from 'node:crypto'
-import type { Moment } from '../../lib/credentials/lease.ts'
 import type { ClaimedTunnel, ClaimResult, SyncResult } from '../api.ts'
 import { type ControlPlane, ControlPlaneError } from '../control-plane.ts'
 import type { Verifier } from '../keys/verifier.ts'
@@ -44,14 +43,19 @@ export interface TunnelReporter {
   mayCarry(): boolean
   /**
    * Until when the edge may carry traffic, unless that is renewed meanwhile, for another process that carries
-   * it: on the clocks of `performance.now()` and `Date.now()`, whichever comes first. Infinity without a
-   * limit, and undefined if `mayCarry` is false.
+   * it. Infinity without a limit, and undefined if `mayCarry` is false.
    */
-  mayCarryUntil(): Moment | undefined
+  mayCarryUntil(): Instant | undefined
   /** Reports all tunnels as closed, so that other edges can open them, while requests in progress go on. */
   release(): Promise<void>
   /** Like `release`, when the edge carries no traffic any more: revocations do not wait for it. */
   stop(): Promise<void>
+}
+
+/** On the clocks of `performance.now()` and `Date.now()`, whichever comes first. */
+export interface Instant {
+  readonly monotonic: number
+  readonly wall: number
 }
 
 /** What the meter asks. */
@@ -300,7 +304,7 @@ export function startTunnelReporter(
   }
 }
 
-const UNLIMITED: Moment = { monotonic: Number.POSITIVE_INFINITY, wall: Number.POSITIVE_INFINITY }
+const UNLIMITED: Instant = { monotonic: Number.POSITIVE_INFINITY, wall: Number.POSITIVE_INFINITY }
 const LEASE_EXPIRED =
   'The control plane has not been reached for too long: requests get 503 until it is reached again.'
 const INVALID_KEY = { reason: 'invalid_key', message: 'The API key is not valid any longer.' } as const
