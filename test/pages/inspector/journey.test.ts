@@ -7,7 +7,7 @@ import { body, detail, openInspectorPage, part, row, rows, SCRIPT, startSamples 
 
 test('requests appear as they arrive, are searched, replayed with changes and compared', async (t) => {
   const inspected = await startSamples(t)
-  const { page, context } = await openInspectorPage(t, inspected.link)
+  const { page } = await openInspectorPage(t, inspected.link)
 
   await page.getByText('No requests yet').waitFor()
   assert.ok(!page.url().includes('token'), 'the token is removed from the address')
@@ -62,12 +62,20 @@ test('requests appear as they arrive, are searched, replayed with changes and co
   await until('the replay was replayed', () => inspected.received.length === 5)
   assert.deepEqual(inspected.received.at(-1), replayed)
   assert.equal(await page.title(), 'Requests · Adit')
+})
 
+test('a tab without a link, and one with a link that was used, get no requests', async (t) => {
+  const { link, fetch } = await startSamples(t)
+  const { page, context } = await openInspectorPage(t, link)
+  await fetch({ path: '/secret' })
+  await row(page, '/secret').waitFor()
   const other = await openPage(t, context)
-  await other.page.goto(new URL(page.url()).origin)
+  await other.page.goto(new URL('/', link).href)
   await other.page.getByRole('heading', { name: 'Open the inspector with its link' }).waitFor()
-  await other.page.goto(inspected.link)
+  await other.page.goto(link)
   await other.page.getByRole('heading', { name: 'This link was used before' }).waitFor()
   await other.page.getByText('adit requests link').waitFor()
-  assert.equal(await rows(other.page).count(), 0)
+  assert.ok(!(await other.page.content()).includes('/secret'))
+  const status = await other.page.evaluate('fetch("/api/requests").then(({ status }) => status)')
+  assert.equal(status, 401)
 })
