@@ -104,12 +104,12 @@ test('requests of more clients than the log groups are counted, and their failur
   const completed = lines.filter(({ msg }) => msg === 'request completed')
   const grouped = lines.filter(({ msg }) => msg === 'requests completed')
   const rest = lines.filter(({ msg }) => msg.startsWith('more requests'))
-  assert.equal(completed.length, 1_000)
-  assert.equal(grouped.length, 4_000)
-  assert.deepEqual(
-    rest.map(({ requests }) => requests),
-    [200],
-  )
+  const counted = [...grouped, ...rest].reduce((sum, { requests }) => sum + requests, 0)
+  assert.equal(completed.length + counted, clients, 'none is missing')
+  // A slow machine needs more than one interval for them.
+  if (grouped.every(({ since }) => since === grouped[0]?.since))
+    assert.deepEqual([completed.length, grouped.length, rest.length], [1_000, 4_000, 1])
+  else assert.ok(completed.length <= 2_000)
 })
 
 test('ADIT_ACCESS_LOG=off writes nothing of requests', async (t) => {
