@@ -168,7 +168,7 @@ export interface Header {
 /** What a page may show of a body. Never rendered as HTML. */
 export type BodyView =
   | { readonly type: 'empty' }
-  /** Pretty-printed if `format` is json or form. */
+  /** Pretty-printed if `format` is json or form; longer texts have the format text. */
   | { readonly type: 'text'; readonly format: 'json' | 'form' | 'text'; readonly text: string }
   /** PNG, JPEG, GIF, WebP or AVIF, by its first bytes; for `<img src="data:<mediaType>;base64,<base64>">`. */
   | { readonly type: 'image'; readonly mediaType: string; readonly base64: string }

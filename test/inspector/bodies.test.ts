@@ -1,10 +1,15 @@
 // How bodies are shown.
 import assert from 'node:assert/strict'
+import { createServer } from 'node:http'
 import { test } from 'node:test'
 import * as zlib from 'node:zlib'
 import type { Body } from '../../src/inspector/api.ts'
 import { describeBody } from '../../src/inspector/display/body-view.ts'
+import { HeaderMask } from '../../src/inspector/display/mask.ts'
+import { sendHar } from '../../src/inspector/server/har-export.ts'
+import { RecordedExchange } from '../../src/inspector/store/exchange.ts'
 import { RecordedBody } from '../../src/inspector/store/recorded-body.ts'
+import { listen } from '../support/network/listen.ts'
 
 function show(
   content: Buffer | string,
@@ -116,4 +121,51 @@ test('text has the charset that its type says', async () => {
   })
   assert.equal((await show(latin1, { 'content-type': 'text/plain' })).view.type, 'hex')
   assert.equal((await show(latin1, { 'content-type': 'text/plain; charset=nothing' })).view.type, 'hex')
+})
+
+test('a small request that is large JSON or a large form compressed is shown as text', async () => {
+  const deepJson = `${'['.repeat(40)}${'1,'.repeat(2_000_000)}1${']'.repeat(40)}`
+  const cases = {
+    'application/json': [deepJson, `[${'1,'.repeat(150_000)}1]`],
+    'application/x-www-form-urlencoded': ['a&'.repeat(1_500_000), 'a&'.repeat(5_000), 'a'.repeat(300_000)],
+  }
+  for (const [type, texts] of Object.entries(cases))
+    for (const text of texts) {
+      const sent = zlib.gzipSync(text)
+      assert.ok(sent.length < 8 * 1024)
+      const { view } = await show(sent, { 'content-type': type, 'content-encoding': 'gzip' })
+      assert.deepEqual(view, { type: 'text', format: 'text', text })
+    }
+})
+
+test('a field of a form is one line, whatever its value', async () => {
+  const form = { 'content-type': 'application/x-www-form-urlencoded' }
+  const { view } = await show('amount=1%0D%0Auser%3A+admin%E2%80%A8x%0By&tab=a%09b', form)
+  assert.deepEqual(view, {
+    type: 'text',
+    format: 'form',
+    text: 'amount: 1\\r\\nuser: admin\\u2028x\\u000by\ntab: a\tb',
+  })
+})
+
+test('an export reads each body once, and formats nothing', async (t) => {
+  const tunnel = { name: 'app', url: 'https://app.example', target: '' }
+  const headers = ['Content-Type', 'application/json']
+  const head = { method: 'POST', path: '/', httpVersion: '1.1', headers }
+  const exchange = new RecordedExchange(tunnel, head, 0)
+  exchange.request.body.add(Buffer.from('{"a":[1]}'))
+  exchange.request.body.isComplete = true
+  const port = await listen(
+    t,
+    createServer((_request, response) => {
+      void sendHar(response, [exchange], { mask: new HeaderMask([]), isRevealed: false, version: '1' })
+    }),
+  )
+  const { get } = Object.getOwnPropertyDescriptor(RecordedBody.prototype, 'content') ?? {}
+  const reads = t.mock.getter(RecordedBody.prototype, 'content', get as () => Buffer)
+  const har = (await (await fetch(`http://127.0.0.1:${port}/`)).json()) as {
+    log: { entries: { request: { postData: { text: string } } }[] }
+  }
+  assert.equal(har.log.entries[0]?.request.postData.text, '{"a":[1]}')
+  assert.equal(reads.mock.callCount(), 1)
 })

@@ -2,6 +2,7 @@
 import { type Body, type BodyView, LIMITS } from '../api.ts'
 import { findHeader, type RecordedPart } from '../store/exchange.ts'
 import { decodeContent } from './content-encoding.ts'
+import { formLines } from './form-lines.ts'
 import { hexLines } from './hex.ts'
 import { prettyJson } from './pretty-json.ts'
 
@@ -72,10 +73,9 @@ export function decodeText(content: Buffer, type: string, isPart: boolean): stri
 }
 
 function formatText(text: string, type: string): { format: 'json' | 'form' | 'text'; text: string } {
-  if (FORM_TYPE.test(type)) return { format: 'form', text: formLines(text) }
-  const pretty = JSON_TYPE.test(type) || /^\s*[[{]/.test(text) ? prettyJson(text) : undefined
-  return pretty === undefined ? { format: 'text', text } : { format: 'json', text: pretty }
+  const isForm = FORM_TYPE.test(type)
+  if (!isForm && !JSON_TYPE.test(type) && !/^\s*[[{]/.test(text)) return { format: 'text', text }
+  const formatted = isForm ? formLines(text) : prettyJson(text)
+  if (formatted === undefined) return { format: 'text', text }
+  return { format: isForm ? 'form' : 'json', text: formatted }
 }
-
-const formLines = (text: string) =>
-  Array.from(new URLSearchParams(text), ([name, value]) => `${name}: ${value}`).join('\n')

@@ -1,5 +1,6 @@
 // Exchanges as the API returns them.
-import type { Exchange, ExchangeSummary, MessageList, RecordedRequest, RecordedResponse } from '../api.ts'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { Exchange, ExchangeSummary, MessageList } from '../api.ts'
 import { findHeader, type RecordedExchange, type RecordedPart } from '../store/exchange.ts'
 import { describeBody } from './body-view.ts'
 import type { HeaderMask } from './mask.ts'
@@ -29,28 +30,38 @@ export function describeSummary(exchange: RecordedExchange): ExchangeSummary {
   }
 }
 
+/** The request and the response without their bodies. */
+export function describeHeads(exchange: RecordedExchange, mask: HeaderMask, isRevealed: boolean) {
+  const { request, response } = exchange
+  const describePart = ({ httpVersion, headers, trailers }: RecordedPart) => ({
+    httpVersion,
+    headers: mask.describe(headers, isRevealed),
+    trailers: mask.describe(trailers, isRevealed),
+  })
+  return {
+    ...describeSummary(exchange),
+    request: describePart(request),
+    ...(response && {
+      response: { status: response.status, reason: response.reason, ...describePart(response) },
+    }),
+  }
+}
+
 export async function describeExchange(
   exchange: RecordedExchange,
   mask: HeaderMask,
   isRevealed: boolean,
 ): Promise<Exchange> {
-  const { response } = exchange
-  const describePart = async (part: RecordedPart): Promise<RecordedRequest> => ({
-    httpVersion: part.httpVersion,
-    headers: mask.describe(part.headers, isRevealed),
-    body: await describeBody(part),
-    trailers: mask.describe(part.trailers, isRevealed),
-  })
-  const described: RecordedResponse | undefined = response && {
-    status: response.status,
-    reason: response.reason,
-    ...(await describePart(response)),
-  }
+  const { response, ...heads } = describeHeads(exchange, mask, isRevealed)
   const replayProblem = findReplayProblem(exchange)
+  const request = { ...heads.request, body: await describeBody(exchange.request) }
+  // Streams of the tunnel get their turn between both.
+  await nextTurn()
   return {
-    ...describeSummary(exchange),
-    request: await describePart(exchange.request),
-    ...(described && { response: described }),
+    ...heads,
+    request,
+    ...(response &&
+      exchange.response && { response: { ...response, body: await describeBody(exchange.response) } }),
     replayable: replayProblem === undefined,
     ...(replayProblem !== undefined && { replayProblem }),
     target: exchange.tunnel.target,

@@ -1,7 +1,7 @@
 // Indents JSON without changing its tokens: numbers keep their digits, and members with the same name stay.
 
 /** Longer text is not indented: it would keep the streams of the tunnel waiting. */
-const CHARS_MAX = 512 * 1024
+const CHARS_MAX = 256 * 1024
 /** Text that is nested deeply grows with its depth. */
 const INDENTED_CHARS_MAX = 4 * CHARS_MAX
 const INDENTED_LEVELS_MAX = 40

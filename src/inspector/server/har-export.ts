@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { decodeBody, decodeText } from '../display/body-view.ts'
-import { describeExchange } from '../display/describe.ts'
+import { describeHeads } from '../display/describe.ts'
 import type { HeaderMask } from '../display/mask.ts'
 import { findHeader, type RecordedExchange, type RecordedPart } from '../store/exchange.ts'
 import { HAR_END, type HarContent, harStart, toHarEntry } from '../text/har.ts'
@@ -38,7 +38,7 @@ async function describeEntry(
   exchange: RecordedExchange,
   { mask, isRevealed }: { mask: HeaderMask; isRevealed: boolean },
 ) {
-  const described = await describeExchange(exchange, mask, isRevealed)
+  const described = describeHeads(exchange, mask, isRevealed)
   const bodies = {
     request: await readContent(exchange.request),
     response: exchange.response ? await readContent(exchange.response) : EMPTY,

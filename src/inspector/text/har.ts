@@ -1,5 +1,10 @@
 // Exchanges as HAR 1.2, which browsers and other tools read.
-import type { Exchange, Header, Message } from '../api.ts'
+import type { ExchangeSummary, Header, Message, RecordedRequest, RecordedResponse } from '../api.ts'
+
+interface HarExchange extends ExchangeSummary {
+  readonly request: Omit<RecordedRequest, 'body'>
+  readonly response?: Omit<RecordedResponse, 'body'>
+}
 
 /** The bodies without their content encoding. */
 interface HarBodies {
@@ -19,7 +24,12 @@ export const harStart = (version: string) =>
   `{"log":{"version":"1.2","creator":{"name":"adit","version":${JSON.stringify(version)}},"entries":[`
 export const HAR_END = ']}}\n'
 
-export function toHarEntry(exchange: Exchange, url: string, bodies: HarBodies, messages: readonly Message[]) {
+export function toHarEntry(
+  exchange: HarExchange,
+  url: string,
+  bodies: HarBodies,
+  messages: readonly Message[],
+) {
   const { request, response, startedAt, path, firstByteMs = 0, lastByteMs = 0 } = exchange
   const fullUrl = url.replace(/\/$/, '') + path
   return {
