@@ -56,7 +56,7 @@ export const API = {
 } as const
 
 export const LIMITS = {
-  /** Of the whole program; the oldest complete exchanges are evicted first. */
+  /** Of the whole program; the oldest complete exchanges are evicted, or pending ones if most are. */
   exchanges: 500,
   recordedBytes: 64 * 1024 * 1024,
   /** Of a body, as transferred. More is counted and not kept. */

@@ -202,3 +202,22 @@ test('WebSockets whose messages never end take bounded memory, and make room for
   assert.deepEqual([latest?.path, latest?.state], ['/449', 'pending'])
   assert.ok((latest?.bytes ?? 0) > 200_000)
 })
+
+test('requests without a response make room for those that complete', () => {
+  const store = new ExchangeStore()
+  const open = (path: string) => {
+    const parser = new StreamParser(store, { name: 'app', url: '', target: '' })
+    parser.fromVisitor(Buffer.from(`GET ${path} HTTP/1.1\r\n\r\n`), 0)
+    return parser
+  }
+  for (let index = 0; index < LIMITS.exchanges; index += 1) open('/slow')
+  for (let index = 0; index < LIMITS.exchanges; index += 1) {
+    open(`/${index}`).fromServer(Buffer.from('HTTP/1.1 204 x\r\n\r\n'), 0)
+    open('/slow')
+  }
+  const paths = store.all().map(({ path }) => path)
+  assert.equal(paths.length, LIMITS.exchanges)
+  const complete = paths.filter((path) => path !== '/slow')
+  assert.equal(complete.length, LIMITS.exchanges / 2)
+  assert.equal(complete.at(-1), `/${LIMITS.exchanges - 1}`)
+})

@@ -103,14 +103,19 @@ export class ExchangeStore {
     }
   }
 
-  /** Of those that are complete, if there are any. */
+  /** Of the complete ones, unless most are pending: those would leave no room for others. */
   #oldest(): RecordedExchange | undefined {
-    let first: RecordedExchange | undefined
+    let pending = 0
+    let oldestPending: RecordedExchange | undefined
+    let oldestDone: RecordedExchange | undefined
     for (const exchange of this.#exchanges.values()) {
-      if (exchange.state !== 'pending') return exchange
-      first ??= exchange
+      if (exchange.state !== 'pending') oldestDone ??= exchange
+      else {
+        oldestPending ??= exchange
+        pending += 1
+      }
     }
-    return first
+    return 2 * pending > this.#exchanges.size ? oldestPending : oldestDone
   }
 
   #remove(exchange: RecordedExchange): void {
