@@ -1,7 +1,7 @@
 // The local HTTP API of the inspector: what its page and `adit requests` read and change. This file runs in a
 // browser too, so it imports nothing.
 //
-// Two ways lead to the same routes:
+// Two listeners serve the same routes:
 // - http://127.0.0.1:4040, or the next free port, for the page. A request needs `Host: 127.0.0.1:<port>` or
 //   `localhost:<port>`, and no `Origin` but that one; anything else gets 403 without a body. Routes under
 //   /api/ need `Authorization: Bearer <bearer>`.
@@ -16,9 +16,8 @@
 // In the package adit-cli the folder is `inspector`, beside main.js. `__CSP_NONCE__` in index.html is
 // replaced by the nonce for styles. Without index.html, no link is printed.
 //
-// Masked are the values of the headers Authorization, Proxy-Authorization, Cookie, Set-Cookie and those of
-// `--mask-header`, in requests, responses and trailers, until `reveal=true`. A search does not look into
-// them.
+// The values of Authorization, Proxy-Authorization, Cookie, Set-Cookie and the headers of `--mask-header` are
+// masked in requests, responses and trailers, until `reveal=true`. A search does not look into them.
 
 export const API = {
   /** POST SessionRequest → Session. The only route that needs no bearer. */
@@ -29,7 +28,7 @@ export const API = {
   requests: '/api/requests',
   /** GET ?reveal=true&wait=<seconds> → Exchange. `wait`: responds when it is complete, at most 60 s later. */
   request: (id: string) => `/api/requests/${id}`,
-  /** GET ?after=<number> → MessageList: the messages behind that number. */
+  /** GET ?after=<number> → MessageList: the messages after that number. */
   messages: (id: string) => `/api/requests/${id}/messages`,
   /**
    * GET → the recorded bytes of a body without its transfer encoding, as application/octet-stream. With
@@ -131,7 +130,7 @@ export interface ExchangeSummary {
    * - `pending`: the response is not complete, or the WebSocket is open;
    * - `complete`;
    * - `aborted`: the connection ended before the response was complete;
-   * - `unrecorded`: the rest could not be recorded, `problem` says why. The visitor got it nevertheless.
+   * - `unrecorded`: the rest could not be recorded, `problem` says why.
    */
   readonly state: 'pending' | 'complete' | 'aborted' | 'unrecorded'
   readonly method: string
@@ -146,7 +145,7 @@ export interface ExchangeSummary {
   /** Bytes of the bodies as transferred, or of the messages, so far. */
   readonly requestBytes: number
   readonly responseBytes: number
-  /** When the head of the response and the end of the response had arrived. */
+  /** When the head of the response arrived, and when the exchange ended, complete or not. */
   readonly firstByteMs?: number
   readonly lastByteMs?: number
   /** How many messages there were so far. */
@@ -208,7 +207,9 @@ export interface Exchange extends ExchangeSummary {
   readonly request: RecordedRequest
   /** Absent until the head of the response has arrived. */
   readonly response?: RecordedResponse
-  /** Whether it can be replayed as it was, and if not, why; an edited body makes up for a cut one. */
+  /**
+   * Whether it can be replayed as it was. If only its body was cut, a replay with another body is possible.
+   */
   readonly replayable: boolean
   readonly replayProblem?: string
   /** URL of the local server to which a replay goes. */
@@ -362,7 +363,3 @@ export interface ApiError {
   /** A sentence for the user. */
   readonly message: string
 }
-
-// Texts that the page and the command line share are in src/inspector/text/, which imports nothing of Node:
-// toCurl(exchange, url) in curl.ts, toFetch(exchange, url) in fetch.ts; both take a revealed or masked
-// Exchange and the public URL of its tunnel. HAR comes from the API.

@@ -10,10 +10,9 @@ export const findEdge = operation({
   access: 'key',
   summary: 'Find the edge for tunnels of the workspace',
   description:
-    'Returns the public URL of the edge that a tunnel client connects to, as the operator has set it; of ' +
-    'several edges that forward to each other, that of the connected one with the fewest tunnels. If `url` ' +
-    'is null, because none is set, or edges with different ones do not forward to each other, connect to ' +
-    '`tunnelDomain`, whose DNS records lead to an edge.',
+    'Returns the public URL where tunnel clients connect. If several connected edges forward to each other, it ' +
+    'is that of the one with the fewest tunnels. If `url` is null, because none is set or because edges with ' +
+    'different URLs do not forward to each other, connect to `tunnelDomain`.',
   response: {
     status: 200,
     description: 'The edge.',

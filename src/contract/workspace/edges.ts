@@ -16,7 +16,7 @@ export const ListedEdge = Type.Object(
     version: Type.Unsafe<string | null>({ ...TextOrNull, description: 'Name and version of its program.' }),
     startedAt: InstantOrNull('When it was started; null if it never ran.'),
     lastSyncAt: InstantOrNull('When it last reported its tunnels; null if never.'),
-    isConnected: Type.Boolean({ description: 'Whether it reports its tunnels.' }),
+    isConnected: Type.Boolean({ description: 'Whether it has reported its tunnels in the last 30 seconds.' }),
     tunnels: Type.Integer({
       minimum: 0,
       maximum: 1_000_000,

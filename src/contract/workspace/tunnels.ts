@@ -105,8 +105,8 @@ export const closeTunnel = operation({
   audit: ['tunnel.closed'],
   summary: 'Close a tunnel',
   description:
-    `${CLOSING} Responds when no edge carries the tunnel, usually within a second, and after at most 27 ` +
-    'seconds if an edge cannot be reached. 403 on a server that runs API variant B, in which keys only read, ' +
+    `${CLOSING} Responds when no edge carries the tunnel: usually within a second, or within 25 seconds if an ` +
+    'edge cannot be reached. 503 if an edge still reports it after 27 seconds. 403 on a server that runs API variant B, in which keys only read, ' +
     'and for the personal key of a member if somebody else opened the tunnel.',
   params: Type.Object({ id: TunnelId }),
   response: {

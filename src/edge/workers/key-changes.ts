@@ -1,7 +1,6 @@
-// Applies changes of keys at all workers. A request may cross between two of them: admitted by one that has
-// applied the change, and carried by the client at another that has not. So each worker applies it twice.
-// When all have closed the clients of the key, nothing new can begin, and what has crossed ends in the second
-// round.
+// Applies changes of keys and workspaces at all workers, in two rounds. A request may be admitted by one
+// worker and carried by another: the first round closes clients everywhere, so that nothing new begins, and
+// the second ends what was between workers.
 import type { KeyChange, Round } from './messages.ts'
 
 type Send = (worker: string, sequence: number, change: KeyChange, round: Round) => void
@@ -17,7 +16,7 @@ export class KeyChanges {
     this.#send = send
   }
 
-  /** It knows no key yet. */
+  /** It has verified no key yet, so earlier changes do not concern it. */
   addWorker(worker: string): void {
     this.#waiting.set(worker, new Map())
   }
@@ -34,7 +33,9 @@ export class KeyChanges {
     this.#waiting.get(worker)?.delete(sequence)
   }
 
-  /** Resolves when no worker passes on anything of the key, nor another edge what it got from one. */
+  /**
+   * Resolves when nothing of the key or workspace is passed on, by workers or by edges that got it from them.
+   */
   async apply(change: KeyChange): Promise<void> {
     await this.applyRound(change, 'close')
     await this.applyRound(change, 'end')

@@ -143,7 +143,7 @@ export class EdgePrimary {
       applied: (sequence) => this.#changes.onApplied(worker, sequence),
     }
     const handle = notices[name as keyof WorkerNotices] as ((...values: unknown[]) => void) | undefined
-    // After an upgrade, workers that SIGHUP has replaced are of a later version than the primary.
+    // Workers that SIGHUP has replaced after an upgrade may send notices that this version does not know.
     handle?.(...args)
   }
 
@@ -168,7 +168,7 @@ export class EdgePrimary {
   async stop(): Promise<void> {
     clearInterval(this.#heartbeat)
     await this.#waitForLastNotices()
-    // A second signal stops the workers before the delay is over.
+    // No effect if they were released before; a second signal stops the workers before that.
     await this.release()
     await this.#reporter?.stop()
     this.#socketFolder.close()
@@ -206,7 +206,7 @@ export class EdgePrimary {
     try {
       const result = await (this.#reporter ?? this.#localClaims).claim(tunnel, key)
       if (!result.granted) this.#names.remove(tunnel.id)
-      else this.#countRules.set(parseHostName(tunnel), result)
+      else if (this.#names.client(tunnel.id)) this.#countRules.set(parseHostName(tunnel), result)
       return result
     } catch (error) {
       this.#names.remove(tunnel.id)
@@ -261,8 +261,8 @@ export class EdgePrimary {
   }
 
   /**
-   * Revocations may have been missed. When all workers have responded, this process knows of each client
-   * whose key was verified before.
+   * Revocations may have been missed. Workers respond after the notices of what they opened before, so then
+   * all older clients are known here.
    */
   async #onReset(): Promise<void> {
     // A raised quota may have been missed, as in the workers.

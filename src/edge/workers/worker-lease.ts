@@ -1,7 +1,9 @@
 // The lease of a worker: how long it may carry traffic without a heartbeat of the primary.
 import type { Moment } from '../../lib/credentials/lease.ts'
 
-/** A worker whose primary was killed or hangs carries nothing after this, and never longer than the edge. */
+/**
+ * A worker stops this long after the last heartbeat of its primary, or earlier if the lease of the edge ends.
+ */
 const WORKER_LEASE_MS = 10_000
 
 /**
@@ -11,8 +13,8 @@ const WORKER_LEASE_MS = 10_000
 const sharedNow = () => Number(process.hrtime.bigint()) / 1e6
 
 /**
- * The lease that a worker gets if the edge may carry traffic until then, as the worker is told. Between the
- * two readings time may pass, which shortens the lease here and in `receiveLease`.
+ * Converts the lease of the edge to the clock that processes share. The time between the two readings of
+ * clocks only shortens it, here and in `receiveLease`.
  */
 export function shareLease(edgeUntil: Moment): Moment {
   const shared = sharedNow()

@@ -71,7 +71,7 @@ function isReplayHeader(value: unknown): value is ReplayHeader {
 
 function isReplayBody(value: unknown): value is NonNullable<ReplayRequest['body']> {
   const { text, base64 } = (value ?? {}) as Record<string, unknown>
-  return (typeof text === 'string') !== (typeof base64 === 'string')
+  return typeof text === 'string' ? base64 === undefined : text === undefined && typeof base64 === 'string'
 }
 
 export function readSignatureRequest({ scheme, secret }: Record<string, unknown>): SignatureRequest {

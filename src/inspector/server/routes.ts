@@ -73,8 +73,9 @@ const ROUTES: Readonly<Record<string, Route>> = {
   'GET /api/har': exportHar,
   'GET /api/events': ({ context, response }) => context.events.add(response),
   'POST /api/link': ({ context, response, isLocal }) => {
-    const url = isLocal ? context.createLink() : undefined
-    if (url === undefined) throw new ApiFailure('not_found', 'There is no page.')
+    if (!isLocal) throw new ApiFailure('not_found', 'There is no such path.')
+    const url = context.createLink()
+    if (url === undefined) throw new ApiFailure('not_found', 'This program has no page of the inspector.')
     sendJson(response, { url } satisfies Link)
   },
 }

@@ -206,7 +206,7 @@ test('the filter selects by method, status, path and kind, and HAR files have wh
     [['GET', '/missing']],
   )
   assert.ok(!JSON.stringify(masked).includes('secret-key'))
-  const whole = await exportAs('Export these as HAR, with masked values')
+  const whole = await exportAs('Export these as HAR, secrets visible')
   assert.ok(JSON.stringify(whole).includes('secret-key'))
 
   await button(page, 'Clear filter').click()

@@ -614,8 +614,8 @@ calls.set(tunnelLists, {
     await tunnelLists.listTunnels(db, ws, { name: 'n12', after: openTunnel, limit: 10 })
   },
   listConnections: (db) => tunnelLists.listConnections(db, { workspaceId: ws, tunnelId: 't12', limit: 10 }),
-  isOpenAtEdge: (db) =>
-    tunnelLists.isOpenAtEdge(db, { workspaceId: ws, tunnelId: 't12', name: 'n12' }, 5_000),
+  mayBeCarried: (db) =>
+    tunnelLists.mayBeCarried(db, { workspaceId: ws, tunnelId: 't12', name: 'n12' }, 5_000),
   listAllTunnels: (db) => tunnelLists.listAllTunnels(db, { after: openTunnel, limit: 10 }),
   countByEdge: (db) => tunnelLists.countByEdge(db, ws),
   listOpenNames: (db) => tunnelLists.listOpenNames(db, ws),

@@ -1,6 +1,7 @@
 // Closing a tunnel with an API key.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { setTimeout } from 'node:timers/promises'
 import type { ReportedTunnel } from '../../../src/contract/edge/tunnel-fields.ts'
 import { revoke } from '../../../src/server/domain/keys/lifecycle.ts'
 import { addMember } from '../../support/accounts/users.ts'
@@ -66,6 +67,28 @@ for (const engine of engines) {
     assert.equal((await call('DELETE', `/tunnels/${id}`)).status, 404)
     const actor = { kind: 'key', id: server.key.id, name: 'first' }
     assert.deepEqual(await closings(), [{ actor, target: { kind: 'tunnel', id, name: 'my-app' } }])
+  })
+
+  test(`${engine}: closing waits for the edge that a client has left for another one`, async (t) => {
+    const server = await serve(t, { engine })
+    const call = apiOf(server)
+    const [edge, other] = [await addTunnelEdge(server, 'fra-1'), await addTunnelEdge(server, 'ams-1')]
+    const client = { session: 'a'.repeat(64), resume: 'b'.repeat(64) }
+    const [before, after] = [tunnelOf(server, client), tunnelOf(server, client)]
+    await edge.sync({ changed: [before] })
+    assert.equal((await other.claim(after)).granted, true)
+    await other.sync({ changed: [after] })
+    let isClosed = false
+    const closing = call('DELETE', `/tunnels/${publicIdOf(server, before)}`).finally(() => {
+      isClosed = true
+    })
+    await until('the new edge is told', async () => (await other.sync()).close.length > 0)
+    await other.sync({ closed: [after.id] })
+    // Long enough for several queries of the waiting request.
+    await setTimeout(1_000)
+    assert.equal(isClosed, false, 'the old edge may have requests in progress')
+    await edge.sync({ closed: [before.id] })
+    assert.equal((await closing).status, 200)
   })
 
   test(`${engine}: closing does not wait for an edge that is silent for so long that it carries nothing`, async (t) => {

@@ -4,7 +4,7 @@ import type { Tx } from '../../store/engine/store.ts'
 import { listKeyLabels } from '../../store/keys/rows.ts'
 import { lockSessionsByName } from '../../store/tunnels/edge-sessions.ts'
 import { findTunnel, requestClose } from '../../store/tunnels/instructions.ts'
-import { isOpenAtEdge, type NamedTunnel } from '../../store/tunnels/lists.ts'
+import { mayBeCarried, type NamedTunnel } from '../../store/tunnels/lists.ts'
 import { lockName } from '../../store/tunnels/names.ts'
 import { announce, publishChange } from '../../verification/propagation.ts'
 import { isAtLeast, type Role, reauthorize } from '../actors.ts'
@@ -19,7 +19,7 @@ type Closer = Context & { actor: KeyActor | UserActor }
 export const closedBy = (name: string | null) => `${name ?? 'An admin of the workspace'} closed this tunnel.`
 
 /** Edges that are connected close it within a second. */
-export async function closeTunnel(ctx: Closer, id: string) {
+export async function startClosing(ctx: Closer, id: string) {
   await instructEdges(ctx, id)
   return { id, closing: true as const }
 }
@@ -82,7 +82,7 @@ async function nameCloser(db: Tx, { actor, workspaceId }: Closer): Promise<strin
 
 /** Allowance for clocks that run at different rates while a lease lasts. */
 const DRIFT_MS = 300
-/** What is left of an edge's lease when it stops carrying traffic because it reaches no node. */
+/** An edge that reaches no node stops carrying traffic while this much of its lease is left. */
 const SILENT_LEASE_MS = LEASE_MS - TRAFFIC_LEASE_MS - DRIFT_MS
 const WAIT_MS_MAX = TRAFFIC_LEASE_MS + 2_000
 /** Pauses between queries: they grow, because most edges respond at once, and a silent one never does. */
@@ -92,7 +92,7 @@ const PAUSE_MS = { min: 10, factor: 1.5, max: 200 }
 async function waitUntilClosed({ store }: Context, tunnel: NamedTunnel): Promise<void> {
   const deadline = performance.now() + WAIT_MS_MAX
   let pauseMs = PAUSE_MS.min
-  while (await isOpenAtEdge(store.db, tunnel, SILENT_LEASE_MS)) {
+  while (await mayBeCarried(store.db, tunnel, SILENT_LEASE_MS)) {
     if (performance.now() > deadline) throw notConfirmed()
     await sleep(pauseMs)
     pauseMs = Math.min(pauseMs * PAUSE_MS.factor, PAUSE_MS.max)

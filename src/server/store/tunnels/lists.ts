@@ -98,13 +98,18 @@ export interface NamedTunnel {
   name: string
 }
 
-/** Whether an edge has the tunnel open whose lease is valid for longer than this. */
-export async function isOpenAtEdge(
+/**
+ * Whether an edge whose lease is valid for longer than this may carry the tunnel. One that the client has
+ * left for another edge may still have its requests in progress.
+ */
+export async function mayBeCarried(
   db: Db,
   { workspaceId, tunnelId, name }: NamedTunnel,
   leaseMs: number,
 ): Promise<boolean> {
-  const found = await openTunnels(db)
+  const found = await db
+    .selectFrom('open_tunnels as tunnel')
+    .innerJoin('edge_sessions as session', 'session.edge_id', 'tunnel.edge_id')
     .select('tunnel.id')
     .where('tunnel.workspace_id', '=', workspaceId)
     .where('tunnel.name', '=', name)

@@ -32,7 +32,7 @@ export function BodySection({ id, of, body }: BodySectionProps) {
     return (
       <div className={classes.body}>
         <Text size="sm" c="dimmed">
-          {body.bytes === 0 ? 'No body.' : `${formatBytes(body.bytes)} were not recorded.`}
+          {describeEmpty(body)}
         </Text>
       </div>
     )
@@ -60,6 +60,11 @@ export function BodySection({ id, of, body }: BodySectionProps) {
       <View view={view} label={of === 'request' ? 'Request body' : 'Response body'} />
     </div>
   )
+}
+
+function describeEmpty({ bytes, recordedBytes }: Body): string {
+  if (bytes === 0) return 'No body.'
+  return recordedBytes === 0 ? `${formatBytes(bytes)} were not recorded.` : 'Empty after decoding.'
 }
 
 const formatNames = { json: 'JSON', form: 'Form', text: 'Text' } as const

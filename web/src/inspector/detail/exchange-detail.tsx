@@ -94,7 +94,7 @@ function Problems({ exchange: { state, problem } }: { exchange: Exchange }) {
   if (state !== 'unrecorded') return null
   return (
     <Alert color="amber" icon={<WarningIcon />} title="Not all of it was recorded">
-      <Text size="sm">{problem} The visitor got it nevertheless.</Text>
+      <Text size="sm">{problem}</Text>
     </Alert>
   )
 }

@@ -10,7 +10,7 @@ import { formatDuration } from '../list/format.ts'
 import classes from './detail.module.css'
 
 const REFRESH_MS = 200
-/** A list that is scrolled up stays where it is. */
+/** The list follows new messages while it is scrolled this close to its end. */
 const AT_END_PX = 40
 
 interface MessagesProps {

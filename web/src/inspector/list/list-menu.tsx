@@ -41,7 +41,7 @@ export function ListMenu({ filter, isFiltered, count }: ListMenuProps) {
             disabled={count === 0}
             onClick={() => har.mutate(true)}
           >
-            {which} as HAR, with masked values
+            {which} as HAR, secrets visible
           </Menu.Item>
           <Menu.Divider />
           <Menu.Item leftSection={<TrashIcon size={16} />} onClick={confirmation.open}>

@@ -116,7 +116,9 @@ const Row = memo(function Row({ request, isSelected, showsTunnel }: RowProps) {
   const details = [
     showsTunnel && tunnel,
     describeProgress(request),
-    messages > 0 ? `${formatCount(messages)} messages` : formatBytes(responseBytes),
+    messages > 0
+      ? `${formatCount(messages)} ${messages === 1 ? 'message' : 'messages'}`
+      : formatBytes(responseBytes),
   ]
   return (
     <li>

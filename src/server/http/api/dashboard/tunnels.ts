@@ -1,5 +1,5 @@
 // Open tunnels of a workspace, edges and tunnel names.
-import { closeTunnel } from '../../../domain/tunnels/close.ts'
+import { startClosing } from '../../../domain/tunnels/close.ts'
 import { listForWorkspace } from '../../../domain/tunnels/edges.ts'
 import * as names from '../../../domain/tunnels/names.ts'
 import { listOpen } from '../../../domain/tunnels/open.ts'
@@ -10,7 +10,7 @@ const WHOLE_LIST = { limit: 1_000 }
 
 export const tunnelHandlers = ({ enqueue }: Dependencies): HandlerGroup<'tunnels' | 'edges' | 'names'> => ({
   'tunnels.list': (ctx) => listOpen(ctx, WHOLE_LIST),
-  'tunnels.close': (ctx, { id }) => closeTunnel(ctx, id),
+  'tunnels.close': (ctx, { id }) => startClosing(ctx, id),
   'edges.list': (ctx) => listForWorkspace(ctx, WHOLE_LIST),
   'names.list': (ctx) => names.listNames(ctx, WHOLE_LIST),
   'names.reserve': (ctx, { name }) => names.reserve(ctx, name),
