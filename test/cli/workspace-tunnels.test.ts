@@ -11,6 +11,7 @@ import { createFolder } from '../support/databases/create.ts'
 import { addTunnelEdge, tunnelOf } from '../support/edges/open-tunnels.ts'
 import { fetchHost, openTunnel, startLocal } from '../support/edges/tunnels.ts'
 import { listen } from '../support/network/listen.ts'
+import { pluck } from '../support/pluck.ts'
 import { run } from '../support/processes/process.ts'
 import { until } from '../support/until.ts'
 
@@ -81,6 +82,41 @@ test('variant A: a tunnel is listed, shown and closed, and when the command exit
   }
 })
 
+test('a tunnel is shown and closed by its name', async (t) => {
+  const { edge, tunnel, adit } = await startOpen(t)
+  const [{ id }] = parse(await adit('tunnels', 'list', '--json'))
+  assert.equal(parse(await adit('tunnels', 'show', 'app', '--json')).id, id)
+  const unknown = await adit('tunnels', 'show', 'apps')
+  assert.deepEqual([unknown.code, unknown.stdout], [1, ''])
+  assert.match(unknown.stderr, /No open tunnel apps\. Run `adit tunnels list` to list tunnels\./)
+  const closed = await adit('tunnels', 'close', 'app', '--yes')
+  assert.deepEqual([closed.code, closed.stdout, closed.stderr], [0, `Closed ${id}.\n`, ''])
+  assert.equal((await fetchHost(edge, tunnel.host)).status, 404)
+})
+
+test('for a name that several tunnels have, their ids are listed, and none is closed', async (t) => {
+  const server = await serve(t, { engine: 'sqlite' })
+  const edge = await addTunnelEdge(server, 'fra-1')
+  await edge.sync({ changed: [1, 2].map(() => tunnelOf(server, { name: 'app', pool: true })) })
+  const adit = createUser(t, server)
+  const tunnels: { id: string }[] = parse(await adit('tunnels', 'list', '--json'))
+  const ids = pluck(tunnels, 'id')
+  assert.equal(ids.length, 2)
+  for (const args of [
+    ['show', 'app'],
+    ['close', 'app', '--yes'],
+  ]) {
+    const { code, stdout, stderr } = await adit('tunnels', ...args)
+    assert.deepEqual([code, stdout], [2, ''])
+    assert.ok(
+      stderr.includes(`Several open tunnels have the name app: ${ids.join(', ')}. Use one of`),
+      stderr,
+    )
+  }
+  assert.equal(parse(await adit('tunnels', 'show', ids[1] as string, '--json')).id, ids[1])
+  assert.equal(parse(await adit('tunnels', 'list', '--json')).length, 2)
+})
+
 test('names and edges are listed', async (t) => {
   const { edge, adit } = await startOpen(t)
   const [name] = parse(await adit('names', 'list', '--json'))
@@ -88,7 +124,7 @@ test('names and edges are listed', async (t) => {
   const names = await adit('names', 'list')
   assert.match(
     names.stdout,
-    /^NAME +HOST +RESERVED +OPEN +ACCESS +LAST USED\napp +app\.acme\.localhost +no +1 +open +\d{4}-/,
+    /^NAME +HOST +RESERVED +OPEN +ACCESS +LAST OPENED\napp +app\.acme\.localhost +no +1 +open +\d{4}-/,
   )
   const [listed] = parse(await adit('edges', 'list', '--json'))
   assert.deepEqual(

@@ -3,6 +3,8 @@ import { USAGE_DAYS } from '../../contract/limits.ts'
 import { command, inGroup } from '../command.ts'
 import { API_ACCESS, apiOptions, labelOption, yesOption } from './options.ts'
 
+const ID_OR_NAME = '<tunnel> is the id of the tunnel, or its name if no other open tunnel has that name.'
+
 export const workspaceCommands = inGroup('Workspace', [
   command({
     name: 'login',
@@ -101,8 +103,8 @@ export const workspaceCommands = inGroup('Workspace', [
   command({
     name: 'tunnels show',
     summary: 'show an open tunnel',
-    details: API_ACCESS,
-    arguments: ['id'],
+    details: `${ID_OR_NAME}\n\n${API_ACCESS}`,
+    arguments: ['tunnel'],
     options: apiOptions,
     run: async (input, io) => (await import('../workspace/tunnels.ts')).show(input, io),
   }),
@@ -110,12 +112,13 @@ export const workspaceCommands = inGroup('Workspace', [
     name: 'tunnels close',
     summary: 'close an open tunnel',
     details:
+      `${ID_OR_NAME}\n` +
       'When the command exits, no edge carries the tunnel: requests in progress are aborted, and its client ' +
       'exits and shows which API key closed it. Anyone with an API key of the workspace can open it again; to ' +
       'prevent that, revoke the key. Asks for confirmation. Without a terminal, and with --json, --yes is ' +
       'required.\n\n' +
       API_ACCESS,
-    arguments: ['id'],
+    arguments: ['tunnel'],
     options: { yes: yesOption, ...apiOptions },
     run: async (input, io) => (await import('../workspace/tunnels.ts')).close(input, io),
   }),

@@ -1,11 +1,15 @@
 // `adit tunnels …`: the open tunnels of a workspace, through the API.
 import type { Client } from '../../client/index.ts'
+import { isDnsLabel } from '../../lib/net/hostname.ts'
 import { type ApiInput, withApi } from '../api.ts'
 import { formatBytes } from '../bytes.ts'
 import { CommandError, UsageError } from '../errors.ts'
 import type { Io } from '../io.ts'
 import { describeAccess } from '../tunnels/describe-access.ts'
 import { isNotFound, readPages } from './pages.ts'
+
+/** Of tunnels that share a name. */
+const IDS_SHOWN = 10
 
 type Tunnel = Awaited<ReturnType<Client['tunnels']['read']>>
 
@@ -37,10 +41,31 @@ export async function list(input: ApiInput & { name: string | undefined }, io: I
 const keyName = ({ key }: Tunnel) => key.label || key.id
 const edgeNames = ({ edges }: Tunnel) => edges.map(({ name }) => name).join(', ')
 
-export async function show(input: ApiInput & { id: string }, io: Io): Promise<void> {
-  const tunnel = await withApi(input, (client) => read(client, input.id))
+interface TunnelInput extends ApiInput {
+  /** Its id or its name. */
+  tunnel: string
+}
+
+export async function show(input: TunnelInput, io: Io): Promise<void> {
+  const tunnel = await withApi(input, (client) => find(client, input.tunnel))
   const lines = describe(tunnel, io).map(([name, value]) => `  ${name.padEnd(11)}${value}`)
   io.data(tunnel, [`${tunnel.name} (${tunnel.id})`, ...lines].join('\n'))
+}
+
+/** Names are DNS labels, so none looks like an id. */
+const find = (client: Client, text: string): Promise<Tunnel> =>
+  isDnsLabel(text) ? findByName(client, text) : read(client, text)
+
+async function findByName({ tunnels }: Client, name: string): Promise<Tunnel> {
+  const pages = readPages(
+    (page) => tunnels.list({ name, ...page }),
+    (page) => page.tunnels,
+  )
+  const { value: found = [] } = await pages.next()
+  const [tunnel, other] = found as Tunnel[]
+  if (!tunnel) throw noOpenTunnel(name)
+  if (other) throw severalTunnels(name, found)
+  return tunnel
 }
 
 async function read({ tunnels }: Client, id: string): Promise<Tunnel> {
@@ -69,19 +94,19 @@ function describe(tunnel: Tunnel, io: Io): [name: string, value: string][] {
   ]
 }
 
-export async function close(input: ApiInput & { id: string; yes: boolean }, io: Io): Promise<void> {
-  const { id, yes } = input
-  if (!yes && !io.interactive)
+export async function close(input: TunnelInput & { yes: boolean }, io: Io): Promise<void> {
+  if (!input.yes && !io.interactive)
     throw new UsageError('Closing a tunnel aborts requests in progress. Confirm with --yes.')
   const closed = await withApi(input, async (client) => {
-    if (!yes) await confirm(await read(client, id), io)
+    const tunnel = await find(client, input.tunnel)
+    if (!input.yes) await confirm(tunnel, io)
     try {
-      return await client.tunnels.close({ id })
+      return await client.tunnels.close({ id: tunnel.id })
     } catch (error) {
-      throw isNotFound(error) ? noOpenTunnel(id) : error
+      throw isNotFound(error) ? noOpenTunnel(input.tunnel) : error
     }
   })
-  io.data(closed, `Closed ${id}.`)
+  io.data(closed, `Closed ${closed.id}.`)
 }
 
 async function confirm(tunnel: Tunnel, io: Io): Promise<void> {
@@ -90,5 +115,14 @@ async function confirm(tunnel: Tunnel, io: Io): Promise<void> {
     throw new CommandError('canceled', 'Canceled. Nothing was closed.')
 }
 
-const noOpenTunnel = (id: string) =>
-  new CommandError('not_found', `No open tunnel ${id}. Run \`adit tunnels list\` to list tunnels.`)
+const noOpenTunnel = (tunnel: string) =>
+  new CommandError('not_found', `No open tunnel ${tunnel}. Run \`adit tunnels list\` to list tunnels.`)
+
+function severalTunnels(name: string, tunnels: readonly Tunnel[]): UsageError {
+  const ids = tunnels.slice(0, IDS_SHOWN).map(({ id }) => id)
+  const more = tunnels.length > ids.length ? ', …' : ''
+  return new UsageError(
+    `Several open tunnels have the name ${name}: ${ids.join(', ')}${more}. Use one of these ids; ` +
+      `\`adit tunnels list --name ${name}\` shows their clients.`,
+  )
+}
