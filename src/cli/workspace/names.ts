@@ -19,10 +19,10 @@ export async function list(input: ApiInput, io: Io): Promise<void> {
           RESERVED: ({ reserved }) => (reserved ? green('yes') : dim('no')),
           OPEN: ({ open }) => String(open),
           ACCESS: ({ access: { user, allowIp } }) => describeAccess({ hasPassword: user !== null, allowIp }),
-          'LAST USED': ({ lastUsedAt }) => io.time(lastUsedAt),
+          'LAST OPENED': ({ lastUsedAt }) => io.time(lastUsedAt),
         },
         empty: 'No tunnel names.',
-        shrink: ['ACCESS', 'LAST USED', 'HOST'],
+        shrink: ['ACCESS', 'LAST OPENED', 'HOST'],
       },
     ),
   )
