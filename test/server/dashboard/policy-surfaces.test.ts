@@ -26,6 +26,7 @@ import { pluck } from '../../support/pluck.ts'
 const createNoKey =
   'logout, profiles, profiles use, workspace, keys list, keys revoke, usage, ' +
   'tunnels list, tunnels show, tunnels close, names list, edges list, tunnel, tunnel tcp, start, edge, ' +
+  'requests list, requests link, requests show, requests replay, requests export, requests verify, ' +
   'tokens-file add, tokens-file list, tokens-file remove, serve, completion, admin workspace create, ' +
   'admin workspace list, admin workspace provision, admin workspace archive, admin workspace restore, ' +
   'admin workspace set-group, admin workspace quota, admin doctor, admin key list, admin key find, admin key revoke, admin edge create, admin edge list, ' +

@@ -75,7 +75,7 @@ test('a proxy that sends ports or invalid addresses does not split one client in
     { 'x-forwarded-for': 'forged, 192.0.2.2:8080, 10.0.0.3:443' },
   )
   const { sessions } = (await fine.get('/account/sessions')).json
-  assert.ok(sessions.some(({ from }: { from: string }) => from === '192.0.2.2'))
+  assert.ok(sessions.some(({ address }: { address: string }) => address === '192.0.2.2'))
 })
 
 test('many networks of one /48 are limited together', async (t) => {

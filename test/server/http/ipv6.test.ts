@@ -35,7 +35,7 @@ suite('control plane on IPv6', { skip: ipv6Missing }, () => {
     const { entries } = (await ann.get('/workspaces/acme/audit')).json
     assert.deepEqual([entries[0].action, entries[0].address], ['key.created', '127.0.0.1'])
     const { sessions } = (await ann.get('/account/sessions')).json
-    assert.deepEqual([...new Set(pluck(sessions, 'from'))], ['127.0.0.1'])
+    assert.deepEqual([...new Set(pluck(sessions, 'address'))], ['127.0.0.1'])
     const attempt = (host: string, password: string) =>
       signIn(openBrowser(urlAt(server, host)), ann.email, password)
     for (const host of ['127.0.0.1', `[${MAPPED}]`, '127.0.0.1', `[${MAPPED}]`, '127.0.0.1'])
@@ -60,8 +60,8 @@ suite('control plane on IPv6', { skip: ipv6Missing }, () => {
         const forwarded = { 'x-forwarded-for': '192.0.2.9' }
         await browser.call('POST', '/sign-in', { email, password: PASSWORD }, forwarded)
         const { sessions } = (await browser.get('/account/sessions')).json
-        const { from } = sessions.find(({ isThis }: { isThis: boolean }) => isThis)
-        assert.equal(from === '192.0.2.9', proxies.includes(host), `${trusted}: ${host} is ${from}`)
+        const { address } = sessions.find(({ isThis }: { isThis: boolean }) => isThis)
+        assert.equal(address === '192.0.2.9', proxies.includes(host), `${trusted}: ${host} is ${address}`)
       }
     }
   })
