@@ -98,10 +98,24 @@ test('the signature of a webhook is verified with a secret from standard input',
   const { id } = await exchange({ method: 'POST', headers: { 'x-hub-signature-256': signature }, body })
   const held = await adit(['requests', 'verify', 'github', id], 'right\n')
   assert.equal(held.code, 0, held.stderr)
-  assert.match(held.stdout, /^The signature holds/)
+  assert.match(held.stdout, new RegExp(`^The signature holds.* \\(${id}\\)$`, 'm'))
   const failed = await adit(['requests', 'verify', 'github'], 'wrong\n')
   assert.equal(failed.code, 1)
   assert.match(failed.stderr, /does not match: the secret is another one, or the body was changed/)
+  assert.ok(failed.stderr.includes(`(${id})`), failed.stderr)
+
+  const replayed = JSON.parse((await adit(['requests', 'replay', id, '--body', 'changed', '--json'])).stdout)
+  const latest = await adit(['requests', 'verify', 'github'], 'right\n')
+  assert.equal(latest.code, 1)
+  assert.ok(latest.stderr.includes(`(${replayed.id}, replay of ${id})`), latest.stderr)
+})
+
+test('an unknown scheme of a signature is wrong usage', async (t) => {
+  const { code, stderr } = await run(t, ['requests', 'verify', 'foo'], {
+    XDG_RUNTIME_DIR: createRuntimeFolder(t),
+  })
+  assert.equal(code, 2)
+  assert.match(stderr, /Invalid scheme "foo" \(expected stripe, github, slack, or standard-webhooks\)/)
 })
 
 test('everything is gone when the tunnel ends, also when it is killed', async (t) => {
