@@ -118,6 +118,27 @@ test('an unknown scheme of a signature is wrong usage', async (t) => {
   assert.match(stderr, /Invalid scheme "foo" \(expected stripe, github, slack, or standard-webhooks\)/)
 })
 
+test('a request that got no response is listed with the reason, and a search for 5xx refers to it', async (t) => {
+  const server = echo()
+  const { exchange, adit } = await startInspected(t, server)
+  const none = await adit(['requests', 'list', '--status', '502'])
+  assert.equal(none.stdout, 'No such requests are recorded.\n')
+  server.close()
+  server.closeAllConnections()
+  const { id } = await exchange({ path: '/lost' })
+  const listed = await adit(['requests', 'list', '--status', 'none'])
+  assert.match(
+    listed.stdout,
+    new RegExp(`^${id} .* none .*No connection to the local server: .*ECONNREFUSED`, 'm'),
+  )
+  for (const status of ['5xx', '502']) {
+    const { stdout } = await adit(['requests', 'list', '--status', status])
+    assert.match(stdout, /^No such requests are recorded\. 1 request got no response .*: --status none$/m)
+  }
+  const others = await adit(['requests', 'list', '--status', '502', '--path', '/other'])
+  assert.equal(others.stdout, 'No such requests are recorded.\n')
+})
+
 test('everything is gone when the tunnel ends, also when it is killed', async (t) => {
   const { exchange, adit, tunnel, folder } = await startInspected(t, echo())
   const sockets = join(folder, 'adit')

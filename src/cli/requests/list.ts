@@ -1,5 +1,5 @@
 // `adit requests list`.
-import type { ExchangeSummary } from '../../inspector/api.ts'
+import { type ExchangeSummary, LIMITS } from '../../inspector/api.ts'
 import { oneLine } from '../../lib/net/untrusted-text.ts'
 import { formatBytes } from '../bytes.ts'
 import { formatDuration } from '../duration.ts'
@@ -26,9 +26,21 @@ export async function list(input: FilterInput & { limit: string | undefined }, i
       PATH: ({ path }) => oneLine(path),
       NOTE: note,
     },
-    empty: 'No such requests are recorded.',
+    empty: found.length > 0 ? '' : await explainNone(input),
     shrink: ['PATH', 'NOTE'],
   })
+}
+
+const NOTHING_FOUND = 'No such requests are recorded.'
+
+/** Visitors get 502 from the edge if the local server is down, so users look for that status. */
+async function explainNone({ status, ...input }: FilterInput): Promise<string> {
+  if (!status?.startsWith('5')) return NOTHING_FOUND
+  const query = { ...toQuery({ ...input, status: 'none' }), limit: String(LIMITS.pageSize) }
+  const count = (await listExchanges(query)).filter(({ state }) => state === 'aborted').length
+  if (count === 0) return NOTHING_FOUND
+  const requests = count === 1 ? '1 request' : `${count} requests`
+  return `${NOTHING_FOUND} ${requests} got no response from the local server: --status none`
 }
 
 function statusCell({ status, state }: Pick<ExchangeSummary, 'status' | 'state'>): Cell {
@@ -38,11 +50,17 @@ function statusCell({ status, state }: Pick<ExchangeSummary, 'status' | 'state'>
   return status >= 400 ? yellow(text) : green(text)
 }
 
-function note({ kind, messages, replayOf, edited, state }: ExchangeSummary): string {
+function note(exchange: ExchangeSummary): string {
+  const { kind, messages, replayOf, edited } = exchange
   const parts = [
     kind === 'http' ? '' : `${kind === 'sse' ? 'events' : 'WebSocket'}, ${messages} messages`,
     replayOf === undefined ? '' : `replay of ${replayOf}${edited ? ', edited' : ''}`,
-    state === 'aborted' || state === 'unrecorded' ? state : '',
+    describeFailure(exchange),
   ]
   return parts.filter((part) => part !== '').join('; ')
+}
+
+function describeFailure({ state, status, problem }: ExchangeSummary): string {
+  if (state !== 'aborted' && state !== 'unrecorded') return ''
+  return status === undefined && problem !== undefined ? oneLine(problem) : state
 }

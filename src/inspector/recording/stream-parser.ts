@@ -81,7 +81,7 @@ export class StreamParser {
   /** There is no response, because the local server could not be reached. */
   unreachable(problem: string, now: number): void {
     this.#now = now
-    this.#finish('aborted', problem)
+    this.#finish('aborted', `No connection to the local server: ${problem}.`)
   }
 
   #guard(now: number, parse: () => void): void {
