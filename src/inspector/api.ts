@@ -288,7 +288,8 @@ export interface ReplayRequest {
 }
 
 /**
- * With `recorded`, the value of that header of the recorded request (counted from 0), which may be masked.
+ * With `recorded`, the value of that header of the recorded request (counted from 0), which may be masked. It
+ * must have the same name, in any case.
  */
 export type ReplayHeader =
   | { readonly name: string; readonly value: string }

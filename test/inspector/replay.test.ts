@@ -1,9 +1,14 @@
 // A replay sends exactly what it says, to the recorded local server only.
 import assert from 'node:assert/strict'
-import { createServer } from 'node:net'
+import { once } from 'node:events'
+import { connect, createServer, type Socket } from 'node:net'
 import { test } from 'node:test'
 import type { Exchange, Replayed, ReplayRequest } from '../../src/inspector/api.ts'
+import { Replayer } from '../../src/inspector/replay/replayer.ts'
+import { RecordedExchange } from '../../src/inspector/store/exchange.ts'
+import { ExchangeStore } from '../../src/inspector/store/exchange-store.ts'
 import type { Test } from '../support/cleanup.ts'
+import { listen } from '../support/network/listen.ts'
 import { until } from '../support/until.ts'
 import { startInspected } from './support.ts'
 
@@ -111,6 +116,70 @@ test('values that would add to a request, or lead to another host, are rejected'
   ]
   for (const edit of invalid) await assert.rejects(replay(id, edit), /^Error: 400 /, JSON.stringify(edit))
   assert.equal(connections.length, before)
+})
+
+test('a recorded value is sent only under the name with which it was recorded', async (t) => {
+  const { exchange, replay, read, connections } = await start(t)
+  const { id } = await exchange({ headers: { authorization: 'Bearer secret' } })
+  const recorded = (await read(id)).request.headers.findIndex(({ name }) => name === 'authorization')
+  const before = connections.length
+  const cases: [unknown, RegExp][] = [
+    [{ name: 'X', recorded }, /no recorded header "X" at position \d+/],
+    ...[-1, 0.5, 1_000, 2 ** 53, '0', null].map((value): [unknown, RegExp] => [
+      { name: 'authorization', recorded: value },
+      /"headers" must be|no recorded header "authorization" at position 1000/,
+    ]),
+    [{ name: 'authorization', value: '', recorded: -0.5 }, /"headers" must be/],
+    [{ name: 'authorization', value: 'x', recorded }, /"headers" must be/],
+    [{ name: 'authorization' }, /"headers" must be/],
+  ]
+  for (const [header, message] of cases) {
+    const edit = { headers: [header] } as ReplayRequest
+    await assert.rejects(replay(id, edit), (error: Error) => {
+      assert.match(error.message, /^400 /, JSON.stringify(header))
+      assert.match(JSON.parse(error.message.slice('400 '.length)).message, message)
+      return true
+    })
+  }
+  assert.equal(connections.length, before)
+})
+
+test('headers that are too long in total are rejected, and take no place of other replays', async (t) => {
+  const { exchange, replay, connections } = await start(t)
+  const { id } = await exchange({ path: '/' })
+  const before = connections.length
+  const headers = Array.from({ length: 5 }, (_, index) => ({
+    name: `X-${index}`,
+    value: 'v'.repeat(16_000),
+  }))
+  for (let attempt = 0; attempt < 11; attempt += 1)
+    await assert.rejects(replay(id, { headers }), /400 .*headers have \d+ bytes \(expected at most 65536\)/)
+  assert.equal(connections.length, before)
+  assert.equal((await replay(id, { headers: headers.slice(0, 4) })).exchange.status, 200)
+})
+
+test('a replay that cannot be recorded closes its connection, and takes no place of others', async (t) => {
+  const sockets: Socket[] = []
+  const server = createServer((socket) => sockets.push(socket.on('error', () => undefined).resume()))
+  const port = await listen(t, server)
+  const store = new ExchangeStore()
+  const replayer = new Replayer(store)
+  const tunnel = { name: 'app', url: '', target: `http://127.0.0.1:${port}` }
+  replayer.addTarget(tunnel, async () => {
+    const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
+    await once(socket, 'connect')
+    return socket
+  })
+  const head = { method: 'GET', path: '/', httpVersion: '1.1' }
+  const tooLong = new RecordedExchange(tunnel, { ...head, headers: ['X', 'v'.repeat(70_000)] }, 0)
+  tooLong.request.body.isComplete = true
+  for (let attempt = 0; attempt < 11; attempt += 1)
+    await assert.rejects(replayer.replay(tooLong, {}), /was not recorded/)
+  await until(
+    'all connections are closed',
+    () => sockets.length === 11 && sockets.every((each) => each.closed),
+  )
+  assert.equal(store.size, 0)
 })
 
 test('a replay fails with the reason if the local server cannot be reached', async (t) => {

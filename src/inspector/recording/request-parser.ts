@@ -5,7 +5,7 @@ import { LineBuffer } from '../../tunnel-protocol/http/line-buffer.ts'
 import { parseHeaders, readFraming } from '../../tunnel-protocol/http/response-head.ts'
 import { findHeader, type RequestHead } from '../store/exchange.ts'
 
-const HEAD_BYTES_MAX = 64 * 1024
+export const HEAD_BYTES_MAX = 64 * 1024
 const REQUEST_LINE = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]{1,64}) (\S+) HTTP\/(1\.[01])$/
 const UPGRADE = /(?:^|[,\s])upgrade(?:$|[,\s])/i
 

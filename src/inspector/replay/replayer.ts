@@ -51,27 +51,36 @@ export class Replayer {
     if (!dial) throw new Error('The tunnel of the exchange has no target.')
     if (this.#running >= REPLAYS_MAX)
       throw new ReplayRejected('too_many', `${REPLAYS_MAX} replays are in progress. Wait for one of them.`)
-    this.#running += 1
+    const socket = await this.#connect(exchange.tunnel, dial)
     try {
-      const socket = await dial().catch((error: Error) => {
-        throw new ReplayRejected(
-          'target_unreachable',
-          `The local server at ${exchange.tunnel.target} cannot be reached: ${error.message}.`,
-        )
-      })
-      socket.once('close', () => {
-        this.#running -= 1
-      })
-      this.#sockets.add(socket)
       return this.#send(socket, exchange, bytes, isEdited)
     } catch (error) {
-      this.#running -= 1
+      socket.destroy()
       throw error
     }
   }
 
   close(): void {
     for (const socket of this.#sockets) socket.destroy()
+  }
+
+  /** The replay counts as running until the socket is closed. */
+  async #connect({ target }: RecordedTunnel, dial: Dial): Promise<Socket> {
+    this.#running += 1
+    const socket = await dial().catch((error: Error) => {
+      this.#running -= 1
+      throw new ReplayRejected(
+        'target_unreachable',
+        `The local server at ${target} cannot be reached: ${error.message}.`,
+      )
+    })
+    this.#sockets.add(socket)
+    socket.on('error', () => undefined)
+    socket.once('close', () => {
+      this.#running -= 1
+      this.#sockets.delete(socket)
+    })
+    return socket
   }
 
   #send(socket: Socket, exchange: RecordedExchange, bytes: Buffer, isEdited: boolean): RecordedExchange {
@@ -83,7 +92,6 @@ export class Replayer {
     const closeIfComplete = () => {
       if (replayed.state !== 'pending') socket.destroy()
     }
-    socket.on('error', () => undefined)
     socket.on('data', (received: Buffer) => {
       parser.fromServer(received, performance.now())
       closeIfComplete()
@@ -94,7 +102,6 @@ export class Replayer {
     })
     socket.once('close', () => {
       clearTimeout(timer)
-      this.#sockets.delete(socket)
       parser.closed(performance.now())
     })
     socket.write(bytes)

@@ -1,5 +1,6 @@
 // The bytes of a replayed request.
-import type { ReplayRequest } from '../api.ts'
+import type { ReplayHeader, ReplayRequest } from '../api.ts'
+import { HEAD_BYTES_MAX } from '../recording/request-parser.ts'
 import type { RecordedExchange } from '../store/exchange.ts'
 
 const METHOD = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,64}$/
@@ -10,6 +11,8 @@ const HEADERS_MAX = 500
 const FRAMING = new Set(['content-length', 'transfer-encoding', 'trailer', 'upgrade', 'connection', 'expect'])
 /** Their requests have Content-Length: 0 if the body is empty. */
 const WITH_BODY = new Set(['POST', 'PUT', 'PATCH'])
+
+type RecordedHeader = Extract<ReplayHeader, { recorded: number }>
 
 /** The message is for the user. */
 export class InvalidReplay extends Error {
@@ -46,7 +49,12 @@ export function editedBytes(exchange: RecordedExchange, edit: ReplayRequest): Bu
     if (!FRAMING.has(name.toLowerCase())) kept.push(name, value)
   }
   if (body.length > 0 || WITH_BODY.has(method)) kept.push('Content-Length', String(body.length))
-  return Buffer.concat([toHead(method, path, '1.1', kept), body])
+  const head = toHead(method, path, '1.1', kept)
+  if (head.length > HEAD_BYTES_MAX)
+    throw new InvalidReplay(
+      `The path and the headers have ${head.length} bytes (expected at most ${HEAD_BYTES_MAX}).`,
+    )
+  return Buffer.concat([head, body])
 }
 
 function readBody({ request }: RecordedExchange, { body }: ReplayRequest): Buffer {
@@ -61,12 +69,19 @@ function readHeaders(headers: NonNullable<ReplayRequest['headers']>, recorded: r
   if (headers.length > HEADERS_MAX)
     throw new InvalidReplay(`Too many headers (expected at most ${HEADERS_MAX}).`)
   return headers.flatMap((header) => {
-    const value = 'recorded' in header ? recorded[2 * header.recorded + 1] : header.value
-    if (value === undefined) throw new InvalidReplay(`There is no recorded header for "${header.name}".`)
     if (!NAME.test(header.name)) throw new InvalidReplay('Invalid name of a header.')
+    const value = 'recorded' in header ? readRecorded(header, recorded) : header.value
     if (!VALUE.test(value)) throw new InvalidReplay(`Invalid value of the header "${header.name}".`)
     return [header.name, value]
   })
+}
+
+/** Under another name, a value that is masked could be sent to where it is shown. */
+function readRecorded({ name, recorded: position }: RecordedHeader, recorded: readonly string[]): string {
+  const value = recorded[2 * position + 1]
+  if (value === undefined || recorded[2 * position]?.toLowerCase() !== name.toLowerCase())
+    throw new InvalidReplay(`There is no recorded header "${name}" at position ${position}. Pass a value.`)
+  return value
 }
 
 const latin1 = (text: string) => Buffer.from(text, 'latin1')

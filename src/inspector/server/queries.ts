@@ -65,8 +65,9 @@ export function readReplayRequest(input: Record<string, unknown>): ReplayRequest
 
 function isReplayHeader(value: unknown): value is ReplayHeader {
   const { name, value: text, recorded } = (value ?? {}) as Record<string, unknown>
-  const isRecorded = Number.isSafeInteger(recorded) && (recorded as number) >= 0
-  return typeof name === 'string' && (typeof text === 'string' || isRecorded)
+  if (typeof name !== 'string') return false
+  if (recorded === undefined) return typeof text === 'string'
+  return text === undefined && Number.isSafeInteger(recorded) && (recorded as number) >= 0
 }
 
 function isReplayBody(value: unknown): value is NonNullable<ReplayRequest['body']> {
