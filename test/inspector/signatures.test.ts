@@ -80,6 +80,32 @@ test('a signature of Stripe holds with one of several secrets, and says why it d
   assert.equal(check(`t=${seconds()}`).reason, 'malformed_header')
 })
 
+test('a signature that providers would not accept does not hold, although it begins with the right bytes', () => {
+  const mac = hmac('s', BODY)
+  const others = [`${mac}zz garbage`, mac.toUpperCase(), `${mac} `, mac.slice(0, 62), ` ${mac}`, `${mac}00`]
+  for (const value of others) {
+    const github = recorded({ 'X-Hub-Signature-256': `sha256=${value}` }, BODY)
+    assert.equal(verifySignature(github, 'github', 's').reason, 'malformed_header', value)
+  }
+  const secret = Buffer.from('a secret of the endpoint')
+  const key = `whsec_${secret.toString('base64')}`
+  const signed = createHmac('sha256', secret).update(`msg_1.${seconds()}.${BODY}`).digest('base64')
+  const check = (signature: string, given = key) =>
+    verifySignature(
+      recorded(
+        { 'webhook-id': 'msg_1', 'webhook-timestamp': seconds(), 'webhook-signature': `v1,${signature}` },
+        BODY,
+        ARRIVED,
+      ),
+      'standard-webhooks',
+      given,
+    ).reason
+  assert.equal(check(signed), 'ok')
+  for (const value of [signed.replace('=', ''), `${signed}garbage`, `-${signed}`, signed.slice(4)])
+    assert.equal(check(value), 'malformed_header', value)
+  assert.equal(check(signed, `${key}!`), 'invalid_secret')
+})
+
 test('a body that was not recorded as a whole is not verified', () => {
   const exchange = recorded({ 'x-hub-signature-256': `sha256=${hmac('s', BODY)}` }, BODY)
   exchange.request.body.isComplete = false

@@ -20,6 +20,11 @@ export class SignatureProblem extends Error {
   }
 }
 
+/** Of an HMAC with SHA-256. */
+const SIGNATURE_BYTES = 32
+const FORMS = { hex: '64 hexadecimal digits in lower case', base64: '44 characters of Base64' } as const
+const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/
+
 /** The name is in lower case. */
 type FindHeader = (name: string) => string | undefined
 
@@ -66,10 +71,10 @@ export const schemes: Record<SignatureScheme, (find: FindHeader, secret: string)
     const values = header
       .split(' ')
       .flatMap((each) => (each.startsWith('v1,') ? [each.slice('v1,'.length)] : []))
-    const key = Buffer.from(secret.replace(/^whsec_/, ''), 'base64')
-    if (key.length === 0) throw new SignatureProblem('invalid_secret', 'it has to be Base64, e.g. whsec_…')
+    const key = secret.replace(/^whsec_/, '')
+    if (!BASE64.test(key)) throw new SignatureProblem('invalid_secret', 'it has to be Base64, e.g. whsec_…')
     return {
-      key,
+      key: Buffer.from(key, 'base64'),
       prefix: `${id}.${time}.`,
       signatures: readSignatures(`${names}-signature`, values, 'base64'),
       signedAtMs: readTime(`${names}-timestamp`, time),
@@ -84,9 +89,14 @@ function requireHeader(find: FindHeader, name: string): string {
 }
 
 function readSignatures(name: string, values: readonly string[], encoding: 'hex' | 'base64'): Buffer[] {
-  if (values.length === 0)
-    throw new SignatureProblem('malformed_header', `${name} has no signature of the version`)
-  return values.map((value) => Buffer.from(value, encoding))
+  const signatures = values.flatMap((value) => {
+    const signature = Buffer.from(value, encoding)
+    // Node ignores what is no digit; the libraries of the providers compare the texts.
+    return signature.length === SIGNATURE_BYTES && signature.toString(encoding) === value ? [signature] : []
+  })
+  if (signatures.length === 0)
+    throw new SignatureProblem('malformed_header', `${name} has no signature of ${FORMS[encoding]}`)
+  return signatures
 }
 
 function readTime(name: string, text: string): number {
