@@ -44,14 +44,15 @@ export async function openInspector(options: InspectorOptions): Promise<Inspecto
   const recorder = new Recorder(store)
   const replayer = new Replayer(store)
   const sessions = new Sessions()
+  const mask = new HeaderMask(options.maskHeaders)
   let port: number | undefined
   const context: RouteContext = {
     version: options.version,
     store,
     replayer,
     sessions,
-    mask: new HeaderMask(options.maskHeaders),
-    events: new LiveEventStreams(store),
+    mask,
+    events: new LiveEventStreams(store, mask),
     createLink: () =>
       port === undefined ? undefined : `http://127.0.0.1:${port}/#token=${sessions.createToken()}`,
   }

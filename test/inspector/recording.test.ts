@@ -4,7 +4,7 @@ import { createServer, request } from 'node:http'
 import { test } from 'node:test'
 import { brotliCompressSync, gzipSync } from 'node:zlib'
 import { WebSocketServer } from 'ws'
-import type { MessageList } from '../../src/inspector/api.ts'
+import { MASK, type MessageList } from '../../src/inspector/api.ts'
 import { openSocket } from '../support/edges/tunnels.ts'
 import { until } from '../support/until.ts'
 import { httpServer, startInspected } from './support.ts'
@@ -176,6 +176,29 @@ test('values that authenticate are masked until they are revealed, and a search 
   assert.equal((await list('search=OPEN')).length, 1)
   const revealed = JSON.stringify(await read(masked.id, 'reveal=true'))
   for (const secret of ['bearer-secret', 'key-secret', 'cookie-secret']) assert.ok(revealed.includes(secret))
+})
+
+test('a masked value is not shown elsewhere, in lists, problems and exports', async (t) => {
+  const names = ['host', 'content-type', 'content-encoding']
+  const { exchange, read, list, call } = await startInspected(
+    t,
+    httpServer((_, response) => {
+      response.setHeader('content-type', 'secret/type')
+      response.setHeader('content-encoding', 'secret-encoding')
+      response.end('ok')
+    }),
+    names.flatMap((name) => ['--mask-header', name]),
+  )
+  const { id, host, contentType, response } = await exchange({ path: '/masked' })
+  assert.deepEqual([host, contentType], [MASK, MASK])
+  assert.equal(response?.body.decodeProblem, 'The content encoding, which is masked, could not be decoded.')
+  assert.doesNotMatch(JSON.stringify(await list()), /secret|tunnels\.test/)
+  assert.doesNotMatch(JSON.stringify(await call('/api/har')), /secret/)
+  const revealed = await read(id, 'reveal=true')
+  assert.match(revealed.host, /tunnels\.test/)
+  assert.equal(revealed.contentType, 'secret/type')
+  assert.match(revealed.response?.body.decodeProblem ?? '', /"secret-encoding" is not supported/)
+  assert.match(JSON.stringify(await call('/api/har?reveal=true')), /"mimeType":"secret\/type"/)
 })
 
 test('lists are filtered by method, status, path, time and text, and have pages', async (t) => {

@@ -1,13 +1,17 @@
 // Exchanges as the API returns them.
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import type { Exchange, ExchangeSummary, MessageList } from '../api.ts'
-import { findHeader, type RecordedExchange, type RecordedPart } from '../store/exchange.ts'
+import { type Body, type Exchange, type ExchangeSummary, MASK, type MessageList } from '../api.ts'
+import type { RecordedExchange, RecordedPart } from '../store/exchange.ts'
 import { describeBody } from './body-view.ts'
 import type { HeaderMask } from './mask.ts'
 
-export function describeSummary(exchange: RecordedExchange): ExchangeSummary {
+export function describeSummary(
+  exchange: RecordedExchange,
+  mask: HeaderMask,
+  isRevealed = false,
+): ExchangeSummary {
   const { response, firstByteMs, lastByteMs, origin, problem } = exchange
-  const type = response && findHeader(response.headers, 'content-type')
+  const type = response && mask.find(response.headers, 'content-type', isRevealed)
   return {
     id: exchange.id,
     tunnel: exchange.tunnel.name,
@@ -16,7 +20,7 @@ export function describeSummary(exchange: RecordedExchange): ExchangeSummary {
     state: exchange.state,
     method: exchange.method,
     path: exchange.path,
-    host: findHeader(exchange.request.headers, 'host') ?? '',
+    host: mask.find(exchange.request.headers, 'host', isRevealed) ?? '',
     ...(response && { status: response.status }),
     ...(type !== undefined && { contentType: (type.split(';', 1)[0] ?? '').trim().toLowerCase() }),
     requestBytes: exchange.requestBytes,
@@ -39,7 +43,7 @@ export function describeHeads(exchange: RecordedExchange, mask: HeaderMask, isRe
     trailers: mask.describe(trailers, isRevealed),
   })
   return {
-    ...describeSummary(exchange),
+    ...describeSummary(exchange, mask, isRevealed),
     request: describePart(request),
     ...(response && {
       response: { status: response.status, reason: response.reason, ...describePart(response) },
@@ -54,17 +58,31 @@ export async function describeExchange(
 ): Promise<Exchange> {
   const { response, ...heads } = describeHeads(exchange, mask, isRevealed)
   const replayProblem = findReplayProblem(exchange)
-  const request = { ...heads.request, body: await describeBody(exchange.request) }
+  const readBody = async (part: RecordedPart) => maskEncoding(await describeBody(part), mask, isRevealed)
+  const request = { ...heads.request, body: await readBody(exchange.request) }
   // Streams of the tunnel get their turn between both.
   await nextTurn()
   return {
     ...heads,
     request,
     ...(response &&
-      exchange.response && { response: { ...response, body: await describeBody(exchange.response) } }),
+      exchange.response && { response: { ...response, body: await readBody(exchange.response) } }),
     replayable: replayProblem === undefined,
     ...(replayProblem !== undefined && { replayProblem }),
     target: exchange.tunnel.target,
+  }
+}
+
+/** The names of the encodings are the value of Content-Encoding. */
+function maskEncoding(body: Body, mask: HeaderMask, isRevealed: boolean): Body {
+  if (isRevealed || !mask.hides('content-encoding')) return body
+  const { decodeProblem, ...others } = body
+  return {
+    ...others,
+    decoded: body.decoded.map(() => MASK),
+    ...(decodeProblem !== undefined && {
+      decodeProblem: 'The content encoding, which is masked, could not be decoded.',
+    }),
   }
 }
 

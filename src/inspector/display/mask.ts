@@ -1,5 +1,6 @@
 // Values of headers that authenticate somebody are masked in what is shown and exported.
 import { type Header, MASK } from '../api.ts'
+import { findHeader } from '../store/exchange.ts'
 
 const MASKED = ['authorization', 'proxy-authorization', 'cookie', 'set-cookie']
 
@@ -13,12 +14,22 @@ export class HeaderMask {
     this.#names = new Set(this.names)
   }
 
+  hides(name: string): boolean {
+    return this.#names.has(name.toLowerCase())
+  }
+
+  /** The value of the first header of the name, which is in lower case. */
+  find(headers: readonly string[], name: string, isRevealed: boolean): string | undefined {
+    const value = findHeader(headers, name)
+    return value === undefined || isRevealed || !this.hides(name) ? value : MASK
+  }
+
   /** `headers` alternates names and values. */
   describe(headers: readonly string[], isRevealed: boolean): Header[] {
     const described: Header[] = []
     for (let index = 0; index < headers.length; index += 2) {
       const [name = '', value = ''] = headers.slice(index, index + 2)
-      if (isRevealed || !this.#names.has(name.toLowerCase())) described.push({ name, value })
+      if (isRevealed || !this.hides(name)) described.push({ name, value })
       else described.push({ name, value: MASK, masked: true })
     }
     return described

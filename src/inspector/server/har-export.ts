@@ -40,13 +40,13 @@ async function describeEntry(
 ) {
   const described = describeHeads(exchange, mask, isRevealed)
   const bodies = {
-    request: await readContent(exchange.request),
-    response: exchange.response ? await readContent(exchange.response) : EMPTY,
+    request: await readContent(exchange.request, mask, isRevealed),
+    response: exchange.response ? await readContent(exchange.response, mask, isRevealed) : EMPTY,
   }
   return toHarEntry(described, exchange.tunnel.url || exchange.tunnel.target, bodies, exchange.messages)
 }
 
-async function readContent(part: RecordedPart): Promise<HarContent> {
+async function readContent(part: RecordedPart, mask: HeaderMask, isRevealed: boolean): Promise<HarContent> {
   const { content, isCut } = await decodeBody(part)
   const type = findHeader(part.headers, 'content-type')
   const text = decodeText(content, type ?? '', isCut || part.body.isCut)
@@ -54,6 +54,6 @@ async function readContent(part: RecordedPart): Promise<HarContent> {
     bytes: content.length,
     text: text ?? content.toString('base64'),
     isBase64: text === undefined,
-    mimeType: type ?? EMPTY.mimeType,
+    mimeType: mask.find(part.headers, 'content-type', isRevealed) ?? EMPTY.mimeType,
   }
 }

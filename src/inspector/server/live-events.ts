@@ -2,6 +2,7 @@
 import type { ServerResponse } from 'node:http'
 import { LIMITS, type LiveEvents } from '../api.ts'
 import { describeSummary } from '../display/describe.ts'
+import type { HeaderMask } from '../display/mask.ts'
 import type { RecordedExchange } from '../store/exchange.ts'
 import type { ExchangeStore } from '../store/exchange-store.ts'
 import { ApiFailure } from './responses.ts'
@@ -11,12 +12,14 @@ const KEEP_ALIVE_MS = 15_000
 const UNREAD_BYTES_MAX = 2 * 1024 * 1024
 
 export class LiveEventStreams {
+  readonly #mask: HeaderMask
   readonly #readers = new Set<ServerResponse>()
   readonly #changed = new Set<RecordedExchange>()
   #removed: string[] = []
   #timer: NodeJS.Timeout | undefined
 
-  constructor(store: ExchangeStore) {
+  constructor(store: ExchangeStore, mask: HeaderMask) {
+    this.#mask = mask
     store.listen({
       onChange: (exchange) => this.#collect(() => this.#changed.add(exchange)),
       onEvict: (id) => this.#collect(() => this.#removed.push(id)),
@@ -51,7 +54,8 @@ export class LiveEventStreams {
   #flush(): void {
     this.#timer = undefined
     const kept = [...this.#changed].filter(({ isEvicted }) => !isEvicted)
-    if (kept.length > 0) this.#send('requests', { requests: kept.map(describeSummary) })
+    if (kept.length > 0)
+      this.#send('requests', { requests: kept.map((each) => describeSummary(each, this.#mask)) })
     if (this.#removed.length > 0) this.#send('removed', { ids: this.#removed })
     this.#changed.clear()
     this.#removed = []

@@ -135,7 +135,7 @@ async function list({ context, response, params }: Call): Promise<void> {
   const page = found.slice(0, limit)
   const last = page.at(-1)
   sendJson(response, {
-    requests: page.map(describeSummary),
+    requests: page.map((each) => describeSummary(each, context.mask)),
     ...(found.length > limit && last && { nextCursor: last.id }),
   } satisfies ExchangeList)
 }
@@ -213,7 +213,7 @@ async function replay(call: Call): Promise<void> {
   const edit = readReplayRequest(await readJson(call.request))
   try {
     const replayed = await call.context.replayer.replay(find(call), edit)
-    sendJson(call.response, { request: describeSummary(replayed) }, 202)
+    sendJson(call.response, { request: describeSummary(replayed, call.context.mask) }, 202)
   } catch (error) {
     if (error instanceof InvalidReplay) throw new ApiFailure('invalid_request', error.message)
     throw error instanceof ReplayRejected ? new ApiFailure(error.code, error.message) : error
