@@ -21,7 +21,7 @@ const quote = (text: string) => `'${text.replaceAll("'", "'\\''")}'`
 /** curl needs a semicolon for a header without a value. */
 function header(name: string, value: string): string {
   const line = value === '' ? `${name};` : `${name}: ${value}`
-  return ASCII.test(line) ? quote(line) : `"$(printf ${quote(octal(line))})"`
+  return ASCII.test(line) ? quote(line) : `"$(printf -- ${quote(octal(line))})"`
 }
 
 /** For the format of printf: the bytes of latin1 text in ASCII. */
