@@ -1,16 +1,20 @@
 // The port for the page: only the page itself gets anything, and the API only with a bearer.
 import assert from 'node:assert/strict'
 import { request } from 'node:http'
+import { connect } from 'node:net'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { openInspector } from '../../src/inspector/open.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
+import { until } from '../support/until.ts'
 import { createRuntimeFolder } from './support.ts'
 
 const FILES: Record<string, string> = {
   'index.html': '<script nonce="__CSP_NONCE__"></script>',
   'assets/main.js': 'main()',
 }
+
+const CONNECTIONS_MAX = 200
 
 async function start(t: Test) {
   const inspector = await openInspector({
@@ -145,6 +149,26 @@ test('the next port is used if 4040 is not free, and a browser gets no new link'
   assert.ok(second.port >= 4040)
   const headers = await openSession(second)
   assert.equal((await second.send('/api/link', { method: 'POST', headers })).status, 404)
+})
+
+test('connections that send no whole request are closed, so that others do not keep the user out', async (t) => {
+  const started = await start(t)
+  const headers = await openSession(started)
+  const parts = ['', 'GET / HTTP/1.1\r\n', 'POST /api/session HTTP/1.1\r\nContent-Length: 9\r\n']
+  let open = 0
+  for (let index = 0; index < CONNECTIONS_MAX; index += 1) {
+    const socket = connect(started.port, '127.0.0.1')
+    atEnd(t, () => socket.destroy())
+    socket.on('error', () => undefined).resume()
+    socket.once('close', () => {
+      open -= 1
+    })
+    const part = parts[index % parts.length] ?? ''
+    socket.write(part.startsWith('POST') ? `${part}Host: 127.0.0.1:${started.port}\r\n\r\n` : part)
+    open += 1
+  }
+  await until('all are closed', () => open === 0)
+  assert.equal((await started.send('/api/info', { headers })).status, 200)
 })
 
 test('requests that are not valid are rejected with what is wrong', async (t) => {

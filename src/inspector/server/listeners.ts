@@ -9,6 +9,8 @@ const PORT = 4040
 /** Then the system chooses one. */
 const PORTS_TRIED = 20
 const CONNECTIONS_MAX = 200
+/** Every user of the machine can connect to the port: connections without a request are soon closed. */
+const TIMEOUTS = { headersTimeout: 3_000, requestTimeout: 5_000, connectionsCheckingInterval: 500 }
 
 type Respond = (request: IncomingMessage, response: ServerResponse, url: URL) => Promise<void>
 
@@ -64,7 +66,7 @@ async function sendFile(
 }
 
 function create(respond: Respond): Server {
-  const server = createServer((request, response) => {
+  const server = createServer(TIMEOUTS, (request, response) => {
     for (const [name, value] of Object.entries(SECURITY_HEADERS)) response.setHeader(name, value)
     handle(request, response, respond).catch((error: unknown) => {
       if (response.headersSent) return void response.destroy()
