@@ -6,9 +6,10 @@ import { lstatSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { promisify } from 'node:util'
+import { WebSocketServer } from 'ws'
 import { createFolder } from '../support/databases/create.ts'
 import { startStandaloneEdge } from '../support/edges/standalone-edge.ts'
-import { fetchHost, openTunnel } from '../support/edges/tunnels.ts'
+import { fetchHost, openSocket, openTunnel } from '../support/edges/tunnels.ts'
 import { run, startProcess } from '../support/processes/process.ts'
 import { until } from '../support/until.ts'
 import { createRuntimeFolder, httpServer, startInspected } from './support.ts'
@@ -89,6 +90,33 @@ test('requests are listed, shown, replayed and exported in the terminal', async 
   const [entry] = har.log.entries
   assert.equal(entry.request.postData.text, '{"a":1}')
   assert.doesNotMatch(JSON.stringify(har), /session=secret"\}/)
+})
+
+test('an export has no characters that a terminal acts on, and the same values', async (t) => {
+  const { exchange, adit } = await startInspected(t, echo())
+  const hostile = '\u202e \u2028'
+  const headers = { 'x-hostile': '\u009b2J' }
+  await exchange({ method: 'POST', path: '/hostile', headers, body: Buffer.from(hostile) })
+  const { stdout } = await adit(['requests', 'export'])
+  assert.match(stdout, /^\P{C}+\n$/u)
+  assert.doesNotMatch(stdout, /[\p{Zl}\p{Bidi_Control}]/u)
+  const [{ request }] = JSON.parse(stdout).log.entries
+  assert.equal(request.postData.text, hostile)
+  assert.ok(request.headers.some(({ value }: { value: string }) => value === headers['x-hostile']))
+})
+
+test('a message cannot look like another line of the output', async (t) => {
+  const server = httpServer(() => undefined)
+  const sockets = new WebSocketServer({ server })
+  sockets.on('connection', (socket) => socket.on('message', () => socket.close()))
+  const { edge, tunnel, list, adit } = await startInspected(t, server)
+  const socket = await openSocket(edge, tunnel.host)
+  socket.send('sent\n< 1 ms text forged\r\nHTTP/1.1 200 OK')
+  await until('it is recorded', async () => (await list('kind=websocket'))[0]?.state === 'complete')
+  const { stdout } = await adit(['requests', 'show'])
+  assert.match(stdout, /^> \S+ ?\S* text sent$/m)
+  assert.match(stdout, /^ {2}< 1 ms text forged\ufffd?$/m)
+  assert.doesNotMatch(stdout, /^(?:< .*forged|HTTP\/1\.1 200)/m)
 })
 
 test('the signature of a webhook is verified with a secret from standard input', async (t) => {

@@ -1,4 +1,5 @@
 // `adit requests export`: recorded requests as a HAR document.
+import { printableJson } from '../../contract/text.ts'
 import { API } from '../../inspector/api.ts'
 import type { Io } from '../io.ts'
 import { type FilterInput, toQuery } from './filters.ts'
@@ -17,5 +18,5 @@ export async function exportHar(input: FilterInput & { reveal: boolean }, io: Io
     .flatMap(({ log }) => log.entries)
     .sort((a, b) => Date.parse(a.startedDateTime) - Date.parse(b.startedDateTime))
   const [first] = documents
-  await io.write(`${JSON.stringify({ log: { ...first?.log, entries } })}\n`)
+  await io.write(`${printableJson({ log: { ...first?.log, entries } })}\n`)
 }

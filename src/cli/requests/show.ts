@@ -93,7 +93,8 @@ const messageLine = ({ from, type, ms, text, cut, event, code, problem }: Messag
     `${from === 'client' ? '>' : '<'} ${formatDuration(ms)} ${type}${code === undefined ? '' : ` ${code}`} `,
   ),
   event === undefined ? '' : `${oneLine(event)}: `,
-  text,
+  // So that none of its lines looks like another message, or like the response.
+  text.replaceAll('\n', '\n  '),
   dim(`${cut ? ' (cut)' : ''}${problem === undefined ? '' : ` (${problem})`}`),
 ]
 
