@@ -2,11 +2,15 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { createHmac } from 'node:crypto'
-import { lstatSync, readdirSync, writeFileSync } from 'node:fs'
+import { once } from 'node:events'
+import { chmodSync, chownSync, lstatSync, readdirSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { promisify } from 'node:util'
 import { WebSocketServer } from 'ws'
+import { findSockets } from '../../src/inspector/local/socket-folder.ts'
+import { atEnd } from '../support/cleanup.ts'
 import { createFolder } from '../support/databases/create.ts'
 import { startStandaloneEdge } from '../support/edges/standalone-edge.ts'
 import { fetchHost, openSocket, openTunnel } from '../support/edges/tunnels.ts'
@@ -202,6 +206,31 @@ test('only the user may use the socket: its folder and itself are closed to othe
     cwd: '/',
   })
   assert.equal(stdout.trim(), 'EACCES')
+})
+
+test('a socket that somebody else has put into the folder before is not used', {
+  skip: process.getuid?.() !== 0 && 'only root can create files of another user',
+}, async (t) => {
+  const folder = join(createRuntimeFolder(t), 'adit')
+  const connected = new Set<string>()
+  for (const name of ['1-own.sock', '2-planted.sock']) {
+    const server = createServer((connection) => {
+      connected.add(name)
+      connection.destroy()
+    })
+    server.listen(join(folder, name))
+    await once(server, 'listening')
+    atEnd(t, () => server.close())
+  }
+  chownSync(join(folder, '2-planted.sock'), 65_534, 65_534)
+  chmodSync(folder, 0o777)
+  const found = await findSockets(folder)
+  assert.deepEqual(
+    found.map(({ file }) => file),
+    [join(folder, '1-own.sock')],
+  )
+  assert.deepEqual([...connected], ['1-own.sock'])
+  assert.equal(lstatSync(folder).mode & 0o777, 0o700)
 })
 
 test('without --inspect nothing is recorded, and there is no socket', async (t) => {

@@ -60,9 +60,16 @@ export async function findSockets(folder: string): Promise<LocalSocket[]> {
   return removeDead(folder)
 }
 
+/** Others may have put sockets into the folder before it was closed to them. */
+function isOwn(file: string): boolean {
+  // A program that ends removes its socket.
+  const found = lstatSync(file, { throwIfNoEntry: false })
+  return found !== undefined && (process.getuid === undefined || found.uid === process.getuid())
+}
+
 /** Returns those that are not dead: a program that was killed leaves its socket. */
 async function removeDead(folder: string): Promise<LocalSocket[]> {
-  const names = readdirSync(folder).filter((name) => NAME.test(name))
+  const names = readdirSync(folder).filter((name) => NAME.test(name) && isOwn(join(folder, name)))
   const sockets = names.slice(0, SOCKETS_MAX).map((name) => toSocket(folder, name))
   const states = await Promise.all(sockets.map(isDead))
   for (const [index, { file }] of sockets.entries()) if (states[index]) rmSync(file, { force: true })
@@ -80,7 +87,7 @@ const isDead = ({ address }: LocalSocket) =>
     )
   })
 
-/** Throws if somebody else could have put a socket there. */
+/** Throws if somebody else could put a socket there; sockets that are there may be of others. */
 function secureFolder(folder: string): void {
   const found = lstatSync(folder)
   if (!found.isDirectory()) throw new FolderNotUsable(`${folder} is not a folder. Remove it and try again.`)
