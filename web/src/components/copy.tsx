@@ -98,7 +98,9 @@ export function CopyBlock({ text, name, testId }: CopyProps & { testId?: string 
       <Code block flex={1} miw={0} ta="left" className="mono wrapped" data-testid={testId}>
         <UnhyphenatedText text={text} />
       </Code>
-      <CopyIconButton text={text} name={name} />
+      <span className={classes.firstLine}>
+        <CopyIconButton text={text} name={name} />
+      </span>
     </Group>
   )
 }

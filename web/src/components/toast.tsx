@@ -1,14 +1,16 @@
-// Toasts: confirm for a few seconds that an action succeeded, visibly and in an ARIA live region.
+// Toasts: say for a few seconds that an action succeeded or failed, visibly and in an ARIA live region.
 import { CloseButton, Paper, Text } from '@mantine/core'
 import { useEffect, useSyncExternalStore } from 'react'
-import { CheckIcon } from '../icons.tsx'
+import { CheckIcon, WarningIcon } from '../icons.tsx'
 import classes from './toast.module.css'
 
 /** While a dialog fades out, screen readers ignore everything outside it. */
 const DIALOG_FADE_MS = 300
 const VISIBLE_MS = 6_000
 
-let current: { id: number; text: string } | null = null
+type Outcome = 'success' | 'failure'
+
+let current: { id: number; text: string; outcome: Outcome } | null = null
 let lastId = 0
 const listeners = new Set<() => void>()
 
@@ -23,13 +25,22 @@ function subscribe(notify: () => void): () => void {
 }
 
 /** Replaces the previous toast. */
-export function showToast(text: string): void {
+export function showToast(text: string, outcome: Outcome = 'success'): void {
   // Cleared first: screen readers do not announce a live region whose text stays the same.
+  clearToast()
+  const id = lastId
+  setTimeout(() => id === lastId && set({ id, text, outcome }), DIALOG_FADE_MS)
+}
+
+export function clearToast(): void {
   set(null)
   lastId += 1
-  const id = lastId
-  setTimeout(() => id === lastId && set({ id, text }), DIALOG_FADE_MS)
 }
+
+const appearances = {
+  success: { Icon: CheckIcon, color: 'var(--mantine-color-green-text)' },
+  failure: { Icon: WarningIcon, color: 'var(--mantine-color-error)' },
+} as const
 
 export function Toasts() {
   const toast = useSyncExternalStore(subscribe, () => current)
@@ -40,17 +51,22 @@ export function Toasts() {
   }, [toast])
   return (
     <div className={classes.region} role="status" aria-live="polite">
-      {toast && (
-        <Paper key={toast.id} className={classes.toast ?? ''} shadow="lg">
-          <Text span c="var(--mantine-color-green-text)" lh={0}>
-            <CheckIcon size={20} />
-          </Text>
-          <Text size="sm" flex={1} miw={0}>
-            {toast.text}
-          </Text>
-          <CloseButton size="sm" aria-label="Dismiss" onClick={() => set(null)} />
-        </Paper>
-      )}
+      {toast && <Toast key={toast.id} text={toast.text} outcome={toast.outcome} />}
     </div>
+  )
+}
+
+function Toast({ text, outcome }: { text: string; outcome: Outcome }) {
+  const { Icon, color } = appearances[outcome]
+  return (
+    <Paper className={classes.toast ?? ''} data-outcome={outcome} shadow="lg">
+      <Text span c={color} lh={0}>
+        <Icon size={20} />
+      </Text>
+      <Text size="sm" flex={1} miw={0}>
+        {text}
+      </Text>
+      <CloseButton size="sm" aria-label="Dismiss" onClick={clearToast} />
+    </Paper>
   )
 }
