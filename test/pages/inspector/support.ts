@@ -70,7 +70,7 @@ export async function startSamples(t: Test, flags: string[] = []) {
   const { server, ...local } = createSamples()
   const inspected = await startInspected(t, server, flags)
   const [, link = ''] = await inspected.tunnel.waitFor(/"event":"inspector","url":"([^"]+)"/)
-  return { ...inspected, ...local, link }
+  return { ...inspected, ...local, server, link }
 }
 
 /** The page in a window of its own. */

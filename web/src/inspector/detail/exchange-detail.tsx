@@ -61,7 +61,7 @@ export function ExchangeDetail({ id, summary, dialog, onDialog, replay }: Exchan
           <PartSection exchange={exchange} of="response" />
           <EditDialog exchange={exchange} opened={dialog === 'edit'} onClose={close} />
           <CompareDialog exchange={exchange} opened={dialog === 'compare'} onClose={close} />
-          <SignatureDialog id={id} opened={dialog === 'signature'} onClose={close} />
+          <SignatureDialog exchange={exchange} opened={dialog === 'signature'} onClose={close} />
         </Stack>
       ) : query.error ? (
         <LoadError error={query.error} retry={query.refetch} isRetrying={query.isFetching} />

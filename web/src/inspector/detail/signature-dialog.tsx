@@ -4,6 +4,8 @@ import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
 import {
   API,
+  type Exchange,
+  SIGNATURE_SCHEMES,
   type SignatureRequest,
   type SignatureResult,
   type SignatureScheme,
@@ -14,14 +16,14 @@ import { call } from '../api.ts'
 import { formatMoment } from '../list/format.ts'
 
 interface SignatureDialogProps {
-  id: string
+  exchange: Exchange
   opened: boolean
   onClose: () => void
 }
 
-export const SignatureDialog = ({ id, opened, onClose }: SignatureDialogProps) => (
+export const SignatureDialog = ({ exchange, opened, onClose }: SignatureDialogProps) => (
   <Modal opened={opened} onClose={onClose} title="Check webhook signature">
-    {opened && <SignatureForm id={id} onClose={onClose} />}
+    {opened && <SignatureForm exchange={exchange} onClose={onClose} />}
   </Modal>
 )
 
@@ -32,13 +34,28 @@ const schemeNames: Record<SignatureScheme, string> = {
   'standard-webhooks': 'Standard Webhooks',
 }
 
-function SignatureForm({ id, onClose }: Omit<SignatureDialogProps, 'opened'>) {
-  const [scheme, setScheme] = useState<SignatureScheme>('stripe')
+const signatureHeaders: Record<SignatureScheme, readonly string[]> = {
+  stripe: ['stripe-signature'],
+  github: ['x-hub-signature-256'],
+  slack: ['x-slack-signature'],
+  'standard-webhooks': ['webhook-signature', 'svix-signature'],
+}
+
+/** By the header that has the signature, if there is one. */
+function guessScheme({ request }: Exchange): SignatureScheme {
+  const names = new Set(request.headers.map(({ name }) => name.toLowerCase()))
+  return (
+    SIGNATURE_SCHEMES.find((scheme) => signatureHeaders[scheme].some((name) => names.has(name))) ?? 'stripe'
+  )
+}
+
+function SignatureForm({ exchange, onClose }: Omit<SignatureDialogProps, 'opened'>) {
+  const [scheme, setScheme] = useState(() => guessScheme(exchange))
   const [secret, setSecret] = useState('')
   const check = useMutation({
     mutationFn: () => {
       const body: SignatureRequest = { scheme, secret }
-      return call<SignatureResult>(API.signature(id), { method: 'POST', body })
+      return call<SignatureResult>(API.signature(exchange.id), { method: 'POST', body })
     },
   })
   return (

@@ -75,7 +75,7 @@ export function Toolbar({ exchange, isRevealed, onReveal, onDialog, replay }: To
           </Menu.Dropdown>
         </Menu>
         {(hasMasked || isRevealed) && (
-          <Button size="sm" variant="subtle" onClick={() => onReveal(!isRevealed)}>
+          <Button size="sm" variant="default" onClick={() => onReveal(!isRevealed)}>
             {isRevealed ? 'Mask values' : 'Show masked values'}
           </Button>
         )}

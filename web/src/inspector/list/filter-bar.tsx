@@ -24,7 +24,7 @@ export function FilterBar({ filter, onChange }: FilterBarProps) {
       <Group gap="xs" wrap="nowrap">
         <SearchInput
           label="Search in everything"
-          placeholder="Search headers and bodies"
+          placeholder="Search everything"
           value={filter.search}
           onChange={(search) => onChange({ ...filter, search: search.slice(0, LIMITS.queryChars) })}
         />

@@ -87,8 +87,10 @@ function Rows({
   const { tunnels } = useLive()
   const list = useRef<HTMLUListElement>(null)
   useEffect(() => {
-    if (selected !== undefined)
-      list.current?.querySelector('[aria-current=true]')?.scrollIntoView({ block: 'nearest' })
+    if (selected === undefined) return
+    const row = list.current?.querySelector<HTMLElement>('[aria-current=true]')
+    row?.scrollIntoView({ block: 'nearest' })
+    if (list.current?.contains(document.activeElement)) row?.focus({ preventScroll: true })
   }, [selected])
   return (
     <ul className={classes.list} ref={list}>
@@ -129,7 +131,7 @@ const Row = memo(function Row({ request, isSelected, showsTunnel }: RowProps) {
         data-request={id}
         onClick={() => select(id)}
       >
-        <StatusBadge request={request} />
+        <StatusBadge request={request} className={classes.status ?? ''} />
         <span className={classes.text}>
           <span className={classes.path}>
             <b>{method}</b> {path}

@@ -56,7 +56,8 @@ export function BodyField({ exchange, value, onChange, onLoad }: BodyFieldProps)
 }
 
 function TextField({ text, onChange }: { text: string; onChange: (text: string) => void }) {
-  const pretty = /^\s*[[{]/.test(text) ? prettyJson(text) : undefined
+  const looksLikeJson = /^\s*[[{]/.test(text)
+  const pretty = looksLikeJson ? prettyJson(text) : undefined
   return (
     <Stack gap={4}>
       <Textarea
@@ -69,11 +70,21 @@ function TextField({ text, onChange }: { text: string; onChange: (text: string) 
         value={text}
         onChange={(event) => onChange(event.currentTarget.value)}
       />
-      {pretty !== undefined && pretty !== text && (
-        <Group>
-          <Button size="xs" variant="default" onClick={() => onChange(pretty)}>
+      {looksLikeJson && pretty !== text && (
+        <Group gap="xs">
+          <Button
+            size="xs"
+            variant="default"
+            disabled={pretty === undefined}
+            onClick={() => pretty !== undefined && onChange(pretty)}
+          >
             Indent JSON
           </Button>
+          {pretty === undefined && (
+            <Text size="xs" c="dimmed" role="status">
+              The body is not valid JSON, or too long.
+            </Text>
+          )}
         </Group>
       )}
     </Stack>

@@ -1,9 +1,10 @@
 // Edits a request and replays it.
 import { Modal, TextInput } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
-import { useState } from 'react'
+import { useEffect, useState } from 'react'
 import type { Exchange } from '../../../../src/inspector/api.ts'
 import { DialogActions, Form } from '../../components/forms/form.tsx'
+import { clearToast } from '../../components/toast.tsx'
 import { useIsPhone } from '../../components/use-is-phone.ts'
 import { BodyField } from './body-field.tsx'
 import { type EditedRequest, toEditable, toReplayRequest } from './edit.ts'
@@ -18,7 +19,14 @@ interface EditDialogProps {
 }
 
 export const EditDialog = ({ exchange, opened, onClose }: EditDialogProps) => (
-  <Modal opened={opened} onClose={onClose} title="Edit and replay" size="xl" fullScreen={useIsPhone()}>
+  <Modal
+    opened={opened}
+    onClose={onClose}
+    title="Edit and replay"
+    size="xl"
+    fullScreen={useIsPhone()}
+    classNames={{ content: classes.dialog ?? '' }}
+  >
     {opened && <EditForm exchange={exchange} onClose={onClose} />}
   </Modal>
 )
@@ -32,6 +40,8 @@ function EditForm({ exchange, onClose }: Omit<EditDialogProps, 'opened'>) {
     mutationFn: () => replay(original.id, toReplayRequest(original, edited, recordedBody)),
     onSuccess: onClose,
   })
+  // It would cover the buttons.
+  useEffect(clearToast, [])
   const set = (change: Partial<EditedRequest>) => setEdited({ ...edited, ...change })
   return (
     <Form onSubmit={() => send.mutate()}>
@@ -63,9 +73,11 @@ function EditForm({ exchange, onClose }: Omit<EditDialogProps, 'opened'>) {
         onChange={(body) => set({ body })}
         onLoad={setRecordedBody}
       />
-      <DialogActions mutation={send} onCancel={onClose}>
-        Replay
-      </DialogActions>
+      <div className={classes.actions}>
+        <DialogActions mutation={send} onCancel={onClose}>
+          Replay
+        </DialogActions>
+      </div>
     </Form>
   )
 }

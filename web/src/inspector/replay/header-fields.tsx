@@ -34,6 +34,7 @@ export function HeaderFields({ headers, onChange }: HeaderFieldsProps) {
           />
           <TextInput
             size="xs"
+            className={classes.value ?? ''}
             aria-label={`Value of header ${index + 1}`}
             maxLength={16_384}
             autoComplete="off"
