@@ -13,6 +13,10 @@ const { edge, keys } = await startStandaloneEdge({ after }, ['acme'], {
   ADIT_EDGE_TCP_PORTS: (await freePorts(4)).range,
 })
 const key = keys[0] as string
+let log = ''
+edge.child.stderr?.on('data', (chunk) => {
+  log += chunk
+})
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
 const secret = (letter: string) => letter.repeat(32)
 
@@ -34,6 +38,20 @@ test('a client with the same secret replaces its connection; one without gets na
     assert.equal((await fetchHost(edge, next.host)).status, 200)
     previous = next
   }
+})
+
+test('each connection of a session has a log entry of its own, with its id', async () => {
+  const openings = () =>
+    Array.from(log.matchAll(/^\{.*"tunnel opened"\}$/gm), ([line]) => JSON.parse(line)).filter(
+      ({ host }) => host === 'logged.acme.tunnels.test',
+    )
+  for (const resume of ['a', 'b'])
+    await openRawTunnel(edge, key, { name: 'logged', resume: secret(resume), session: secret('s') })
+  await until('both are logged', () => openings().length === 2)
+  const connections = openings().map(({ connection }) => connection)
+  for (const connection of connections) assert.match(connection, /^tun_\w+$/)
+  assert.notEqual(connections[0], connections[1])
+  for (const { id } of openings()) assert.equal(id, undefined)
 })
 
 test('two connections of one session are one tunnel without a pool, and other sessions are rejected', async () => {

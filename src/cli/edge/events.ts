@@ -44,7 +44,8 @@ const describe = (
   { address, workspace, clients }: Tunnel,
   { id, key, software, ...client }: TunnelClient,
 ) => ({
-  id,
+  // Not the id of the tunnel in lists: the control plane derives that.
+  connection: id,
   host: address.host,
   ...(address.listener && { port: address.listener.port }),
   workspace,

@@ -31,7 +31,7 @@ export function collectLog({ child }: Pick<Edge, 'child'>) {
     log
       .split('\n')
       .filter((line) => line.endsWith(`"msg":"${message}"}`))
-      .map((line) => JSON.parse(line) as { pid: number; id: string; host: string; reason?: string })
+      .map((line) => JSON.parse(line) as { pid: number; host: string; reason?: string })
   return { lines }
 }
 
