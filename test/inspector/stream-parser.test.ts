@@ -23,7 +23,13 @@ function record(parts: readonly Part[], split: (bytes: Buffer) => Buffer[], isCl
     status: response?.status,
     response: response?.body.content.toString('latin1'),
     trailers: [...request.trailers, ...(response?.trailers ?? [])],
-    messages: messages.map(({ from, type, text, bytes, event }) => [from, type, text, bytes, event]),
+    messages: messages.map(({ from, type, content, bytes, event }) => [
+      from,
+      type,
+      String(content),
+      bytes,
+      event,
+    ]),
   }))
 }
 
@@ -148,11 +154,16 @@ test('frames of a WebSocket become messages', () => {
   )
   assert.deepEqual([recorded?.kind, recorded?.state], ['websocket', 'complete'])
   assert.deepEqual(
-    recorded?.messages.map(([from, type, text, bytes]) => [from, type, String(text).slice(0, 12), bytes]),
+    recorded?.messages.map(([from, type, content, bytes]) => [
+      from,
+      type,
+      String(content).slice(0, 12),
+      bytes,
+    ]),
     [
-      ['server', 'ping', '00000000  70', 1],
+      ['server', 'ping', 'p', 1],
       ['server', 'text', 'abcdef', 6],
-      ['server', 'binary', '00000000  7a', 300],
+      ['server', 'binary', 'z'.repeat(12), 300],
       ['client', 'text', 'hello', 5],
       ['client', 'close', 'ok', 4],
     ],

@@ -1,8 +1,16 @@
 // Exchanges as the API returns them.
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { type Body, type Exchange, type ExchangeSummary, MASK, type MessageList } from '../api.ts'
+import {
+  type Body,
+  type Exchange,
+  type ExchangeSummary,
+  MASK,
+  type Message,
+  type MessageList,
+} from '../api.ts'
 import type { RecordedExchange, RecordedPart } from '../store/exchange.ts'
 import { describeBody } from './body-view.ts'
+import { hexLines } from './hex.ts'
 import type { HeaderMask } from './mask.ts'
 
 export function describeSummary(
@@ -93,7 +101,17 @@ export function findReplayProblem({ kind, request }: RecordedExchange): string |
   return undefined
 }
 
-export const describeMessages = (exchange: RecordedExchange, after: number): MessageList => ({
-  messages: exchange.messages.filter(({ number }) => number > after),
-  dropped: exchange.messageCount - exchange.messages.length,
-})
+export async function describeMessages(exchange: RecordedExchange, after: number): Promise<MessageList> {
+  const { messages, messageCount } = exchange
+  const dropped = messageCount - messages.length
+  const described: Message[] = []
+  for (const { content, ...message } of messages.filter(({ number }) => number > after)) {
+    if (typeof content === 'string') described.push({ ...message, text: content })
+    else {
+      described.push({ ...message, text: hexLines(content) })
+      // Streams of the tunnel get their turn between messages.
+      await nextTurn()
+    }
+  }
+  return { messages: described, dropped }
+}

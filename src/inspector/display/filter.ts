@@ -52,10 +52,13 @@ export async function matchesSearch(
   for (const { headers, trailers } of parts)
     for (const { name, value, masked } of mask.describe([...headers, ...trailers], false))
       if (contains(masked ? name : `${name}: ${value}`, text)) return true
-  if (messages.some((message) => contains(message.text, text))) return true
+  if (messages.some(({ content }) => contains(toText(content), text))) return true
   for (const part of parts) if (contains(await bodyText(part), text)) return true
   return false
 }
+
+const toText = (content: string | Buffer) =>
+  typeof content === 'string' ? content : content.toString('latin1')
 
 async function bodyText(part: RecordedPart): Promise<string> {
   if (part.body.content.length === 0) return ''

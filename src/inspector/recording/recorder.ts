@@ -1,6 +1,6 @@
 // Records the exchanges of tunnels from copies of the bytes that their streams carry. Bytes are copied after
-// they were passed on, and parsed later in short turns, so that a stream never waits for the recorder. If
-// more bytes wait than fit, a stream goes on without being recorded.
+// they were passed on, and parsed later in small parts and short turns, with longer pauses for the streams
+// between them. If more bytes wait than fit, a stream goes on without being recorded.
 import type { Duplex } from 'node:stream'
 import type { ConnectionObserver } from '../../tunnel-client/local-server.ts'
 import type { RecordedTunnel } from '../store/exchange.ts'
@@ -13,25 +13,41 @@ const WAITING_BYTES_MAX = 16 * 1024 * 1024
 const COPY_OVERHEAD_BYTES = 128
 /** How long to parse before streams get their turn. */
 const TURN_MS = 4
+/** A pause is this many times as long as the turn before it: the recorder has a quarter of the time. */
+const PAUSE_FACTOR = 3
 /** Positions of what is done are kept up to this number. */
 const DONE_MAX = 1_024
 const TOO_SLOW = 'The recorder had too much to parse. The request was not affected.'
 
 interface Work {
   readonly bytes: number
-  run(): void
+  /** Parses a part. Returns whether it was the last one. */
+  run(): boolean
+}
+
+interface RecorderClock {
+  now(): number
+  schedule(turn: () => void, afterMs: number): void
+}
+
+const CLOCK: RecorderClock = {
+  now: () => performance.now(),
+  schedule: (turn, afterMs) => void setTimeout(turn, afterMs),
 }
 
 export class Recorder {
   readonly store: ExchangeStore
+  readonly #clock: RecorderClock
   #waiting: (Work | undefined)[] = []
   /** The position of the first that is not done. */
   #next = 0
   #waitingBytes = 0
   #isScheduled = false
+  #nextTurnMs = 0
 
-  constructor(store: ExchangeStore) {
+  constructor(store: ExchangeStore, clock = CLOCK) {
     this.store = store
+    this.#clock = clock
   }
 
   /** For the connections of one tunnel. */
@@ -45,18 +61,27 @@ export class Recorder {
   #record(tunnel: RecordedTunnel, stream: Duplex, socket: Duplex | undefined, problem?: string): void {
     const parser = new StreamParser(this.store, tunnel)
     let isLost = false
-    const add = (bytes: number, parse: (now: number) => void) => {
-      if (isLost) return
-      const now = performance.now()
-      if (this.#add({ bytes: bytes + COPY_OVERHEAD_BYTES, run: () => parse(now) })) return
+    const add = (bytes: number, run: () => boolean) => {
+      if (isLost || this.#add({ bytes: bytes + COPY_OVERHEAD_BYTES, run })) return
       isLost = true
-      this.#add({ bytes: 0, run: () => parser.fail(TOO_SLOW) })
+      this.#add({ bytes: 0, run: once(() => parser.fail(TOO_SLOW)) })
+    }
+    const addOnce = (parse: (now: number) => void) => {
+      const now = this.#clock.now()
+      add(
+        0,
+        once(() => parse(now)),
+      )
     }
     const copy = (parse: (received: Buffer, now: number) => void) => (received: Buffer) => {
       if (isLost) return
       try {
         const bytes = Buffer.from(received)
-        add(bytes.length, (now) => parse(bytes, now))
+        const now = this.#clock.now()
+        add(
+          bytes.length,
+          partwise(bytes, parser, (part) => parse(part, now)),
+        )
       } catch {
         // No memory for the copy.
         isLost = true
@@ -70,9 +95,9 @@ export class Recorder {
       'data',
       copy((received, now) => parser.fromServer(received, now)),
     )
-    socket?.once('end', () => add(0, (now) => parser.serverEnded(now)))
+    socket?.once('end', () => addOnce((now) => parser.serverEnded(now)))
     stream.once('close', () =>
-      add(0, (now) => (problem === undefined ? parser.closed(now) : parser.unreachable(problem, now))),
+      addOnce((now) => (problem === undefined ? parser.closed(now) : parser.unreachable(problem, now))),
     )
   }
 
@@ -88,29 +113,52 @@ export class Recorder {
   #schedule(): void {
     if (this.#isScheduled || this.#next === this.#waiting.length) return
     this.#isScheduled = true
-    setImmediate(() => {
-      this.#isScheduled = false
-      this.#parse()
-      this.#schedule()
-    })
+    const afterMs = Math.max(0, this.#nextTurnMs - this.#clock.now())
+    this.#clock.schedule(() => this.#takeTurn(), afterMs)
   }
 
-  #parse(): void {
-    const endMs = performance.now() + TURN_MS
-    while (this.#next < this.#waiting.length) {
-      const work = this.#waiting[this.#next] as Work
-      this.#waiting[this.#next] = undefined
-      this.#next += 1
-      this.#waitingBytes -= work.bytes
-      try {
-        work.run()
-      } catch {
-        // Parsers report their problems in the exchange; anything else must not end the tunnel.
-      }
-      if (performance.now() > endMs) break
+  #takeTurn(): void {
+    const startMs = this.#clock.now()
+    let tookMs = 0
+    while (this.#next < this.#waiting.length && tookMs < TURN_MS) {
+      this.#parsePart()
+      tookMs = this.#clock.now() - startMs
     }
-    if (this.#next < this.#waiting.length && this.#next < DONE_MAX) return
-    this.#waiting = this.#waiting.slice(this.#next)
-    this.#next = 0
+    if (this.#next === this.#waiting.length || this.#next >= DONE_MAX) {
+      this.#waiting = this.#waiting.slice(this.#next)
+      this.#next = 0
+    }
+    this.#nextTurnMs = startMs + (1 + PAUSE_FACTOR) * tookMs
+    this.#isScheduled = false
+    this.#schedule()
+  }
+
+  #parsePart(): void {
+    const work = this.#waiting[this.#next] as Work
+    try {
+      if (!work.run()) return
+    } catch {
+      // Parsers report their problems in the exchange; anything else must not end the tunnel.
+    }
+    this.#waiting[this.#next] = undefined
+    this.#next += 1
+    this.#waitingBytes -= work.bytes
+  }
+}
+
+function once(act: () => void): Work['run'] {
+  return () => {
+    act()
+    return true
+  }
+}
+
+function partwise(bytes: Buffer, parser: StreamParser, parse: (part: Buffer) => void): Work['run'] {
+  let at = 0
+  return () => {
+    const part = bytes.subarray(at, at + parser.partBytes)
+    at += part.length
+    parse(part)
+    return at === bytes.length
   }
 }

@@ -11,12 +11,16 @@ import {
 } from '../store/exchange.ts'
 import type { ExchangeStore } from '../store/exchange-store.ts'
 import { RecordedBody } from '../store/recorded-body.ts'
+import { TooManyMessages } from './message-budget.ts'
 import { RequestParser } from './request-parser.ts'
 import { SseParser } from './sse-messages.ts'
 import { UpgradedConnection } from './upgraded-connection.ts'
 
 /** Bytes of a visitor that wait for the response to the request for an upgrade. */
 const WAITING_BYTES_MAX = 64 * 1024
+/** What to parse at once: of messages less, because a few bytes of a message may be much to do. */
+const PART_BYTES = 4 * 1024
+const MESSAGE_PART_BYTES = 256
 
 export class StreamParser {
   readonly #store: ExchangeStore
@@ -42,6 +46,11 @@ export class StreamParser {
   /** Of the latest request. */
   get exchange(): RecordedExchange | undefined {
     return this.#exchange
+  }
+
+  /** How many bytes of one direction to pass at once, so that parsing them takes little time. */
+  get partBytes(): number {
+    return this.#upgraded ? MESSAGE_PART_BYTES : PART_BYTES
   }
 
   /** `now` is the time of `performance.now()` at which the bytes passed. */
@@ -75,6 +84,7 @@ export class StreamParser {
   /** The rest is not recorded. */
   fail(problem: string): void {
     this.#hasFailed = true
+    this.#release()
     this.#finish('unrecorded', problem)
   }
 
@@ -90,10 +100,14 @@ export class StreamParser {
     try {
       parse()
     } catch (error) {
-      this.fail(`It could not be parsed: ${(error as Error).message}.`)
+      const { message } = error as Error
+      this.fail(error instanceof TooManyMessages ? message : `It could not be parsed: ${message}.`)
     }
     if (this.#exchange) this.#store.changed(this.#exchange)
-    if (!this.#exchange?.isEvicted) return
+    if (this.#exchange?.isEvicted) this.#release()
+  }
+
+  #release(): void {
     this.#events = undefined
     this.#upgraded?.release()
   }
@@ -160,7 +174,7 @@ export class StreamParser {
         ms: exchange.msSince(this.#now),
         from: 'server',
         type: 'sse',
-        text: data,
+        content: data,
         bytes,
         cut,
         ...(event !== undefined && { event }),

@@ -1,5 +1,6 @@
 // A recorded connection after an upgrade: the messages of a WebSocket. Of other protocols nothing is kept.
 import { findHeader, type RecordedExchange } from '../store/exchange.ts'
+import { MessageBudget } from './message-budget.ts'
 import { type MessageReader, type NewMessage, readMessages } from './websocket-messages.ts'
 
 export class UpgradedConnection {
@@ -14,9 +15,14 @@ export class UpgradedConnection {
     if (findHeader(request.headers, 'upgrade')?.toLowerCase() !== 'websocket') return
     exchange.kind = 'websocket'
     const extensions = findHeader(response?.headers ?? [], 'sec-websocket-extensions') ?? ''
-    const add = (message: NewMessage) => exchange.addMessage({ ...message, ms: exchange.msSince(now()) })
-    this.#client = readMessages('client', extensions, add)
-    this.#server = readMessages('server', extensions, add)
+    const budget = new MessageBudget(now)
+    const handler = {
+      onFrame: () => budget.addFrame(),
+      onInflated: (bytes: number) => budget.addInflated(bytes),
+      onMessage: (message: NewMessage) => exchange.addMessage({ ...message, ms: exchange.msSince(now()) }),
+    }
+    this.#client = readMessages('client', extensions, handler)
+    this.#server = readMessages('server', extensions, handler)
   }
 
   /** Throws if these are not frames. */

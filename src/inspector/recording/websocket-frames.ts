@@ -1,5 +1,7 @@
 // Parses the frames of one direction of a recorded WebSocket (RFC 6455). Unlike the parser of tunnel
 // connections, it takes text, fragments and extensions, and keeps a limited part of each message.
+import { RecordedBody } from '../store/recorded-body.ts'
+
 const CONTROL = 8
 const FINAL = 0x80
 const COMPRESSED = 0x40
@@ -19,14 +21,20 @@ export interface FrameMessage {
 interface PartialMessage {
   readonly opcode: number
   readonly isCompressed: boolean
-  readonly parts: Buffer[]
-  kept: number
+  /** The beginning. */
+  readonly payload: RecordedBody
   bytes: number
+}
+
+interface FrameHandler {
+  /** A frame begins. */
+  onFrame(): void
+  onMessage(message: FrameMessage): void
 }
 
 export class FrameReader {
   readonly #keptMax: number
-  readonly #onMessage: (message: FrameMessage) => void
+  readonly #handler: FrameHandler
   #partial = Buffer.alloc(0)
   /** A data message may be interrupted by control frames. */
   #data: PartialMessage | undefined
@@ -37,14 +45,14 @@ export class FrameReader {
   #maskOffset = 0
 
   /** Of a message, `keptMax` bytes are kept. */
-  constructor(keptMax: number, onMessage: (message: FrameMessage) => void) {
+  constructor(keptMax: number, handler: FrameHandler) {
     this.#keptMax = keptMax
-    this.#onMessage = onMessage
+    this.#handler = handler
   }
 
   /** Of a message that has not arrived completely. */
   get keptBytes(): number {
-    return this.#data?.kept ?? 0
+    return this.#data?.payload.allocated ?? 0
   }
 
   /** Throws if these are not frames. */
@@ -69,6 +77,7 @@ export class FrameReader {
   }
 
   #begin(header: Buffer, size: number): void {
+    this.#handler.onFrame()
     const [first = 0, second = 0] = header
     const opcode = first & 0x0f
     this.#isFinal = (first & FINAL) !== 0
@@ -78,24 +87,20 @@ export class FrameReader {
     const isCompressed = (first & COMPRESSED) !== 0
     if (opcode >= CONTROL) {
       if (!this.#isFinal || this.#left > CONTROL_BYTES_MAX) throw new Error('invalid control frame')
-      this.#current = { opcode, isCompressed: false, parts: [], kept: 0, bytes: 0 }
+      this.#current = { opcode, isCompressed: false, payload: new RecordedBody(CONTROL_BYTES_MAX), bytes: 0 }
       return
     }
     if ((opcode === 0) !== (this.#data !== undefined)) throw new Error('fragments out of order')
-    this.#data ??= { opcode, isCompressed, parts: [], kept: 0, bytes: 0 }
+    this.#data ??= { opcode, isCompressed, payload: new RecordedBody(this.#keptMax), bytes: 0 }
     this.#current = this.#data
   }
 
   #readPayload(received: Buffer, at: number): number {
     const message = this.#current as PartialMessage
     const end = Math.min(received.length, at + this.#left)
-    const kept = Buffer.from(received.subarray(at, Math.min(end, at + this.#keptMax - message.kept)))
-    if (this.#mask)
-      for (let index = 0; index < kept.length; index += 1)
-        kept[index] = (kept[index] as number) ^ (this.#mask[(this.#maskOffset + index) & 3] as number)
+    const kept = received.subarray(at, Math.min(end, at + this.#keptMax - message.payload.bytes))
+    message.payload.add(this.#mask ? unmask(kept, this.#mask, this.#maskOffset) : kept)
     this.#maskOffset = (this.#maskOffset + end - at) & 3
-    if (kept.length > 0) message.parts.push(kept)
-    message.kept += kept.length
     message.bytes += end - at
     this.#left -= end - at
     if (this.#left === 0) this.#endFrame()
@@ -109,9 +114,16 @@ export class FrameReader {
       if (!this.#isFinal) return
       this.#data = undefined
     }
-    const { opcode, isCompressed, parts, bytes } = message
-    this.#onMessage({ opcode, isCompressed, payload: Buffer.concat(parts), bytes })
+    const { opcode, isCompressed, payload, bytes } = message
+    this.#handler.onMessage({ opcode, isCompressed, payload: payload.content, bytes })
   }
+}
+
+function unmask(masked: Buffer, mask: Buffer, offset: number): Buffer {
+  const data = Buffer.from(masked)
+  for (let index = 0; index < data.length; index += 1)
+    data[index] = (data[index] as number) ^ (mask[(offset + index) & 3] as number)
+  return data
 }
 
 /** At least 2, as far as the header has arrived. */

@@ -1,7 +1,7 @@
 // Messages of a WebSocket in both directions, also compressed (permessage-deflate, RFC 7692).
 import { constants, inflateRawSync } from 'node:zlib'
-import { LIMITS, type Message } from '../api.ts'
-import { hexLines } from '../display/hex.ts'
+import { LIMITS } from '../api.ts'
+import type { RecordedMessage } from '../store/exchange.ts'
 import { type FrameMessage, FrameReader } from './websocket-frames.ts'
 
 /** Of a message as transferred; with more, its text and that of those after it are not decoded. */
@@ -12,8 +12,17 @@ const WINDOW_BYTES = 32 * 1024
 const TAIL = Buffer.from([0x00, 0x00, 0xff, 0xff])
 const TYPES = { 1: 'text', 2: 'binary', 8: 'close', 9: 'ping', 10: 'pong' } as const
 
-type Sender = Message['from']
-export type NewMessage = Omit<Message, 'number' | 'ms'>
+type Sender = RecordedMessage['from']
+export type NewMessage = Omit<RecordedMessage, 'number' | 'ms'>
+
+interface MessageHandler {
+  /** A frame begins. */
+  onFrame(): void
+  /** A message of that many bytes was inflated; also one that is not kept. */
+  onInflated(bytes: number): void
+
+  onMessage(message: NewMessage): void
+}
 
 export interface MessageReader {
   /** Bytes that it keeps for messages to come. */
@@ -23,17 +32,16 @@ export interface MessageReader {
 }
 
 /** Reads the bytes of one direction. */
-export function readMessages(
-  from: Sender,
-  extensions: string,
-  onMessage: (message: NewMessage) => void,
-): MessageReader {
+export function readMessages(from: Sender, extensions: string, handler: MessageHandler): MessageReader {
   const inflater = extensions.includes('permessage-deflate')
-    ? new Inflater(!extensions.includes(`${from}_no_context_takeover`))
+    ? new Inflater(!extensions.includes(`${from}_no_context_takeover`), (bytes) => handler.onInflated(bytes))
     : undefined
-  const reader = new FrameReader(inflater ? COMPRESSED_BYTES_MAX : LIMITS.messageBytes, (frame) => {
-    const message = toMessage(frame, inflater)
-    if (message) onMessage({ from, ...message })
+  const reader = new FrameReader(inflater ? COMPRESSED_BYTES_MAX : LIMITS.messageBytes, {
+    onFrame: () => handler.onFrame(),
+    onMessage: (frame) => {
+      const message = toMessage(frame, inflater)
+      if (message) handler.onMessage({ from, ...message })
+    },
   })
   return {
     get keptBytes() {
@@ -57,27 +65,26 @@ function toMessage(
       bytes,
       cut: true,
       problem: 'The compressed message could not be decoded.',
-      ...hex(frame.payload),
+      content: firstBytes(frame.payload),
     }
   const payload = inflated ?? frame.payload
   const isWhole = inflated !== undefined || payload.length === bytes
   const shown = payload.subarray(0, LIMITS.messageBytes)
   const cut = !isWhole || shown.length < payload.length
-  if (type === 'text') return { type, bytes, cut, text: decodeText(shown) }
+  if (type === 'text') return { type, bytes, cut, content: decodeText(shown) }
   if (type === 'close') {
     const code = payload.length >= 2 ? { code: payload.readUInt16BE(0) } : {}
-    return { type, bytes, cut, text: decodeText(payload.subarray(2)), ...code }
+    return { type, bytes, cut, content: decodeText(payload.subarray(2)), ...code }
   }
-  const { text, isAll } = hexPart(payload)
-  return { type, bytes, cut: cut || !isAll, text }
+  const content = firstBytes(payload)
+  return { type, bytes, cut: cut || content.length < payload.length, content }
 }
 
-const hex = (payload: Buffer) => ({ text: hexPart(payload).text })
-
-/** Each byte becomes about five characters. */
-function hexPart(payload: Buffer): { text: string; isAll: boolean } {
-  const part = payload.subarray(0, LIMITS.hexBytes)
-  return { text: hexLines(part), isAll: part.length === payload.length }
+/** A copy without the rest of the memory that the payload is in. */
+function firstBytes(payload: Buffer): Buffer {
+  const copy = Buffer.allocUnsafeSlow(Math.min(payload.length, LIMITS.hexBytes))
+  payload.copy(copy)
+  return copy
 }
 
 /** `stream`: a character at the end may be cut. */
@@ -86,11 +93,13 @@ const decodeText = (bytes: Buffer) => new TextDecoder().decode(bytes, { stream: 
 /** The messages of one direction may refer to the last 32 KiB of those before. */
 class Inflater {
   readonly #hasContext: boolean
+  readonly #onInflated: (bytes: number) => void
   #window = Buffer.alloc(0)
   #isLost = false
 
-  constructor(hasContext: boolean) {
+  constructor(hasContext: boolean, onInflated: (bytes: number) => void) {
     this.#hasContext = hasContext
+    this.#onInflated = onInflated
   }
 
   get windowBytes(): number {
@@ -108,14 +117,19 @@ class Inflater {
   }
 
   #inflateWhole(payload: Buffer): Buffer | undefined {
+    let bytes = INFLATED_BYTES_MAX
     try {
-      return inflateRawSync(Buffer.concat([payload, TAIL]), {
+      const inflated = inflateRawSync(Buffer.concat([payload, TAIL]), {
         finishFlush: constants.Z_SYNC_FLUSH,
         maxOutputLength: INFLATED_BYTES_MAX,
         ...(this.#window.length > 0 && { dictionary: this.#window }),
       })
+      bytes = inflated.length
+      return inflated
     } catch {
       return undefined
+    } finally {
+      this.#onInflated(bytes)
     }
   }
 }

@@ -59,9 +59,9 @@ const ROUTES: Readonly<Record<string, Route>> = {
     response.writeHead(204).end()
   },
   'GET /api/requests/:id': read,
-  'GET /api/requests/:id/messages': (call) => {
+  'GET /api/requests/:id/messages': async (call) => {
     const after = readNumber(call.params, 'after', 0, Number.MAX_SAFE_INTEGER) ?? 0
-    sendJson(call.response, describeMessages(find(call), after))
+    sendJson(call.response, await describeMessages(find(call), after))
   },
   'GET /api/requests/:id/request/body': (call) => sendBody(call, 'request'),
   'GET /api/requests/:id/response/body': (call) => sendBody(call, 'response'),

@@ -35,9 +35,14 @@ export interface RequestHead {
   readonly headers: readonly string[]
 }
 
+/** Binary content is formatted when it is read. */
+export type RecordedMessage = Omit<Message, 'text'> & { readonly content: string | Buffer }
+
 /** What objects and strings of an exchange take, besides what is counted. */
 const OVERHEAD_BYTES = 2_048
 const MESSAGE_OVERHEAD_BYTES = 256
+/** A byte is about five characters when it is shown, which bounds what one response of the API has. */
+const HEX_FACTOR = 5
 
 export class RecordedExchange {
   id = ''
@@ -62,7 +67,7 @@ export class RecordedExchange {
   readonly path: string
   readonly request: RecordedPart
   readonly origin: Origin | undefined
-  readonly messages: Message[] = []
+  readonly messages: RecordedMessage[] = []
   #messageBytes = 0
 
   /** `now` is the time of `performance.now()` at which the request began. */
@@ -95,7 +100,7 @@ export class RecordedExchange {
     return Math.max(0, now - this.startedMs)
   }
 
-  addMessage(message: Omit<Message, 'number'>): void {
+  addMessage(message: Omit<RecordedMessage, 'number'>): void {
     this.messageCount += 1
     if (this.isEvicted) return
     this.messages.push({ ...message, number: this.messageCount })
@@ -125,7 +130,10 @@ export class RecordedExchange {
   }
 }
 
-const messageBytes = ({ text }: Pick<Message, 'text'>) => MESSAGE_OVERHEAD_BYTES + 2 * text.length
+function messageBytes({ content, event = '', eventId = '' }: Omit<RecordedMessage, 'number'>): number {
+  const contentBytes = typeof content === 'string' ? 2 * content.length : HEX_FACTOR * content.length
+  return MESSAGE_OVERHEAD_BYTES + contentBytes + 2 * (event.length + eventId.length)
+}
 
 const textBytes = (texts: readonly string[]) => texts.reduce((bytes, text) => bytes + text.length + 16, 0)
 

@@ -9,9 +9,14 @@ export class RecordedBody {
   bytes = 0
   /** The body has ended. */
   isComplete = false
+  readonly #bytesMax: number
   #buffer = EMPTY
   #length = 0
   #isDropped = false
+
+  constructor(bytesMax: number = LIMITS.bodyBytes) {
+    this.#bytesMax = bytesMax
+  }
 
   /** Recorded bytes; not changed later. */
   get content(): Buffer {
@@ -29,12 +34,12 @@ export class RecordedBody {
 
   add(data: Buffer): void {
     this.bytes += data.length
-    const taken = this.#isDropped ? 0 : Math.min(data.length, LIMITS.bodyBytes - this.#length)
+    const taken = this.#isDropped ? 0 : Math.min(data.length, this.#bytesMax - this.#length)
     if (taken === 0) return
     const length = this.#length + taken
     if (length > this.#buffer.length) {
       const size = Math.max(INITIAL_BYTES, 2 * this.#buffer.length, length)
-      this.#resize(Math.min(size, LIMITS.bodyBytes))
+      this.#resize(Math.min(size, this.#bytesMax))
     }
     data.copy(this.#buffer, this.#length, 0, taken)
     this.#length = length
