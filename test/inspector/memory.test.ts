@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
+import { StreamParser } from '../../src/inspector/recording/stream-parser.ts'
 import { ExchangeStore } from '../../src/inspector/store/exchange-store.ts'
 import { frame, openWebSocket, repeat } from './websocket-support.ts'
 
@@ -11,11 +12,14 @@ const collectGarbage = runInNewContext('gc') as () => void
 
 function usedBytes(): number {
   collectGarbage()
+  // Memory of buffers is freed a little later.
+  collectGarbage()
   const { heapUsed, arrayBuffers } = process.memoryUsage()
   return heapUsed + arrayBuffers
 }
 
-const MiB = 1024 * 1024
+/** Of what the test itself leaves. */
+const MARGIN_BYTES = 2 * 1024 * 1024
 
 test('a message that never ends, in fragments of one byte, takes the memory that is counted', () => {
   const store = new ExchangeStore()
@@ -25,7 +29,48 @@ test('a message that never ends, in fragments of one byte, takes the memory that
   const before = usedBytes()
   for (let second = 1; second <= 20; second += 1) parser.fromVisitor(fragments, 1_000 * second)
   assert.equal(store.all()[0]?.state, 'pending')
-  assert.ok(usedBytes() - before < store.bytes + MiB)
+  assert.ok(usedBytes() - before < store.bytes + MARGIN_BYTES)
   assert.ok(store.bytes > 200_000)
   parser.closed(0)
+})
+
+function openEventStream(store: ExchangeStore): StreamParser {
+  const parser = new StreamParser(store, { name: 'app', url: '', target: '' })
+  parser.fromVisitor(Buffer.from('GET / HTTP/1.1\r\n\r\n'), 0)
+  parser.fromServer(Buffer.from('HTTP/1.1 200 x\r\nContent-Type: text/event-stream\r\n\r\n'), 0)
+  return parser
+}
+
+test('of events that arrive with much else, only what is shown is kept', () => {
+  const store = new ExchangeStore()
+  const parser = openEventStream(store)
+  const before = usedBytes()
+  const field = (name: string) => `${name}: ${'x'.repeat(50)}\n`
+  const event = `${field('data')}${field('event')}${field('id')}:${'c'.repeat(60_000)}\n\n`
+  for (let index = 0; index < 500; index += 1) parser.fromServer(Buffer.from(event), 0)
+  assert.equal(store.all()[0]?.messages.length, 500)
+  assert.ok(usedBytes() - before < store.bytes + MARGIN_BYTES)
+})
+
+test('a line and an event that never end take the memory that is counted', () => {
+  const store = new ExchangeStore()
+  const before = usedBytes()
+  const parsers = Array.from({ length: 20 }, () => openEventStream(store))
+  const pieces = ['data\n', 'xy']
+  for (const piece of pieces)
+    for (let index = 0; index < 10_000; index += 1)
+      for (const parser of parsers) parser.fromServer(Buffer.from(piece), 0)
+  assert.ok(usedBytes() - before < store.bytes + MARGIN_BYTES)
+  assert.ok(store.bytes > parsers.length * 20_000)
+  for (const parser of parsers) parser.closed(0)
+})
+
+test('the names and ids of events count', () => {
+  const store = new ExchangeStore()
+  const parser = openEventStream(store)
+  const before = store.bytes
+  const name = 'n'.repeat(400)
+  for (let index = 0; index < 100; index += 1)
+    parser.fromServer(Buffer.from(`event: ${name}\nid: ${name}\ndata\n\n`), 0)
+  assert.ok(store.bytes - before > 100 * 2 * 400)
 })

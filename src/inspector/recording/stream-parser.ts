@@ -186,6 +186,7 @@ export class StreamParser {
   #onData(exchange: RecordedExchange, data: Buffer): void {
     exchange.response?.body.add(data)
     this.#events?.push(data)
+    if (this.#events) exchange.unfinishedBytes = this.#events.keptBytes
   }
 
   #onComplete(exchange: RecordedExchange, trailers: readonly string[]): void {
