@@ -154,6 +154,7 @@ export interface ExchangeSummary {
   readonly replayOf?: string
   /** It was edited before it was replayed. */
   readonly edited?: true
+  /** Also of a complete one, if later requests of the same connection could not be recorded. */
   readonly problem?: string
 }
 

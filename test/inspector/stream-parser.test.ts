@@ -195,6 +195,30 @@ test('what cannot be parsed is marked, with the reason', () => {
   assert.deepEqual(record(CONVERSATIONS['what is not HTTP'] ?? [], whole), [])
 })
 
+test('the last request that is recorded of a connection says that later ones are not', () => {
+  const request: Part = ['visitor', 'GET / HTTP/1.1\r\n\r\n']
+  const response: Part = ['server', 'HTTP/1.1 204 x\r\n\r\n']
+  const invalid: Part = ['visitor', 'invalid\r\n\r\n']
+  const states = ['complete', 'unrecorded']
+  for (const [index, parts] of [
+    [request, response, invalid],
+    [request, invalid],
+  ].entries()) {
+    const recorded = record([...parts, response, request, response], whole)
+    assert.deepEqual(
+      recorded.map(({ state }) => state),
+      [states[index]],
+    )
+    assert.match(recorded[0]?.problem ?? '', /Later requests of the same connection are not recorded\.$/)
+  }
+  const store = new ExchangeStore()
+  const parser = new StreamParser(store, { name: 'app', url: '', target: '' })
+  for (const [from, bytes] of [request, response])
+    parser[from === 'visitor' ? 'fromVisitor' : 'fromServer'](Buffer.from(bytes), 0)
+  parser.fail('Overloaded.')
+  assert.match(store.all()[0]?.problem ?? '', /^Overloaded\. Later requests/)
+})
+
 test('WebSockets whose messages never end take bounded memory, and make room for others', () => {
   const store = new ExchangeStore()
   const deflate = 'Sec-WebSocket-Extensions: permessage-deflate\r\n'

@@ -61,10 +61,12 @@ export class Recorder {
   #record(tunnel: RecordedTunnel, stream: Duplex, socket: Duplex | undefined, problem?: string): void {
     const parser = new StreamParser(this.store, tunnel)
     let isLost = false
-    const add = (bytes: number, run: () => boolean) => {
-      if (isLost || this.#add({ bytes: bytes + COPY_OVERHEAD_BYTES, run })) return
+    const lose = () => {
       isLost = true
       this.#add({ bytes: 0, run: once(() => parser.fail(TOO_SLOW)) })
+    }
+    const add = (bytes: number, run: () => boolean) => {
+      if (!isLost && !this.#add({ bytes: bytes + COPY_OVERHEAD_BYTES, run })) lose()
     }
     const addOnce = (parse: (now: number) => void) => {
       const now = this.#clock.now()
@@ -84,7 +86,7 @@ export class Recorder {
         )
       } catch {
         // No memory for the copy.
-        isLost = true
+        lose()
       }
     }
     stream.on(

@@ -81,11 +81,16 @@ export class StreamParser {
     else this.#finish('aborted', 'The connection ended before the response was complete.')
   }
 
-  /** The rest is not recorded. */
+  /** The rest of the connection is not recorded, which its latest exchange says. */
   fail(problem: string): void {
     this.#hasFailed = true
+    const exchange = this.#exchange
+    if (!this.#upgraded) problem += ' Later requests of the same connection are not recorded.'
     this.#release()
     this.#finish('unrecorded', problem)
+    if (!exchange || exchange.problem !== undefined) return
+    exchange.problem = problem
+    this.#store.changed(exchange)
   }
 
   /** There is no response, because the local server could not be reached. */

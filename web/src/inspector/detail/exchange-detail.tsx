@@ -91,9 +91,10 @@ function Problems({ exchange: { state, problem } }: { exchange: Exchange }) {
         {problem ?? 'The connection ended before the response was complete.'}
       </Alert>
     )
-  if (state !== 'unrecorded') return null
+  if (problem === undefined) return null
+  const title = state === 'complete' ? 'Later requests were not recorded' : 'Not all of it was recorded'
   return (
-    <Alert color="amber" icon={<WarningIcon />} title="Not all of it was recorded">
+    <Alert color="amber" icon={<WarningIcon />} title={title}>
       <Text size="sm">{problem}</Text>
     </Alert>
   )
