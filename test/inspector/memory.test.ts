@@ -74,3 +74,25 @@ test('the names and ids of events count', () => {
     parser.fromServer(Buffer.from(`event: ${name}\nid: ${name}\ndata\n\n`), 0)
   assert.ok(store.bytes - before > 100 * 2 * 400)
 })
+
+test('trailers, heads that have not arrived completely, and data before an upgrade count', () => {
+  const store = new ExchangeStore()
+  const open = (request: string) => {
+    const parser = new StreamParser(store, { name: 'app', url: '', target: '' })
+    parser.fromVisitor(Buffer.from(request), 0)
+    return parser
+  }
+  const value = 'v'.repeat(10_000)
+  const counted = (act: () => void) => {
+    const before = store.bytes
+    act()
+    return store.bytes - before
+  }
+  const chunked = 'POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n'
+  assert.ok(counted(() => open(`${chunked}T: ${value}\r\n\r\n`)) >= 10_000)
+  assert.ok(counted(() => open(`${chunked}T: ${value}`)) >= 10_000)
+  const waiting = open('GET / HTTP/1.1\r\n\r\n')
+  assert.ok(counted(() => waiting.fromServer(Buffer.from(`HTTP/1.1 200 x\r\nX: ${value}`), 0)) >= 10_000)
+  const upgrade = open('GET / HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n')
+  assert.ok(counted(() => upgrade.fromVisitor(Buffer.from(value), 0)) >= 10_000)
+})

@@ -74,6 +74,20 @@ test('a chunk of many small messages is parsed in short turns, with longer pause
     assert.ok(pauseMs >= 2 * (turns[index]?.tookMs ?? 0), `${pauseMs} ms`)
 })
 
+test('events are parsed in short turns, too', async () => {
+  const { store, stream, socket, takeTurn } = createRecorder(4)
+  stream.write('GET / HTTP/1.1\r\n\r\n')
+  socket.write('HTTP/1.1 200 x\r\nContent-Type: text/event-stream\r\n\r\n')
+  await new Promise(setImmediate)
+  while (takeTurn());
+  socket.write(repeat(Buffer.from('data\n\n'), 1_000))
+  await new Promise(setImmediate)
+  const [exchange] = store.all()
+  for (let before = 0; takeTurn(); before = exchange?.messageCount ?? 0)
+    assert.ok((exchange?.messageCount ?? 0) - before <= 50)
+  assert.equal(exchange?.messageCount, 1_000)
+})
+
 test('a WebSocket with too many messages in a second is not recorded further, and says so', () => {
   const tiny = compressedFrame('x')
   const large = compressedFrame('x'.repeat(60_000))

@@ -32,6 +32,11 @@ export class RequestParser {
     return this.#isComplete
   }
 
+  /** Memory of what has not arrived completely. */
+  get allocated(): number {
+    return this.#lines.allocated + (this.#chunks?.allocated ?? 0)
+  }
+
   /** Returns the position behind what belongs to the request. */
   push(received: Buffer, start: number): number {
     let at = start

@@ -19,7 +19,7 @@ import { UpgradedConnection } from './upgraded-connection.ts'
 /** Bytes of a visitor that wait for the response to the request for an upgrade. */
 const WAITING_BYTES_MAX = 64 * 1024
 /** What to parse at once: of messages less, because a few bytes of a message may be much to do. */
-const PART_BYTES = 4 * 1024
+const PART_BYTES = 8 * 1024
 const MESSAGE_PART_BYTES = 256
 
 export class StreamParser {
@@ -32,8 +32,7 @@ export class StreamParser {
   #events: SseParser | undefined
   #upgraded: UpgradedConnection | undefined
   #asksForUpgrade = false
-  #waiting: Buffer[] = []
-  #waitingBytes = 0
+  #waiting = new RecordedBody(WAITING_BYTES_MAX)
   #now = 0
   #hasFailed = false
 
@@ -50,7 +49,7 @@ export class StreamParser {
 
   /** How many bytes of one direction to pass at once, so that parsing them takes little time. */
   get partBytes(): number {
-    return this.#upgraded ? MESSAGE_PART_BYTES : PART_BYTES
+    return this.#upgraded || this.#events ? MESSAGE_PART_BYTES : PART_BYTES
   }
 
   /** `now` is the time of `performance.now()` at which the bytes passed. */
@@ -108,8 +107,17 @@ export class StreamParser {
       const { message } = error as Error
       this.fail(error instanceof TooManyMessages ? message : `It could not be parsed: ${message}.`)
     }
-    if (this.#exchange) this.#store.changed(this.#exchange)
-    if (this.#exchange?.isEvicted) this.#release()
+    const exchange = this.#exchange
+    if (!exchange) return
+    if (exchange.state === 'pending') exchange.unfinishedBytes = this.#unfinishedBytes()
+    this.#store.changed(exchange)
+    if (exchange.isEvicted) this.#release()
+  }
+
+  #unfinishedBytes(): number {
+    if (this.#upgraded) return this.#upgraded.keptBytes
+    const heads = (this.#request?.allocated ?? 0) + (this.#response?.allocated ?? 0)
+    return heads + (this.#events?.keptBytes ?? 0) + this.#waiting.allocated
   }
 
   #release(): void {
@@ -131,10 +139,15 @@ export class StreamParser {
   }
 
   #wait(bytes: Buffer): void {
-    this.#waitingBytes += bytes.length
-    if (this.#waitingBytes > WAITING_BYTES_MAX)
+    this.#waiting.add(bytes)
+    if (this.#waiting.bytes > WAITING_BYTES_MAX)
       throw new Error('too much data before the response to an upgrade')
-    this.#waiting.push(bytes)
+  }
+
+  #takeWaiting(): Buffer {
+    const { content } = this.#waiting
+    this.#waiting = new RecordedBody(WAITING_BYTES_MAX)
+    return content
   }
 
   #nextRequest(): RequestParser {
@@ -191,7 +204,6 @@ export class StreamParser {
   #onData(exchange: RecordedExchange, data: Buffer): void {
     exchange.response?.body.add(data)
     this.#events?.push(data)
-    if (this.#events) exchange.unfinishedBytes = this.#events.keptBytes
   }
 
   #onComplete(exchange: RecordedExchange, trailers: readonly string[]): void {
@@ -200,10 +212,7 @@ export class StreamParser {
       exchange.response.body.isComplete = true
     }
     this.#finish('complete')
-    const waiting = Buffer.concat(this.#waiting)
-    this.#waiting = []
-    this.#waitingBytes = 0
-    if (waiting.length > 0) this.#readRequests(waiting)
+    this.#readRequests(this.#takeWaiting())
   }
 
   #onUpgrade(exchange: RecordedExchange, response: ResponseHead, rest: Buffer): void {
@@ -211,8 +220,7 @@ export class StreamParser {
     if (exchange.response) exchange.response.body.isComplete = true
     this.#upgraded = new UpgradedConnection(exchange, () => this.#now)
     this.#upgraded.fromServer(rest)
-    this.#upgraded.fromClient(Buffer.concat(this.#waiting))
-    this.#waiting = []
+    this.#upgraded.fromClient(this.#takeWaiting())
   }
 
   #finish(state: 'complete' | 'aborted' | 'unrecorded', problem?: string): void {

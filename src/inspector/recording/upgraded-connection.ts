@@ -25,25 +25,25 @@ export class UpgradedConnection {
     this.#server = readMessages('server', extensions, handler)
   }
 
+  /** Of messages that have not arrived completely. */
+  get keptBytes(): number {
+    return (this.#client?.keptBytes ?? 0) + (this.#server?.keptBytes ?? 0)
+  }
+
   /** Throws if these are not frames. */
   fromClient(received: Buffer): void {
     this.#exchange.clientMessageBytes += received.length
-    this.#read(this.#client, received)
+    this.#client?.push(received)
   }
 
   fromServer(received: Buffer): void {
     this.#exchange.serverMessageBytes += received.length
-    this.#read(this.#server, received)
+    this.#server?.push(received)
   }
 
   /** Nothing more is kept. */
   release(): void {
     this.#client = undefined
     this.#server = undefined
-  }
-
-  #read(reader: MessageReader | undefined, received: Buffer): void {
-    reader?.push(received)
-    this.#exchange.unfinishedBytes = (this.#client?.keptBytes ?? 0) + (this.#server?.keptBytes ?? 0)
   }
 }

@@ -56,7 +56,7 @@ export class RecordedExchange {
   clientMessageBytes = 0
   serverMessageBytes = 0
   messageCount = 0
-  /** What the recorder keeps for messages that have not arrived completely. */
+  /** What the recorder keeps of heads, trailers and messages that have not arrived completely. */
   unfinishedBytes = 0
   /** Nothing more is kept, because it was evicted. */
   isEvicted = false
@@ -83,9 +83,8 @@ export class RecordedExchange {
   /** An estimate of the memory that it takes. */
   get bytes(): number {
     const { request, response } = this
-    const heads = this.path.length + textBytes(request.headers) + textBytes(response?.headers ?? [])
-    const bodies = request.body.allocated + (response?.body.allocated ?? 0)
-    return OVERHEAD_BYTES + heads + bodies + this.#messageBytes + this.unfinishedBytes
+    const parts = partBytes(request) + (response ? partBytes(response) : 0)
+    return OVERHEAD_BYTES + this.path.length + parts + this.#messageBytes + this.unfinishedBytes
   }
 
   get requestBytes(): number {
@@ -134,6 +133,9 @@ function messageBytes({ content, event = '', eventId = '' }: Omit<RecordedMessag
   const contentBytes = typeof content === 'string' ? 2 * content.length : HEX_FACTOR * content.length
   return MESSAGE_OVERHEAD_BYTES + contentBytes + 2 * (event.length + eventId.length)
 }
+
+const partBytes = ({ headers, trailers, body }: RecordedPart) =>
+  textBytes(headers) + textBytes(trailers) + body.allocated
 
 const textBytes = (texts: readonly string[]) => texts.reduce((bytes, text) => bytes + text.length + 16, 0)
 

@@ -1,4 +1,5 @@
-// The beginning of a body in one buffer, up to a limit; the rest is counted only.
+// The beginning of a body, or of another part of a message, in one buffer, up to a limit; the rest is counted
+// only.
 import { LIMITS } from '../api.ts'
 
 const INITIAL_BYTES = 1024

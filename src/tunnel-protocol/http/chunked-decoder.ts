@@ -19,6 +19,11 @@ export class ChunkedDecoder {
     return this.#state === 'complete'
   }
 
+  /** Memory of lines and trailers that have not arrived completely. */
+  get allocated(): number {
+    return this.#lines.allocated + this.#trailerLines.length
+  }
+
   trailers(): string[] {
     const trailers = parseHeaders(this.#trailerLines, 0)
     if (readFraming(trailers) !== 'until close') throw new InvalidResponse('trailer that frames the body')

@@ -16,6 +16,11 @@ export class LineBuffer {
     return this.#bytes
   }
 
+  /** Memory that is used for it. */
+  get allocated(): number {
+    return this.#buffer.length
+  }
+
   /** The first bytes of it, in latin1. */
   start(bytesMax: number): string {
     return this.#buffer.toString('latin1', 0, Math.min(bytesMax, this.#bytes))
@@ -39,6 +44,8 @@ export class LineBuffer {
     const end = collected.indexOf(this.#delimiter, overlap, 'latin1')
     if (end < 0) return undefined
     this.#bytes = 0
+    // The rest of a message may take long.
+    if (this.#buffer.length > START_BYTES) this.#buffer = EMPTY
     return { text: collected.toString('latin1', 0, end), next: start + end + this.#delimiter.length - before }
   }
 

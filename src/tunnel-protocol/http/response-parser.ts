@@ -52,6 +52,11 @@ export class ResponseParser {
     return this.#isComplete && this.#head?.isPersistent === true && !this.#hasExcess && !this.#isBodyWithheld
   }
 
+  /** Memory of what has not arrived completely. */
+  get allocated(): number {
+    return this.#lines.allocated + (this.#chunks?.allocated ?? 0)
+  }
+
   /** Ignores everything that follows. */
   stop(): void {
     this.#isStopped = true
