@@ -9,9 +9,17 @@ const DETAILS_MAX = 20
 const types: Record<string, { name: string; matches: (value: unknown) => boolean }> = {
   string: { name: 'a string', matches: (value) => typeof value === 'string' },
   integer: { name: 'a whole number', matches: Number.isInteger },
+  boolean: { name: 'true or false', matches: (value) => typeof value === 'boolean' },
+  array: {
+    name: 'a list of strings',
+    matches: (value) => Array.isArray(value) && value.every((item) => typeof item === 'string'),
+  },
 }
 
-export function validateArguments({ definition }: AgentTool, args: Record<string, unknown>): void {
+export function validateArguments(
+  { definition }: Pick<AgentTool, 'definition'>,
+  args: Record<string, unknown>,
+): void {
   const { properties = {}, required = [] } = definition.inputSchema
   const details: { path: string; message: string }[] = []
   for (const name of new Set([...required, ...Object.keys(args)])) {

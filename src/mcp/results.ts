@@ -19,6 +19,10 @@ export function succeeded({ operation }: AgentTool, output: object, args: object
 export const failed = (error: AditError, tool: AgentTool): CallToolResult =>
   failure(`${error.fault.error}: ${errorMessage(error)}\n${errorHint(error, tool)}`)
 
+/** Of a local tool. */
+export const invalidArguments = (error: AditError): CallToolResult =>
+  failure(`invalid_request: ${errorMessage(error)}\nCorrect the arguments and call again.`)
+
 /** For variant B, in which API keys only read. */
 export const notAvailable = (): CallToolResult =>
   failure(

@@ -5,7 +5,8 @@ import { AjvJsonSchemaValidator } from '@modelcontextprotocol/server/validators/
 import { AditError, type CallOptions, type Client } from '../client/index.ts'
 import type { Variant } from '../contract/variants.ts'
 import { validateArguments } from './arguments.ts'
-import { failed, notAvailable, succeeded } from './results.ts'
+import type { LocalTool, LocalTools } from './local-tools.ts'
+import { failed, invalidArguments, notAvailable, succeeded } from './results.ts'
 import { KEYS_PER_CALL } from './summaries.ts'
 import { type AgentTool, type ToolOperation, toolsByVariant } from './tools.ts'
 
@@ -21,6 +22,7 @@ interface McpOptions {
   version: string
   /** Runs the calls of tools; by default immediately. */
   runCall?: RunCall
+  localTools?: LocalTools
 }
 
 const INSTRUCTIONS =
@@ -36,15 +38,17 @@ const allTools = new Map<string, AgentTool>(
 )
 
 export function createMcpServer(options: McpOptions): Server {
-  const { client, variant, version, runCall = (call) => call() } = options
+  const { client, variant, version, runCall = (call) => call(), localTools } = options
+  const instructions = localTools ? `${INSTRUCTIONS} ${localTools.instructions}` : INSTRUCTIONS
+  const locals = localTools?.tools ?? []
   const server = new Server(
     { name: 'adit', title: 'Adit', version },
-    { capabilities: { tools: {} }, instructions: INSTRUCTIONS, jsonSchemaValidator },
+    { capabilities: { tools: {} }, instructions, jsonSchemaValidator },
   )
 
   server.setRequestHandler('tools/list', async () => {
     try {
-      return { tools: toolsByVariant[await variant()].map(({ definition }) => definition) }
+      return { tools: [...toolsByVariant[await variant()], ...locals].map(({ definition }) => definition) }
     } catch (error) {
       if (!(error instanceof AditError)) throw error
       throw new ProtocolError(ProtocolErrorCode.InternalError, `Failed to list tools. ${error.message}`)
@@ -53,6 +57,8 @@ export function createMcpServer(options: McpOptions): Server {
 
   server.setRequestHandler('tools/call', async ({ params }, { mcpReq }) => {
     const { name, arguments: args = {} } = params
+    const local = locals.find(({ definition }) => definition.name === name)
+    if (local) return runCall(() => callLocalTool(local, args, mcpReq.signal))
     const tool = allTools.get(name)
     if (!tool) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `Unknown tool "${name}".`)
     return runCall(() => callTool(tool, args, mcpReq.signal))
@@ -79,6 +85,21 @@ export function createMcpServer(options: McpOptions): Server {
   }
 
   return server
+}
+
+async function callLocalTool(
+  tool: LocalTool,
+  args: Record<string, unknown>,
+  signal: AbortSignal,
+): Promise<CallToolResult> {
+  try {
+    validateArguments(tool, args)
+  } catch (error) {
+    if (error instanceof AditError) return invalidArguments(error)
+    throw error
+  }
+  const { text, isError = false } = await tool.call(args, signal)
+  return { content: [{ type: 'text', text }], ...(isError && { isError }) }
 }
 
 type Call = (args: object, options: CallOptions) => Promise<object>

@@ -19,6 +19,9 @@ export interface Access {
   apiKey: string
   /** Headers of requests over HTTP. */
   headers?: Record<string, string>
+  /** Of `adit mcp`. */
+  flags?: string[]
+  env?: Record<string, string>
 }
 
 interface Outcome {
@@ -48,11 +51,11 @@ const environment = (url: string, apiKey: string) => ({
 class StdioTransport extends StdioClientTransport {}
 
 const open: Record<TransportName, (access: Access) => Transport> = {
-  stdio: ({ url, apiKey }) =>
+  stdio: ({ url, apiKey, flags = [], env = {} }) =>
     new StdioTransport({
       command: process.execPath,
-      args: [launcher, 'mcp'],
-      env: environment(url, apiKey),
+      args: [launcher, 'mcp', ...flags],
+      env: { ...environment(url, apiKey), ...env },
       stderr: 'inherit',
     }),
   http: ({ url, apiKey, headers }) =>
@@ -83,13 +86,19 @@ export async function connectAgent(
 export const listToolNames = async ({ client }: Agent) =>
   (await client.listTools()).tools.map(({ name }) => name)
 
-/** Sends messages to standard input and ends it; returns standard output. */
-export async function exchangeLines(t: Test, { url, apiKey }: Access, messages: object[]): Promise<string> {
-  const child = spawn(process.execPath, [launcher, 'mcp'], {
-    env: environment(url, apiKey),
+/** `adit mcp` without a client. */
+export function spawnMcp(t: Test, { url, apiKey, flags = [], env = {} }: Access) {
+  const child = spawn(process.execPath, [launcher, 'mcp', ...flags], {
+    env: { ...environment(url, apiKey), ...env },
     stdio: ['pipe', 'pipe', 'inherit'],
   })
   atEnd(t, () => child.kill('SIGKILL'))
+  return child
+}
+
+/** Sends messages to standard input and ends it; returns standard output. */
+export async function exchangeLines(t: Test, access: Access, messages: object[]): Promise<string> {
+  const child = spawnMcp(t, access)
   child.stdin.end(messages.map((message) => `${JSON.stringify(message)}\n`).join(''))
   return (await child.stdout.setEncoding('utf8').toArray()).join('')
 }
@@ -110,6 +119,14 @@ export const postMessage = (
     },
     body: typeof message === 'string' ? message : JSON.stringify(message),
   })
+
+/** Begins a connection without a client. */
+export const hello = {
+  jsonrpc: '2.0',
+  id: 0,
+  method: 'initialize',
+  params: { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'test', version: '1' } },
+}
 
 export const callMessage = (id: number, name: string, args: object = {}) => ({
   jsonrpc: '2.0',

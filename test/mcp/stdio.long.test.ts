@@ -6,14 +6,7 @@ import { test } from 'node:test'
 import { serve } from '../support/api/server.ts'
 import { atEnd, type Test } from '../support/cleanup.ts'
 import { freePort } from '../support/processes/ports.ts'
-import { callMessage, connectAgent, exchangeLines, listToolNames } from './agent.ts'
-
-const hello = {
-  jsonrpc: '2.0',
-  id: 0,
-  method: 'initialize',
-  params: { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'test', version: '1' } },
-}
+import { callMessage, connectAgent, exchangeLines, hello, listToolNames } from './agent.ts'
 
 test('standard output has only protocol messages, every request gets a response, then the process exits', async (t) => {
   const server = await serve(t, { engine: 'sqlite' })

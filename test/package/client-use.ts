@@ -22,6 +22,8 @@ const INITIALIZE = {
   params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'test', version: '1' } },
 }
 
+const LIST_TOOLS = { jsonrpc: '2.0', id: 2, method: 'tools/list' }
+
 export async function assertClientWorks(t: Test, plane: Plane, client: InstalledClient): Promise<void> {
   const { env } = client
   const [program, ...first] = client.command
@@ -40,7 +42,8 @@ export async function assertClientWorks(t: Test, plane: Plane, client: Installed
   assert.match(run(['workspace']), /acme/)
   assert.match(run(['usage']), /Traffic|traffic/)
   assert.match(run(['completion', 'bash']), /complete -F _adit adit/)
-  assert.match(run(['mcp'], `${JSON.stringify(INITIALIZE)}\n`), /"serverInfo"/)
+  const messages = [INITIALIZE, LIST_TOOLS].map((message) => `${JSON.stringify(message)}\n`).join('')
+  assert.match(run(['mcp', '--allow-port', '3000'], messages), /"serverInfo".*"open_local_tunnel"/s)
 
   const edge = await startTunnelEdge(t, { plane })
   const local = await startLocal(t)

@@ -139,11 +139,26 @@ export const workspaceCommands = inGroup('Workspace', [
   command({
     name: 'mcp',
     summary: 'serve the workspace to an AI agent (MCP over stdio)',
-    details: API_ACCESS,
-    options: apiOptions,
-    run: async (input, io) => {
-      const [{ findAccess }, { mcp }] = await Promise.all([import('../api.ts'), import('../mcp.ts')])
-      await mcp(findAccess(input), io)
+    details:
+      'With --allow-port, the agent can also open tunnels to these ports of this machine, and sees, waits for ' +
+      'and replays the requests that they record, as well as those of your `adit tunnel --inspect` to these ' +
+      'ports. Its tunnels are closed when this command ends. Requests come from strangers, and are marked as ' +
+      'untrusted data for the agent. Values that authenticate, such as cookies, are masked.\n\n' +
+      API_ACCESS,
+    options: {
+      'allow-port': {
+        value: '<port>',
+        summary: 'let the agent publish and inspect this local port (default: none)',
+        repeatable: true,
+      },
+      'mask-header': {
+        value: '<name>',
+        summary: 'mask the values of this header too, in tunnels that the agent opens',
+        repeatable: true,
+      },
+      'show-secrets': { summary: 'show masked values to the agent' },
+      ...apiOptions,
     },
+    run: async (input, io) => (await import('../mcp.ts')).mcp(input, io),
   }),
 ])

@@ -22,7 +22,8 @@ export interface Recorder {
   read(path: string): Promise<Buffer>
 }
 
-export async function findRecorders(): Promise<Recorder[]> {
+/** `signal` aborts calls. */
+export async function findRecorders(signal?: AbortSignal): Promise<Recorder[]> {
   const sockets = await findSockets(inspectorFolder()).catch((error: Error) => {
     throw new CommandError('inspector', error.message)
   })
@@ -31,14 +32,14 @@ export async function findRecorders(): Promise<Recorder[]> {
       'not_recording',
       'No tunnel of yours records requests on this machine. Open one with --inspect, e.g. `adit tunnel 3000 --inspect`.',
     )
-  return sockets.map(open)
+  return sockets.map((socket) => open(socket, signal))
 }
 
-const open = (socket: LocalSocket): Recorder => ({
+const open = (socket: LocalSocket, signal: AbortSignal | undefined): Recorder => ({
   async call(method, path, input) {
-    return JSON.parse(String((await request(socket, method, path, input)).body))
+    return JSON.parse(String((await request(socket, method, path, input, signal)).body))
   },
-  read: async (path) => (await request(socket, 'GET', path)).body,
+  read: async (path) => (await request(socket, 'GET', path, undefined, signal)).body,
 })
 
 async function request(
@@ -46,8 +47,9 @@ async function request(
   method: Method,
   path: string,
   input?: object,
+  signal?: AbortSignal,
 ): Promise<LocalResponse> {
-  const response = await callLocal(socket, method, path, input).catch((error: Error) => {
+  const response = await callLocal(socket, method, path, input, signal).catch((error: Error) => {
     throw new CommandError('inspector', `The tunnel that records requests does not respond: ${error.message}`)
   })
   if (response.status < 400) return response

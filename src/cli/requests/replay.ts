@@ -36,7 +36,10 @@ export async function replay(input: ReplayInput, io: Io): Promise<void> {
   io.data(replayed, describe(replayed, []))
 }
 
-async function toEdit(input: ReplayInput, exchange: Exchange): Promise<ReplayRequest> {
+export async function toEdit(
+  input: Omit<ReplayInput, 'id' | 'reveal'>,
+  exchange: Exchange,
+): Promise<ReplayRequest> {
   const { method, path, header, body, 'body-file': file, 'remove-header': removed } = input
   if (body !== undefined && file !== undefined) throw new UsageError('Use --body or --body-file, not both.')
   const content = file === undefined ? undefined : await readBody(file)

@@ -15,15 +15,9 @@ export interface InspectInput {
   source?: OptionSource
 }
 
-export async function startInspector(inputs: readonly InspectInput[]): Promise<Inspector> {
-  const maskHeaders = inputs.flatMap((input) => input['mask-header'] ?? [])
-  for (const { 'mask-header': names = [], source = flagSource } of inputs)
-    for (const name of names)
-      if (!HEADER_NAME.test(name))
-        throw source.invalid(
-          'mask-header',
-          (option) => `Invalid ${option('mask-header')} "${name}" (expected the name of a header).`,
-        )
+/** Without a page, only commands show the requests. */
+export async function startInspector(inputs: readonly InspectInput[], hasPage = true): Promise<Inspector> {
+  const maskHeaders = readMaskHeaders(inputs)
   // Loaded only when it is used.
   const { openInspector } = await import('../../inspector/open.ts')
   const folder = inspectorFolder()
@@ -33,11 +27,23 @@ export async function startInspector(inputs: readonly InspectInput[]): Promise<I
       version,
       maskHeaders,
       socketFolder: folder,
-      files: await openInspectorPage(),
+      ...(hasPage && { files: await openInspectorPage() }),
     })
   } catch (error) {
     throw new CommandError('inspector', `Requests cannot be recorded: ${(error as Error).message}`)
   }
+}
+
+/** Rejects what is not the name of a header. */
+export function readMaskHeaders(inputs: readonly InspectInput[]): string[] {
+  for (const { 'mask-header': names = [], source = flagSource } of inputs)
+    for (const name of names)
+      if (!HEADER_NAME.test(name))
+        throw source.invalid(
+          'mask-header',
+          (option) => `Invalid ${option('mask-header')} "${name}" (expected the name of a header).`,
+        )
+  return inputs.flatMap((input) => input['mask-header'] ?? [])
 }
 
 export function announceInspector(inspector: Inspector, output: TunnelOutput): void {

@@ -15,10 +15,12 @@ export function callLocal(
   method: 'GET' | 'POST' | 'DELETE',
   path: string,
   input?: object,
+  signal?: AbortSignal,
 ): Promise<LocalResponse> {
   return new Promise((resolve, reject) => {
     const headers = { 'content-type': 'application/json' }
-    const request = send({ socketPath: address, method, path, headers, timeout: TIMEOUT_MS })
+    const options = { socketPath: address, method, path, headers, timeout: TIMEOUT_MS }
+    const request = send({ ...options, ...(signal && { signal }) })
     request.on('response', (response) => {
       const chunks: Buffer[] = []
       let bytes = 0
