@@ -5,6 +5,7 @@ import { existsSync, mkdirSync, readdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { before, test } from 'node:test'
 import { gzipSync } from 'node:zlib'
+import { clientCommands } from '../../src/lib/client-commands.ts'
 import { EXECUTABLES } from '../../src/lib/client-package.ts'
 import { createFolder } from '../support/databases/create.ts'
 import { type Plane, startPlane } from '../support/edges/tunnels.ts'
@@ -39,6 +40,19 @@ for (const shell of shells)
     assert.equal(again.status, 0, again.stderr)
     assert.doesNotMatch(again.stdout, /PATH/)
   })
+
+test('the command that servers show makes adit available in the same shell', async (t) => {
+  const plane = await startWithExecutables(t, {})
+  const sh = which('sh')
+  const path = createPath(t, { node: nodeLauncher, sh: `exec ${sh} "$@"` })
+  const pasted = `${clientCommands(plane.url).install}\nadit --version`
+  const { status, stdout, stderr } = spawnSync(sh, ['-c', pasted], {
+    env: { HOME: createFolder(t), PATH: path },
+    encoding: 'utf8',
+  })
+  assert.equal(status, 0, stderr)
+  assert.match(stdout, /\n0\.1\.0\n$/)
+})
 
 test('an executable is preferred, and Node is not needed for it', async (t) => {
   const program = Buffer.from('#!/bin/sh\necho 9.9.9\n')

@@ -32,7 +32,7 @@ test('the steps to the first tunnel show working commands and are ticked as they
   const commands = await page.locator('pre').allInnerTexts()
   assert.deepEqual(commands, [
     `export ADIT_EDGE_KEY=$(adit admin edge create edge-1 --url http://127.0.0.1:8081)\nADIT_URL=${server.url} adit edge`,
-    `curl -fsSL ${server.url}/install.sh | sh`,
+    `curl -fsSL ${server.url}/install.sh | sh && export PATH="$HOME/.local/bin:$PATH"`,
     `adit login ${server.url}`,
     'adit tunnel 3000',
   ])

@@ -141,7 +141,7 @@ const journeys: Record<string, (page: Page) => Promise<void>> = {
     await button(page, 'Create account').click()
     await page.getByText('adit tunnel 3000').waitFor()
     assert.deepEqual(await page.locator('pre').allInnerTexts(), [
-      `curl -fsSL ${server.url}/install.sh | sh`,
+      `curl -fsSL ${server.url}/install.sh | sh && export PATH="$HOME/.local/bin:$PATH"`,
       `adit login ${server.url}`,
       'adit tunnel 3000',
     ])

@@ -23,7 +23,7 @@ test('a member joins, connects a machine, and creates and revokes an own key', a
   const section = page.locator('section').filter({ hasText: 'Connect a machine' })
   await section.getByText('If the edge does not listen on port 8081').waitFor()
   const commands = [
-    `curl -fsSL ${server.url}/install.sh | sh`,
+    `curl -fsSL ${server.url}/install.sh | sh && export PATH="$HOME/.local/bin:$PATH"`,
     `adit login ${server.url}`,
     'adit tunnel 3000',
   ]

@@ -15,7 +15,7 @@ test('without open tunnels the page shows the commands that open one', async (t)
   await page.getByText('No edge is connected').waitFor()
   assert.deepEqual(await page.locator('pre').allInnerTexts(), [
     `export ADIT_EDGE_KEY=$(adit admin edge create edge-1 --url http://127.0.0.1:8081)\nADIT_URL=${server.url} adit edge`,
-    `curl -fsSL ${server.url}/install.sh | sh`,
+    `curl -fsSL ${server.url}/install.sh | sh && export PATH="$HOME/.local/bin:$PATH"`,
     `adit login ${server.url}`,
     'adit tunnel 3000',
   ])

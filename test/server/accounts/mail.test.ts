@@ -31,7 +31,7 @@ test('an invitation is sent to its address only, and not shown in the response',
   const next = [
     'open a tunnel to port 3000:',
     '',
-    'curl -fsSL https://adit.example.com/install.sh | sh',
+    'curl -fsSL https://adit.example.com/install.sh | sh && export PATH="$HOME/.local/bin:$PATH"',
     'adit login https://adit.example.com',
     'adit tunnel 3000',
   ]

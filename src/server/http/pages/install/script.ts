@@ -1,6 +1,6 @@
 // The script of /install.sh, for a POSIX shell. All of it is in functions, and the last line calls them: a
 // download that is cut off runs nothing.
-import { clientCommands, shellQuote } from '../../../../lib/client-commands.ts'
+import { clientCommands, EXTEND_PATH, shellQuote } from '../../../../lib/client-commands.ts'
 import { CLIENT_NODE_MAJOR, CLIENT_PACKAGE } from '../../../../lib/client-package.ts'
 
 /** `downloads`: SHA-256 of each file that the server has. */
@@ -126,7 +126,7 @@ main() {
       *":$HOME/.local/bin:"*) printf 'Another adit is before it on your PATH: %s\n' "$found" ;;
       *)
         printf '%s is not on your PATH. Add it, also in the profile of your shell:\n\n' "$HOME/.local/bin"
-        printf '  %s\n\n' 'export PATH="$HOME/.local/bin:$PATH"'
+        printf '  %s\n\n' ${shellQuote(EXTEND_PATH)}
         ;;
     esac
   fi
