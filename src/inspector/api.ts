@@ -107,6 +107,8 @@ export interface TunnelInfo {
 export interface Info {
   /** Of the program. */
   readonly version: string
+  /** Starts the program again, though not with all options. Absent if there is no page. */
+  readonly command?: string
   readonly tunnels: readonly TunnelInfo[]
   /** Names in lower case. */
   readonly maskedHeaders: readonly string[]

@@ -17,6 +17,8 @@ import { ExchangeStore } from './store/exchange-store.ts'
 interface InspectorOptions {
   /** Of this program. */
   readonly version: string
+  /** Starts this program again, for the page. */
+  readonly command?: string
   /** Names of headers that are masked, besides those that always are. */
   readonly maskHeaders: readonly string[]
   /** Of the page; without them no port is opened. */
@@ -48,6 +50,7 @@ export async function openInspector(options: InspectorOptions): Promise<Inspecto
   let port: number | undefined
   const context: RouteContext = {
     version: options.version,
+    ...(options.command !== undefined && { command: options.command }),
     store,
     replayer,
     sessions,

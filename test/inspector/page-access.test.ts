@@ -19,6 +19,7 @@ const CONNECTIONS_MAX = 200
 async function start(t: Test) {
   const inspector = await openInspector({
     version: '1.2.3',
+    command: 'adit start',
     maskHeaders: [],
     socketFolder: join(createRuntimeFolder(t), 'adit'),
     files: { names: new Set(Object.keys(FILES)), read: async (name) => Buffer.from(FILES[name] ?? '') },

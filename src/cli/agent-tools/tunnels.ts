@@ -102,7 +102,7 @@ export class AgentTunnels {
     { stop, abort, onOpen, onLost }: Pick<RunningTunnel, 'stop' | 'abort'> & Handlers,
   ): Promise<void> {
     const { access, maskHeaders, io } = this.#options
-    const inspector = await startInspector([{ 'mask-header': maskHeaders }], false)
+    const inspector = await startInspector([{ 'mask-header': maskHeaders }])
     try {
       const input = {
         target: String(port),

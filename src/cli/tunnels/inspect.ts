@@ -1,6 +1,7 @@
 // `--inspect`: records the requests of the tunnels of this command.
 import { createFolder } from '../../edge-sdk/usage/folder.ts'
 import type { Inspector } from '../../inspector/open.ts'
+import { shellQuote } from '../../lib/client-commands.ts'
 import { inspectorFolder } from '../../server/config/environment.ts'
 import { version } from '../../server/config/server.ts'
 import { CommandError } from '../errors.ts'
@@ -15,8 +16,14 @@ export interface InspectInput {
   source?: OptionSource
 }
 
-/** Without a page, only commands show the requests. */
-export async function startInspector(inputs: readonly InspectInput[], hasPage = true): Promise<Inspector> {
+/**
+ * `command`: what starts it again, for its page. Without it there is no page, and only commands show
+ * requests.
+ */
+export async function startInspector(
+  inputs: readonly InspectInput[],
+  command?: readonly string[],
+): Promise<Inspector> {
   const maskHeaders = readMaskHeaders(inputs)
   // Loaded only when it is used.
   const { openInspector } = await import('../../inspector/open.ts')
@@ -27,7 +34,7 @@ export async function startInspector(inputs: readonly InspectInput[], hasPage = 
       version,
       maskHeaders,
       socketFolder: folder,
-      ...(hasPage && { files: await openInspectorPage() }),
+      ...(command && { command: command.map(shellQuote).join(' '), files: await openInspectorPage() }),
     })
   } catch (error) {
     throw new CommandError('inspector', `Requests cannot be recorded: ${(error as Error).message}`)

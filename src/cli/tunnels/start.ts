@@ -31,7 +31,8 @@ export async function start(input: StartInput, io: Io): Promise<void> {
   const tunnels = select(project.tunnels, input.names)
   await confirmTargets(project.path, tunnels, input.yes, io)
   const inspected = tunnels.filter(({ inspect }) => inspect)
-  const inspector = inspected.length > 0 ? await startInspector(inspected) : undefined
+  const inspector =
+    inspected.length > 0 ? await startInspector(inspected, ['adit', 'start', ...input.names]) : undefined
   try {
     await startAll(tunnels, inspector, input, io)
   } finally {

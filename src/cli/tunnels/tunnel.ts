@@ -26,7 +26,7 @@ export async function tunnel(
   if (!input.inspect && (input['mask-header'] ?? []).length > 0)
     throw new UsageError('--mask-header has no effect without --inspect.')
   const output = openOutput(io)()
-  const inspector = input.inspect ? await startInspector([input]) : undefined
+  const inspector = input.inspect ? await startInspector([input], commandOf(input)) : undefined
   try {
     const prepared = await prepareTunnel(type, input, output, io, inspector)
     await run(prepared, await findEdge(input, io), inspector, io)
@@ -34,6 +34,14 @@ export async function tunnel(
     inspector?.close()
   }
 }
+
+const commandOf = ({ target, name }: TunnelInput): string[] => [
+  'adit',
+  'tunnel',
+  ...(target === undefined ? [] : [target]),
+  ...(name === undefined ? [] : ['--name', name]),
+  '--inspect',
+]
 
 async function run(
   prepared: PreparedTunnel,

@@ -21,6 +21,7 @@ const WAIT_S_MAX = 60
 
 export interface RouteContext {
   readonly version: string
+  readonly command?: string
   readonly store: ExchangeStore
   readonly mask: HeaderMask
   readonly replayer: Replayer
@@ -43,9 +44,10 @@ interface Call {
 type Route = (call: Call) => Promise<void> | void
 
 const ROUTES: Readonly<Record<string, Route>> = {
-  'GET /api/info': ({ context: { version, store, mask }, response }) =>
+  'GET /api/info': ({ context: { version, command, store, mask }, response }) =>
     sendJson(response, {
       version,
+      ...(command !== undefined && { command }),
       tunnels: store.tunnels,
       maskedHeaders: mask.names,
       limits: LIMITS,

@@ -89,9 +89,11 @@ test('every view of the inspector fits desktop and phone and is accessible, ligh
   await check('keys')
   await close()
 
+  await row(page, '/missing').click()
+  await detail(page).getByText('There is no such page.').waitFor()
   tunnel.child.kill('SIGTERM')
   await tunnel.ended
-  await page.getByText('The tunnel client is not running').waitFor()
+  await page.getByText('The tunnel client has ended').waitFor()
   await check('disconnected')
 })
 

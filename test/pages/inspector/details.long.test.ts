@@ -3,9 +3,11 @@ import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { createHmac } from 'node:crypto'
 import { readFileSync } from 'node:fs'
+import { createServer } from 'node:http'
 import { promisify } from 'node:util'
 import type { Download, Page } from 'playwright-core'
 import { test } from '../../support/browser.ts'
+import { atEnd } from '../../support/cleanup.ts'
 import { openSocket } from '../../support/edges/tunnels.ts'
 import { until } from '../../support/until.ts'
 import { button, DESKTOP, field, PHONE, toast, waitForFocus } from '../support/harness.ts'
@@ -304,7 +306,7 @@ test('a webhook signature is checked with the secret, which is stored nowhere', 
   assert.doesNotMatch(`${stored}${await page.content()}`, /the-webhook-secret|another-secret/)
 })
 
-test('a stopped client and a used link say what to do, and a new link in the same tab works', async (t) => {
+test('an ended client and a used link say what to do, and a new link in the same tab works', async (t) => {
   const { link, fetch, tunnel, adit, port } = await startSamples(t)
   const { page } = await openInspectorPage(t, link)
   await fetch({ path: '/one' })
@@ -322,10 +324,20 @@ test('a stopped client and a used link say what to do, and a new link in the sam
 
   tunnel.child.kill('SIGTERM')
   await tunnel.ended
-  await page.getByText('The tunnel client is not running').waitFor()
-  await page.getByText(`adit tunnel ${port} --inspect`).waitFor()
+  await page.getByText('The tunnel client has ended').waitFor()
+  await page.getByText(`adit tunnel ${port} --name app --inspect`).waitFor()
   await page.getByText('Disconnected').waitFor()
   await row(page, '/one').waitFor()
+  for (const name of ['Replay', 'Edit']) assert.ok(await button(page, name).isDisabled())
+  await page.keyboard.press('e')
+  assert.equal(await dialog(page).count(), 0)
+
+  const other = createServer((_request, response) => response.writeHead(401).end())
+  await new Promise<void>((resolve) => other.listen(Number(new URL(link).port), '127.0.0.1', resolve))
+  atEnd(t, () => other.close())
+  await page.getByText('Another program has the port now').waitFor()
+  await row(page, '/one').waitFor()
+  await detail(page).getByText('This is /one.').waitFor()
 })
 
 test('what is typed, the list and the selection stay when requests arrive', async (t) => {

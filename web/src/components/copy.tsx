@@ -79,7 +79,7 @@ export function CopyTextButton({ text, name }: CopyProps) {
 }
 
 /** Breaks lines at spaces only: browsers would also break after the hyphens of a flag. */
-function UnhyphenatedText({ text }: { text: string }) {
+export function UnhyphenatedText({ text }: { text: string }) {
   return text.split(/(\s+)/).map((part, index) =>
     /\s/.test(part) ? (
       part

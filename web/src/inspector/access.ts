@@ -10,6 +10,8 @@ export type Access =
   | 'link-used'
   /** The program was started again, or many other pages were opened. */
   | 'expired'
+  /** The connection was lost, and something else has the port of the program now. */
+  | 'ended'
   /** The program does not run. */
   | 'unreachable'
 
@@ -32,10 +34,15 @@ export function subscribeAccess(notify: () => void): () => void {
   return () => listeners.delete(notify)
 }
 
-/** The API rejected the bearer. */
+let isConnectionLost = false
+export function setConnectionLost(isLost: boolean): void {
+  isConnectionLost = isLost
+}
+
+/** The API rejected the bearer. What is loaded stays on the page if it is of a program that has ended. */
 export function loseAccess(): void {
   sessionStorage.removeItem(BEARER)
-  set('expired')
+  set(isConnectionLost ? 'ended' : 'expired')
 }
 
 async function exchangeToken(token: string): Promise<void> {

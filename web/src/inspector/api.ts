@@ -1,6 +1,6 @@
 // Requests to the local API.
 import type { ApiError } from '../../../src/inspector/api.ts'
-import { loseAccess, readBearer } from './access.ts'
+import { getAccess, loseAccess, readBearer } from './access.ts'
 
 export class InspectorError extends Error {
   override readonly name = 'InspectorError'
@@ -22,6 +22,7 @@ interface CallOptions {
 /** Throws InspectorError. */
 export async function send(path: string, options: CallOptions = {}): Promise<Response> {
   const { method = 'GET', query = {}, body, signal } = options
+  if (getAccess() === 'ended') throw new InspectorError('unreachable', 'The tunnel client has ended.')
   const params = new URLSearchParams(
     Object.entries(query).flatMap(([name, value]) =>
       value === undefined || value === '' ? [] : [[name, String(value)]],

@@ -22,11 +22,8 @@ import { useListKeys, useShortcuts } from './shell/shortcuts.ts'
 
 export function App() {
   const access = useSyncExternalStore(subscribeAccess, getAccess)
-  return access === 'granted' ? <Inspector /> : <AccessPage access={access} />
+  return access === 'granted' || access === 'ended' ? <Inspector /> : <AccessPage access={access} />
 }
-
-const isReplayable = (request: ExchangeSummary | undefined): request is ExchangeSummary =>
-  request !== undefined && request.kind !== 'websocket'
 
 export type Dialog = 'edit' | 'compare' | 'signature' | null
 
@@ -36,13 +33,15 @@ function Inspector() {
     return () => live.stop()
   }, [])
   const isPhone = useIsPhone()
-  const { requests } = useLive()
+  const { requests, status } = useLive()
   const [filter, setFilter] = useState<Filter>(NO_FILTER)
   const shown = useShownRequests(filter)
   const selected = useSelection()
   const [dialog, setDialog] = useState<Dialog>(null)
   const [keysOpened, keys] = useDisclosure()
   const replay = useReplay()
+  const isReplayable = (request: ExchangeSummary | undefined): request is ExchangeSummary =>
+    status === 'live' && request !== undefined && request.kind !== 'websocket'
   const summary = requests.find(({ id }) => id === selected)
   useListKeys(shown.requests, selected)
   useShortcuts({

@@ -30,6 +30,7 @@ interface ToolbarProps {
 
 export function Toolbar({ exchange, isRevealed, onReveal, onDialog, replay }: ToolbarProps) {
   const { id, request, response, kind, replayable, replayProblem } = exchange
+  const { status } = useLive()
   const hasMasked = [request, response].some((part) =>
     part?.headers.concat(part.trailers).some(({ masked }) => masked),
   )
@@ -40,7 +41,7 @@ export function Toolbar({ exchange, isRevealed, onReveal, onDialog, replay }: To
         <Button
           size="sm"
           leftSection={<ReplayIcon size={16} />}
-          disabled={!replayable}
+          disabled={!replayable || status !== 'live'}
           loading={replay.isPending}
           onClick={() => replay.mutate(exchange)}
         >
@@ -50,7 +51,7 @@ export function Toolbar({ exchange, isRevealed, onReveal, onDialog, replay }: To
           size="sm"
           variant="default"
           leftSection={<EditIcon size={16} />}
-          disabled={kind === 'websocket'}
+          disabled={kind === 'websocket' || status !== 'live'}
           onClick={() => onDialog('edit')}
         >
           Edit

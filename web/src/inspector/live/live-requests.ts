@@ -9,6 +9,7 @@ import {
   type LiveEvents,
   type TunnelInfo,
 } from '../../../../src/inspector/api.ts'
+import { getAccess, setConnectionLost } from '../access.ts'
 import { call, InspectorError, send } from '../api.ts'
 import { readEvents, type StreamEvent } from './event-stream.ts'
 
@@ -16,7 +17,7 @@ const RECONNECT_MS = 1_500
 
 export interface LiveState {
   readonly status: 'connecting' | 'live' | 'disconnected'
-  /** Why it is disconnected, if the program runs. */
+  /** Why it is disconnected, if the program seems to run. */
   readonly problem?: string | undefined
   /** The newest first. */
   readonly requests: readonly ExchangeSummary[]
@@ -42,6 +43,7 @@ class LiveRequests {
 
   start(): void {
     this.#stop = new AbortController()
+    setConnectionLost(false)
     this.#set({ status: 'connecting' })
     void this.#run(this.#stop.signal)
   }
@@ -61,8 +63,11 @@ class LiveRequests {
     while (!signal.aborted) {
       const error = await this.#follow(signal).catch((error: Error) => error)
       if (signal.aborted) return
-      const isRejected = error instanceof InspectorError && error.code !== 'unreachable'
+      setConnectionLost(this.#state.info !== undefined)
+      // Another program on the port may respond with anything.
+      const isRejected = error instanceof InspectorError && error.code === 'too_many'
       this.#set({ status: 'disconnected', problem: isRejected ? error.message : undefined })
+      if (getAccess() === 'ended') return
       await new Promise((resolve) => setTimeout(resolve, RECONNECT_MS))
     }
   }
@@ -77,6 +82,7 @@ class LiveRequests {
       call<Info>(API.info, { signal }),
     ])
     this.#byId = new Map(list.requests.map((request) => [request.id, request]))
+    setConnectionLost(false)
     this.#set({ status: 'live', info, tunnels: info.tunnels })
     this.#publish()
     for await (const event of events) this.#apply(event)

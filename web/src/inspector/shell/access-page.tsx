@@ -1,14 +1,14 @@
 // Shown without access to the requests: why, and how to get a new link.
 import { Center, Loader, Stack, Text, Title, VisuallyHidden } from '@mantine/core'
+import { LOCAL_PORT } from '../../../../src/lib/client-commands.ts'
 import { CopyBlock } from '../../components/copy.tsx'
 import { Logo } from '../../icons.tsx'
 import type { Access } from '../access.ts'
-import { startCommand } from './start-command.ts'
 
 const LINK_COMMAND = 'adit requests link'
 
 const reasons: Record<
-  Exclude<Access, 'checking' | 'granted'>,
+  Exclude<Access, 'checking' | 'granted' | 'ended'>,
   { title: string; text: string; command: string }
 > = {
   'no-link': {
@@ -29,11 +29,11 @@ const reasons: Record<
   unreachable: {
     title: 'The tunnel client is not running',
     text: 'Start it again, and open the link that it prints:',
-    command: startCommand([]),
+    command: `adit tunnel ${LOCAL_PORT} --inspect`,
   },
 }
 
-export function AccessPage({ access }: { access: Exclude<Access, 'granted'> }) {
+export function AccessPage({ access }: { access: Exclude<Access, 'granted' | 'ended'> }) {
   return (
     <Center component="main" mih="100dvh" p="md">
       <Stack align="center" maw={420} ta="center">

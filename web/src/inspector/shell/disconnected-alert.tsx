@@ -1,12 +1,15 @@
-// The page is not connected: mostly because the tunnel client has stopped. What it recorded is gone then, and
+// The page is not connected: mostly because the tunnel client has ended. What it recorded is gone then, and
 // only this page still shows it.
 import { Alert, Code } from '@mantine/core'
+import { useSyncExternalStore } from 'react'
+import { UnhyphenatedText } from '../../components/copy.tsx'
 import { WarningIcon } from '../../icons.tsx'
+import { getAccess, subscribeAccess } from '../access.ts'
 import { useLive } from '../live/use-live.ts'
-import { startCommand } from './start-command.ts'
 
 export function DisconnectedAlert() {
-  const { status, tunnels, problem } = useLive()
+  const { status, info, problem } = useLive()
+  const access = useSyncExternalStore(subscribeAccess, getAccess)
   if (status !== 'disconnected') return null
   if (problem !== undefined)
     return (
@@ -19,12 +22,24 @@ export function DisconnectedAlert() {
       color="amber"
       radius={0}
       icon={<WarningIcon />}
-      title="The tunnel client is not running"
+      title="The tunnel client has ended"
       role="alert"
       flex="none"
     >
-      Start it again with <Code className="mono nowrap">{startCommand(tunnels)}</Code> and open the link that
-      it prints. The requests on this page are from before; their details can no longer be read.
+      This page shows what it had loaded before.{' '}
+      {access === 'ended' && 'Another program has the port now, maybe a new tunnel client. '}
+      {info?.command !== undefined && (
+        <>
+          Start it with <Command text={info.command} />, and open the link that it prints.{' '}
+        </>
+      )}
+      If it runs again, <Command text="adit requests link" /> prints a link.
     </Alert>
   )
 }
+
+const Command = ({ text }: { text: string }) => (
+  <Code className="mono">
+    <UnhyphenatedText text={text} />
+  </Code>
+)
