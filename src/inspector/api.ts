@@ -276,14 +276,24 @@ export interface MessageList {
   readonly dropped: number
 }
 
+/** They frame the body or belong to the connection: an edited replay has its own. In lower case. */
+export const FRAMING_HEADERS: ReadonlySet<string> = new Set([
+  'connection',
+  'content-length',
+  'expect',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+])
+
 /** Sent as recorded if it is empty: the same method, path, headers in their order and spelling, and body. */
 export interface ReplayRequest {
   readonly method?: string
   /** Path and query; it starts with `/`. The host is always that of the recorded target. */
   readonly path?: string
   /**
-   * All headers, sent as they are, except for Content-Length, which is that of the body, and for
-   * Transfer-Encoding, Trailer, Expect, Connection and Upgrade, which are not sent.
+   * All headers, sent as they are, except for FRAMING_HEADERS: Content-Length is that of the body, the others
+   * are not sent.
    */
   readonly headers?: readonly ReplayHeader[]
   /** Text in UTF-8, or bytes. The recorded body if neither is present. */

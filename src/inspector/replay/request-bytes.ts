@@ -1,5 +1,5 @@
 // The bytes of a replayed request.
-import type { ReplayHeader, ReplayRequest } from '../api.ts'
+import { FRAMING_HEADERS, type ReplayHeader, type ReplayRequest } from '../api.ts'
 import { HEAD_BYTES_MAX } from '../recording/request-parser.ts'
 import type { RecordedExchange } from '../store/exchange.ts'
 
@@ -8,7 +8,6 @@ const PATH = /^\/[\x21-\x7e\x80-\xff]{0,8191}$/
 const VALUE = /^[\t\x20-\x7e\x80-\xff]{0,16384}$/
 const NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,256}$/
 const HEADERS_MAX = 500
-const FRAMING = new Set(['content-length', 'transfer-encoding', 'trailer', 'upgrade', 'connection', 'expect'])
 /** Their requests have Content-Length: 0 if the body is empty. */
 const WITH_BODY = new Set(['POST', 'PUT', 'PATCH'])
 
@@ -46,7 +45,7 @@ export function editedBytes(exchange: RecordedExchange, edit: ReplayRequest): Bu
   const kept: string[] = []
   for (let index = 0; index < headers.length; index += 2) {
     const [name = '', value = ''] = headers.slice(index, index + 2)
-    if (!FRAMING.has(name.toLowerCase())) kept.push(name, value)
+    if (!FRAMING_HEADERS.has(name.toLowerCase())) kept.push(name, value)
   }
   if (body.length > 0 || WITH_BODY.has(method)) kept.push('Content-Length', String(body.length))
   const head = toHead(method, path, '1.1', kept)

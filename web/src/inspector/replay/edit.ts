@@ -1,6 +1,11 @@
 // An edited request, and what of it is sent: only what was changed, so that the rest stays as it was
 // recorded.
-import type { Exchange, ReplayHeader, ReplayRequest } from '../../../../src/inspector/api.ts'
+import {
+  type Exchange,
+  FRAMING_HEADERS,
+  type ReplayHeader,
+  type ReplayRequest,
+} from '../../../../src/inspector/api.ts'
 
 export interface HeaderField {
   /** Of the field in the form. */
@@ -19,15 +24,12 @@ export interface EditedRequest {
   readonly body: string | undefined
 }
 
-/** They frame the body or the connection, so the replay sets them. */
-const FRAMING = /^(connection|content-length|expect|trailer|transfer-encoding|upgrade)$/i
-
 export const toEditable = ({ method, path, request }: Exchange): EditedRequest => ({
   method,
   path,
   headers: request.headers
     .map(({ name, value, masked }, key) => ({ key, name, value, ...(masked && { recorded: key }) }))
-    .filter(({ name }) => !FRAMING.test(name)),
+    .filter(({ name }) => !FRAMING_HEADERS.has(name.toLowerCase())),
   body: undefined,
 })
 
