@@ -25,7 +25,7 @@ const NO_RESPONSE_CAUSES = [
   'invalid_response',
   'head_too_large',
   'closed',
-  /** The connection to the tunnel client was lost. */
+  /** None came because the connection to the tunnel client was lost. The local server may be fine. */
   'no_response',
   'response_timeout',
 ] as const
@@ -70,7 +70,7 @@ export function readProblem(headers: readonly string[]): ConnectProblem | Forwar
 const FRAMEWORKS = ['vite', 'next', 'django', 'rails', 'webpack-dev-server', 'storybook'] as const
 export type Framework = (typeof FRAMEWORKS)[number]
 
-/** Why a request failed, as far as the local server is the reason. */
+/** Why a request failed after it was passed to a tunnel client. */
 export type RequestProblem =
   | { readonly problem?: NoResponseCause | undefined }
   | { readonly problem: 'host_rejected'; readonly framework: Framework }

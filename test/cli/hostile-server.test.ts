@@ -79,7 +79,7 @@ test('login saves no workspace whose fields are not text', async (t) => {
   }
 })
 
-test('messages and events of an edge stay on one line', async (t) => {
+test('messages of an edge stay on one line, and events with control characters are ignored', async (t) => {
   for (const [status, body] of [
     [403, { error: 'not_provisioned', message: FORGED }],
     [409, { error: `x\n${FORGED}`, message: FORGED }],
@@ -170,7 +170,7 @@ test('a compressed response that expands to 300 MB is not read', async (t) => {
   const url = await startBomb(t)
   const env = { ADIT_URL: url, ADIT_API_KEY: 'adit_key', HOME: '/nowhere' }
   for (const args of [['workspace'], ['keys', 'list'], ['usage']]) {
-    const result = await startMeasured(t, args, env)
+    const result = await runMeasured(t, args, env)
     assertFailed(result, 1, /The response is larger than 32 MiB\. Read long lists in pages/)
   }
   const controlPlane = createControlPlane({ url, credential: 'adit_edge_x' })
@@ -181,7 +181,7 @@ test('a compressed response that expands to 300 MB is not read', async (t) => {
 })
 
 /** Runs a command, and fails if it takes more memory than is plausible. */
-async function startMeasured(t: Test, args: string[], env: Record<string, string>) {
+async function runMeasured(t: Test, args: string[], env: Record<string, string>) {
   const running = startProcess(t, args, env)
   let peak = 0
   let isDone = false

@@ -31,7 +31,7 @@ export function surfacesOf({ plane, edge, tunnel, credentials }: Deployment): Su
     ...(random.chance(0.8) ? ([['Cookie', credentials.cookie]] as [string, string][]) : []),
     ...(random.chance(0.9) ? ([['Origin', origin]] as [string, string][]) : []),
   ]
-  const byAccess: Partial<Record<Access, Headers>> = {
+  const byAccess: Partial<Record<Access, HeadersFactory>> = {
     anyone: () => [],
     device: () => [],
     key: bearer(credentials.key),
@@ -107,16 +107,16 @@ export function surfacesOf({ plane, edge, tunnel, credentials }: Deployment): Su
   ]
 }
 
-type Headers = (random: Random) => [string, string][]
+type HeadersFactory = (random: Random) => [string, string][]
 
 /**
- * Not streams, which do not end, not sign-out, which ends the shared session, and not archiving, which closes
- * the tunnel; other tests cover them.
+ * Not streams, which do not end; not sign-out, changes of the account and leaving, which end the shared
+ * session or change its user; and not archiving, which closes the tunnel. Other tests cover them.
  */
 const isUsable = ({ response, id }: Operation) =>
   !response.stream && !/^(session\.end|account\.|members\.leave|settings\.archive)/.test(id)
 
-function operations(api: Api, headersFor: (access: Access) => Headers) {
+function operations(api: Api, headersFor: (access: Access) => HeadersFactory) {
   const usable = api.operations.filter(isUsable)
   return (random: Random): RequestParts => {
     const { method, path, access, params, query, body, form } = random.pick(usable)
@@ -134,7 +134,7 @@ function operations(api: Api, headersFor: (access: Access) => Headers) {
 }
 
 const posted =
-  (target: () => string, message: (random: Random) => unknown, headersFor: Headers) =>
+  (target: () => string, message: (random: Random) => unknown, headersFor: HeadersFactory) =>
   (random: Random): RequestParts => ({
     method: random.chance(0.95) ? 'POST' : random.pick(METHODS),
     target: target(),
@@ -143,7 +143,7 @@ const posted =
   })
 
 const paths =
-  (known: string[], headersFor: Headers) =>
+  (known: string[], headersFor: HeadersFactory) =>
   (random: Random): RequestParts => ({
     method: random.chance(0.7) ? 'GET' : random.pick(METHODS),
     target: random.chance(0.8) ? random.pick(known) : `/${inPath(text(random))}`,
@@ -177,8 +177,7 @@ const mcpMethods = [
 ]
 
 /**
- * Those of the latest revision repeat the version and the method of the message; of earlier ones there are
- * none.
+ * Requests of the latest revision need version, method and name in headers; earlier ones have none of these.
  */
 const mcpHeaders = (random: Random, headers: [string, string][]): [string, string][] => [
   ...headers,
@@ -187,6 +186,7 @@ const mcpHeaders = (random: Random, headers: [string, string][]): [string, strin
     ? ([
         ['MCP-Protocol-Version', MCP_VERSION],
         ['Mcp-Method', random.pick(mcpMethods)],
+        ['Mcp-Name', random.pick(['list_api_keys', 'get_usage'])],
       ] as [string, string][])
     : []),
 ]

@@ -24,9 +24,9 @@ interface RequestedTunnel {
 interface RunningTunnel {
   readonly opened: Promise<Opened>
   readonly ended: Promise<void>
-  /** Requests in progress are completed. */
+  /** Closes the tunnel after the requests in progress. */
   readonly stop: AbortController
-  /** They are aborted. */
+  /** Closes it at once, and aborts them. */
   readonly abort: AbortController
 }
 
@@ -58,7 +58,7 @@ export class AgentTunnels {
     return tunnel !== undefined
   }
 
-  /** At once: who started this program waits for its end. */
+  /** Does not wait for requests: the program that started this one waits for its exit. */
   async closeAll(): Promise<void> {
     const tunnels = [...this.#running.values()]
     for (const { stop, abort } of tunnels) {

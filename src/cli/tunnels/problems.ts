@@ -74,7 +74,9 @@ export class ProblemLog {
     else if (problem !== 'no_response') this.#add(problem, path, responseMessage(problem, this.#options))
   }
 
-  /** Many servers close a connection that does not begin with TLS, without an alert. */
+  /**
+   * Many TLS servers close a connection that does not begin with TLS without an alert, so it probes for TLS.
+   */
   async #onClosed(path: string): Promise<void> {
     if (this.#open.has('closed') || this.#open.has('tls')) return
     const code = (await this.#options.probeTls()) ? 'tls' : 'closed'

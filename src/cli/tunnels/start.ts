@@ -113,7 +113,10 @@ function select(all: readonly ProjectTunnelInput[], names: string[]): readonly P
   return names.length === 0 ? all : all.filter(({ name }) => names.includes(name))
 }
 
-/** Adds the password from ADIT_TUNNEL_BASIC_AUTH if it is for this user; `readAccess` asks for others. */
+/**
+ * Adds the password from ADIT_TUNNEL_BASIC_AUTH if it is for the user of the tunnel; else it is asked for
+ * later.
+ */
 function withPassword(tunnel: ProjectTunnelInput): ProjectTunnelInput {
   const { tunnelBasicAuth } = clientEnvironment()
   const user = tunnel['basic-auth']

@@ -36,7 +36,7 @@ for (const engine of engines)
         const counters = [{ workspace: 'acme', day, ...sent }]
         const response = await call('POST', '/usage', { json: { epoch: 'e1', counters } })
         assert.equal(response.status, 200, response.text)
-        acknowledged = sent.bytesIn
+        acknowledged = sent.bytesIn + sent.bytesOut
       }
       return {
         total,

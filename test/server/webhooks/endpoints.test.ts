@@ -65,16 +65,16 @@ for (const engine of engines) {
     const receiver = await startReceiver(t)
     const { id } = (await ann.post(WEBHOOKS, { url: receiver.url, events: ['key.created'] })).json
     receiver.secret = (await ann.post(`${WEBHOOKS}/${id}/secret`, { overlap: '7d' })).json.secret
-    const signaturesUntil = async (previous_secret_until: number) => {
+    const countSignatures = async (previous_secret_until: number) => {
       await setRows(services, 'webhook_endpoints', { previous_secret_until }, { id })
       const before = receiver.received.length
       await createKeyIn()
       await until('it arrives', () => receiver.received.length > before)
       return String(receiver.received.at(-1)?.headers['webhook-signature']).split(' ').length
     }
-    assert.equal(await signaturesUntil(Date.now() + 6 * DAY_MS), 2)
-    assert.equal(await signaturesUntil(Date.now() + 400 * DAY_MS), 1)
-    assert.equal(await signaturesUntil(Date.now() - 1_000), 1)
+    assert.equal(await countSignatures(Date.now() + 6 * DAY_MS), 2)
+    assert.equal(await countSignatures(Date.now() + 400 * DAY_MS), 1)
+    assert.equal(await countSignatures(Date.now() - 1_000), 1)
     await ann.remove(`${WEBHOOKS}/${id}`)
   })
 

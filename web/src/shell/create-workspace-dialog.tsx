@@ -23,7 +23,7 @@ const suggestSlug = (name: string): string =>
 export function CreateWorkspaceDialog({ opened, onClose }: { opened: boolean; onClose: () => void }) {
   const [, navigate] = useLocation()
   const [name, setName] = useState('')
-  /** Follows the name until the user edits it. */
+  /** Null until the user edits the slug, which follows the name until then. */
   const [typedSlug, setTypedSlug] = useState<string | null>(null)
   const slug = typedSlug ?? suggestSlug(name)
   const create = useMutation({

@@ -71,7 +71,7 @@ export const hourKey = ({ workspaceId, hour, edgeId }: HourKey) => `${hour} ${wo
 
 /**
  * The counters of a report as rows. Duplicates are merged, so that a row is accepted or rejected as a whole.
- * Counters that are all zero change no total and are dropped.
+ * Counters that are all zero, without `lastSeen`, change nothing and are dropped.
  */
 export function toCounterRows({ edgeId, epoch, counters }: ParsedReport): CounterRow[] {
   const rows = new Map<string, CounterRow>()
