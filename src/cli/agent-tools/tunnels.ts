@@ -22,6 +22,7 @@ interface RequestedTunnel {
 }
 
 interface RunningTunnel {
+  readonly rewriteHost: boolean
   readonly opened: Promise<Opened>
   readonly ended: Promise<void>
   /** Closes the tunnel after the requests in progress. */
@@ -40,8 +41,15 @@ export class AgentTunnels {
 
   /** Resolves with the tunnel of the port, which may be open already. */
   async open(requested: RequestedTunnel, signal: AbortSignal): Promise<Opened> {
-    const { port, name } = requested
+    const { port, name, rewriteHost } = requested
+    // One that is being closed is not open again.
+    if (this.#running.get(port)?.stop.signal.aborted) await this.#running.get(port)?.ended
     const tunnel = this.#running.get(port) ?? this.#start(requested)
+    if (tunnel.rewriteHost !== rewriteHost)
+      throw new CommandError(
+        'conflict',
+        `The tunnel of port ${port} was opened ${rewriteHost ? 'without' : 'with'} "rewrite_host". Close it first.`,
+      )
     const cancel = () => tunnel.stop.abort()
     signal.addEventListener('abort', cancel)
     const opened = await tunnel.opened.finally(() => signal.removeEventListener('abort', cancel))
@@ -92,7 +100,7 @@ export class AgentTunnels {
         this.#running.delete(requested.port)
         reject(new CommandError('closed', 'The tunnel was closed before it was open.'))
       })
-    const tunnel = { opened, ended, stop, abort }
+    const tunnel = { rewriteHost: requested.rewriteHost, opened, ended, stop, abort }
     this.#running.set(requested.port, tunnel)
     return tunnel
   }

@@ -28,6 +28,8 @@ test('an agent opens a tunnel, waits for a webhook, reads and replays it, and cl
   const again = await agent.call('open_local_tunnel', { port })
   assert.equal(readResult(again.text).url, url, 'the same tunnel')
   assert.match((await agent.call('open_local_tunnel', { port, name: 'x' })).text, /^conflict: .*"hooks"/)
+  const rewriting = await agent.call('open_local_tunnel', { port, rewrite_host: true })
+  assert.match(rewriting.text, /^conflict: .*without "rewrite_host"/)
 
   const waiting = agent.call('wait_for_request', {
     path: '/hook',
