@@ -59,7 +59,8 @@ async function takeIn(cluster: EdgeCluster, edge: TestEdge): Promise<void> {
         )
         return status === 200 || status === 401
       })
-  edge.outage = new AbortController()
+  // Requests that are in progress have to notice the next outage.
+  if (edge.outage.signal.aborted) edge.outage = new AbortController()
   edge.isOut = false
 }
 
