@@ -7,7 +7,7 @@ import { operator } from '../support/api/server.ts'
 import { createRandom } from '../support/random.ts'
 import { checkUsage, checkVisits, serviceMs } from './edges/check.ts'
 import { deployEdges, type EdgeCluster, untilOpen } from './edges/deployment.ts'
-import { type InjectedFault, injectFaults } from './edges/injection.ts'
+import { type InjectedFault, injectFaults, takeIn } from './edges/injection.ts'
 import { startVisitors } from './edges/visitors.ts'
 import { createWorkers } from './scenario/workers.ts'
 
@@ -28,6 +28,7 @@ async function runFaults(t: TestContext, cluster: EdgeCluster) {
   t.diagnostic(`FAULTS_SEED=${seed}`)
   const random = createRandom(seed)
   const ids = await untilOpen(cluster)
+  for (const edge of cluster.edges) await takeIn(cluster, edge)
   const visitors = createWorkers()
   const visits = startVisitors(cluster, visitors, random.fork('visitors'))
   const faults: InjectedFault[] = []

@@ -47,8 +47,8 @@ function takeOut(edge: TestEdge): void {
   edge.outage.abort()
 }
 
-/** The load balancer uses an edge again when it serves all tunnels. */
-async function takeIn(cluster: EdgeCluster, edge: TestEdge): Promise<void> {
+/** The load balancer uses an edge when it serves all tunnels. */
+export async function takeIn(cluster: EdgeCluster, edge: TestEdge): Promise<void> {
   for (const { host, group, workspace } of cluster.tunnels)
     if (group === edge.group)
       await until(`${edge.name} serves ${host}`, async () => {
