@@ -1,6 +1,12 @@
 // The MCP server: lists the tools of the variant that the server runs, and calls the API through the typed
 // client. The API behind the client authorizes and validates the calls.
-import { type CallToolResult, ProtocolError, ProtocolErrorCode, Server } from '@modelcontextprotocol/server'
+import {
+  type CallToolResult,
+  type Tool as ListedTool,
+  ProtocolError,
+  ProtocolErrorCode,
+  Server,
+} from '@modelcontextprotocol/server'
 import { AjvJsonSchemaValidator } from '@modelcontextprotocol/server/validators/ajv'
 import { AditError, type CallOptions, type Client } from '../client/index.ts'
 import type { Variant } from '../contract/variants.ts'
@@ -8,7 +14,7 @@ import { validateArguments } from './arguments.ts'
 import type { LocalTool, LocalTools } from './local-tools.ts'
 import { failed, invalidArguments, notAvailable, succeeded } from './results.ts'
 import { KEYS_PER_CALL } from './summaries.ts'
-import { type AgentTool, type ToolOperation, toolsByVariant } from './tools.ts'
+import { type AgentTool, type ToolOperation, toolsByVariant, unavailableTools } from './tools.ts'
 
 /** Decides whether and when a call runs. */
 export type RunCall = (call: () => Promise<CallToolResult>) => Promise<CallToolResult>
@@ -46,14 +52,20 @@ export function createMcpServer(options: McpOptions): Server {
     { capabilities: { tools: {} }, instructions, jsonSchemaValidator },
   )
 
-  server.setRequestHandler('tools/list', async () => {
+  server.setRequestHandler('tools/list', async () => ({
+    tools: [...(await listServerTools()), ...locals.map(({ definition }) => definition)],
+  }))
+
+  /** Local tools work without the server, so its failure must not hide them. */
+  async function listServerTools(): Promise<ListedTool[]> {
     try {
-      return { tools: [...toolsByVariant[await variant()], ...locals].map(({ definition }) => definition) }
+      return toolsByVariant[await variant()].map(({ definition }) => definition)
     } catch (error) {
       if (!(error instanceof AditError)) throw error
+      if (locals.length > 0) return unavailableTools(error.message)
       throw new ProtocolError(ProtocolErrorCode.InternalError, `Failed to list tools. ${error.message}`)
     }
-  })
+  }
 
   server.setRequestHandler('tools/call', async ({ params }, { mcpReq }) => {
     const { name, arguments: args = {} } = params

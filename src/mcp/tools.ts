@@ -20,6 +20,17 @@ export const toolsByVariant: Record<Variant, readonly AgentTool[]> = {
   B: listTools([...variants.B, ...workspaceOperations.filter(({ method }) => method === 'GET')]),
 }
 
+/**
+ * While the server cannot be reached, its variant is unknown. Both have the tools of B, whose results differ.
+ */
+export const unavailableTools = (reason: string): ListedTool[] =>
+  toolsByVariant.B.map(({ definition: { outputSchema: _, ...definition } }) => ({
+    ...definition,
+    description:
+      `Not available when the tools were listed: ${reason} It may work again; then list the tools again, ` +
+      `because there may be more. ${definition.description}`,
+  }))
+
 function listTools(operations: readonly KeyOperation[]): AgentTool[] {
   return operations.filter((operation) => 'tool' in operation).map(describe)
 }
