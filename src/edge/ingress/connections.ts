@@ -6,9 +6,9 @@ import { attachConnectionGuard } from '../../lib/http/connection-guard.ts'
 import type { ConnectionLimitOptions } from '../../lib/net/connection-limit.ts'
 import type { VisitorError } from '../error-responses/causes.ts'
 import type { ClientAddresses } from './client-address.ts'
-import { headersError } from './header-limits.ts'
-import { headBytes } from './headers.ts'
-import { hasBody, mayUpgrade } from './proxy.ts'
+import { headBytes } from './headers/end-to-end.ts'
+import { hasBody, mayUpgrade } from './headers/forwarded.ts'
+import { headersError } from './headers/limits.ts'
 import { CLOSE, sendError, sendRawError } from './responses.ts'
 
 /** Headers and bodies of the waiting requests. */

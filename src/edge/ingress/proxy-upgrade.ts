@@ -7,15 +7,10 @@ import { type FailureCause, isForwardProblem } from '../../tunnel-protocol/probl
 import type { YamuxStream } from '../../yamux/index.ts'
 import { type RequestHead, type UpstreamHandler, UpstreamRequest } from '../local-server/request.ts'
 import type { UpstreamClient } from '../tunnels/upstream-client.ts'
-import { formatHeaders } from './headers.ts'
-import type { HostRewrite } from './host-rewrite.ts'
-import {
-  type ProxyOptions,
-  RESPONSE_TIMEOUT_MS,
-  requestHead,
-  requestHeadBytes,
-  responseHeaders,
-} from './proxy.ts'
+import { formatHeaders } from './headers/end-to-end.ts'
+import { requestHead, requestHeadBytes, responseHeaders } from './headers/forwarded.ts'
+import type { HostRewrite } from './headers/host-rewrite.ts'
+import { type ProxyOptions, RESPONSE_TIMEOUT_MS } from './proxy.ts'
 import { findUpgradeProblem } from './response-check.ts'
 import { closeGracefully } from './responses.ts'
 
@@ -33,7 +28,7 @@ export function proxyUpgrade(
     options.fail('no_response', false)
     return
   }
-  const { headers, ...request } = requestHead(downstream, options)
+  const { headers, ...request } = requestHead(downstream, options.headers)
   const upgrade = ['Connection', 'Upgrade', 'Upgrade', downstream.headers.upgrade ?? '']
   const exchange = new UpgradeExchange({ socket, head, path: request.target }, client, options)
   exchange.send({ ...request, headers: [...headers, ...upgrade], isUpgrade: true })
@@ -94,7 +89,11 @@ class UpgradeExchange implements UpstreamHandler {
   /** The local server declines: an ordinary response, after which both connections are closed. */
   onHead(head: ResponseHead): void {
     this.#downstream.socket.on('drain', () => this.#upstream?.resume())
-    this.#sendHead(head, [...responseHeaders(head, this.#options, this.#hostRewrite), 'Connection', 'close'])
+    this.#sendHead(head, [
+      ...responseHeaders(head, this.#options.rewriteResponse, this.#hostRewrite),
+      'Connection',
+      'close',
+    ])
   }
 
   onData(data: Buffer): void {

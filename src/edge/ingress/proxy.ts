@@ -8,15 +8,9 @@ import { compact, type YamuxStream } from '../../yamux/index.ts'
 import type { UpstreamConnection } from '../local-server/connection.ts'
 import { type RequestHead, type UpstreamHandler, UpstreamRequest } from '../local-server/request.ts'
 import type { UpstreamClient } from '../tunnels/upstream-client.ts'
-import {
-  endToEnd,
-  forwardedTrailers,
-  headBytes,
-  headerPairs,
-  headersBytes,
-  isProxyHeader,
-} from './headers.ts'
-import type { HostRewrite } from './host-rewrite.ts'
+import { forwardedTrailers, headBytes, headerPairs, headersBytes } from './headers/end-to-end.ts'
+import { firstLineLength, requestHead, requestHeadBytes, responseHeaders } from './headers/forwarded.ts'
+import type { HostRewrite } from './headers/host-rewrite.ts'
 import { findProblem, mayHaveProblem } from './response-check.ts'
 
 export const RESPONSE_TIMEOUT_MS = 120_000
@@ -84,7 +78,7 @@ class ProxiedExchange implements UpstreamHandler {
     this.#downstream = downstream
     this.#response = response
     this.#options = options
-    this.#head = requestHead(downstream, options)
+    this.#head = requestHead(downstream, options.headers)
     this.#mayRepeat = this.#head.body === 'none' && REPEATABLE_METHODS.has(this.#head.method)
     this.#timeout = setTimeout(() => this.#fail('response_timeout'), RESPONSE_TIMEOUT_MS)
   }
@@ -157,7 +151,7 @@ class ProxiedExchange implements UpstreamHandler {
     clearTimeout(this.#timeout)
     // An error response was already sent, because the rest of the request was malformed.
     if (response.headersSent || response.destroyed) return void this.#upstream?.destroy()
-    const headers = responseHeaders(head, this.#options, this.#hostRewrite)
+    const headers = responseHeaders(head, this.#options.rewriteResponse, this.#hostRewrite)
     try {
       response.writeHead(head.status, head.reason, headers)
     } catch {
@@ -231,46 +225,3 @@ class ProxiedExchange implements UpstreamHandler {
     this.#downstream.resume()
   }
 }
-
-/** A request with a body is proxied as a request even if it asks for an upgrade: the body is part of it. */
-export const mayUpgrade = (request: IncomingMessage) =>
-  request.headers.upgrade?.toLowerCase() !== 'h2c' && !hasBody(request)
-
-export const hasBody = ({ headers }: IncomingMessage) =>
-  headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) !== 0
-
-export function requestHead(request: IncomingMessage, options: ProxyOptions): RequestHead {
-  const { method = '', url: target = '', headers } = request
-  const isWhole = headers['transfer-encoding'] === undefined
-  const body = !hasBody(request) ? 'none' : isWhole ? 'identity' : 'chunked'
-  const forwarded = requestHeaders(request, options)
-  // Never copied: the local server could parse an unusual spelling differently.
-  if (body === 'chunked') forwarded.push('Transfer-Encoding', 'chunked')
-  return { method, target, headers: forwarded, body, isUpgrade: false }
-}
-
-function requestHeaders({ rawHeaders }: IncomingMessage, { headers }: ProxyOptions): string[] {
-  const forwarded = endToEnd(
-    rawHeaders,
-    (name) => name === 'transfer-encoding' || Object.hasOwn(headers, name) || isProxyHeader(name),
-  )
-  for (const name in headers) {
-    const value = headers[name]
-    if (value !== undefined) forwarded.push(name, value)
-  }
-  return forwarded
-}
-
-export const requestHeadBytes = ({ method, target, headers }: RequestHead) =>
-  headBytes(method.length + target.length + ' '.length + ' HTTP/1.1'.length, headers)
-
-export function responseHeaders(
-  { headers }: ResponseHead,
-  { rewriteResponse }: ProxyOptions,
-  hostRewrite: HostRewrite | undefined,
-): string[] {
-  const rewritten = rewriteResponse(endToEnd(headers, (name) => name === 'transfer-encoding'))
-  return hostRewrite?.rewriteResponse(rewritten) ?? rewritten
-}
-
-const firstLineLength = ({ status, reason }: ResponseHead) => `HTTP/1.1 ${status} `.length + reason.length

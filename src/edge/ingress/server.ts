@@ -18,8 +18,8 @@ import {
   type PendingRequest,
   type SendError,
 } from './authorization.ts'
-import { confineCookies } from './cookies.ts'
-import { HostRewrite } from './host-rewrite.ts'
+import { confineCookies } from './headers/cookies.ts'
+import { HostRewrite } from './headers/host-rewrite.ts'
 import { type ProxyOptions, proxyRequest } from './proxy.ts'
 import { proxyUpgrade } from './proxy-upgrade.ts'
 import { sendError, sendRawError } from './responses.ts'

@@ -5,7 +5,7 @@ import { InvalidResponse, type ResponseHead } from '../../tunnel-protocol/http/r
 import { type ResponseHandler, ResponseParser } from '../../tunnel-protocol/http/response-parser.ts'
 import { type FailureCause, readProblem } from '../../tunnel-protocol/problems.ts'
 import type { YamuxStream } from '../../yamux/index.ts'
-import { formatHeaders } from '../ingress/headers.ts'
+import { formatHeaders } from '../ingress/headers/end-to-end.ts'
 import type { ConnectionUser, UpstreamConnection } from './connection.ts'
 import type { ConnectionPool } from './connection-pool.ts'
 

@@ -1,5 +1,5 @@
 // Headers of proxied messages, as alternating names and values, in their order and spelling.
-import { connectionNames } from './header-limits.ts'
+import { connectionNames } from './limits.ts'
 
 const HOP_BY_HOP = new Set([
   'connection',

@@ -1,8 +1,8 @@
 // Rewrites requests for a local server that expects its own host: Host, X-Forwarded-Host, X-Forwarded-Proto,
 // Origin and Referer get the local origin instead of the tunnel's, and Location in responses is mapped back.
 // All of them change together, because frameworks compare them to detect forged requests.
-import { normalizeOrigin } from '../../lib/net/host-header.ts'
-import type { RequestHead } from '../local-server/request.ts'
+import { normalizeOrigin } from '../../../lib/net/host-header.ts'
+import type { RequestHead } from '../../local-server/request.ts'
 
 /** Matches scheme, authority and the rest of a URL. Does not match a URL with credentials. */
 const ABSOLUTE_URL = /^(https?:)?(\/\/[^/?#@\\\s]*)((?:[/?#].*)?)$/is

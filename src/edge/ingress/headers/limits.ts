@@ -1,6 +1,6 @@
 // Limits for the number of headers of a request to the edge. Node's parser limits their total size.
 import type { IncomingMessage } from 'node:http'
-import type { VisitorError } from '../error-responses/causes.ts'
+import type { VisitorError } from '../../error-responses/causes.ts'
 
 const HEADERS_MAX = 200
 const CONNECTION_NAMES_MAX = 32
