@@ -1,6 +1,7 @@
 // All figures, in the order in which they are measured and shown.
 import type { Figure, Result } from './figure.ts'
 import { edges } from './figures/edges.ts'
+import { inspector } from './figures/inspector.ts'
 import { postgres } from './figures/postgres.ts'
 import { processes } from './figures/process.ts'
 import { reports } from './figures/reports.ts'
@@ -17,6 +18,7 @@ export const figures: Figure[] = [
   ...reports,
   ...revoke,
   ...tunnels,
+  ...inspector,
   ...edges,
   ...processes,
 ]

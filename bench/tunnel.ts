@@ -32,10 +32,16 @@ export async function startEdge(
 }
 
 /** `adit tunnel` with the name `app`. */
-export const startClient = (folder: string, port: number, edgeUrl: string, key: string) =>
+export const startClient = (
+  folder: string,
+  port: number,
+  edgeUrl: string,
+  key: string,
+  flags: readonly string[] = [],
+) =>
   startCommand(
-    ['tunnel', `127.0.0.1:${port}`, '--name', 'app', '--edge', edgeUrl],
-    { ADIT_API_KEY: key },
+    ['tunnel', `127.0.0.1:${port}`, '--name', 'app', '--edge', edgeUrl, ...flags],
+    { ADIT_API_KEY: key, XDG_RUNTIME_DIR: folder },
     join(folder, 'tunnel.log'),
   )
 
@@ -49,9 +55,10 @@ export async function startTunnel(
   folder: string,
   port: number,
   settings: Record<string, string> = {},
+  flags: readonly string[] = [],
 ): Promise<ServedTunnel> {
   const edge = await startEdge(folder, ['bench'], settings)
-  const client = await startClient(folder, port, edge.url, edge.keys[0] as string)
+  const client = await startClient(folder, port, edge.url, edge.keys[0] as string, flags)
   return {
     url: edge.url,
     pid: edge.pid,
