@@ -5,6 +5,8 @@ import type { Sender } from './sender.ts'
 const PENDING_MAX = 16
 /** An older round-trip time is measured again when a window is updated. */
 const RTT_MAX_AGE_MS = 10_000
+/** A peer that sends as many bytes responds to a probe. */
+const PROBE_BYTES = 32 * 1024
 
 export interface KeepAlive {
   readonly intervalMs: number
@@ -17,8 +19,9 @@ export class Pings {
   #nextId = 0
   #rttMs: number | undefined
   #measuredAt = 0
-  /** Resolved by anything that is received. */
-  #probe: PromiseWithResolvers<void> | undefined
+  #probe: (PromiseWithResolvers<void> & { receivedBytes: number }) | undefined
+  /** Pending until the peer responds, also if the probe was resolved before. */
+  #probePing: Promise<void> | undefined
   #isActive = false
   #timer: NodeJS.Timeout | undefined
 
@@ -44,11 +47,23 @@ export class Pings {
     return pending.promise
   }
 
-  /** Pings, and resolves when anything is received: the response may be behind other data. */
+  /**
+   * Resolves when the peer has read a ping: it responds, or sends so much that the response may be behind it.
+   * Less may have been on its way, while what is sent to the peer does not arrive.
+   */
   probe(): Promise<void> {
-    this.#probe ??= Promise.withResolvers<void>()
-    this.ping().catch(() => {})
-    return this.#probe.promise
+    this.#probe ??= { receivedBytes: 0, ...Promise.withResolvers<void>() }
+    const { promise } = this.#probe
+    this.#probePing ??= this.ping()
+      .then(
+        () => this.#probe?.resolve(),
+        (error) => this.#probe?.reject(error),
+      )
+      .finally(() => {
+        this.#probe = undefined
+        this.#probePing = undefined
+      })
+    return promise
   }
 
   onPing(flags: number, id: number): void {
@@ -79,9 +94,12 @@ export class Pings {
     restart()
   }
 
-  onActivity(): void {
+  onReceived(bytes: number): void {
     this.#isActive = true
-    this.#probe?.resolve()
+    if (!this.#probe) return
+    this.#probe.receivedBytes += bytes
+    if (this.#probe.receivedBytes < PROBE_BYTES) return
+    this.#probe.resolve()
     this.#probe = undefined
   }
 
@@ -89,7 +107,6 @@ export class Pings {
     clearTimeout(this.#timer)
     for (const { reject } of this.#pending.values()) reject(error)
     this.#pending.clear()
-    this.#probe?.reject(error)
   }
 
   #measure(): void {

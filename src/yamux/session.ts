@@ -124,7 +124,7 @@ export class Session {
     return this.#pings.ping()
   }
 
-  /** Asks the peer for a sign of life: resolves when anything is received. */
+  /** Resolves when the peer responds, or sends so much that its response may be behind it. */
   probe(): Promise<void> {
     if (this.#isClosed) return Promise.reject(new Error('The session is closed.'))
     return this.#pings.probe()
@@ -174,7 +174,7 @@ export class Session {
   }
 
   #onInput(input: Buffer): void {
-    this.#pings.onActivity()
+    this.#pings.onReceived(input.length)
     this.#options.onTransfer?.()
     if (this.#isClosed) return
     try {

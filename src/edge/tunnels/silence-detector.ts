@@ -4,10 +4,10 @@
 // of the session, so a false alarm on a busy machine only repeats requests.
 
 /** How long requests wait before the client is probed, and until it is probed again after a response. */
-const INTERVAL_MS = 250
+const INTERVAL_MS = 200
 /** Limits of the timeout of a probe, which is twice the time that the last response took. */
 const RESPONSE_MIN_MS = 300
-export const RESPONSE_MAX_MS = 600
+export const RESPONSE_MAX_MS = 500
 
 /** A request without a response, which may be sent to another client. */
 export interface WaitingRequest {

@@ -37,7 +37,7 @@ beforeEach(async () => {
   first.onStream((stream) =>
     stream.on('data', () => {
       received += 1
-      setTimeout(() => stream.write(respondWith('one')), delayMs)
+      setTimeout(() => stream.writable && stream.write(respondWith('one')), delayMs)
     }),
   )
   // It is described first, so it is asked first.
@@ -86,6 +86,18 @@ test('a client of a pool is silent: a GET is served by another one of the pool w
   second.respond(respondWith('pooled'))
   uplink.blackhole()
   for (let request = 0; request < 4; request++) await assertSoon(one, 'pooled')
+})
+
+test('a client that gets nothing any more, and sends what it still has: a GET is served by another one', async () => {
+  const before = received
+  const earlier = []
+  for (delayMs of [500, 1_000]) {
+    earlier.push(fetchBody(one))
+    await until('the client has the request', () => received === before + earlier.length)
+  }
+  uplink.hold()
+  await assertSoon(one, 'two')
+  await Promise.all(earlier)
 })
 
 test('a POST on a silent connection is not sent again', async () => {
