@@ -75,7 +75,7 @@ export function createAuthorization(options: AuthorizationOptions): Authorizatio
     const proceedAt = (found: FoundTunnel) =>
       found === 'unreachable'
         ? pending.sendError({ cause: 'tunnel_unreachable' })
-        : check(found, host, request, pending, proceed)
+        : check(found, host, request, pending, proceed, failed)
     const found = findTunnel(host, failed)
     if (!(found instanceof Promise)) proceedAt(found)
     else void found.then((tunnel) => pending.isPending() && proceedAt(tunnel))
@@ -87,6 +87,7 @@ export function createAuthorization(options: AuthorizationOptions): Authorizatio
     request: IncomingMessage,
     pending: PendingRequest,
     proceed: Proceed,
+    failed?: OpenTunnel,
   ): void {
     const access = tunnel?.access
     const until = tunnel && findQuotaEnd(tunnel)
@@ -99,7 +100,7 @@ export function createAuthorization(options: AuthorizationOptions): Authorizatio
       void result.then((denial) => {
         if (!pending.isPending()) return
         if (denial) pending.sendError(denial)
-        else authorize(host, request, pending, proceed)
+        else authorize(host, request, pending, proceed, failed)
       })
     else if (result) pending.sendError(result)
     else proceed(tunnel)

@@ -85,6 +85,29 @@ for (const [what, fail] of FAILURES) {
   })
 }
 
+test('a GET with a password is repeated at another edge, and not at the one that failed', async () => {
+  const request = { name: 'protected', access: { basicAuth: { user: 'ann', password: 'a password' } } }
+  const headers = { authorization: `Basic ${Buffer.from('ann:a password').toString('base64')}` }
+  const resetting = await openRawTunnel(one, cluster.key, request)
+  let resets = 0
+  resetting.onStream((stream) =>
+    stream.on('data', () => {
+      resets += 1
+      stream.destroy()
+    }),
+  )
+  const get = () => fetchHost(entry, resetting.host, { headers })
+  // It is described first, so it is asked first.
+  await until('the first edge is asked', async () => (await get()).status === 502)
+  const other = await openRawTunnel(two, cluster.key, request)
+  other.respond(`${OK}two`)
+  await until('both edges are known', () => cluster.locations.get(resetting.host)?.size === 2)
+  resets = 0
+  assert.equal(String((await get()).body), 'two')
+  assert.equal(resets, 1)
+  for (const { close } of [resetting, other]) close()
+})
+
 test('a request that fails at an edge is counted by its cause, and is a forwarded request again', async () => {
   const { instruments } = entry.metrics
   const [before, lost] = [instruments.forwarded, instruments.forwardFailures.no_response ?? 0]
