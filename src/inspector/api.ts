@@ -119,6 +119,9 @@ export interface Info {
   readonly evicted: number
 }
 
+/** Its exchange has no path and no headers. */
+export const UNKNOWN_METHOD = '?'
+
 /** Milliseconds are since `startedAt`, with fractions. */
 export interface ExchangeSummary {
   /** `[a-z0-9]{4}-[0-9]+`; the number grows. */
@@ -135,6 +138,7 @@ export interface ExchangeSummary {
    * - `unrecorded`: the rest could not be recorded, `problem` says why.
    */
   readonly state: 'pending' | 'complete' | 'aborted' | 'unrecorded'
+  /** UNKNOWN_METHOD if not even the head of the request was recorded. */
   readonly method: string
   /** Path and query. */
   readonly path: string
@@ -275,6 +279,10 @@ export interface MessageList {
   /** How many of the oldest messages of the exchange are not kept. */
   readonly dropped: number
 }
+
+/** A replay is possible, though perhaps only with another body. */
+export const isReplayable = ({ kind, method }: ExchangeSummary): boolean =>
+  kind !== 'websocket' && method !== UNKNOWN_METHOD
 
 /** They frame the body or belong to the connection: an edited replay has its own. In lower case. */
 export const FRAMING_HEADERS: ReadonlySet<string> = new Set([

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
+import { LIMITS } from '../../src/inspector/api.ts'
 import { StreamParser } from '../../src/inspector/recording/stream-parser.ts'
 import { ExchangeStore } from '../../src/inspector/store/exchange-store.ts'
 import { frame, openWebSocket, repeat } from './websocket-support.ts'
@@ -95,4 +96,31 @@ test('trailers, heads that have not arrived completely, and data before an upgra
   assert.ok(counted(() => waiting.fromServer(Buffer.from(`HTTP/1.1 200 x\r\nX: ${value}`), 0)) >= 10_000)
   const upgrade = open('GET / HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n')
   assert.ok(counted(() => upgrade.fromVisitor(Buffer.from(value), 0)) >= 10_000)
+})
+
+test('heads that have not arrived completely count before they are requests, and have a limit of their own', () => {
+  const store = new ExchangeStore()
+  const head = `GET / HTTP/1.1\r\nX: ${'v'.repeat(60_000)}`
+  const open = () => {
+    const parser = new StreamParser(store, { name: 'app', url: '', target: '' })
+    parser.fromVisitor(Buffer.from(head), 0)
+    return parser
+  }
+  const first = open()
+  assert.ok(store.bytes >= head.length)
+  first.closed(0)
+  assert.equal(store.bytes, 0, 'freed with the connection')
+
+  const before = usedBytes()
+  const parsers = Array.from({ length: 1_000 }, open)
+  assert.ok(store.bytes <= LIMITS.recordedBytes)
+  assert.ok(usedBytes() - before < store.bytes + MARGIN_BYTES)
+  const states = store.all().map(({ state }) => state)
+  assert.ok(states.length > 0 && states.every((state) => state === 'unrecorded'))
+  const [accepted] = parsers
+  accepted?.fromVisitor(Buffer.from('\r\n\r\n'), 0)
+  assert.equal(store.all().at(-1)?.request.headers[1]?.length, 60_000, 'those within the limit go on')
+  for (const parser of parsers) parser.closed(0)
+  const [listed, kept] = [store.all().reduce((bytes, exchange) => bytes + exchange.bytes, 0), store.bytes]
+  assert.equal(kept, listed)
 })

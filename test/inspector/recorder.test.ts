@@ -17,7 +17,7 @@ import {
 const PING = frame(0x89, Buffer.alloc(0))
 
 /** Each look at the clock takes `stepMs`. Turns are taken when the test says so. */
-function createRecorder(stepMs: number) {
+function createRecorder(stepMs = 1) {
   let time = 0
   let scheduled: { turn: () => void; atMs: number } | undefined
   const store = new ExchangeStore()
@@ -30,13 +30,16 @@ function createRecorder(stepMs: number) {
       scheduled = { turn, atMs: time + afterMs }
     },
   }
-  const stream = new PassThrough()
-  const socket = new PassThrough()
-  new Recorder(store, clock).observer({ name: 'app', url: '', target: '' }).onConnect(stream, socket)
+  const observer = new Recorder(store, clock).observer({ name: 'app', url: '', target: '' })
+  const connect = () => {
+    const [stream, socket] = [new PassThrough(), new PassThrough()]
+    observer.onConnect(stream, socket)
+    return { stream, socket }
+  }
   return {
     store,
-    stream,
-    socket,
+    connect,
+    ...connect(),
     /** Returns how long it took, and the pause before it; undefined if none is scheduled. */
     takeTurn() {
       if (!scheduled) return undefined
@@ -120,4 +123,36 @@ test('binary messages are kept as bytes, and formatted when they are read', asyn
   assert.deepEqual(exchange?.messages[0]?.content, Buffer.from([0, 1]))
   const { messages } = await describeMessages(exchange, 0)
   assert.match(messages[0]?.text ?? '', /^00000000 {2}00 01 /)
+})
+
+test('a connection that begins while there is too much to parse is listed, with the reason', async () => {
+  const { store, stream, connect, takeTurn } = createRecorder()
+  stream.write('POST / HTTP/1.1\r\nContent-Length: 200000\r\n\r\n')
+  await new Promise(setImmediate)
+  for (let chunks = 0; chunks < 200_000; chunks += 1) stream.emit('data', Buffer.from('x'))
+  const late = connect()
+  late.stream.write('GET /late HTTP/1.1\r\n\r\n')
+  late.socket.write('HTTP/1.1 204 x\r\n\r\n')
+  late.stream.destroy()
+  await new Promise(setImmediate)
+  while (takeTurn());
+  const [, unrecorded, ...others] = store.all()
+  assert.deepEqual(others, [])
+  assert.deepEqual([unrecorded?.method, unrecorded?.path, unrecorded?.state], ['?', '', 'unrecorded'])
+  assert.match(unrecorded?.problem ?? '', /^The recorder had too much to parse/)
+})
+
+test('a request of which no copy can be made is marked as unrecorded', async () => {
+  const { store, stream, socket, takeTurn } = createRecorder()
+  stream.write('GET / HTTP/1.1\r\n\r\n')
+  await new Promise(setImmediate)
+  // As if there were no memory for a copy.
+  socket.emit('data', undefined)
+  socket.write('HTTP/1.1 204 x\r\n\r\n')
+  stream.destroy()
+  await new Promise(setImmediate)
+  while (takeTurn());
+  const [exchange] = store.all()
+  assert.equal(exchange?.state, 'unrecorded')
+  assert.match(exchange?.problem ?? '', /^The recorder had too much to parse/)
 })

@@ -5,7 +5,7 @@ import { connect, createServer, type Socket } from 'node:net'
 import { test } from 'node:test'
 import type { Exchange, Replayed, ReplayRequest } from '../../src/inspector/api.ts'
 import { Replayer } from '../../src/inspector/replay/replayer.ts'
-import { RecordedExchange } from '../../src/inspector/store/exchange.ts'
+import { RecordedExchange, UNKNOWN_REQUEST } from '../../src/inspector/store/exchange.ts'
 import { ExchangeStore } from '../../src/inspector/store/exchange-store.ts'
 import type { Test } from '../support/cleanup.ts'
 import { listen } from '../support/network/listen.ts'
@@ -180,6 +180,13 @@ test('a replay that cannot be recorded closes its connection, and takes no place
     () => sockets.length === 11 && sockets.every((each) => each.closed),
   )
   assert.equal(store.size, 0)
+})
+
+test('a request of which nothing was recorded is not replayed, not even edited', async () => {
+  const replayer = new Replayer(new ExchangeStore())
+  const exchange = new RecordedExchange({ name: 'app', url: '', target: '' }, UNKNOWN_REQUEST, 0)
+  for (const edit of [{}, { method: 'GET', path: '/', body: { text: '' } }])
+    await assert.rejects(replayer.replay(exchange, edit), /was not recorded, so it cannot be replayed/)
 })
 
 test('a replay fails with the reason if the local server cannot be reached', async (t) => {

@@ -192,7 +192,10 @@ test('what cannot be parsed is marked, with the reason', () => {
     assert.equal(recorded?.state, 'unrecorded')
     assert.match(recorded?.problem ?? '', reason)
   }
-  assert.deepEqual(record(CONVERSATIONS['what is not HTTP'] ?? [], whole), [])
+  const [notHttp, ...others] = record(CONVERSATIONS['what is not HTTP'] ?? [], whole)
+  assert.deepEqual([notHttp?.method, notHttp?.path, notHttp?.state], ['?', '', 'unrecorded'])
+  assert.match(notHttp?.problem ?? '', /could not be parsed: invalid request line/)
+  assert.deepEqual(others, [])
 })
 
 test('the last request that is recorded of a connection says that later ones are not', () => {

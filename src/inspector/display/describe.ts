@@ -8,6 +8,7 @@ import {
   type Message,
   type MessageList,
 } from '../api.ts'
+import { findReplayProblem } from '../replay/problem.ts'
 import type { RecordedExchange, RecordedPart } from '../store/exchange.ts'
 import { describeBody } from './body-view.ts'
 import { hexLines } from './hex.ts'
@@ -92,13 +93,6 @@ function maskEncoding(body: Body, mask: HeaderMask, isRevealed: boolean): Body {
       decodeProblem: 'The content encoding, which is masked, could not be decoded.',
     }),
   }
-}
-
-/** Why the exchange cannot be replayed as it was. */
-export function findReplayProblem({ kind, request }: RecordedExchange): string | undefined {
-  if (kind === 'websocket') return 'A WebSocket cannot be replayed.'
-  if (request.body.isCut) return 'Its body was not recorded as a whole. Replay it with a body of your own.'
-  return undefined
 }
 
 export async function describeMessages(exchange: RecordedExchange, after: number): Promise<MessageList> {

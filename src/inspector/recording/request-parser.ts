@@ -28,6 +28,10 @@ export class RequestParser {
     this.#handler = handler
   }
 
+  get hasHead(): boolean {
+    return this.#hasHead
+  }
+
   get isComplete(): boolean {
     return this.#isComplete
   }

@@ -8,6 +8,7 @@ import {
   RecordedExchange,
   type RecordedTunnel,
   type RequestHead,
+  UNKNOWN_REQUEST,
 } from '../store/exchange.ts'
 import type { ExchangeStore } from '../store/exchange-store.ts'
 import { RecordedBody } from '../store/recorded-body.ts'
@@ -33,6 +34,8 @@ export class StreamParser {
   #upgraded: UpgradedConnection | undefined
   #asksForUpgrade = false
   #waiting = new RecordedBody(WAITING_BYTES_MAX)
+  /** Counted by the store. */
+  #headBytes = 0
   #now = 0
   #hasFailed = false
 
@@ -76,17 +79,22 @@ export class StreamParser {
 
   closed(now: number): void {
     this.#now = now
+    this.#countHead(0)
     if (this.#upgraded && !this.#hasFailed) this.#finish('complete')
     else this.#finish('aborted', 'The connection ended before the response was complete.')
   }
 
-  /** The rest of the connection is not recorded, which its latest exchange says. */
+  /** The rest of the connection is not recorded, which its latest exchange says, or one that is added. */
   fail(problem: string): void {
     this.#hasFailed = true
-    const exchange = this.#exchange
     if (!this.#upgraded) problem += ' Later requests of the same connection are not recorded.'
     this.#release()
+    this.#request = undefined
+    this.#countHead(0)
+    // Who replays a request gets the reason.
+    if (!this.#exchange && !this.#origin) this.#addExchange(UNKNOWN_REQUEST)
     this.#finish('unrecorded', problem)
+    const exchange = this.#exchange
     if (!exchange || exchange.problem !== undefined) return
     exchange.problem = problem
     this.#store.changed(exchange)
@@ -95,6 +103,7 @@ export class StreamParser {
   /** There is no response, because the local server could not be reached. */
   unreachable(problem: string, now: number): void {
     this.#now = now
+    this.#countHead(0)
     this.#finish('aborted', `No connection to the local server: ${problem}.`)
   }
 
@@ -103,6 +112,7 @@ export class StreamParser {
     this.#now = now
     try {
       parse()
+      this.#countHead(this.#request?.hasHead === false ? this.#request.allocated : 0)
     } catch (error) {
       const { message } = error as Error
       this.fail(error instanceof TooManyMessages ? message : `It could not be parsed: ${message}.`)
@@ -112,6 +122,14 @@ export class StreamParser {
     if (exchange.state === 'pending') exchange.unfinishedBytes = this.#unfinishedBytes()
     this.#store.changed(exchange)
     if (exchange.isEvicted) this.#release()
+  }
+
+  /** Throws if the heads of all streams take too much memory. */
+  #countHead(bytes: number): void {
+    const added = bytes - this.#headBytes
+    if (added === 0) return
+    this.#headBytes = bytes
+    if (!this.#store.countHeads(added) && added > 0) throw new Error('too many heads that are not complete')
   }
 
   #unfinishedBytes(): number {
@@ -162,9 +180,15 @@ export class StreamParser {
     })
   }
 
-  #onRequest(head: RequestHead, isUpgrade: boolean): void {
+  #addExchange(head: RequestHead): RecordedExchange {
     const exchange = new RecordedExchange(this.#tunnel, head, this.#now, this.#origin)
     this.#exchange = exchange
+    this.#store.add(exchange)
+    return exchange
+  }
+
+  #onRequest(head: RequestHead, isUpgrade: boolean): void {
+    const exchange = this.#addExchange(head)
     this.#events = undefined
     this.#asksForUpgrade = isUpgrade
     this.#response = new ResponseParser(head.method, isUpgrade, {
@@ -176,7 +200,6 @@ export class StreamParser {
       },
       onUpgrade: (response, rest) => this.#onUpgrade(exchange, response, rest),
     })
-    this.#store.add(exchange)
   }
 
   #onResponse(exchange: RecordedExchange, { status, reason, headers }: ResponseHead): void {

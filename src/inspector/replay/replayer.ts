@@ -2,10 +2,10 @@
 
 import type { Socket } from 'node:net'
 import type { ReplayRequest } from '../api.ts'
-import { findReplayProblem } from '../display/describe.ts'
 import { StreamParser } from '../recording/stream-parser.ts'
 import type { RecordedExchange, RecordedTunnel } from '../store/exchange.ts'
 import type { ExchangeStore } from '../store/exchange-store.ts'
+import { findReplayProblem } from './problem.ts'
 import { editedBytes, recordedBytes } from './request-bytes.ts'
 
 const REPLAYS_MAX = 10
@@ -43,9 +43,8 @@ export class Replayer {
   /** Resolves with the new exchange as soon as the request is on its way. */
   async replay(exchange: RecordedExchange, edit: ReplayRequest): Promise<RecordedExchange> {
     const isEdited = Object.keys(edit).length > 0
-    const problem = isEdited ? undefined : findReplayProblem(exchange)
-    if (problem !== undefined || exchange.kind === 'websocket')
-      throw new ReplayRejected('not_replayable', problem ?? 'A WebSocket cannot be replayed.')
+    const problem = findReplayProblem(exchange, isEdited)
+    if (problem !== undefined) throw new ReplayRejected('not_replayable', problem)
     const bytes = isEdited ? editedBytes(exchange, edit) : recordedBytes(exchange)
     const dial = this.#dials.get(exchange.tunnel)
     if (!dial) throw new Error('The tunnel of the exchange has no target.')

@@ -11,6 +11,8 @@ interface StoreListener {
   onTunnels?(): void
 }
 
+/** Of all streams together: there are no exchanges to evict for them. */
+const HEAD_BYTES_MAX = 8 * 1024 * 1024
 const PREFIX_LETTERS = 'abcdefghijklmnopqrstuvwxyz0123456789'
 const PREFIX_LENGTH = 4
 
@@ -26,6 +28,7 @@ export class ExchangeStore {
   ).join('')
   #last = 0
   #bytes = 0
+  #headBytes = 0
   #evicted = 0
 
   get size(): number {
@@ -77,6 +80,17 @@ export class ExchangeStore {
     this.#sizes.set(exchange, bytes)
     this.#notify((listener) => listener.onChange?.(exchange))
     this.#makeRoom()
+  }
+
+  /**
+   * Adds or subtracts memory of heads that have not arrived completely, whose exchanges do not exist yet.
+   * Returns whether it is within its limit.
+   */
+  countHeads(bytes: number): boolean {
+    this.#headBytes += bytes
+    this.#bytes += bytes
+    this.#makeRoom()
+    return this.#headBytes <= HEAD_BYTES_MAX
   }
 
   find(id: string): RecordedExchange | undefined {

@@ -1,5 +1,5 @@
 // What is recorded of an exchange: a request and its response.
-import { type ExchangeSummary, LIMITS, type Message } from '../api.ts'
+import { type ExchangeSummary, LIMITS, type Message, UNKNOWN_METHOD } from '../api.ts'
 import { RecordedBody } from './recorded-body.ts'
 
 /** The tunnel of an exchange. Name and URL are known once it is open. */
@@ -33,6 +33,13 @@ export interface RequestHead {
   readonly path: string
   readonly httpVersion: string
   readonly headers: readonly string[]
+}
+
+export const UNKNOWN_REQUEST: RequestHead = {
+  method: UNKNOWN_METHOD,
+  path: '',
+  httpVersion: '1.1',
+  headers: [],
 }
 
 /** Binary content is formatted when it is read. */

@@ -1,7 +1,7 @@
 // The page: the list of requests, and the selected one beside it, or instead of it on a phone.
 import { useDisclosure } from '@mantine/hooks'
 import { useEffect, useState, useSyncExternalStore } from 'react'
-import type { ExchangeSummary } from '../../../src/inspector/api.ts'
+import { type ExchangeSummary, isReplayable } from '../../../src/inspector/api.ts'
 import { useIsPhone } from '../components/use-is-phone.ts'
 import { getAccess, subscribeAccess } from './access.ts'
 import classes from './app.module.css'
@@ -40,22 +40,22 @@ function Inspector() {
   const [dialog, setDialog] = useState<Dialog>(null)
   const [keysOpened, keys] = useDisclosure()
   const replay = useReplay()
-  const isReplayable = (request: ExchangeSummary | undefined): request is ExchangeSummary =>
-    status === 'live' && request !== undefined && request.kind !== 'websocket'
+  const canReplay = (request: ExchangeSummary | undefined): request is ExchangeSummary =>
+    status === 'live' && request !== undefined && isReplayable(request)
   const summary = requests.find(({ id }) => id === selected)
   useListKeys(shown.requests, selected)
   useShortcuts({
     Escape: () => select(undefined),
     '?': keys.open,
-    r: () => isReplayable(summary) && replay.mutate(summary),
+    r: () => canReplay(summary) && replay.mutate(summary),
     R: () => {
-      const last = shown.requests.find(isReplayable)
+      const last = shown.requests.find(canReplay)
       if (!last) return
       // If it fails, the reason is shown there.
       select(last.id)
       replay.mutate(last)
     },
-    e: () => isReplayable(summary) && setDialog('edit'),
+    e: () => canReplay(summary) && setDialog('edit'),
     c: () => summary && setDialog('compare'),
   })
   return (

@@ -1,7 +1,7 @@
 // What can be done with a request.
 import { Button, Group, Menu, Text } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
-import type { Exchange } from '../../../../src/inspector/api.ts'
+import { type Exchange, isReplayable } from '../../../../src/inspector/api.ts'
 import { ErrorAlert } from '../../components/lists/query-states.tsx'
 import { showToast } from '../../components/toast.tsx'
 import {
@@ -29,7 +29,7 @@ interface ToolbarProps {
 }
 
 export function Toolbar({ exchange, isRevealed, onReveal, onDialog, replay }: ToolbarProps) {
-  const { id, request, response, kind, replayable, replayProblem } = exchange
+  const { id, request, response, replayable, replayProblem } = exchange
   const { status } = useLive()
   const hasMasked = [request, response].some((part) =>
     part?.headers.concat(part.trailers).some(({ masked }) => masked),
@@ -51,7 +51,7 @@ export function Toolbar({ exchange, isRevealed, onReveal, onDialog, replay }: To
           size="sm"
           variant="default"
           leftSection={<EditIcon size={16} />}
-          disabled={kind === 'websocket' || status !== 'live'}
+          disabled={!isReplayable(exchange) || status !== 'live'}
           onClick={() => onDialog('edit')}
         >
           Edit
