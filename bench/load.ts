@@ -2,7 +2,7 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
-import type { Job, LoadMessage, Order, Outcome, Transfer } from './load/jobs.ts'
+import type { Job, LoadMessage, Order, Outcome } from './load/jobs.ts'
 import { cpuSeconds } from './processes.ts'
 
 interface Loaded extends Outcome {
@@ -15,7 +15,7 @@ interface Loaded extends Outcome {
 
 export interface Load {
   run(job: Job, ...serverPids: number[]): Promise<Loaded>
-  transfer(transfer: Transfer, ...serverPids: number[]): Promise<Loaded>
+  carryOut(order: Order, ...serverPids: number[]): Promise<Loaded>
   stop(): void
 }
 
@@ -34,7 +34,7 @@ export function startLoad(): Load {
     return reply
   }
 
-  async function carryOut(order: Order, serverPids: number[]): Promise<Loaded> {
+  async function carryOut(order: Order, ...serverPids: number[]): Promise<Loaded> {
     await send(order)
     const cpuBefore = cpuSeconds(...serverPids)
     const began = performance.now()
@@ -43,13 +43,13 @@ export function startLoad(): Load {
     if (!('outcome' in reply)) throw new Error('the load process sent no outcome')
     const cpuS = cpuBefore === undefined || cpuAfter === undefined ? undefined : cpuAfter - cpuBefore
     const busy = cpuS === undefined ? undefined : cpuS / ((performance.now() - began) / 1000)
-    const { completed, seconds } = reply.outcome
-    return { completed, seconds, perSecond: completed / seconds, cpuS, busy }
+    const { outcome } = reply
+    return { ...outcome, perSecond: outcome.completed / outcome.seconds, cpuS, busy }
   }
 
   return {
-    run: (job, ...pids) => carryOut({ job }, pids),
-    transfer: (transfer, ...pids) => carryOut({ transfer }, pids),
+    carryOut,
+    run: (job, ...pids) => carryOut({ job }, ...pids),
     stop: () => child?.kill('SIGKILL'),
   }
 }

@@ -1,5 +1,6 @@
 // All figures, in the order in which they are measured and shown.
 import type { Figure, Result } from './figure.ts'
+import { edgeCosts } from './figures/edge-cost.ts'
 import { edges } from './figures/edges.ts'
 import { inspector } from './figures/inspector.ts'
 import { postgres } from './figures/postgres.ts'
@@ -19,6 +20,7 @@ export const figures: Figure[] = [
   ...revoke,
   ...tunnels,
   ...inspector,
+  ...edgeCosts,
   ...edges,
   ...processes,
 ]

@@ -51,14 +51,23 @@ interface ServedTunnel extends Served {
   readonly clientPid: number
 }
 
+interface TunnelOptions {
+  /** Of the edge. */
+  settings?: Record<string, string>
+  /** Of the tunnel client. */
+  flags?: readonly string[]
+  /** Gets the port of the edge, and returns the one to which the client connects. */
+  reachEdge?(port: number): Promise<number>
+}
+
 export async function startTunnel(
   folder: string,
   port: number,
-  settings: Record<string, string> = {},
-  flags: readonly string[] = [],
+  { settings, flags, reachEdge = async (port) => port }: TunnelOptions = {},
 ): Promise<ServedTunnel> {
   const edge = await startEdge(folder, ['bench'], settings)
-  const client = await startClient(folder, port, edge.url, edge.keys[0] as string, flags)
+  const reached = `http://127.0.0.1:${await reachEdge(Number(new URL(edge.url).port))}`
+  const client = await startClient(folder, port, reached, edge.keys[0] as string, flags)
   return {
     url: edge.url,
     pid: edge.pid,

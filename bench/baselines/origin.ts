@@ -26,6 +26,7 @@ const server = createServer({ noDelay: true }, (socket) => {
     head = Buffer.alloc(0)
     const bytes = /^GET \/down\/(\d+) /.exec(text)?.[1]
     if (bytes) return sendBytes(socket, Number(bytes))
+    if (text.startsWith('GET /echo ')) return echo(socket)
     if (!text.startsWith('POST ')) return void socket.write(SMALL)
     const total = Number(/content-length: (\d+)/i.exec(text)?.[1])
     upload = { total, left: total }
@@ -33,6 +34,16 @@ const server = createServer({ noDelay: true }, (socket) => {
   })
 })
 server.listen(0, '127.0.0.1', () => listening(server))
+
+/** Sends frames of WebSockets back as they are. */
+function echo(socket: Socket): void {
+  socket.removeAllListeners('data')
+  socket.write(
+    'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n' +
+      'Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n',
+  )
+  socket.on('data', (chunk: Buffer) => socket.write(chunk))
+}
 
 function response(body: string): Buffer {
   return Buffer.from(

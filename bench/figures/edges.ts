@@ -1,16 +1,14 @@
-// Edges with many tunnels, and several edges that forward to each other and fail.
+// Several edges that forward to each other and fail.
 import { mkdirSync } from 'node:fs'
 import { get } from 'node:http'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { KEEP_ALIVE } from '../../src/tunnel-protocol/protocol.ts'
 import { freePort } from '../../test/support/processes/ports.ts'
 import type { Figure } from '../figure.ts'
 import type { Fixtures } from '../fixtures.ts'
-import { cpuSeconds } from '../processes.ts'
 import { compare, type Measured, singleMeasurement, timing } from '../rounds.ts'
-import { createTokens, startClient, startEdge } from '../tunnel.ts'
-import { CPU_CONNECTIONS, MICROSECONDS, ROUNDS, repeat } from './tunnels.ts'
+import { repeat, routeRounds, startOrigin } from '../routes.ts'
+import { createTokens, startClient } from '../tunnel.ts'
 
 const HOP_CONNECTIONS = 64
 const HOST = 'app.bench.localhost'
@@ -19,12 +17,6 @@ const FAILOVERS = 5
 const VISITORS = 4
 /** Longer than an edge takes to notice anything. */
 const WATCHED_MS = 1_500
-/** Nearly as many as an edge takes, and as few. */
-const OTHER_TUNNELS = { many: 9_900, few: 10 }
-/** How long they are watched without requests: twice the interval at which the edge pings them. */
-const IDLE_MS = 2 * KEEP_ALIVE.intervalMs
-/** An edge takes 500 tunnels of each. */
-const WORKSPACES = Array.from({ length: 20 }, (_, index) => `other-${index}`)
 
 /** Edges that know each other, and where the tunnel is: at all of them except the entry edge. */
 async function startPeers(fixtures: Fixtures, file: string, located: readonly string[]) {
@@ -37,11 +29,10 @@ async function startPeers(fixtures: Fixtures, file: string, located: readonly st
 
 /** Requests at an edge that forwards them to another one, and at the one that has the tunnel client. */
 async function hop(fixtures: Fixtures): Promise<Measured> {
-  const origin = await fixtures.baseline('origin', {})
+  const port = await startOrigin(fixtures)
   const { file, keys } = await createTokens(fixtures.folder, ['bench'])
   const { entry, serving } = await startPeers(fixtures, file, ['serving'])
   const [first] = serving as [(typeof serving)[number]]
-  const port = Number(new URL(origin.url).port)
   const client = await fixtures.keep(startClient(fixtures.folder, port, first.url, keys[0] as string))
   const measure = (url: string, ...pids: number[]) => {
     return async (round: number) => {
@@ -52,7 +43,7 @@ async function hop(fixtures: Fixtures): Promise<Measured> {
   return compare(
     measure(entry.url, entry.pid, first.pid, client.pid),
     measure(first.url, first.pid, client.pid),
-    timing.requests ? timing.rounds : ROUNDS,
+    routeRounds(),
   )
 }
 
@@ -73,10 +64,9 @@ function timeGet(url: string): Promise<number> {
 
 /** The longest GET while an edge is killed that has one of two clients. */
 async function failOver(fixtures: Fixtures): Promise<number> {
-  const origin = await fixtures.baseline('origin', {})
+  const port = await startOrigin(fixtures)
   const { file, keys } = await createTokens(fixtures.folder, ['bench'])
   const { entry, serving } = await startPeers(fixtures, file, ['one', 'two'])
-  const port = Number(new URL(origin.url).port)
   for (const [index, { url }] of serving.entries()) {
     const folder = join(fixtures.folder, `client-${index}`)
     mkdirSync(folder, { recursive: true })
@@ -113,39 +103,6 @@ async function failovers(fixtures: Fixtures): Promise<Measured> {
   }
 }
 
-/** The share of a processor that a process uses without requests. */
-async function idleShare(pid: number): Promise<number> {
-  const [cpuBefore, began] = [cpuSeconds(pid), performance.now()]
-  await sleep(timing.requests ? timing.roundS * 1_000 : IDLE_MS)
-  const cpuS = (cpuSeconds(pid) ?? Number.NaN) - (cpuBefore ?? Number.NaN)
-  return cpuS / ((performance.now() - began) / 1_000)
-}
-
-/** Processor time of an edge per request, with many other tunnels and with few. */
-async function flat(fixtures: Fixtures): Promise<Measured> {
-  const origin = await fixtures.baseline('origin', {})
-  const port = Number(new URL(origin.url).port)
-  async function prepare(name: keyof typeof OTHER_TUNNELS) {
-    const folder = join(fixtures.folder, name)
-    mkdirSync(folder)
-    const edge = await fixtures.keep(startEdge(folder, ['bench', ...WORKSPACES]))
-    const [key = '', ...others] = edge.keys
-    const client = await fixtures.keep(startClient(folder, port, edge.url, key))
-    const otherClients = await fixtures.baseline('idle-tunnels', { edge: edge.url, keys: others })
-    await otherClients.request({ count: timing.requests ? OTHER_TUNNELS.few : OTHER_TUNNELS[name] })
-    const route = { url: edge.url, host: new URL(client.url).host, pids: [edge.pid] }
-    const idle = await idleShare(edge.pid)
-    return async (round: number) => {
-      const result = await repeat(fixtures, route, CPU_CONNECTIONS, round)
-      const { cpuS = Number.NaN, completed, busy = Number.NaN } = result
-      // Without what the idle tunnels cost, however many requests there are.
-      return { value: ((cpuS * (1 - idle / busy)) / completed) * MICROSECONDS, busy }
-    }
-  }
-  const [many, few] = [await prepare('many'), await prepare('few')]
-  return compare(many, few, timing.requests ? timing.rounds : ROUNDS)
-}
-
 export const edges: Figure[] = [
   {
     name: 'tunnel_hop',
@@ -162,13 +119,5 @@ export const edges: Figure[] = [
     unit: 'ms',
     target: { atMost: 100 },
     measure: failovers,
-  },
-  {
-    name: 'tunnels_flat',
-    ours: `processor time of an edge per request with ${OTHER_TUNNELS.many} other tunnels`,
-    other: `with ${OTHER_TUNNELS.few}`,
-    unit: 'µs',
-    target: { atMost: 1.05 },
-    measure: flat,
   },
 ]

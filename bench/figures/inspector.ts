@@ -6,9 +6,9 @@ import { callLocal } from '../../src/inspector/local/client.ts'
 import { findSockets } from '../../src/inspector/local/socket-folder.ts'
 import type { Figure } from '../figure.ts'
 import type { Fixtures } from '../fixtures.ts'
-import { compare, type Measured, timing } from '../rounds.ts'
+import { compare, type Measured } from '../rounds.ts'
+import { CPU_CONNECTIONS, MICROSECONDS, repeat, routeRounds, startOrigin } from '../routes.ts'
 import { startTunnel } from '../tunnel.ts'
-import { CPU_CONNECTIONS, MICROSECONDS, ROUNDS, repeat } from './tunnels.ts'
 
 /** How many requests the only tunnel client of the folder has recorded, those that were evicted included. */
 async function countRecorded(folder: string): Promise<number> {
@@ -21,13 +21,12 @@ async function countRecorded(folder: string): Promise<number> {
 
 /** Processor time of the tunnel client per request. */
 async function inspected(fixtures: Fixtures): Promise<Measured> {
-  const origin = await fixtures.baseline('origin', {})
-  const port = Number(new URL(origin.url).port)
+  const port = await startOrigin(fixtures)
   const start = async (name: string, flags: string[]) => {
     const folder = join(fixtures.folder, name)
     mkdirSync(folder, { recursive: true })
     const settings = { ADIT_EDGE_FOLDER: join(folder, 'edge') }
-    return { folder, ...(await fixtures.keep(startTunnel(folder, port, settings, flags))) }
+    return { folder, ...(await fixtures.keep(startTunnel(folder, port, { settings, flags }))) }
   }
   const recording = await start('recording', ['--inspect'])
   const plain = await start('plain', [])
@@ -40,8 +39,7 @@ async function inspected(fixtures: Fixtures): Promise<Measured> {
       return { value: (cpuS / completed) * MICROSECONDS, busy }
     }
   }
-  const rounds = timing.requests ? timing.rounds : ROUNDS
-  const measured = await compare(measure(recording), measure(plain), rounds)
+  const measured = await compare(measure(recording), measure(plain), routeRounds())
   // Requests that were in progress when a round ended are recorded, and not counted by the load.
   const share = Math.min(1, (await countRecorded(recording.folder)) / sent)
   return { ...measured, note: `${Math.round(100 * share)} % of the requests were recorded` }

@@ -9,32 +9,24 @@ interface RawConnection {
   close(): void
 }
 
-interface RawConnectionsOptions {
+interface RawConnectionOptions {
   url: string
-  connections: number
   bodyPrefix?: string | undefined
   /** Called when a 2xx response is complete. */
-  onResponse(index: number): void
+  onResponse(): void
   onError(error: Error): void
 }
 
-/** Resolves when all are connected. */
-export async function openConnections(options: RawConnectionsOptions): Promise<RawConnection[]> {
+/** Resolves when it is connected. */
+export async function openConnection(options: RawConnectionOptions): Promise<RawConnection> {
   const { hostname, port } = new URL(options.url)
-  const open = async (_: unknown, index: number) => {
-    const socket = connect(Number(port), hostname).setNoDelay(true)
-    await once(socket, 'connect')
-    readResponses(socket, options, () => options.onResponse(index))
-    return { send: (request: Buffer) => socket.write(request), close: () => socket.destroy() }
-  }
-  return Promise.all(Array.from({ length: options.connections }, open))
+  const socket = connect(Number(port), hostname).setNoDelay(true)
+  await once(socket, 'connect')
+  readResponses(socket, options)
+  return { send: (request: Buffer) => socket.write(request), close: () => socket.destroy() }
 }
 
-function readResponses(
-  socket: Socket,
-  { bodyPrefix = '', onError }: RawConnectionsOptions,
-  onResponse: () => void,
-): void {
+function readResponses(socket: Socket, { bodyPrefix = '', onResponse, onError }: RawConnectionOptions): void {
   const prefix = Buffer.from(bodyPrefix)
   let received: Buffer = Buffer.alloc(0)
   /** The last response's. One of the same length has the same head, so its head is not parsed again. */

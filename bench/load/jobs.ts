@@ -38,6 +38,8 @@ export interface Job {
   until: { seconds: number } | { amount: number }
   /** How the body of every response begins. */
   bodyPrefix?: string
+  /** Each request has a connection of its own, which is closed after the response. */
+  isNewEach?: boolean
 }
 
 /** One download of `/down/{bytes}`, or upload to `/up`. */
@@ -48,11 +50,31 @@ export interface Transfer {
   bytes: number
 }
 
-export interface Outcome {
-  /** Requests, or bytes of a transfer. */
-  completed: number
-  seconds: number
+/** One message after the other on each WebSocket, each sent when the last one has come back. */
+export interface Echo {
+  url: string
+  host: string
+  connections: number
+  messageBytes: number
+  until: Job['until']
 }
 
-export type Order = { job: Job } | { transfer: Transfer }
+/** Downloads of `/down/{bytes}` over and over, and small requests on another connection meanwhile. */
+export interface Mixed {
+  url: string
+  host: string
+  downloads: number
+  bytes: number
+  until: Job['until']
+}
+
+export interface Outcome {
+  /** Requests, messages, or bytes of downloads and uploads. */
+  completed: number
+  seconds: number
+  /** Of the small requests of `Mixed`. */
+  medianMs?: number
+}
+
+export type Order = { job: Job } | { transfer: Transfer } | { echo: Echo } | { mixed: Mixed }
 export type LoadMessage = { ready: true } | { outcome: Outcome } | { failed: string }

@@ -1,6 +1,8 @@
 // The load process. It prepares the requests, reports that it is ready, and starts on `go`: preparation is
 // not measured.
+import { echo } from './echo.ts'
 import type { LoadMessage, Order, Outcome } from './jobs.ts'
+import { mix } from './mixed.ts'
 import { repeat } from './repeat.ts'
 import { prepare } from './requests.ts'
 import { transfer } from './transfer.ts'
@@ -11,6 +13,8 @@ let begin: () => Promise<Outcome> = () => Promise.reject(new Error('nothing to d
 
 function plan(order: Order): () => Promise<Outcome> {
   if ('transfer' in order) return () => transfer(order.transfer)
+  if ('echo' in order) return () => echo(order.echo)
+  if ('mixed' in order) return () => mix(order.mixed)
   const lists = prepare(order.job)
   return () => repeat(order.job, lists)
 }

@@ -22,7 +22,14 @@ test('figures are measured on seeded databases or a tunnel, by real servers, bas
   Object.assign(timing, { rounds: 1, roundS: 0.05, warmUpS: 0.05, requests: 8 })
   const fixtures = createFixtures(() => {}, KEYS)
   atEnd(t, fixtures.close)
-  for (const measured of ['report_limit_sqlite', 'tunnel_rps_64']) {
+  const each = [
+    'report_limit_sqlite',
+    'tunnel_new_connections',
+    'tunnel_far',
+    'tunnel_mixed_small',
+    'ws_echo_32',
+  ]
+  for (const measured of each) {
     const figure = figures.find(({ name }) => name === measured)
     assert.ok(figure)
     const result = await measure(fixtures, figure)
