@@ -6,7 +6,7 @@ import { decodeBody, decodeText } from '../display/body-view.ts'
 import { describeHeads, describeMessages } from '../display/describe.ts'
 import type { HeaderMask } from '../display/mask.ts'
 import { findHeader, type RecordedExchange, type RecordedPart } from '../store/exchange.ts'
-import { HAR_END, type HarContent, harStart, toHarEntry } from '../text/har.ts'
+import { HAR_END, type HarContent, harStart, toHarEntry } from './har-entry.ts'
 
 const EMPTY: HarContent = { bytes: 0, text: '', isBase64: false, mimeType: 'x-unknown' }
 
