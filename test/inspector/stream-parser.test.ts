@@ -170,6 +170,28 @@ test('frames of a WebSocket become messages', () => {
   )
 })
 
+test('an upgrade is recognized in any of several Connection headers', () => {
+  const several = 'Connection: keep-alive\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n'
+  const [recorded] = record(
+    [
+      ['visitor', `GET /ws HTTP/1.1\r\n${several}`],
+      ['server', `HTTP/1.1 101 x\r\n${UPGRADE}\x81\x02hi`],
+    ],
+    whole,
+  )
+  assert.deepEqual([recorded?.kind, recorded?.messages.length], ['websocket', 1])
+})
+
+test('the version of HTTP is that of the response', () => {
+  for (const version of ['1.0', '1.1']) {
+    const store = new ExchangeStore()
+    const parser = new StreamParser(store, { name: 'app', url: '', target: '' })
+    parser.fromVisitor(Buffer.from('GET / HTTP/1.1\r\n\r\n'), 0)
+    parser.fromServer(Buffer.from(`HTTP/${version} 204 x\r\n\r\n`), 0)
+    assert.equal(store.all()[0]?.response?.httpVersion, version)
+  }
+})
+
 test('what cannot be parsed is marked, with the reason', () => {
   const request: Part = ['visitor', 'GET / HTTP/1.1\r\n\r\n']
   const cases: [Part[], RegExp][] = [

@@ -54,7 +54,8 @@ export class Recorder {
   observer(tunnel: RecordedTunnel): ConnectionObserver {
     return {
       onConnect: (stream, socket) => this.#record(tunnel, stream, socket),
-      onProblem: (stream, problem) => this.#record(tunnel, stream, undefined, problem),
+      onProblem: (stream, problem) =>
+        this.#record(tunnel, stream, undefined, `No connection to the local server: ${problem}.`),
     }
   }
 
@@ -98,9 +99,7 @@ export class Recorder {
       copy((received, now) => parser.fromServer(received, now)),
     )
     socket?.once('end', () => addOnce((now) => parser.serverEnded(now)))
-    stream.once('close', () =>
-      addOnce((now) => (problem === undefined ? parser.closed(now) : parser.unreachable(problem, now))),
-    )
+    stream.once('close', () => addOnce((now) => parser.closed(now, problem)))
   }
 
   /** False if there is no room. */

@@ -2,12 +2,11 @@
 // to understand it.
 import { ChunkedDecoder } from '../../tunnel-protocol/http/chunked-decoder.ts'
 import { LineBuffer } from '../../tunnel-protocol/http/line-buffer.ts'
-import { parseHeaders, readFraming } from '../../tunnel-protocol/http/response-head.ts'
-import { findHeader, type RequestHead } from '../store/exchange.ts'
+import { hasUpgrade, parseHeaders, readFraming } from '../../tunnel-protocol/http/response-head.ts'
+import type { RequestHead } from '../store/exchange.ts'
 
 export const HEAD_BYTES_MAX = 64 * 1024
 const REQUEST_LINE = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]{1,64}) (\S+) HTTP\/(1\.[01])$/
-const UPGRADE = /(?:^|[,\s])upgrade(?:$|[,\s])/i
 
 interface RequestHandler {
   onHead(head: RequestHead, isUpgrade: boolean): void
@@ -60,10 +59,8 @@ export class RequestParser {
       throw new Error('invalid request line')
     const headers = lineEnd < 0 ? [] : parseHeaders(found.text, lineEnd + 2)
     const framing = readFraming(headers)
-    const isUpgrade =
-      findHeader(headers, 'upgrade') !== undefined && UPGRADE.test(findHeader(headers, 'connection') ?? '')
     this.#hasHead = true
-    this.#handler.onHead({ method, path, httpVersion, headers }, isUpgrade)
+    this.#handler.onHead({ method, path, httpVersion, headers }, hasUpgrade(headers))
     if (framing === 'chunked') this.#chunks = new ChunkedDecoder()
     else if (framing === 'until close' || framing === 0) this.#complete([])
     else this.#dataLeft = framing

@@ -77,11 +77,12 @@ export class StreamParser {
     }
   }
 
-  closed(now: number): void {
+  /** `problem`: why there is no complete response, if it is known. */
+  closed(now: number, problem = 'The connection ended before the response was complete.'): void {
     this.#now = now
     this.#countHead(0)
     if (this.#upgraded && !this.#hasFailed) this.#finish('complete')
-    else this.#finish('aborted', 'The connection ended before the response was complete.')
+    else this.#finish('aborted', problem)
   }
 
   /** The rest of the connection is not recorded, which its latest exchange says, or one that is added. */
@@ -98,13 +99,6 @@ export class StreamParser {
     if (!exchange || exchange.problem !== undefined) return
     exchange.problem = problem
     this.#store.changed(exchange)
-  }
-
-  /** There is no response, because the local server could not be reached. */
-  unreachable(problem: string, now: number): void {
-    this.#now = now
-    this.#countHead(0)
-    this.#finish('aborted', `No connection to the local server: ${problem}.`)
   }
 
   #guard(now: number, parse: () => void): void {
@@ -202,10 +196,11 @@ export class StreamParser {
     })
   }
 
-  #onResponse(exchange: RecordedExchange, { status, reason, headers }: ResponseHead): void {
+  #onResponse(exchange: RecordedExchange, head: ResponseHead): void {
+    const { status, reason, headers, httpVersion } = head
     exchange.firstByteMs = exchange.msSince(this.#now)
     const body = new RecordedBody()
-    exchange.response = { status, reason, headers, httpVersion: '1.1', body, trailers: [] }
+    exchange.response = { status, reason, headers, httpVersion, body, trailers: [] }
     const type = findHeader(headers, 'content-type') ?? ''
     const isEvents = /^text\/event-stream\b/i.test(type)
     if (!isEvents || findHeader(headers, 'content-encoding') !== undefined) return

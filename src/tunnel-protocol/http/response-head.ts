@@ -34,6 +34,7 @@ export function requireHttp(start: string): void {
 type Framing = number | 'chunked' | 'until close'
 
 export interface ResponseHead {
+  readonly httpVersion: '1.0' | '1.1'
   readonly status: number
   readonly reason: string
   /** Alternating names and values, in their order and spelling. */
@@ -51,12 +52,14 @@ export function parseHead(text: string): ResponseHead {
   const statusLine = STATUS_LINE.exec(lineEnd < 0 ? text : text.slice(0, lineEnd))
   if (!statusLine) throw new InvalidResponse('invalid status line')
   const headers = lineEnd < 0 ? [] : parseHeaders(text, lineEnd + 2)
+  const httpVersion = statusLine[1] === '1' ? '1.1' : '1.0'
   return {
+    httpVersion,
     status: Number(statusLine[2]),
     reason: statusLine[3] ?? '',
     headers,
     framing: readFraming(headers),
-    isPersistent: statusLine[1] === '1' && !hasToken(headers, 'connection', CLOSE),
+    isPersistent: httpVersion === '1.1' && !hasToken(headers, 'connection', CLOSE),
   }
 }
 
@@ -120,8 +123,11 @@ function parseFraming(name: string, value: string): Framing | undefined {
 }
 
 /** The server switches to the protocol that the request asked for. */
-export const isUpgrade = ({ status, headers }: ResponseHead) =>
-  status === 101 && hasToken(headers, 'connection', UPGRADE) && hasToken(headers, 'upgrade', ANY)
+export const isUpgrade = ({ status, headers }: ResponseHead) => status === 101 && hasUpgrade(headers)
+
+/** A request with such headers asks for another protocol, a response agrees. */
+export const hasUpgrade = (headers: readonly string[]) =>
+  hasToken(headers, 'connection', UPGRADE) && hasToken(headers, 'upgrade', ANY)
 
 /** Whether a header of this name, in lower case, has a value that matches. */
 function hasToken(headers: readonly string[], name: string, pattern: RegExp): boolean {
