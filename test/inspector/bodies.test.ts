@@ -1,15 +1,10 @@
 // How bodies are shown.
 import assert from 'node:assert/strict'
-import { createServer } from 'node:http'
 import { test } from 'node:test'
 import * as zlib from 'node:zlib'
 import type { Body } from '../../src/inspector/api.ts'
 import { describeBody } from '../../src/inspector/display/body-view.ts'
-import { HeaderMask } from '../../src/inspector/display/mask.ts'
-import { sendHar } from '../../src/inspector/server/har-export.ts'
-import { RecordedExchange } from '../../src/inspector/store/exchange.ts'
 import { RecordedBody } from '../../src/inspector/store/recorded-body.ts'
-import { listen } from '../support/network/listen.ts'
 
 function show(
   content: Buffer | string,
@@ -146,26 +141,4 @@ test('a field of a form is one line, whatever its value', async () => {
     format: 'form',
     text: 'amount: 1\\r\\nuser: admin\\u2028x\\u000by\ntab: a\tb',
   })
-})
-
-test('an export reads each body once, and formats nothing', async (t) => {
-  const tunnel = { name: 'app', url: 'https://app.example', target: '' }
-  const headers = ['Content-Type', 'application/json']
-  const head = { method: 'POST', path: '/', httpVersion: '1.1', headers }
-  const exchange = new RecordedExchange(tunnel, head, 0)
-  exchange.request.body.add(Buffer.from('{"a":[1]}'))
-  exchange.request.body.isComplete = true
-  const port = await listen(
-    t,
-    createServer((_request, response) => {
-      void sendHar(response, [exchange], { mask: new HeaderMask([]), isRevealed: false, version: '1' })
-    }),
-  )
-  const { get } = Object.getOwnPropertyDescriptor(RecordedBody.prototype, 'content') ?? {}
-  const reads = t.mock.getter(RecordedBody.prototype, 'content', get as () => Buffer)
-  const har = (await (await fetch(`http://127.0.0.1:${port}/`)).json()) as {
-    log: { entries: { request: { postData: { text: string } } }[] }
-  }
-  assert.equal(har.log.entries[0]?.request.postData.text, '{"a":[1]}')
-  assert.equal(reads.mock.callCount(), 1)
 })

@@ -1,5 +1,6 @@
 // Exchanges as HAR 1.2, which browsers and other tools read.
-import type { ExchangeSummary, Header, Message, RecordedRequest, RecordedResponse } from '../api.ts'
+import type { ExchangeSummary, Header, RecordedRequest, RecordedResponse } from '../api.ts'
+import type { RecordedMessage } from '../store/exchange.ts'
 
 interface HarExchange extends ExchangeSummary {
   readonly request: Omit<RecordedRequest, 'body'>
@@ -28,7 +29,7 @@ export function toHarEntry(
   exchange: HarExchange,
   url: string,
   bodies: HarBodies,
-  messages: readonly Message[],
+  messages: readonly RecordedMessage[],
 ) {
   const { request, response, startedAt, path, firstByteMs = 0, lastByteMs = 0 } = exchange
   const fullUrl = url.replace(/\/$/, '') + path
@@ -92,10 +93,24 @@ const toContent = ({ bytes, mimeType, text, isBase64 }: HarContent) => ({
   ...(isBase64 && { encoding: 'base64' }),
 })
 
-/** As Chrome exports them. */
-const toMessage = ({ from, type, ms, text }: Message, startedAt: string) => ({
-  type: from === 'client' ? 'send' : 'receive',
-  time: (Date.parse(startedAt) + ms) / 1000,
-  opcode: type === 'binary' ? 2 : 1,
-  data: text,
-})
+const TEXT = 1
+const BINARY = 2
+const CONTROL: Partial<Record<RecordedMessage['type'], number>> = { close: 8, ping: 9, pong: 10 }
+
+/** As Chrome exports them: text as it is, the payload of all others in Base64. */
+function toMessage({ from, type, ms, content, code }: RecordedMessage, startedAt: string) {
+  const isText = type === 'text' && typeof content === 'string'
+  return {
+    type: from === 'client' ? 'send' : 'receive',
+    time: (Date.parse(startedAt) + ms) / 1000,
+    // Text that could not be decompressed is binary, too.
+    opcode: isText ? TEXT : (CONTROL[type] ?? BINARY),
+    data: isText ? content : Buffer.concat([closeCode(code), Buffer.from(content)]).toString('base64'),
+  }
+}
+
+function closeCode(code: number | undefined): Buffer {
+  const bytes = Buffer.alloc(code === undefined ? 0 : 2)
+  if (code !== undefined) bytes.writeUInt16BE(code)
+  return bytes
+}

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { decodeBody, decodeText } from '../display/body-view.ts'
-import { describeHeads, describeMessages } from '../display/describe.ts'
+import { describeHeads } from '../display/describe.ts'
 import type { HeaderMask } from '../display/mask.ts'
 import { findHeader, type RecordedExchange, type RecordedPart } from '../store/exchange.ts'
 import { HAR_END, type HarContent, harStart, toHarEntry } from './har-entry.ts'
@@ -43,8 +43,8 @@ async function describeEntry(
     request: await readContent(exchange.request, mask, isRevealed),
     response: exchange.response ? await readContent(exchange.response, mask, isRevealed) : EMPTY,
   }
-  const { messages } = await describeMessages(exchange, 0)
-  return toHarEntry(described, exchange.tunnel.url || exchange.tunnel.target, bodies, messages)
+  const { tunnel, messages } = exchange
+  return toHarEntry(described, tunnel.url || tunnel.target, bodies, messages)
 }
 
 async function readContent(part: RecordedPart, mask: HeaderMask, isRevealed: boolean): Promise<HarContent> {
