@@ -1,7 +1,7 @@
 // A replay sends exactly what it says, to the recorded local server only.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { connect, createServer, type Socket } from 'node:net'
+import { connect, createServer, type Server, type Socket } from 'node:net'
 import { test } from 'node:test'
 import type { Exchange, Replayed, ReplayRequest } from '../../src/inspector/api.ts'
 import { Replayer } from '../../src/inspector/replay/replayer.ts'
@@ -38,6 +38,29 @@ async function start(t: Test) {
     return { bytes: connections.at(-1) ?? '', exchange }
   }
   return { ...inspected, connections, replay }
+}
+
+/** Without a tunnel, and with an exchange that has such headers. */
+async function startReplayer(t: Test, server: Server, timeoutMs?: number) {
+  const port = await listen(t, server)
+  const store = new ExchangeStore()
+  const replayer = new Replayer(store, timeoutMs)
+  const tunnel = { name: 'app', url: '', target: `http://127.0.0.1:${port}` }
+  replayer.addTarget(tunnel, async () => {
+    const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
+    await once(socket, 'connect')
+    return socket
+  })
+  const exchange = (headers: string[]) => {
+    const recorded = new RecordedExchange(
+      tunnel,
+      { method: 'GET', path: '/', httpVersion: '1.1', headers },
+      0,
+    )
+    recorded.request.body.isComplete = true
+    return recorded
+  }
+  return { replayer, store, exchange }
 }
 
 const headersOf = ({ request }: Exchange) => request.headers.map(({ name, value }) => [name, value])
@@ -161,18 +184,8 @@ test('headers that are too long in total are rejected, and take no place of othe
 test('a replay that cannot be recorded closes its connection, and takes no place of others', async (t) => {
   const sockets: Socket[] = []
   const server = createServer((socket) => sockets.push(socket.on('error', () => undefined).resume()))
-  const port = await listen(t, server)
-  const store = new ExchangeStore()
-  const replayer = new Replayer(store)
-  const tunnel = { name: 'app', url: '', target: `http://127.0.0.1:${port}` }
-  replayer.addTarget(tunnel, async () => {
-    const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
-    await once(socket, 'connect')
-    return socket
-  })
-  const head = { method: 'GET', path: '/', httpVersion: '1.1' }
-  const tooLong = new RecordedExchange(tunnel, { ...head, headers: ['X', 'v'.repeat(70_000)] }, 0)
-  tooLong.request.body.isComplete = true
+  const { replayer, store, exchange } = await startReplayer(t, server)
+  const tooLong = exchange(['X', 'v'.repeat(70_000)])
   for (let attempt = 0; attempt < 11; attempt += 1)
     await assert.rejects(replayer.replay(tooLong, {}), /was not recorded/)
   await until(
@@ -180,6 +193,25 @@ test('a replay that cannot be recorded closes its connection, and takes no place
     () => sockets.length === 11 && sockets.every((each) => each.closed),
   )
   assert.equal(store.size, 0)
+})
+
+test('a replay without a complete response says how long it waited, and for what', async (t) => {
+  for (const [written, reason] of [
+    ['', /^The local server at http:\S+ did not respond within 0\.1 s\. Check what it waits for/],
+    [
+      'HTTP/1.1 200 OK\r\n\r\nhalf',
+      /^The local server at http:\S+ did not complete its response within 0\.1 s\. Ch/,
+    ],
+  ] as const) {
+    const server = createServer((socket) => {
+      socket.on('error', () => undefined).once('data', () => socket.write(written))
+    })
+    const { replayer, exchange } = await startReplayer(t, server, 100)
+    const replayed = await replayer.replay(exchange([]), {})
+    await until('it is over', () => replayed.state !== 'pending')
+    assert.equal(replayed.state, 'aborted')
+    assert.match(replayed.problem ?? '', reason)
+  }
 })
 
 test('a request of which nothing was recorded is not replayed, not even edited', async () => {

@@ -28,12 +28,14 @@ type Dial = () => Promise<Socket>
 
 export class Replayer {
   readonly #store: ExchangeStore
+  readonly #timeoutMs: number
   readonly #dials = new Map<RecordedTunnel, Dial>()
   readonly #sockets = new Set<Socket>()
   #running = 0
 
-  constructor(store: ExchangeStore) {
+  constructor(store: ExchangeStore, timeoutMs = TIMEOUT_MS) {
     this.#store = store
+    this.#timeoutMs = timeoutMs
   }
 
   addTarget(tunnel: RecordedTunnel, dial: Dial): void {
@@ -87,7 +89,11 @@ export class Replayer {
     parser.fromVisitor(bytes, performance.now())
     const { exchange: replayed } = parser
     if (!replayed) throw new Error('The replayed request was not recorded.')
-    const timer = setTimeout(() => socket.destroy(), TIMEOUT_MS)
+    let problem: string | undefined
+    const timer = setTimeout(() => {
+      problem = this.#describeTimeout(replayed)
+      socket.destroy()
+    }, this.#timeoutMs)
     const closeIfComplete = () => {
       if (replayed.state !== 'pending') socket.destroy()
     }
@@ -101,9 +107,17 @@ export class Replayer {
     })
     socket.once('close', () => {
       clearTimeout(timer)
-      parser.closed(performance.now())
+      parser.closed(performance.now(), problem)
     })
     socket.write(bytes)
     return replayed
+  }
+
+  #describeTimeout({ response, tunnel }: RecordedExchange): string {
+    const missing = response ? 'complete its response' : 'respond'
+    return (
+      `The local server at ${tunnel.target} did not ${missing} within ${this.#timeoutMs / 1000} s. ` +
+      'Check what it waits for, such as a breakpoint or another server, and replay the request again.'
+    )
   }
 }
