@@ -65,15 +65,19 @@ export const completionFor: Record<Shell, (commands: readonly Command[]) => stri
   fish: (commands) =>
     [
       '# adit: completion for fish. Load it with: adit completion fish | source',
-      '# The leading x keeps the argument of test from being empty.',
-      'function __adit_words',
-      "  echo x (string match -v -- '-*' (commandline -opc)[2..])",
-      'end',
-      'complete -c adit -f',
+      'function __adit_next',
+      "  set -l words (string match -v -- '-*' (commandline -opc)[2..])",
+      '  while true',
+      '    switch "$words"',
       ...cases(
         commands,
-        (words, next) => `complete -c adit -n 'test (__adit_words) = "${`x ${words}`.trim()}"' -a '${next}'`,
+        (words, next) => `      case ${quoted(words)}; string split -- " " ${quoted(next)}; return`,
       ),
+      '    end',
+      '    set -e words[-1]',
+      '  end',
+      'end',
+      "complete -c adit -f -a '(__adit_next)'",
     ].join('\n'),
 }
 
