@@ -7,7 +7,7 @@ import type { ConnectionLimitOptions } from '../../lib/net/connection-limit.ts'
 import type { VisitorError } from '../error-responses/causes.ts'
 import type { ClientAddresses } from './client-address.ts'
 import { headBytes } from './headers/end-to-end.ts'
-import { hasBody, mayUpgrade } from './headers/forwarded.ts'
+import { expectsContinue, hasBody, mayUpgrade } from './headers/forwarded.ts'
 import { headersError } from './headers/limits.ts'
 import { CLOSE, sendError, sendRawError } from './responses.ts'
 
@@ -65,6 +65,8 @@ export function guardConnections(
       connect: (socket, release) => new IngressConnection(socket, release, waiting, onRequest),
       // Runs before a request is queued: otherwise requests with thousands of headers would pile up.
       check: headersError,
+      // Without a body, there is nothing to wait for.
+      sendsContinue: (request) => expectsContinue(request) || !hasBody(request),
       rejectFraming: (rule) => ({ cause: 'malformed_request', detail: `Transfer-Encoding ${rule}.` }),
       rejections,
     },
@@ -86,8 +88,12 @@ export function guardConnections(
   }
 }
 
-/** Whether the edge waits for the client. Unread body bytes mean that the local server is slow. */
-const isBodyPending = ({ complete, readableLength }: IncomingMessage) => !complete && readableLength === 0
+/**
+ * Whether the edge waits for the client. The local server is slow if there are unread bytes, or if the client
+ * waits for its 100 Continue.
+ */
+const isBodyPending = (request: IncomingMessage) =>
+  !request.complete && request.readableLength === 0 && !request.isPaused()
 
 function estimateMemory(request: IncomingMessage | undefined): number {
   if (!request) return 0
@@ -176,11 +182,14 @@ export class IngressConnection extends HttpConnection<VisitorError> {
   #watchUpload(request: IncomingMessage, response: ServerResponse): NodeJS.Timeout | undefined {
     if (!hasBody(request)) return undefined
     let { bytesRead } = this.socket
+    let wasPending = !expectsContinue(request)
     return setInterval(() => {
       const received = this.socket.bytesRead - bytesRead
       bytesRead += received
-      if (received < BODY_BYTES_MIN && !response.headersSent && isBodyPending(request))
-        this.reject({ cause: 'request_timeout' })
+      const isPending = !response.headersSent && isBodyPending(request)
+      // The client may have got its 100 Continue a moment ago.
+      if (isPending && wasPending && received < BODY_BYTES_MIN) this.reject({ cause: 'request_timeout' })
+      wasPending = isPending
     }, BODY_INTERVAL_MS)
   }
 

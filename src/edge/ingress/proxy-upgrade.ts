@@ -7,8 +7,7 @@ import { type FailureCause, isForwardProblem } from '../../tunnel-protocol/probl
 import type { YamuxStream } from '../../yamux/index.ts'
 import { type RequestHead, type UpstreamHandler, UpstreamRequest } from '../local-server/request.ts'
 import type { UpstreamClient } from '../tunnels/upstream-client.ts'
-import { formatHeaders } from './headers/end-to-end.ts'
-import { requestHead, requestHeadBytes, responseHeaders } from './headers/forwarded.ts'
+import { formatHead, requestHead, requestHeadBytes, responseHeaders } from './headers/forwarded.ts'
 import type { HostRewrite } from './headers/host-rewrite.ts'
 import { type ProxyOptions, RESPONSE_TIMEOUT_MS } from './proxy.ts'
 import { findUpgradeProblem } from './response-check.ts'
@@ -86,6 +85,9 @@ class UpgradeExchange implements UpstreamHandler {
     }
   }
 
+  /** Clients of WebSockets may take the first response for the last. */
+  onInformational(): void {}
+
   /** The local server declines: an ordinary response, after which both connections are closed. */
   onHead(head: ResponseHead): void {
     this.#downstream.socket.on('drain', () => this.#upstream?.resume())
@@ -135,14 +137,14 @@ class UpgradeExchange implements UpstreamHandler {
   /** The request has no body. */
   onDrain(): void {}
 
-  #sendHead({ status, reason }: ResponseHead, headers: readonly string[]): void {
+  #sendHead(head: ResponseHead, headers: readonly string[]): void {
     const { socket } = this.#downstream
     clearTimeout(this.#timeout)
     socket.off('readable', this.#onReadable)
     socket.off('end', this.#onEnd)
     this.#hasResponse = true
-    this.#options.onResponse(status)
-    const text = `HTTP/1.1 ${status} ${reason}\r\n${formatHeaders(headers)}\r\n`
+    this.#options.onResponse(head.status)
+    const text = formatHead(head, headers)
     socket.write(text, 'latin1')
     this.#options.onBytesOut(text.length)
   }

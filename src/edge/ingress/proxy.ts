@@ -8,8 +8,18 @@ import { compact, type YamuxStream } from '../../yamux/index.ts'
 import type { UpstreamConnection } from '../local-server/connection.ts'
 import { type RequestHead, type UpstreamHandler, UpstreamRequest } from '../local-server/request.ts'
 import type { UpstreamClient } from '../tunnels/upstream-client.ts'
+import { Expectation } from './expectation.ts'
 import { forwardedTrailers, headBytes, headerPairs, headersBytes } from './headers/end-to-end.ts'
-import { firstLineLength, requestHead, requestHeadBytes, responseHeaders } from './headers/forwarded.ts'
+import {
+  expectsContinue,
+  firstLineLength,
+  formatHead,
+  informationalHeaders,
+  mayGetInformational,
+  requestHead,
+  requestHeadBytes,
+  responseHeaders,
+} from './headers/forwarded.ts'
 import type { HostRewrite } from './headers/host-rewrite.ts'
 import { findProblem, mayHaveProblem } from './response-check.ts'
 
@@ -68,6 +78,7 @@ class ProxiedExchange implements UpstreamHandler {
   #upstream: UpstreamRequest | undefined
   #client: UpstreamClient | undefined
   #hostRewrite: HostRewrite | undefined
+  #expectation: Expectation | undefined
   #isConnectionReused = false
   #isRepeated = false
   #isBodyStarted = false
@@ -89,7 +100,9 @@ class ProxiedExchange implements UpstreamHandler {
     this.#response.once('close', () => this.#onClose())
     this.#response.on('drain', () => this.#upstream?.resume())
     this.#send(client)
-    if (this.#head.body !== 'none') this.#sendBody()
+    if (expectsContinue(this.#downstream))
+      this.#expectation = new Expectation(this.#downstream, this.#response, () => this.#sendBody())
+    else if (this.#head.body !== 'none') this.#sendBody()
   }
 
   #send(client: UpstreamClient | undefined): void {
@@ -144,6 +157,22 @@ class ProxiedExchange implements UpstreamHandler {
     const other = mayRepeat ? this.#options.pickClient(this.#client) : undefined
     if (other && (other !== this.#client || this.#isConnectionReused)) this.#send(other)
     else this.#fail(this.#client?.isClosed ? 'no_response' : cause)
+  }
+
+  onInformational(head: ResponseHead): void {
+    if (this.#response.headersSent || this.#response.destroyed) return
+    // The local server is at work.
+    this.#timeout.refresh()
+    // Some servers send 100 unasked.
+    if (head.status === 100) this.#options.onBytesOut(this.#expectation?.continue() ?? 0)
+    else if (mayGetInformational(this.#downstream)) this.#sendInformational(head)
+  }
+
+  /** Node 24 has no method for any status and headers. The response is the one in progress. */
+  #sendInformational(head: ResponseHead): void {
+    const text = formatHead(head, informationalHeaders(head))
+    this.#downstream.socket.write(text, 'latin1')
+    this.#options.onBytesOut(text.length)
   }
 
   onHead(head: ResponseHead): void {
@@ -221,6 +250,7 @@ class ProxiedExchange implements UpstreamHandler {
     this.#upstream?.destroy()
     // The response may end before the body is read: discards the rest, so that the next request can be
     // parsed.
+    this.#expectation?.close()
     if (this.#head.body !== 'none') this.#downstream.removeAllListeners('data')
     this.#downstream.resume()
   }

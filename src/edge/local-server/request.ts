@@ -20,6 +20,8 @@ export interface RequestHead {
 }
 
 export interface UpstreamHandler {
+  /** Another response follows. The status is any of 1xx but 101. */
+  onInformational(head: ResponseHead): void
   onHead(head: ResponseHead): void
   onData(data: Buffer): void
   /** The response is complete. `last` is the rest of a body with a length. */
@@ -126,7 +128,11 @@ export class UpstreamRequest implements ConnectionUser, ResponseHandler {
     this.#fail(new InvalidResponse('the connection was reset', 'closed'))
   }
 
-  /** Called by the parser, like the next three methods. */
+  /** Called by the parser, like the next four methods. */
+  onInformational(head: ResponseHead): void {
+    this.#handler.onInformational(head)
+  }
+
   onHead(head: ResponseHead): void {
     const problem = head.status === 502 ? readProblem(head.headers) : undefined
     if (problem) throw new InvalidResponse('no connection to the local server', problem)

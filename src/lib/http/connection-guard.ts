@@ -16,6 +16,8 @@ interface ConnectionGuardOptions<Rejection, C extends HttpConnection<Rejection>>
   connect(socket: Socket, release: () => void): C
   /** Rejects a request before it is queued. */
   check?(request: IncomingMessage): Rejection | undefined
+  /** Whether the handler of a request sends 100 Continue. Otherwise, it is sent at once. */
+  sendsContinue?(request: IncomingMessage): boolean
   /** The rejection of a Transfer-Encoding that breaks the rule. */
   rejectFraming(rule: string): Rejection
   readonly rejections: Record<ClientError | 'connect', Rejection>
@@ -63,6 +65,10 @@ export function attachConnectionGuard<Rejection, C extends HttpConnection<Reject
     else connection?.enqueue({ request, response })
   }
   server.on('request', enqueue)
+  server.on('checkContinue', (request, response) => {
+    if (!options.sendsContinue?.(request)) response.writeContinue()
+    enqueue(request, response)
+  })
   // Unknown expectations are ignored.
   server.on('checkExpectation', enqueue)
   server.on('connect', (request, stream) => {

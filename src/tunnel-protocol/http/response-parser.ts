@@ -7,11 +7,13 @@ import { InvalidResponse, isUpgrade, parseHead, type ResponseHead, requireHttp }
 const HEAD_BYTES_MAX = 16 * 1024
 /** Enough to tell HTTP/1.1 from another protocol, and to see the end of the status line. */
 const START_BYTES = 64
-/** Limit of 1xx responses to one request. */
+/** Limit of 1xx responses to one request. All of them together may have HEAD_BYTES_MAX. */
 const INFORMATIONAL_MAX = 32
 const NO_TRAILERS: readonly string[] = []
 
 export interface ResponseHandler {
+  /** Another response follows. The status is any of 1xx but 101. */
+  onInformational?(head: ResponseHead): void
   onHead(head: ResponseHead): void
   onData(data: Buffer): void
   /** The response is complete. `last` is the rest of a body with a length. */
@@ -27,6 +29,7 @@ export class ResponseParser {
   readonly #handler: ResponseHandler
   readonly #lines = new LineBuffer('\r\n\r\n')
   #informational = 0
+  #informationalBytes = 0
   #head: ResponseHead | undefined
   /** Bytes that are missing of a body with a length. */
   #dataLeft = 0
@@ -92,14 +95,18 @@ export class ResponseParser {
     else if (isUpgrade(head) && this.#mayUpgrade) {
       this.#isStopped = true
       this.#handler.onUpgrade(head, received.subarray(found.next))
-    } else this.#onInformational(head)
+    } else this.#onInformational(head, found.text.length)
     return found.next
   }
 
-  #onInformational({ status }: ResponseHead): void {
+  #onInformational(head: ResponseHead, bytes: number): void {
+    const { status } = head
     this.#informational += 1
+    this.#informationalBytes += bytes
     if (status < 100 || status === 101) throw new InvalidResponse(`unexpected status ${status}`)
-    if (this.#informational > INFORMATIONAL_MAX) throw new InvalidResponse('too many informational responses')
+    if (this.#informational > INFORMATIONAL_MAX || this.#informationalBytes > HEAD_BYTES_MAX)
+      throw new InvalidResponse('too many informational responses')
+    this.#handler.onInformational?.(head)
   }
 
   #onHead(head: ResponseHead): void {

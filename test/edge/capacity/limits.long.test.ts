@@ -11,6 +11,7 @@ import {
   upgradeRequest,
 } from '../../support/edges/standalone-edge.ts'
 import { type Edge, fetchHost, openSocket, openTunnel, untilAccepted } from '../../support/edges/tunnels.ts'
+import { collectText } from '../../support/network/collect.ts'
 import { sendRaw } from '../../support/network/raw.ts'
 import { until } from '../../support/until.ts'
 
@@ -54,6 +55,25 @@ suite('limits of an edge', { concurrency: 2 }, () => {
     const [response] = await once(steady, 'data')
     assert.match(String(response), /^HTTP\/1.1 200 /)
     steady.destroy()
+  })
+
+  test('a request counts as slow only after its 100 Continue, which a local server may send late', async () => {
+    const { host, onStream } = await openRawTunnel(edge, key)
+    const { promise: late, resolve: onContinue } = Promise.withResolvers<void>()
+    onStream((stream) =>
+      // Longer than a silent request and an idle connection are kept.
+      setTimeout(() => {
+        stream.write('HTTP/1.1 100 Continue\r\n\r\n')
+        onContinue()
+      }, 65_000),
+    )
+    const socket = connect(edge.port, '127.0.0.1')
+    const received = collectText(socket)
+    const closed = once(socket, 'close')
+    socket.write(`POST / HTTP/1.1\r\nHost: ${host}\r\nExpect: 100-continue\r\nContent-Length: 100\r\n\r\n`)
+    await late
+    await closed
+    assert.match(received(), /^HTTP\/1.1 100 Continue\r\n\r\nHTTP\/1.1 408 /)
   })
 
   test('in a tunnel that is more than half full, the minimum rate grows with the requests of a network', async (t) => {
@@ -275,20 +295,19 @@ suite('limits of an edge', { concurrency: 2 }, () => {
     assert.equal(await requestStatus(otherKey), 403)
   })
 
-  test('informational responses are limited', async () => {
+  test('informational responses to an upgrade are limited', async () => {
     const hints = 'HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\n\r\n'
-    for (const asked of ['', 'Connection: Upgrade\r\nUpgrade: x\r\n'])
-      for (const [count, expected] of [
-        [10, 200],
-        [1_000, 502],
-      ] as const) {
-        const { host, respond } = await openRawTunnel(edge, key)
-        respond(`${hints.repeat(count)}HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n`)
-        const socket = connect(edge.port, '127.0.0.1')
-        socket.write(`GET / HTTP/1.1\r\nHost: ${host}\r\n${asked}\r\n`)
-        const [response] = await once(socket, 'data')
-        assert.match(String(response), new RegExp(`^HTTP/1.1 ${expected} `))
-        socket.destroy()
-      }
+    for (const [count, expected] of [
+      [10, 200],
+      [1_000, 502],
+    ] as const) {
+      const { host, respond } = await openRawTunnel(edge, key)
+      respond(`${hints.repeat(count)}HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n`)
+      const socket = connect(edge.port, '127.0.0.1')
+      socket.write(`GET / HTTP/1.1\r\nHost: ${host}\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n`)
+      const [response] = await once(socket, 'data')
+      assert.match(String(response), new RegExp(`^HTTP/1.1 ${expected} `))
+      socket.destroy()
+    }
   })
 })

@@ -4,7 +4,8 @@ import { once } from 'node:events'
 import { get } from 'node:http'
 import { after, test } from 'node:test'
 import { PeerEdges } from '../../support/edges/peer-edges.ts'
-import { startHttp } from '../../support/edges/tunneled.ts'
+import { startRawLocalServer } from '../../support/edges/raw-local-server.ts'
+import { connectClient, startHttp } from '../../support/edges/tunneled.ts'
 import { fetchHost, openSocket, openTunnel, startLocal } from '../../support/edges/tunnels.ts'
 import { until } from '../../support/until.ts'
 
@@ -87,6 +88,30 @@ test('each server-sent event arrives when it is sent', async (t) => {
     assert.equal(String((await once(response, 'data'))[0]), `data: ${event}\n\n`)
   }
   response.destroy()
+})
+
+test('informational responses and the body of a request that expects 100-continue pass a hop', async (t) => {
+  const raw = await startRawLocalServer(t)
+  const { host } = await openTunnel(t, { edge: serving, key: cluster.key, port: raw.port, name: 'hints' })
+  for (const response of ['417 Expectation Failed', '200 OK']) {
+    const head = `POST / HTTP/1.1\r\nHost: ${host}\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n`
+    const visitor = connectClient(entry.port, head)
+    const { socket, received, receives } = await raw.next()
+    const hint = 'HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n'
+    socket.write(hint)
+    await until('the hint arrives', () => visitor.received() === hint)
+    const isAccepted = response === '200 OK'
+    if (isAccepted) {
+      socket.write('HTTP/1.1 100 Continue\r\n\r\n')
+      await until('100 arrives', () => visitor.received().endsWith('100 Continue\r\n\r\n'))
+      visitor.socket.write('body')
+      await receives('\r\n\r\nbody')
+    }
+    socket.write(`HTTP/1.1 ${response}\r\nContent-Length: 0\r\n\r\n`)
+    await until('the response arrives', () => visitor.received().includes(`HTTP/1.1 ${response}\r\n`))
+    assert.equal(received().endsWith('body'), isAccepted)
+    visitor.socket.destroy()
+  }
 })
 
 test('usage is counted once, at the entry edge, and the client shows each request', async () => {

@@ -64,6 +64,15 @@ for (const [name, { isInstalled, start }] of Object.entries(proxies))
     const url = `http://127.0.0.1:${port}`
     if (isInstalled) await start({ after }, port)
 
+    test(`${name}: a response arrives after an informational one`, async () => {
+      const { host, respond } = await openRawTunnel(edge, key)
+      respond(`HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\n\r\n${body('200 OK')}`)
+      const client = connectRaw(url)
+      client.write(`GET / HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`)
+      const hints = name === 'nginx' ? '' : 'HTTP/1.1 103 Early Hints\r\n(?:.+\r\n)+\r\n'
+      assert.match(await client.response, new RegExp(`^${hints}HTTP/1.1 200 OK\r\n`))
+    })
+
     test(`${name}: messages arrive in both directions, and the local server sees address and protocol`, async (t) => {
       const { host, local } = await openOwnTunnel(t, edge, key)
       const forged = { 'x-forwarded-for': '203.0.113.1', 'x-forwarded-proto': 'ftp' }

@@ -2,8 +2,12 @@
 import type { IncomingMessage } from 'node:http'
 import type { ResponseHead } from '../../../tunnel-protocol/http/response-head.ts'
 import type { RequestHead } from '../../local-server/request.ts'
-import { endToEnd, headBytes, isProxyHeader } from './end-to-end.ts'
+import { endToEnd, formatHeaders, headBytes, isProxyHeader } from './end-to-end.ts'
 import type { HostRewrite } from './host-rewrite.ts'
+
+/** An informational response frames nothing, and its cookies would pass without `confineCookies`. */
+const NOT_IN_INFORMATIONAL = new Set(['content-length', 'transfer-encoding', 'set-cookie', 'set-cookie2'])
+const VIA_HTTP_1_0 = /(?:^|,)\s*(?:http\/)?1\.0\s/i
 
 type ReplacedHeaders = Readonly<Record<string, string | undefined>>
 
@@ -14,6 +18,16 @@ export const mayUpgrade = (request: IncomingMessage) =>
 export const hasBody = ({ headers }: IncomingMessage) =>
   headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) !== 0
 
+/** The client waits with the body for 100 Continue. Other expectations are ignored. */
+export const expectsContinue = (request: IncomingMessage) =>
+  request.httpVersion === '1.1' &&
+  request.headers.expect?.toLowerCase() === '100-continue' &&
+  hasBody(request)
+
+/** Clients of HTTP/1.0, which may be behind a proxy, would take such a response for the last. */
+export const mayGetInformational = ({ httpVersion, headers }: IncomingMessage) =>
+  httpVersion === '1.1' && !VIA_HTTP_1_0.test(headers.via ?? '')
+
 /** `replaced` has headers that replace those of the client, by lower-case name; undefined removes them. */
 export function requestHead(request: IncomingMessage, replaced: ReplacedHeaders): RequestHead {
   const { method = '', url: target = '', headers } = request
@@ -22,6 +36,7 @@ export function requestHead(request: IncomingMessage, replaced: ReplacedHeaders)
   const forwarded = requestHeaders(request, replaced)
   // Never copied: the local server could parse an unusual spelling differently.
   if (body === 'chunked') forwarded.push('Transfer-Encoding', 'chunked')
+  if (expectsContinue(request)) forwarded.push('Expect', '100-continue')
   return { method, target, headers: forwarded, body, isUpgrade: false }
 }
 
@@ -48,6 +63,12 @@ export function responseHeaders(
   const rewritten = rewrite(endToEnd(headers, (name) => name === 'transfer-encoding'))
   return hostRewrite?.rewriteResponse(rewritten) ?? rewritten
 }
+
+export const informationalHeaders = ({ headers }: ResponseHead): string[] =>
+  endToEnd(headers, (name) => NOT_IN_INFORMATIONAL.has(name))
+
+export const formatHead = ({ status, reason }: ResponseHead, headers: readonly string[]): string =>
+  `HTTP/1.1 ${status} ${reason}\r\n${formatHeaders(headers)}\r\n`
 
 /** Of the status line. */
 export const firstLineLength = ({ status, reason }: ResponseHead) =>
