@@ -25,8 +25,6 @@ const BODY_BYTES_MAX = 256 * 1024
 const ENTRY_BYTES = 1_000
 /** Responses to longer URLs are not stored: a caller that varies the URL displaces the entries of others. */
 const URL_CHARS_MAX = 200
-/** Short bodies are written with the head as one string; longer ones are encoded once. */
-const BUFFER_BYTES_MIN = 8 * 1024
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -162,7 +160,7 @@ export class ResponseCache {
     if (bytes > BODY_BYTES_MAX) return
     this.#responses.set(cacheKey((caller as Context).workspaceId, url) + codingKey(headers), {
       head: toCachedHead(reply),
-      body: typeof body === 'string' && bytes >= BUFFER_BYTES_MIN ? Buffer.from(body) : body,
+      body,
       bytes,
       isFresh,
     })
