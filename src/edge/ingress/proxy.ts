@@ -9,7 +9,7 @@ import type { UpstreamConnection } from '../local-server/connection.ts'
 import { type RequestHead, type UpstreamHandler, UpstreamRequest } from '../local-server/request.ts'
 import type { UpstreamClient } from '../tunnels/upstream-client.ts'
 import { Expectation } from './expectation.ts'
-import { forwardedTrailers, headBytes, headerPairs, headersBytes } from './headers/end-to-end.ts'
+import { headBytes, headersBytes } from './headers/end-to-end.ts'
 import {
   expectsContinue,
   firstLineLength,
@@ -19,8 +19,10 @@ import {
   requestHead,
   requestHeadBytes,
   responseHeaders,
+  responseTrailerHeader,
 } from './headers/forwarded.ts'
 import type { HostRewrite } from './headers/host-rewrite.ts'
+import { forwardedTrailers, headerPairs } from './headers/trailers.ts'
 import { findProblem, mayHaveProblem } from './response-check.ts'
 
 export const RESPONSE_TIMEOUT_MS = 120_000
@@ -181,6 +183,7 @@ class ProxiedExchange implements UpstreamHandler {
     // An error response was already sent, because the rest of the request was malformed.
     if (response.headersSent || response.destroyed) return void this.#upstream?.destroy()
     const headers = responseHeaders(head, this.#options.rewriteResponse, this.#hostRewrite)
+    headers.push(...responseTrailerHeader(this.#downstream, head))
     try {
       response.writeHead(head.status, head.reason, headers)
     } catch {

@@ -17,6 +17,8 @@ export interface RequestHead {
   /** How the body that follows is sent. */
   readonly body: 'none' | 'identity' | 'chunked'
   readonly isUpgrade: boolean
+  /** The visitor accepts trailers. */
+  readonly takesTrailers: boolean
 }
 
 export interface UpstreamHandler {
@@ -188,7 +190,8 @@ const connectionOption = ({ method, body }: RequestHead) =>
   body === 'none' || METHODS_WITH_BODY.has(method) ? 'keep-alive' : 'close'
 
 function format(head: RequestHead): string {
-  const { method, target, headers, isUpgrade } = head
-  const connection = isUpgrade ? '' : `Connection: ${connectionOption(head)}\r\n`
+  const { method, target, headers, isUpgrade, takesTrailers } = head
+  const te = takesTrailers ? ', TE\r\nTE: trailers' : ''
+  const connection = isUpgrade ? '' : `Connection: ${connectionOption(head)}${te}\r\n`
   return `${method} ${target} HTTP/1.1\r\n${formatHeaders(headers)}${connection}\r\n`
 }

@@ -114,6 +114,20 @@ test('informational responses and the body of a request that expects 100-continu
   }
 })
 
+test('trailers pass a hop in both directions', async (t) => {
+  const raw = await startRawLocalServer(t)
+  const { host } = await openTunnel(t, { edge: serving, key: cluster.key, port: raw.port, name: 'trailers' })
+  const message = 'Transfer-Encoding: chunked\r\nTrailer: X-Mark\r\n\r\n1\r\nx\r\n0\r\nX-Mark: 1\r\n\r\n'
+  const visitor = connectClient(entry.port, `POST / HTTP/1.1\r\nHost: ${host}\r\n${message}`)
+  const { socket, received, receives } = await raw.next()
+  const trailers = '1\r\nx\r\n0\r\nX-Mark: 1\r\n\r\n'
+  await receives(trailers)
+  socket.write(`HTTP/1.1 200 OK\r\n${message}`)
+  await until('the trailers arrive', () => visitor.received().endsWith(trailers))
+  for (const text of [received(), visitor.received()]) assert.match(text, /\r\nTrailer: X-Mark\r\n/)
+  visitor.socket.destroy()
+})
+
 test('usage is counted once, at the entry edge, and the client shows each request', async () => {
   const before = { ...entry.usage }
   const servingBefore = { ...serving.usage }

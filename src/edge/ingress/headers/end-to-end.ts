@@ -1,7 +1,7 @@
 // Headers of proxied messages, as alternating names and values, in their order and spelling.
 import { connectionNames } from './limits.ts'
 
-const HOP_BY_HOP = new Set([
+export const HOP_BY_HOP: ReadonlySet<string> = new Set([
   'connection',
   'keep-alive',
   'proxy-connection',
@@ -33,15 +33,11 @@ const PROXY_HEADER_PREFIXES = /^x-(?:forwarded|original)-/
 export const isProxyHeader = (name: string): boolean =>
   PROXY_HEADERS.has(name) || PROXY_HEADER_PREFIXES.test(name)
 
-/** Fields that change how a message is read, routed or authorized have no place behind its body. */
-const NOT_IN_TRAILERS =
-  /^(content-|transfer-|host$|authorization$|cookie$|set-cookie|cache-control$|expires$|location$|vary$|age$|range$|if-|www-authenticate$|max-forwards$|pragma$|date$|retry-after$|x-http-method)/
-
 /**
  * The name by which local servers may read a header. CGI and what follows it (WSGI, PHP) do not distinguish
  * `_` from `-`, so a client could replace X-Forwarded-For by X_Forwarded_For.
  */
-const readAs = (key: string) => (key.includes('_') ? key.replaceAll('_', '-') : key)
+export const readAs = (key: string) => (key.includes('_') ? key.replaceAll('_', '-') : key)
 
 /** Returns the end-to-end headers that are not excluded. `isExcluded` gets names in lower case. */
 export function endToEnd(raw: readonly string[], isExcluded: (name: string) => boolean): string[] {
@@ -57,23 +53,6 @@ export function endToEnd(raw: readonly string[], isExcluded: (name: string) => b
   }
   return headers
 }
-
-/** The trailers that may be forwarded. */
-export function forwardedTrailers(raw: readonly string[]): string[] {
-  const trailers: string[] = []
-  for (let index = 0; index < raw.length; index += 2) {
-    const key = readAs((raw[index] as string).toLowerCase())
-    if (!HOP_BY_HOP.has(key) && !isProxyHeader(key) && !NOT_IN_TRAILERS.test(key))
-      trailers.push(raw[index] as string, raw[index + 1] as string)
-  }
-  return trailers
-}
-
-/** Pairs of names and values, as `addTrailers` expects them. */
-export const headerPairs = (headers: readonly string[]) =>
-  headers.flatMap((name, index): [string, string][] =>
-    index % 2 === 0 ? [[name, headers[index + 1] as string]] : [],
-  )
 
 /** The headers that Connection declares to be hop-by-hop; undefined if there are none. */
 function namesInConnection(raw: readonly string[]): Set<string> | undefined {

@@ -4,9 +4,11 @@ import type { ResponseHead } from '../../../tunnel-protocol/http/response-head.t
 import type { RequestHead } from '../../local-server/request.ts'
 import { endToEnd, formatHeaders, headBytes, isProxyHeader } from './end-to-end.ts'
 import type { HostRewrite } from './host-rewrite.ts'
+import { trailerHeader } from './trailers.ts'
 
 /** An informational response frames nothing, and its cookies would pass without `confineCookies`. */
 const NOT_IN_INFORMATIONAL = new Set(['content-length', 'transfer-encoding', 'set-cookie', 'set-cookie2'])
+const TE_TRAILERS = /(?:^|[,\s])trailers(?:$|[,;\s])/i
 const VIA_HTTP_1_0 = /(?:^|,)\s*(?:http\/)?1\.0\s/i
 
 type ReplacedHeaders = Readonly<Record<string, string | undefined>>
@@ -35,9 +37,9 @@ export function requestHead(request: IncomingMessage, replaced: ReplacedHeaders)
   const body = !hasBody(request) ? 'none' : isWhole ? 'identity' : 'chunked'
   const forwarded = requestHeaders(request, replaced)
   // Never copied: the local server could parse an unusual spelling differently.
-  if (body === 'chunked') forwarded.push('Transfer-Encoding', 'chunked')
+  if (body === 'chunked') forwarded.push('Transfer-Encoding', 'chunked', ...trailerHeader(request.rawHeaders))
   if (expectsContinue(request)) forwarded.push('Expect', '100-continue')
-  return { method, target, headers: forwarded, body, isUpgrade: false }
+  return { method, target, headers: forwarded, body, isUpgrade: false, takesTrailers: takesTrailers(request) }
 }
 
 function requestHeaders({ rawHeaders }: IncomingMessage, replaced: ReplacedHeaders): string[] {
@@ -63,6 +65,22 @@ export function responseHeaders(
   const rewritten = rewrite(endToEnd(headers, (name) => name === 'transfer-encoding'))
   return hostRewrite?.rewriteResponse(rewritten) ?? rewritten
 }
+
+/** The response to a visitor of HTTP/1.1 has chunks, with which trailers can be sent. */
+const sendsChunks = (request: IncomingMessage, { status, framing }: ResponseHead) =>
+  framing === 'chunked' &&
+  request.httpVersion === '1.1' &&
+  request.method !== 'HEAD' &&
+  status !== 204 &&
+  status !== 304
+
+/** The header Trailer of a response, if there can be trailers. Node rejects it otherwise. */
+export const responseTrailerHeader = (request: IncomingMessage, head: ResponseHead): string[] =>
+  sendsChunks(request, head) ? trailerHeader(head.headers) : []
+
+/** Some servers send trailers only to clients that take them. */
+const takesTrailers = ({ httpVersion, headers }: IncomingMessage) =>
+  httpVersion === '1.1' && TE_TRAILERS.test(String(headers.te))
 
 export const informationalHeaders = ({ headers }: ResponseHead): string[] =>
   endToEnd(headers, (name) => NOT_IN_INFORMATIONAL.has(name))
