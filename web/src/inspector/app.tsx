@@ -33,16 +33,17 @@ function Inspector() {
     return () => live.stop()
   }, [])
   const isPhone = useIsPhone()
-  const { requests, status } = useLive()
+  const isLive = useLive(({ status }) => status === 'live')
+  const isEmpty = useLive(({ requests }) => requests.length === 0)
   const [filter, setFilter] = useState<Filter>(NO_FILTER)
   const shown = useShownRequests(filter)
   const selected = useSelection()
   const [dialog, setDialog] = useState<Dialog>(null)
   const [keysOpened, keys] = useDisclosure()
   const replay = useReplay()
+  const summary = useLive(({ requests }) => requests.find(({ id }) => id === selected))
   const canReplay = (request: ExchangeSummary | undefined): request is ExchangeSummary =>
-    status === 'live' && request !== undefined && isReplayable(request)
-  const summary = requests.find(({ id }) => id === selected)
+    isLive && request !== undefined && isReplayable(request)
   useListKeys(shown.requests, selected)
   useShortcuts({
     Escape: () => select(undefined),
@@ -76,7 +77,7 @@ function Inspector() {
             replay={replay}
           />
         ) : (
-          !isPhone && <NoSelection isEmpty={requests.length === 0} onShowKeys={keys.open} />
+          !isPhone && <NoSelection isEmpty={isEmpty} onShowKeys={keys.open} />
         )}
       </main>
       <KeysDialog opened={keysOpened} onClose={keys.close} />

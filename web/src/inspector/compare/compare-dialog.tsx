@@ -34,7 +34,7 @@ function findOther(exchange: Exchange, others: readonly ExchangeSummary[]): Exch
 }
 
 function Comparison({ exchange }: { exchange: Exchange }) {
-  const { requests } = useLive()
+  const requests = useLive((state) => state.requests)
   const others = requests.filter(({ id, kind }) => id !== exchange.id && kind !== 'websocket')
   const [chosen, setChosen] = useState(() => findOther(exchange, others)?.id)
   const other = others.find(({ id }) => id === chosen)

@@ -1,13 +1,14 @@
 // One request: what can be done with it, its facts, its messages, request and response.
 import { Alert, Button, Group, Stack, Text, Title } from '@mantine/core'
-import { useState } from 'react'
+import { memo, useState } from 'react'
 import type { Exchange, ExchangeSummary } from '../../../../src/inspector/api.ts'
-import { LoadError, SkeletonRows } from '../../components/lists/query-states.tsx'
-import { BackIcon, WarningIcon } from '../../icons.tsx'
+import { EmptyState, LoadError, SkeletonRows } from '../../components/lists/query-states.tsx'
+import { BackIcon, SearchIcon, WarningIcon } from '../../icons.tsx'
 import type { Dialog } from '../app.tsx'
 import { CompareDialog } from '../compare/compare-dialog.tsx'
 import { StatusBadge } from '../list/status-badge.tsx'
 import { select } from '../live/selection.ts'
+import { useLive } from '../live/use-live.ts'
 import { EditDialog } from '../replay/edit-dialog.tsx'
 import type { Replay } from '../replay/use-replay.ts'
 import classes from './detail.module.css'
@@ -27,9 +28,12 @@ interface ExchangeDetailProps {
   replay: Replay
 }
 
-export function ExchangeDetail({ id, summary, dialog, onDialog, replay }: ExchangeDetailProps) {
+/** Memoized: the list changes with every request. */
+export const ExchangeDetail = memo(function ExchangeDetail(props: ExchangeDetailProps) {
+  const { id, summary, dialog, onDialog, replay } = props
   const [isRevealed, setRevealed] = useState(false)
   const query = useExchange(id, summary, isRevealed)
+  const isEvicted = useLive(({ info }) => info !== undefined) && !summary
   const exchange = query.data
   const close = () => onDialog(null)
   return (
@@ -47,13 +51,19 @@ export function ExchangeDetail({ id, summary, dialog, onDialog, replay }: Exchan
       {exchange ? (
         <Stack gap="md">
           <Heading exchange={exchange} />
-          <Toolbar
-            exchange={exchange}
-            isRevealed={isRevealed}
-            onReveal={setRevealed}
-            onDialog={onDialog}
-            replay={replay}
-          />
+          {isEvicted ? (
+            <Alert color="amber" icon={<WarningIcon />} title="No longer kept">
+              Newer requests took its place, or it was deleted. This page still shows what it had loaded.
+            </Alert>
+          ) : (
+            <Toolbar
+              exchange={exchange}
+              isRevealed={isRevealed}
+              onReveal={setRevealed}
+              onDialog={onDialog}
+              replay={replay}
+            />
+          )}
           <Problems exchange={exchange} />
           <Facts exchange={exchange} />
           {exchange.kind !== 'http' && <Messages id={id} count={summary?.messages ?? exchange.messages} />}
@@ -63,6 +73,10 @@ export function ExchangeDetail({ id, summary, dialog, onDialog, replay }: Exchan
           <CompareDialog exchange={exchange} opened={dialog === 'compare'} onClose={close} />
           <SignatureDialog exchange={exchange} opened={dialog === 'signature'} onClose={close} />
         </Stack>
+      ) : isEvicted && query.error ? (
+        <EmptyState icon={<SearchIcon size={36} />} title="This request is no longer kept">
+          Newer requests took its place, or it was deleted.
+        </EmptyState>
       ) : query.error ? (
         <LoadError error={query.error} retry={query.refetch} isRetrying={query.isFetching} />
       ) : (
@@ -72,7 +86,7 @@ export function ExchangeDetail({ id, summary, dialog, onDialog, replay }: Exchan
       )}
     </section>
   )
-}
+})
 
 const Heading = ({ exchange }: { exchange: Exchange }) => (
   <Group gap="sm" align="flex-start" wrap="nowrap">

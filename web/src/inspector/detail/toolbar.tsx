@@ -30,7 +30,7 @@ interface ToolbarProps {
 
 export function Toolbar({ exchange, isRevealed, onReveal, onDialog, replay }: ToolbarProps) {
   const { id, request, response, replayable, replayProblem } = exchange
-  const { status } = useLive()
+  const isLive = useLive(({ status }) => status === 'live')
   const hasMasked = [request, response].some((part) =>
     part?.headers.concat(part.trailers).some(({ masked }) => masked),
   )
@@ -41,7 +41,7 @@ export function Toolbar({ exchange, isRevealed, onReveal, onDialog, replay }: To
         <Button
           size="sm"
           leftSection={<ReplayIcon size={16} />}
-          disabled={!replayable || status !== 'live'}
+          disabled={!replayable || !isLive}
           loading={replay.isPending}
           onClick={() => replay.mutate(exchange)}
         >
@@ -51,7 +51,7 @@ export function Toolbar({ exchange, isRevealed, onReveal, onDialog, replay }: To
           size="sm"
           variant="default"
           leftSection={<EditIcon size={16} />}
-          disabled={!isReplayable(exchange) || status !== 'live'}
+          disabled={!isReplayable(exchange) || !isLive}
           onClick={() => onDialog('edit')}
         >
           Edit
@@ -92,7 +92,7 @@ export function Toolbar({ exchange, isRevealed, onReveal, onDialog, replay }: To
 }
 
 function CopyMenu({ exchange }: { exchange: Exchange }) {
-  const { tunnels } = useLive()
+  const tunnels = useLive((state) => state.tunnels)
   const url = tunnels.find(({ name }) => name === exchange.tunnel)?.url || exchange.target
   const copy = useMutation({
     mutationFn: (format: CopyFormat) => copyRequest(exchange, url, format),

@@ -6,7 +6,7 @@ import { TunnelIcon } from '../../icons.tsx'
 import { useLive } from '../live/use-live.ts'
 
 export function EmptyList() {
-  const { tunnels } = useLive()
+  const tunnels = useLive((state) => state.tunnels)
   const url = tunnels.find((tunnel) => tunnel.url !== '')?.url
   return (
     <Box p="md">

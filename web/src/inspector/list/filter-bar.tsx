@@ -1,10 +1,11 @@
 // Search, and the fields of the filter, which open on request.
 import { Button, CloseButton, Collapse, Group, Indicator, NativeSelect, TextInput } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
-import { useId, useMemo } from 'react'
+import { memo, useId } from 'react'
 import { LIMITS } from '../../../../src/inspector/api.ts'
 import { SearchInput } from '../../components/lists/search-input.tsx'
 import { FilterIcon } from '../../icons.tsx'
+import type { LiveState } from '../live/live-requests.ts'
 import { useLive } from '../live/use-live.ts'
 import { countFilters, type Filter, NO_FILTER, parseStatus } from './filter.ts'
 import { kindNames } from './format.ts'
@@ -15,7 +16,8 @@ interface FilterBarProps {
   onChange: (filter: Filter) => void
 }
 
-export function FilterBar({ filter, onChange }: FilterBarProps) {
+/** Memoized: the list changes with every request. */
+export const FilterBar = memo(function FilterBar({ filter, onChange }: FilterBarProps) {
   const [opened, { toggle }] = useDisclosure()
   const fields = useId()
   const count = countFilters(filter)
@@ -56,14 +58,18 @@ export function FilterBar({ filter, onChange }: FilterBarProps) {
       </Collapse>
     </>
   )
-}
+})
 
 const any = (label: string) => ({ value: '', label })
 
+/** Separated by spaces. */
+const listMethods = ({ requests }: LiveState) =>
+  [...new Set(requests.map(({ method }) => method))].sort().join(' ')
+
 function Fields({ filter, onChange }: FilterBarProps) {
-  const { requests, tunnels } = useLive()
+  const tunnels = useLive((state) => state.tunnels)
+  const methods = useLive(listMethods).split(' ').filter(Boolean)
   const statuses = useId()
-  const methods = useMemo(() => [...new Set(requests.map(({ method }) => method))].sort(), [requests])
   const set = (name: keyof Filter) => (event: { currentTarget: { value: string } }) =>
     onChange({ ...filter, [name]: event.currentTarget.value.slice(0, LIMITS.queryChars) })
   return (

@@ -2,6 +2,7 @@
 import { ActionIcon, Menu, Text } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
 import { useMutation } from '@tanstack/react-query'
+import { memo } from 'react'
 import { API } from '../../../../src/inspector/api.ts'
 import { ConfirmDialog } from '../../components/dialogs/confirm.tsx'
 import { DownloadIcon, MoreIcon, TrashIcon } from '../../icons.tsx'
@@ -16,7 +17,8 @@ interface ListMenuProps {
   count: number
 }
 
-export function ListMenu({ filter, isFiltered, count }: ListMenuProps) {
+/** Memoized: the list changes with every request. */
+export const ListMenu = memo(function ListMenu({ filter, isFiltered, count }: ListMenuProps) {
   const [opened, confirmation] = useDisclosure()
   const har = useMutation({ mutationFn: (reveal: boolean) => exportHar({ ...toQuery(filter), reveal }) })
   const which = isFiltered ? 'Export these' : 'Export all'
@@ -68,4 +70,4 @@ export function ListMenu({ filter, isFiltered, count }: ListMenuProps) {
       </ConfirmDialog>
     </>
   )
-}
+})

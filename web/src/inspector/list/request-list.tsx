@@ -24,7 +24,8 @@ interface RequestListProps {
 }
 
 export function RequestList({ filter, onFilter, shown, selected }: RequestListProps) {
-  const { requests, info } = useLive()
+  const total = useLive(({ requests }) => requests.length)
+  const isLoaded = useLive(({ info }) => info !== undefined)
   const isFiltered = Object.values(filter).some(Boolean)
   return (
     <section className={classes.pane} aria-label="Requests">
@@ -36,8 +37,8 @@ export function RequestList({ filter, onFilter, shown, selected }: RequestListPr
           <Group gap="xs" wrap="nowrap">
             <Text size="xs" c="dimmed" className="tabular" role="status">
               {isFiltered
-                ? `${formatCount(shown.requests.length)} of ${formatCount(requests.length)}`
-                : formatCount(requests.length)}
+                ? `${formatCount(shown.requests.length)} of ${formatCount(total)}`
+                : formatCount(total)}
             </Text>
             {shown.isSearching && <Loader size="xs" aria-label="Searching" />}
             <ListMenu filter={filter} isFiltered={isFiltered} count={shown.requests.length} />
@@ -46,13 +47,13 @@ export function RequestList({ filter, onFilter, shown, selected }: RequestListPr
         <FilterBar filter={filter} onChange={onFilter} />
         <ErrorAlert error={shown.error} />
       </Stack>
-      {requests.length === 0 ? (
-        info === undefined ? (
+      {total === 0 ? (
+        isLoaded ? (
+          <EmptyList />
+        ) : (
           <output aria-label="Loading" className={classes.loading}>
             <SkeletonRows count={6} />
           </output>
-        ) : (
-          <EmptyList />
         )
       ) : shown.requests.length === 0 && !shown.isSearching ? (
         <NoMatch onClear={() => onFilter(NO_FILTER)} />
@@ -84,7 +85,7 @@ function Rows({
   requests: readonly ExchangeSummary[]
   selected: string | undefined
 }) {
-  const { tunnels } = useLive()
+  const showsTunnel = useLive(({ tunnels }) => tunnels.length > 1)
   const list = useRef<HTMLUListElement>(null)
   useEffect(() => {
     if (selected === undefined) return
@@ -99,7 +100,7 @@ function Rows({
           key={request.id}
           request={request}
           isSelected={request.id === selected}
-          showsTunnel={tunnels.length > 1}
+          showsTunnel={showsTunnel}
         />
       ))}
     </ul>

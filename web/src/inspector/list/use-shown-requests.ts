@@ -18,7 +18,7 @@ export interface ShownRequests {
 }
 
 export function useShownRequests(filter: Filter): ShownRequests {
-  const { requests } = useLive()
+  const requests = useLive((state) => state.requests)
   const search = useSearch(filter.search, requests)
   const shown = useMemo(
     () =>

@@ -14,6 +14,8 @@ import { call, InspectorError, send } from '../api.ts'
 import { readEvents, type StreamEvent } from './event-stream.ts'
 
 const RECONNECT_MS = 1_500
+/** Events that arrive together are shown together. */
+const PUBLISH_AFTER_MS = 16
 
 export interface LiveState {
   readonly status: 'connecting' | 'live' | 'disconnected'
@@ -33,6 +35,7 @@ class LiveRequests {
   #byId = new Map<string, ExchangeSummary>()
   #listeners = new Set<() => void>()
   #stop = new AbortController()
+  #publishTimer: ReturnType<typeof setTimeout> | undefined
 
   readonly subscribe = (notify: () => void): (() => void) => {
     this.#listeners.add(notify)
@@ -93,11 +96,11 @@ class LiveRequests {
     switch (event as keyof LiveEvents) {
       case 'requests':
         for (const request of (value as LiveEvents['requests']).requests) this.#byId.set(request.id, request)
-        this.#publish()
+        this.#publishSoon()
         break
       case 'removed':
         for (const id of (value as LiveEvents['removed']).ids) this.#byId.delete(id)
-        this.#publish()
+        this.#publishSoon()
         break
       case 'cleared':
         this.#byId.clear()
@@ -108,7 +111,13 @@ class LiveRequests {
     }
   }
 
+  #publishSoon(): void {
+    this.#publishTimer ??= setTimeout(() => this.#publish(), PUBLISH_AFTER_MS)
+  }
+
   #publish(): void {
+    clearTimeout(this.#publishTimer)
+    this.#publishTimer = undefined
     this.#set({ requests: [...this.#byId.values()].sort((a, b) => order(b) - order(a)) })
   }
 

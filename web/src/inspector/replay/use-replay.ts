@@ -1,5 +1,6 @@
 // Replays a request, selects the new one, and says how it went.
 import { useMutation } from '@tanstack/react-query'
+import { useMemo } from 'react'
 import {
   API,
   type Exchange,
@@ -18,12 +19,14 @@ export type Replay = ReturnType<typeof useReplay>
 const RESULT_WAIT_S = 3
 const PATH_CHARS = 80
 
-/** As it was recorded. */
-export const useReplay = () =>
-  useMutation({
+/** As it was recorded. The result is the same object until something of it changes. */
+export function useReplay() {
+  const { mutate, isPending, variables, error } = useMutation({
     mutationFn: ({ id }: ExchangeSummary) => replay(id, {}),
     onError: (error) => showToast(`Replay failed. ${error.message}`, 'failure'),
   })
+  return useMemo(() => ({ mutate, isPending, variables, error }), [mutate, isPending, variables, error])
+}
 
 export async function replay(id: string, edit: ReplayRequest): Promise<void> {
   // That of an earlier replay would be taken for that of this one.

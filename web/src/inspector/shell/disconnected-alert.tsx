@@ -8,7 +8,9 @@ import { getAccess, subscribeAccess } from '../access.ts'
 import { useLive } from '../live/use-live.ts'
 
 export function DisconnectedAlert() {
-  const { status, info, problem } = useLive()
+  const status = useLive((state) => state.status)
+  const problem = useLive((state) => state.problem)
+  const command = useLive(({ info }) => info?.command)
   const access = useSyncExternalStore(subscribeAccess, getAccess)
   if (status !== 'disconnected') return null
   if (problem !== undefined)
@@ -28,9 +30,9 @@ export function DisconnectedAlert() {
     >
       This page shows what it had loaded before.{' '}
       {access === 'ended' && 'Another program has the port now, maybe a new tunnel client. '}
-      {info?.command !== undefined && (
+      {command !== undefined && (
         <>
-          Start it with <Command text={info.command} />, and open the link that it prints.{' '}
+          Start it with <Command text={command} />, and open the link that it prints.{' '}
         </>
       )}
       If it runs again, <Command text="adit requests link" /> prints a link.

@@ -1,5 +1,6 @@
 // The bar at the top: the tunnels, whether the page is live, keys and color scheme.
 import { ActionIcon, Anchor, Group, Text } from '@mantine/core'
+import { memo } from 'react'
 import { CopyIconButton } from '../../components/copy.tsx'
 import { Logo } from '../../icons.tsx'
 import { ColorSchemeMenu } from '../../shell/color-scheme-menu.tsx'
@@ -7,8 +8,8 @@ import shell from '../../shell/shell.module.css'
 import { useLive } from '../live/use-live.ts'
 import classes from './header.module.css'
 
-export function Header({ onShowKeys }: { onShowKeys: () => void }) {
-  const { tunnels } = useLive()
+export const Header = memo(function Header({ onShowKeys }: { onShowKeys: () => void }) {
+  const tunnels = useLive((state) => state.tunnels)
   return (
     <header className={`${shell.header} ${classes.header}`}>
       <Group gap="sm" wrap="nowrap" h="100%">
@@ -41,7 +42,7 @@ export function Header({ onShowKeys }: { onShowKeys: () => void }) {
       </Group>
     </header>
   )
-}
+})
 
 const Tunnel = ({ url, target }: { url: string; target: string }) => (
   <span className={classes.tunnel}>
@@ -64,7 +65,7 @@ const Tunnel = ({ url, target }: { url: string; target: string }) => (
 const statusNames = { connecting: 'Connecting', live: 'Live', disconnected: 'Disconnected' } as const
 
 function Status() {
-  const { status } = useLive()
+  const status = useLive((state) => state.status)
   return (
     <span role="status" className={classes.status} title={statusNames[status]}>
       <span className={classes.dot} data-status={status} />

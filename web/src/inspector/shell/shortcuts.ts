@@ -35,7 +35,8 @@ function isForPage(event: KeyboardEvent): boolean {
   return key === 'Escape' || key === '?' || areEnabled()
 }
 
-export function useShortcuts(actions: Actions): void {
+/** `repeats`: also while a key is held. */
+export function useShortcuts(actions: Actions, repeats = false): void {
   const current = useRef(actions)
   useEffect(() => {
     current.current = actions
@@ -43,13 +44,13 @@ export function useShortcuts(actions: Actions): void {
   useEffect(() => {
     const onKeyDown = (event: KeyboardEvent) => {
       const action = Object.hasOwn(current.current, event.key) ? current.current[event.key] : undefined
-      if (!action || event.repeat || !isForPage(event)) return
+      if (!action || (event.repeat && !repeats) || !isForPage(event)) return
       event.preventDefault()
       action()
     }
     addEventListener('keydown', onKeyDown)
     return () => removeEventListener('keydown', onKeyDown)
-  }, [])
+  }, [repeats])
 }
 
 /** Keys that move through the list. */
@@ -59,11 +60,6 @@ export function useListKeys(requests: readonly ExchangeSummary[], selected: stri
     const next = requests[index === -1 ? 0 : index + step]
     if (next) select(next.id)
   }
-  useShortcuts({
-    j: move(1),
-    k: move(-1),
-    ArrowDown: move(1),
-    ArrowUp: move(-1),
-    '/': () => document.querySelector<HTMLElement>('input[type=search]')?.focus(),
-  })
+  useShortcuts({ j: move(1), k: move(-1), ArrowDown: move(1), ArrowUp: move(-1) }, true)
+  useShortcuts({ '/': () => document.querySelector<HTMLElement>('input[type=search]')?.focus() })
 }
