@@ -36,7 +36,8 @@ const rules: Record<string, { parts: string[]; packages?: string[] }> = {
     parts: ['contract', 'lib', 'mcp', 'server/auth', 'server/verification', 'server/domain', 'server/mail'],
     packages: ['fastify', 'fast-json-stringify', 'pino', 'typebox'],
   },
-  'server/webhooks': { parts: ['lib', 'server/domain'], packages: ['standardwebhooks'] },
+  'server/outbound': { parts: ['lib'] },
+  'server/webhooks': { parts: ['lib', 'server/domain', 'server/outbound'], packages: ['standardwebhooks'] },
   'server/config': { parts: ['contract', 'lib', 'server/store'] },
   'server/session-secret': { parts: ['lib', 'server/config'] },
   'server/operator': { parts: [] },
@@ -72,6 +73,7 @@ const rules: Record<string, { parts: string[]; packages?: string[] }> = {
       'server/domain',
       'server/http',
       'server/mail',
+      'server/outbound',
       'server/session-secret',
       'server/webhooks',
       'workers',
@@ -220,7 +222,7 @@ test('only the configuration reads the environment, and only HTTP servers and cl
     const text = readFileSync(join(source, file), 'utf8')
     if (!file.startsWith('server/config/')) assert.doesNotMatch(text, /process\.env/, file)
     if (
-      !/^(server\/(http|webhooks)|lib\/(metrics|http|net\/proxy)|edge|inspector|tunnel-client|tunnel-protocol)\//.test(
+      !/^(server\/(http|outbound)|lib\/(metrics|http|net\/proxy)|edge|inspector|tunnel-client|tunnel-protocol)\//.test(
         file,
       )
     )
@@ -230,7 +232,7 @@ test('only the configuration reads the environment, and only HTTP servers and cl
 
 test('the server imports only types of node:http: the import of a value loads the client of fetch as well', () => {
   const source = join(root, 'src')
-  const files = globSync('{server/http,lib/{metrics,http},server/webhooks}/**/*.ts', { cwd: source })
+  const files = globSync('{server/http,lib/{metrics,http},server/outbound}/**/*.ts', { cwd: source })
   assert.ok(files.length > 50)
   for (const file of files) {
     const text = readFileSync(join(source, file), 'utf8')

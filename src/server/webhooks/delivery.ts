@@ -16,10 +16,10 @@ import {
   release,
 } from '../domain/webhooks/queue.ts'
 import { isInOverlap, type WebhookSecrets } from '../domain/webhooks/secrets.ts'
+import type { Targets } from '../outbound/targets.ts'
 import { DeliverySlots } from './delivery-slots.ts'
 import { SEND_TIMEOUT_MS, type SendResult, sendWebhook } from './send.ts'
 import { signedHeaders } from './signature.ts'
-import type { Targets } from './targets.ts'
 
 const POLL_INTERVAL_MS = 1_000
 /**

@@ -1,21 +1,9 @@
-// Sends one webhook request, with limits of time and response size. Redirects are not followed: their target
-// would have to be checked too, and Standard Webhooks counts them as failures.
-import type { IncomingMessage } from 'node:http'
-import type { Duplex } from 'node:stream'
-import { connect, tooMuchReceived } from './connection.ts'
-import { TargetError, type Targets } from './targets.ts'
-
-// A static import of `node:http` would also load Node's `fetch` client and delay the start by 40 ms.
-const http = process.getBuiltinModule('node:http')
-const https = process.getBuiltinModule('node:https')
+// Sends one webhook request. Standard Webhooks counts redirects as failures.
+import { sendRequest } from '../outbound/request.ts'
+import { TargetError, type Targets } from '../outbound/targets.ts'
 
 /** Includes DNS, and everything up to the end of the response. */
 export const SEND_TIMEOUT_MS = 10_000
-/** A longer response is cut off. */
-const RESPONSE_BYTES_MAX = 16 * 1_024
-const HEADER_BYTES_MAX = 16 * 1_024
-/** Includes informational responses, empty lines and chunk extensions, which Node does not limit. */
-const RECEIVED_BYTES_MAX = HEADER_BYTES_MAX + RESPONSE_BYTES_MAX
 const LOGGED_CHARS_MAX = 1_000
 
 interface WebhookRequest {
@@ -48,10 +36,10 @@ export async function sendWebhook(
   const timeout = AbortSignal.timeout(timeoutMs)
   const aborted = AbortSignal.any([signal, timeout])
   try {
-    const url = new URL(webhook.url)
-    const addresses = await withAbort(targets.resolve(url), aborted)
-    const { status, body } = await post(url, webhook, addresses, aborted)
-    return { status, response: printable(body), error: null }
+    const { url, headers, body } = webhook
+    const request = { method: 'POST', headers, body } as const
+    const received = await sendRequest(new URL(url), request, { targets, signal: aborted })
+    return { status: received.status, response: printable(received.body), error: null }
   } catch (error) {
     const isTimeout = timeout.aborted && !signal.aborted
     return {
@@ -60,82 +48,6 @@ export async function sendWebhook(
       error: isTimeout ? `No response within ${timeoutMs / 1_000} seconds.` : describeFailure(error),
     }
   }
-}
-
-const withAbort = <T>(work: Promise<T>, signal: AbortSignal): Promise<T> =>
-  new Promise((resolve, reject) => {
-    const abort = () => reject(signal.reason)
-    if (signal.aborted) abort()
-    signal.addEventListener('abort', abort, { once: true })
-    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort))
-  })
-
-interface Received {
-  status: number
-  body: Buffer
-}
-
-function post(
-  url: URL,
-  { headers, body }: WebhookRequest,
-  addresses: readonly string[],
-  signal: AbortSignal,
-): Promise<Received> {
-  return new Promise((resolve, reject) => {
-    const send = url.protocol === 'https:' ? https.request : http.request
-    const request = send(url, {
-      method: 'POST',
-      headers: { ...headers, 'content-length': Buffer.byteLength(body) },
-      // Not a kept-alive connection: its address may no longer be allowed.
-      createConnection: () => connect(url, addresses),
-      maxHeaderSize: HEADER_BYTES_MAX,
-      signal,
-    })
-    // Every request ends with one of error, close, upgrade and response, so none waits forever.
-    const close = () => reject(new Error('the connection was closed without a response'))
-    request.on('error', reject)
-    request.on('close', close)
-    request.on('socket', limitReceived)
-    request.on('upgrade', ({ statusCode = 0 }, socket) => {
-      socket.destroy()
-      resolve({ status: statusCode, body: Buffer.alloc(0) })
-    })
-    request.on('response', (response) => {
-      // A later error is not a failure, because the status is known: see `collect`.
-      request.off('close', close).off('error', reject)
-      request.on('error', () => {})
-      collect(response, resolve)
-    })
-    request.end(body)
-  })
-}
-
-/** Closes the connection beyond the limit. A response that is complete by then counts. */
-function limitReceived(socket: Duplex): void {
-  let bytes = 0
-  socket.on('data', (chunk: Buffer) => {
-    bytes += chunk.length
-    if (bytes > RECEIVED_BYTES_MAX) socket.destroy(tooMuchReceived())
-  })
-}
-
-/** The status decides, so a body that is too long, slow or aborted is not a failure. */
-function collect(response: IncomingMessage, resolve: (received: Received) => void): void {
-  const chunks: Buffer[] = []
-  let bytes = 0
-  const finish = () => {
-    response.destroy()
-    const body = Buffer.concat(chunks).subarray(0, RESPONSE_BYTES_MAX)
-    resolve({ status: response.statusCode ?? 0, body })
-  }
-  response.on('data', (chunk: Buffer) => {
-    chunks.push(chunk)
-    bytes += chunk.length
-    if (bytes >= RESPONSE_BYTES_MAX) finish()
-  })
-  response.on('end', finish)
-  response.on('error', finish)
-  response.on('close', finish)
 }
 
 /**
