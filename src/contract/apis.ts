@@ -4,6 +4,7 @@ import { dashboardOperations } from './dashboard/index.ts'
 import { deviceOperations } from './device.ts'
 import { edgeOperations } from './edge/operations.ts'
 import { healthOperations } from './health.ts'
+import { oauthOperations } from './oauth.ts'
 import type { ApiDocument } from './openapi.ts'
 import type { Operation } from './operation.ts'
 import { type Variant, variants } from './variants.ts'
@@ -111,6 +112,20 @@ not registered, and the access token is an API key of the approved workspace.`,
   },
 }
 
+const oauthDocument: ApiDocument = {
+  title: 'Adit sign-in of agents',
+  version: '1',
+  description: `How an agent gets a key for \`/mcp\` (OAuth 2.1): the authorization code flow with PKCE, and the
+registration of clients that have no metadata document. The authorization endpoint is the page
+\`/authorize\`. Pages of other origins may call these operations if the operator allows them with
+\`ADIT_MCP_ORIGINS\`.`,
+  crossOrigin: false,
+  groups: {
+    oauth: 'Registration of clients, and keys for agents.',
+    description: DESCRIPTION_GROUP,
+  },
+}
+
 const dashboardDocument: ApiDocument = {
   title: 'Adit dashboard API',
   version: '1',
@@ -140,6 +155,7 @@ Writes are accepted from the dashboard's own origin only.`,
     names: 'Tunnel names of the workspace, and their access rules.',
     webhooks: 'Webhook endpoints of the workspace, and the events that they receive.',
     devices: 'Terminals that ask for an API key.',
+    agents: 'Agents that ask for a key for `/mcp`.',
     usage: 'Traffic through the tunnels of the workspace.',
     audit: 'The audit log of the workspace.',
     members: 'Members of the workspace and their roles.',
@@ -159,6 +175,7 @@ export const apis = {
   },
   edge: { name: 'edge', prefix: '/edge/v1', operations: edgeOperations, document: edgeDocument },
   device: { name: 'device', prefix: '/device', operations: deviceOperations, document: deviceDocument },
+  oauth: { name: 'oauth', prefix: '/oauth', operations: oauthOperations, document: oauthDocument },
   dashboard: {
     name: 'dashboard',
     prefix: '/dashboard/api',

@@ -5,6 +5,7 @@ type TargetKind =
   | 'key'
   | 'request'
   | 'device'
+  | 'agent'
   | 'edge'
   | 'usage'
   | 'tunnel'
@@ -49,6 +50,8 @@ export const auditActions = {
   'device.approved': { target: 'device' },
   'device.denied': { target: 'device' },
   'device.failed': { target: 'device' },
+  'agent.approved': { target: 'agent' },
+  'agent.denied': { target: 'agent' },
   'edge-group.created': { target: 'edge' },
   'edge.created': { target: 'edge' },
   'edge.url-changed': { target: 'edge' },

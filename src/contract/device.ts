@@ -23,7 +23,7 @@ const authorize = operation({
   description:
     'Begins a sign-in. The user opens `verification_uri_complete`, compares the code with `user_code` and ' +
     'approves, while the device polls `POST /device/token`.',
-  form: true,
+  oauth: 'form',
   body: Type.Object(
     {
       client_id: ClientId,
@@ -59,7 +59,7 @@ const authorize = operation({
   },
 })
 
-/** Errors of RFC 8628, section 3.5, and RFC 6749, section 5.2. */
+/** Errors of RFC 8628, section 3.5, RFC 6749, section 5.2, and RFC 8707, section 2. */
 const grantErrors = [
   'authorization_pending',
   'slow_down',
@@ -67,9 +67,31 @@ const grantErrors = [
   'expired_token',
   'invalid_request',
   'invalid_grant',
+  'invalid_target',
   'unsupported_grant_type',
 ] as const
 export type GrantError = (typeof grantErrors)[number]
+
+export const grantRejection = {
+  schema: Type.Object(
+    {
+      error: OneOf(grantErrors),
+      error_description: Type.String({ description: 'Human-readable explanation.' }),
+      request: Type.Optional(
+        OneOf(
+          ['pending'],
+          'The user may not create keys and has requested one, which an admin or owner has not approved ' +
+            'yet. If the code has expired, start again when it is approved.',
+        ),
+      ),
+    },
+    { title: 'GrantError' },
+  ),
+  example: {
+    error: 'authorization_pending',
+    error_description: 'Not approved yet. Poll again after the interval.',
+  },
+}
 
 const exchange = operation({
   id: 'device.token',
@@ -82,7 +104,7 @@ const exchange = operation({
     'Returns the API key once the user has approved. The key is created by this request, for the user who ' +
     'has approved, if they may still create keys. The same response is repeated for a minute, in case it ' +
     'was lost.',
-  form: true,
+  oauth: 'form',
   body: Type.Object(
     {
       grant_type: Type.String({ maxLength: 200, description: `\`${DEVICE_GRANT}\`.` }),
@@ -127,26 +149,7 @@ const exchange = operation({
       approved_by: 'Ann Example',
     },
     secret: true,
-    rejection: {
-      schema: Type.Object(
-        {
-          error: OneOf(grantErrors),
-          error_description: Type.String({ description: 'Human-readable explanation.' }),
-          request: Type.Optional(
-            OneOf(
-              ['pending'],
-              'The user may not create keys and has requested one, which an admin or owner has not approved ' +
-                'yet. If the code has expired, start again when it is approved.',
-            ),
-          ),
-        },
-        { title: 'GrantError' },
-      ),
-      example: {
-        error: 'authorization_pending',
-        error_description: 'Not approved yet. Poll again after the interval.',
-      },
-    },
+    rejection: grantRejection,
   },
 })
 

@@ -15,6 +15,9 @@ export const CODE_CHARS = { min: 6, max: 20 } as const
 /** The code that a device shows, as typed. */
 export const USER_CODE_CHARS_MAX = 20
 
+/** The query string of an authorization request of an agent. */
+export const AUTHORIZATION_CHARS_MAX = 12_000
+
 /** Maximum lifetime of a key. */
 export const KEY_DAYS_MAX = 3_650
 

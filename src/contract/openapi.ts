@@ -103,8 +103,8 @@ export function describe({ prefix, operations, document: api }: DescribedApi, ba
     'application/json': { schema: named(schema, 'response'), example },
   })
 
-  const requestContent = ({ body, form }: Operation) => ({
-    [form ? FORM_TYPE : 'application/json']: {
+  const requestContent = ({ body, oauth }: Operation) => ({
+    [oauth === 'form' ? FORM_TYPE : 'application/json']: {
       schema: named(body, 'request'),
       example: (body as { examples?: unknown[] }).examples?.[0],
     },
@@ -166,7 +166,7 @@ export function describe({ prefix, operations, document: api }: DescribedApi, ba
     }
     for (const code of listFaults(operation)) {
       const { status } = faults[code]
-      if (operation.form) responses[status] = oauthResponse(code, operation)
+      if (operation.oauth) responses[status] = oauthResponse(code, operation)
       else {
         usedFaults.add(code)
         responses[status] = { $ref: `#/components/responses/${code}` }

@@ -5,9 +5,9 @@ import type { AuditAction } from './audit-actions.ts'
 import type { FaultCode } from './faults.ts'
 
 /**
- * Required access: `anyone`; an API `key` of a workspace; an `edge`; a `device` that asks for a key, so
- * without credentials; a `browser` on the dashboard's origin, signed in or not; a signed-in `user`; or a
- * member of the workspace in the path with at least that role.
+ * Required access: `anyone`; an API `key` of a workspace; an `edge`; a `device` that asks for a key, or an
+ * agent, so without credentials; a `browser` on the dashboard's origin, signed in or not; a signed-in `user`;
+ * or a member of the workspace in the path with at least that role.
  */
 export type Access = 'anyone' | 'key' | 'edge' | 'device' | 'browser' | 'user' | Role
 
@@ -38,10 +38,10 @@ interface OperationDefinition {
   readonly headers?: TObject
   readonly body?: TObject
   /**
-   * An operation of OAuth: the body is `application/x-www-form-urlencoded`, its properties are strings, and
-   * errors have an `error_description`.
+   * An operation of OAuth, whose errors have an `error_description`. A `form` has the body
+   * `application/x-www-form-urlencoded`, and its properties are strings.
    */
-  readonly form?: true
+  readonly oauth?: 'form' | 'json'
   /**
    * Set for an operation that ends access, such as signing out. The write limit does not apply to it: a
    * stolen session that uses up the limit must not keep its owner from ending it.

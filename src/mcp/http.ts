@@ -16,11 +16,12 @@ interface HttpOptions {
   /** Calls the API; only the path of the URL is meaningful. */
   fetch: typeof fetch
   variant: Variant
+  managesKeys: boolean
   version: string
 }
 
 export async function handleMcp(request: Request, options: HttpOptions): Promise<Response> {
-  const { apiKey, fetch, variant, version } = options
+  const { apiKey, fetch, variant, managesKeys, version } = options
   const message = batchError(parseJson(await request.clone().text()))
   if (message) {
     const error = { code: ProtocolErrorCode.InvalidRequest, message }
@@ -29,7 +30,13 @@ export async function handleMcp(request: Request, options: HttpOptions): Promise
   // No retries: the agent can retry itself, and its connection times out soon.
   const client = createClient({ baseUrl: 'http://localhost', apiKey, fetch, retries: 0 })
   const createServer = () =>
-    createMcpServer({ client, version, variant: async () => variant, runCall: createBatchRunner() })
+    createMcpServer({
+      client,
+      version,
+      variant: async () => variant,
+      managesKeys,
+      runCall: createBatchRunner(),
+    })
   return (await isLegacyRequest(request))
     ? handleLegacy(request, createServer())
     : handle(request, createServer)

@@ -25,6 +25,8 @@ interface McpOptions {
    * The variant that the server behind the client runs; rejects with an AditError if it cannot be determined.
    */
   variant: () => Promise<Variant>
+  /** Whether tools that create or revoke keys are listed; a call of them asks the API. */
+  managesKeys?: boolean
   version: string
   /** Runs the calls of tools; by default immediately. */
   runCall?: RunCall
@@ -44,7 +46,7 @@ const allTools = new Map<string, AgentTool>(
 )
 
 export function createMcpServer(options: McpOptions): Server {
-  const { client, variant, version, runCall = (call) => call(), localTools } = options
+  const { client, variant, managesKeys = true, version, runCall = (call) => call(), localTools } = options
   const instructions = localTools ? `${INSTRUCTIONS} ${localTools.instructions}` : INSTRUCTIONS
   const locals = localTools?.tools ?? []
   const server = new Server(
@@ -59,7 +61,8 @@ export function createMcpServer(options: McpOptions): Server {
   /** Local tools work without the server, so its failure must not hide them. */
   async function listServerTools(): Promise<ListedTool[]> {
     try {
-      return toolsByVariant[await variant()].map(({ definition }) => definition)
+      const tools = toolsByVariant[await variant()].filter((tool) => managesKeys || !managesKey(tool))
+      return tools.map(({ definition }) => definition)
     } catch (error) {
       if (!(error instanceof AditError)) throw error
       if (locals.length > 0) return unavailableTools(error.message)
@@ -98,6 +101,8 @@ export function createMcpServer(options: McpOptions): Server {
 
   return server
 }
+
+const managesKey = ({ operation: { id } }: AgentTool) => id === 'tokens.create' || id === 'tokens.revoke'
 
 async function callLocalTool(
   tool: LocalTool,

@@ -55,6 +55,7 @@ const exceptions: Record<string, Access> = {
   'keys.revoke': 'member',
   'keys.rotate': 'member',
   'devices.approve': 'member',
+  'agents.approve': 'member',
   'key-requests.create': 'member',
   'key-requests.withdraw': 'member',
   'key-requests.pick-up': 'member',
@@ -73,6 +74,7 @@ const expectedAccess: Record<keyof typeof apis, (operation: Operation) => Access
   workspace: () => 'key',
   edge: () => 'edge',
   device: () => 'device',
+  oauth: () => 'device',
   dashboard: dashboardAccess,
   health: () => 'anyone',
 }

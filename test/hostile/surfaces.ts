@@ -119,7 +119,8 @@ const isUsable = ({ response, id }: Operation) =>
 function operations(api: Api, headersFor: (access: Access) => HeadersFactory) {
   const usable = api.operations.filter(isUsable)
   return (random: Random): RequestParts => {
-    const { method, path, access, params, query, body, form } = random.pick(usable)
+    const { method, path, access, params, query, body, oauth } = random.pick(usable)
+    const form = oauth === 'form' || undefined
     const known = sample(params ?? {}, random) as Record<string, unknown> | null
     const filled = path.replace(/\{(\w+)\}/g, (_, name) =>
       name === 'slug' && random.chance(0.8) ? 'acme' : inPath(known?.[name] ?? text(random)),

@@ -155,11 +155,17 @@ test('the metadata of the protected resource leads to the endpoints that issue A
   })
   assert.deepEqual(await read('/.well-known/oauth-authorization-server'), {
     issuer: 'https://adit.example.com',
+    authorization_endpoint: 'https://adit.example.com/authorize',
+    token_endpoint: 'https://adit.example.com/oauth/token',
+    registration_endpoint: 'https://adit.example.com/oauth/register',
     device_authorization_endpoint: 'https://adit.example.com/device/authorize',
-    token_endpoint: 'https://adit.example.com/device/token',
+    client_id_metadata_document_supported: true,
+    authorization_response_iss_parameter_supported: true,
+    code_challenge_methods_supported: ['S256'],
     token_endpoint_auth_methods_supported: ['none'],
-    grant_types_supported: ['urn:ietf:params:oauth:grant-type:device_code'],
-    response_types_supported: [],
+    grant_types_supported: ['authorization_code', 'urn:ietf:params:oauth:grant-type:device_code'],
+    response_types_supported: ['code'],
+    response_modes_supported: ['query'],
   })
 })
 

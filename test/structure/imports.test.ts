@@ -130,6 +130,7 @@ const subjects: Record<string, string[]> = {
     'keys',
     'accounts',
     'devices',
+    'agents',
     'usage',
     'cluster',
     'tunnels',

@@ -2,6 +2,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { type ComponentType, lazy, Suspense, useEffect } from 'react'
 import { matchRoute, Redirect, Route, Switch, useLocation, useRouter } from 'wouter'
+import { AuthorizePage } from './agent/authorize-page.tsx'
 import { SkeletonRows } from './components/lists/query-states.tsx'
 import { NotFoundPage, NoWorkspacePage } from './components/not-found.tsx'
 import { DevicePage } from './device/device-page.tsx'
@@ -50,6 +51,7 @@ export function App() {
       <Route path="/forgot-password" component={ForgotPasswordPage} />
       <Route path="/link" component={LinkPage} />
       <Route path="/device" component={DevicePage} />
+      <Route path="/authorize" component={AuthorizePage} />
       <Route component={PrivatePages} />
     </Switch>
   )

@@ -113,6 +113,17 @@ export const signInOptionsQuery = queryOptions({
   ...allowSignedOut,
 })
 
+export type Agent = Output<'agents.read'>
+
+/** An agent that asks to sign in, by the query string of its request. */
+export const agentQuery = (request: string) =>
+  queryOptions({
+    queryKey: ['agent', request],
+    queryFn: () => call('agents.read', { request }),
+    gcTime: 0,
+    staleTime: Number.POSITIVE_INFINITY,
+  })
+
 export type Device = Output<'devices.read'>
 
 /** A terminal that asks for an API key. Once it is approved, polled until the terminal has the key. */

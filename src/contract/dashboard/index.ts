@@ -1,6 +1,7 @@
 // The API of the dashboard. Authenticated by the session cookie only.
 import { readDescription } from '../description.ts'
 import { accountOperations } from './account.ts'
+import { agentOperations } from './agents.ts'
 import { auditOperations } from './audit.ts'
 import { deviceApprovalOperations } from './devices.ts'
 import { keyRequestOperations } from './key-requests.ts'
@@ -19,6 +20,7 @@ export const dashboardOperations = [
   ...workspaceOperations,
   ...settingsOperations,
   ...deviceApprovalOperations,
+  ...agentOperations,
   ...keyOperations,
   ...keyRequestOperations,
   ...noticeOperations,

@@ -28,6 +28,8 @@ const keyFields = {
   createdBy: Type.Object({ kind: OneOf(['user', 'key', 'operator']), name: Type.String() }),
   /** The user whose personal key it is; null for a key of the workspace. */
   user: ObjectOrNull(Type.Object({ name: Type.String(), isYou: Type.Boolean() })),
+  /** The agent that has signed in with it; null for other keys. */
+  agent: ObjectOrNull(Type.Object({ host: Type.String(), managesKeys: Type.Boolean() })),
   lastUsedAt: InstantOrNull(),
   revokedAt: InstantOrNull(),
   state: State,

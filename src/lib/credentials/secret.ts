@@ -1,10 +1,15 @@
-// The format of API keys, edge credentials and device codes: a prefix, 256 random bits in base62 and a
-// checksum, so that a typo is detected without a database query. Only the SHA-256 is stored: 256 random bits
-// cannot be guessed, and a slow hash would slow down every request.
+// The format of API keys, keys of agents, edge credentials and device codes: a prefix, 256 random bits in
+// base62 and a checksum, so that a typo is detected without a database query. Only the SHA-256 is stored: 256
+// random bits cannot be guessed, and a slow hash would slow down every request.
 import { hash } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 
-const PREFIXES = { key: 'adit_', edge: 'adit_edge_', device: 'adit_device_' } as const
+const PREFIXES = {
+  key: 'adit_',
+  agent: 'adit_agent_',
+  edge: 'adit_edge_',
+  device: 'adit_device_',
+} as const
 const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 const RANDOM_BYTES = 32
 const RANDOM_CHARS = 43
@@ -14,6 +19,7 @@ type SecretKind = keyof typeof PREFIXES
 
 const patterns: Record<SecretKind, RegExp> = {
   key: patternFor(PREFIXES.key),
+  agent: patternFor(PREFIXES.agent),
   edge: patternFor(PREFIXES.edge),
   device: patternFor(PREFIXES.device),
 }

@@ -7,6 +7,7 @@ import { openProgramFiles, programFolder } from '../../lib/program-files.ts'
 import { type Auth, type AuthSettings, createAuth } from '../auth/sign-in.ts'
 import type { SsoSettings } from '../auth/sso.ts'
 import { type Config, version } from '../config/server.ts'
+import type { AgentSignIn } from '../domain/agents/requests.ts'
 import { createPeerSecrets } from '../domain/cluster/peer-secrets.ts'
 import type { Services } from '../domain/context.ts'
 import type { WebhookRules } from '../domain/webhooks/endpoints.ts'
@@ -15,6 +16,7 @@ import { registerDashboardApi } from '../http/api/dashboard/index.ts'
 import { registerDeviceApi } from '../http/api/device.ts'
 import { registerEdgeApi } from '../http/api/edge.ts'
 import { registerMcp } from '../http/api/mcp.ts'
+import { registerOAuth } from '../http/api/oauth.ts'
 import { registerPublicApi } from '../http/api/public.ts'
 import { registerThirdPartyEdges } from '../http/api/third-party-edges.ts'
 import { registerWorkspaceApi } from '../http/api/workspace.ts'
@@ -113,11 +115,12 @@ interface DashboardPagesOptions extends Mail {
   secret: string
   log: Logger
   webhooks: WebhookRules
+  agents: AgentSignIn
 }
 
 /** The dashboard, its API, sign-in from a terminal and the API reference. */
 export async function registerDashboardPages(options: DashboardPagesOptions) {
-  const { server, config, services, counters, secret, log, publicUrl, sendMail, webhooks } = options
+  const { server, config, services, counters, secret, log, publicUrl, sendMail, webhooks, agents } = options
   const { variant, baseUrl } = config
   const https = isHttps(config)
   const settings = { services, secret, https, onProblem: logAuth(log) }
@@ -134,8 +137,10 @@ export async function registerDashboardPages(options: DashboardPagesOptions) {
     knownBrowsers: createKnownBrowsers({ secret, https }),
     sendMail,
     webhooks,
+    agents,
   })
   registerDeviceApi(server, { services, counters, baseUrl })
+  registerOAuth(server, { services, agents, counters, baseUrl, origins: config.mcpOrigins })
   const executables = config.executables ?? join(programFolder(), 'executables')
   registerInstall(server, { files: openProgramFiles('dist'), executables, publicUrl })
   const pages = openProgramFiles('web/dist')

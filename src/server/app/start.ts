@@ -11,6 +11,7 @@ import { errorMessage } from '../../lib/startup-error.ts'
 import type { Primary } from '../../workers/worker.ts'
 import { type Config, version } from '../config/server.ts'
 import { loadCommonPasswords } from '../domain/accounts/passwords.ts'
+import { createAgentSignIn } from '../domain/agents/requests.ts'
 import type { Services } from '../domain/context.ts'
 import { createWebhookSecrets } from '../domain/webhooks/secrets.ts'
 import { countersHandler, createCounters, remoteCounters } from '../http/limits/counters.ts'
@@ -19,6 +20,7 @@ import { createMail, type SendMail } from '../mail.ts'
 import { createTargets } from '../outbound/targets.ts'
 import { sessionSecret } from '../session-secret.ts'
 import { startWebhookDelivery } from '../webhooks/delivery.ts'
+import { createDocumentFetch } from './client-documents.ts'
 import { nodeMetrics, startNode } from './node.ts'
 import { createApiServer, registerDashboardPages } from './routes.ts'
 
@@ -50,11 +52,12 @@ export async function startServer(
   const sendMail = config.mail && countMails(createMail(config.mail), opened.instruments.mails)
   const secrets = createWebhookSecrets(secret, opened.random)
   const targets = createTargets({ privateNetworks: config.webhookPrivateNetworks })
+  const userAgent = `Adit/${version}`
   const node = await startNode(config, opened, log, { sendMail, publicUrl })
   const deliveries = startWebhookDelivery(node.services, {
     secrets,
     targets,
-    userAgent: `Adit/${version}`,
+    userAgent,
     onFailure: (error) => log.warn({ reason: errorMessage(error) }, 'webhook delivery failed; will retry'),
     onRecovery: () => log.info('webhook delivery recovered'),
   })
@@ -84,6 +87,11 @@ export async function startServer(
     log,
     publicUrl,
     sendMail,
+    agents: createAgentSignIn(node.services, {
+      secret,
+      publicUrl,
+      fetchDocument: createDocumentFetch({ targets, userAgent }),
+    }),
     webhooks: { secrets, allowsHttp: targets.allowsHttp, isForbiddenLiteral: targets.isForbiddenLiteral },
   })
 

@@ -50,6 +50,8 @@ export interface KeyActor {
   id: string
   /** The user whose personal key it is; null for a key of the workspace. */
   userId: string | null
+  /** False for the key of an agent that was not allowed to manage keys. */
+  managesKeys: boolean
   /** IP address of the request. */
   address?: string | undefined
 }

@@ -2,7 +2,7 @@
 // cannot be decrypted: idempotent responses, which contain a raw API key, and webhook secrets.
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync } from 'node:crypto'
 
-interface EncryptionKey {
+export interface EncryptionKey {
   /** Identifies the context. Derived with the secret, so it cannot be computed from a guessable context. */
   id: string
   key: Buffer

@@ -33,8 +33,8 @@ import { VerdictCounts } from './verdict-counts.ts'
 export interface InvalidCredential {
   valid: false
   /**
-   * `other_kind`: an edge credential instead of an API key, or the reverse. `archived`: its workspace is
-   * archived.
+   * `other_kind`: an edge credential or the key of an agent instead of an API key, or the reverse.
+   * `archived`: its workspace is archived.
    */
   reason: 'malformed' | 'other_kind' | 'unknown' | 'archived' | InactiveState
 }
@@ -45,6 +45,8 @@ export interface ValidKey {
   workspaceId: string
   /** The user whose personal key it is; null for a key of the workspace. It never changes. */
   userId: string | null
+  /** Whether it may manage keys, as far as its workspace and user may. It never changes. */
+  managesKeys: boolean
   /** Milliseconds since 1970 by the clock of the database; null if it does not expire. */
   expiresAt: number | null
 }
@@ -60,6 +62,8 @@ interface ValidEdge {
 export interface CredentialVerifier {
   /** A valid key counts as used. */
   verifyKey(secret: string): MaybePromise<ValidKey | InvalidCredential>
+  /** For /mcp, where the keys of agents are valid, too. */
+  verifyMcpKey(secret: string): MaybePromise<ValidKey | InvalidCredential>
   verifyEdge(secret: string): MaybePromise<ValidEdge | InvalidCredential>
   getWorkspace(id: string): MaybePromise<WorkspaceRow>
   /** Identifies a credential in the cache. */
@@ -116,6 +120,8 @@ export function createCredentialVerifier(options: VerifierOptions): CredentialVe
   const { store, follower, lastUsed, onRejected, keysMax } = options
   const othersMax = Math.ceil(keysMax / 10)
   const keys = createLruCache<ValidKey>(keysMax)
+  // Separate, because `cachedKey` does not check the format and must not find them.
+  const agentKeys = createLruCache<ValidKey>(othersMax)
   const edges = createLruCache<ValidEdge>(othersMax)
   const workspaces = createLruCache<WorkspaceRow>(othersMax)
   /** Archived workspaces. Their keys stay in the cache, because finding them would take long. */
@@ -137,13 +143,14 @@ export function createCredentialVerifier(options: VerifierOptions): CredentialVe
         return
       }
       keys.delete(hash)
+      agentKeys.delete(hash)
       // The key is still active, and its next use reads the new expiry.
       if (kind === 'key-expiry') return
       edges.delete(hash)
       rejected.set(hash, invalid.revoked)
     },
     onReset() {
-      for (const cache of [keys, edges, workspaces, rejected, archived]) cache.clear()
+      for (const cache of [keys, agentKeys, edges, workspaces, rejected, archived]) cache.clear()
     },
   })
 
@@ -172,11 +179,11 @@ export function createCredentialVerifier(options: VerifierOptions): CredentialVe
     follower.isUpToDate() ? cache.get(name) : undefined
 
   /** Expiries are not in the change log, so they are checked at each use. */
-  function cachedKey(hash: string): ValidKey | undefined {
-    const key = cached(keys, hash)
+  function cachedKey(hash: string, cache = keys): ValidKey | undefined {
+    const key = cached(cache, hash)
     if (key !== undefined && archived.has(key.workspaceId)) return undefined
     if (key === undefined || key.expiresAt === null || key.expiresAt > follower.databaseTime()) return key
-    keys.delete(hash)
+    cache.delete(hash)
     return undefined
   }
 
@@ -223,26 +230,37 @@ export function createCredentialVerifier(options: VerifierOptions): CredentialVe
     return invalid[reason]
   }
 
+  async function readKey(hash: string): Promise<ValidKey | InvalidCredential> {
+    const row = await lookUpKey(hash)
+    if (!row) return invalid.unknown
+    const state = rowState(row)
+    if (state !== 'active') return invalid[state]
+    if (row.archived_at !== null) return invalid.archived
+    // Many keys share a workspace, so reusing the cached string saves memory.
+    const workspaceId = workspaces.get(row.workspace_id)?.id ?? row.workspace_id
+    const { id: keyId, user_id: userId, expires_at: expiresAt } = row
+    return { valid: true, keyId, workspaceId, userId, managesKeys: row.agent_access !== 'read', expiresAt }
+  }
+
+  function verifyWellFormed(secret: string, cache: LruCache<ValidKey>) {
+    const hash = hashSecret(secret)
+    const found = cachedKey(hash, cache) ?? verify(hash, cache, () => readKey(hash))
+    return thenMaybe(count(keyVerdicts, found), (verdict) => {
+      if (!verdict.valid && (verdict.reason === 'revoked' || verdict.reason === 'expired')) onRejected?.(hash)
+      return recordUse(verdict)
+    })
+  }
+
+  /** The prefix of the key of an agent makes it invalid wherever it is not asked for. */
+  function verifyKey(secret: string) {
+    if (isSecret('key', secret)) return verifyWellFormed(secret, keys)
+    return rejectFormat(keyVerdicts, isSecret('edge', secret) || isSecret('agent', secret))
+  }
+
   return {
-    verifyKey(secret) {
-      if (!isSecret('key', secret)) return rejectFormat(keyVerdicts, isSecret('edge', secret))
-      const hash = hashSecret(secret)
-      const readKey = async (): Promise<ValidKey | InvalidCredential> => {
-        const row = await lookUpKey(hash)
-        if (!row) return invalid.unknown
-        const state = rowState(row)
-        if (state !== 'active') return invalid[state]
-        if (row.archived_at !== null) return invalid.archived
-        // Many keys share a workspace, so reusing the cached string saves memory.
-        const workspaceId = workspaces.get(row.workspace_id)?.id ?? row.workspace_id
-        return { valid: true, keyId: row.id, workspaceId, userId: row.user_id, expiresAt: row.expires_at }
-      }
-      return thenMaybe(count(keyVerdicts, cachedKey(hash) ?? verify(hash, keys, readKey)), (verdict) => {
-        if (!verdict.valid && (verdict.reason === 'revoked' || verdict.reason === 'expired'))
-          onRejected?.(hash)
-        return recordUse(verdict)
-      })
-    },
+    verifyKey,
+    verifyMcpKey: (secret) =>
+      isSecret('agent', secret) ? verifyWellFormed(secret, agentKeys) : verifyKey(secret),
     verifyEdge(secret) {
       if (!isSecret('edge', secret)) return rejectFormat(edgeVerdicts, isSecret('key', secret))
       const hash = hashSecret(secret)

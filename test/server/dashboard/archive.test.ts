@@ -95,7 +95,10 @@ for (const engine of engines) {
     const { ctx } = server
     await assert.rejects(createKey(ctx), /The workspace "acme" is archived\. Restore it with/)
     // As in a request that was authenticated before, and whose body arrived afterwards.
-    const late = { ...ctx, actor: { kind: 'key' as const, id: server.key.id, userId: null } }
+    const late = {
+      ...ctx,
+      actor: { kind: 'key' as const, id: server.key.id, userId: null, managesKeys: true },
+    }
     await assert.rejects(createKey(late), /workspace of this API key is archived/)
     await assert.rejects(revoke(late, server.key.id), /workspace of this API key is archived/)
     await assert.rejects(archiveAsOperator(server.services, operator, 'acme'), /already archived/)

@@ -268,7 +268,7 @@ for (const engine of engines) {
     const findEntry = (action: AuditAction) =>
       createAuditRow(services, {
         workspaceId: workspace.id,
-        actor: { kind: 'key', id: key.id, userId: null },
+        actor: { kind: 'key', id: key.id, userId: null, managesKeys: true },
         action,
         target: { id: key.id },
       })

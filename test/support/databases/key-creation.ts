@@ -6,6 +6,14 @@ import type { Operation } from '../../../src/contract/operation.ts'
 import { DAY_MS } from '../../../src/lib/time.ts'
 import { createKey } from '../../../src/server/domain/keys/lifecycle.ts'
 import { type Agent, connectAgent } from '../../mcp/agent.ts'
+import {
+  approve,
+  CALLBACK,
+  createRequest,
+  exchange,
+  readRedirect,
+  registerClient,
+} from '../accounts/agents.ts'
 import { poll, startDevice } from '../accounts/devices.ts'
 import { addMember } from '../accounts/users.ts'
 import { databaseUrl, serve, type TestServer } from '../api/server.ts'
@@ -157,6 +165,15 @@ export const ways: Record<string, Way | { uses: string }> = {
       const { deviceCode, userCode } = await startDevice(server.url, label)
       await admin.post('/workspaces/acme/devices', { code: userCode, ...expiryIn(days) })
       return async () => outcome(await pollLater(deviceCode))
+    },
+  },
+  'oauth oauth.token': {
+    actor: 'user',
+    life: 'none',
+    prepare: async ({ admin, server: { url } }, { label }) => {
+      const { query, form } = createRequest(url, await registerClient(url, CALLBACK, label))
+      const { code } = readRedirect(await approve(admin, query))
+      return async () => outcome(await exchange(url, { ...form, code }))
     },
   },
   'command admin key create': {

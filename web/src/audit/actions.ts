@@ -47,6 +47,7 @@ const keys = {
     ({ entry, name, text }) => ({
       ...text('revoked API key', name),
       ...(entry.detail === 'user-ended' && { suffix: 'with the access of its user' }),
+      ...(entry.detail === 'code-reused' && { suffix: 'because its sign-in code was used twice' }),
       ...(entry.detail === 'two-factor-missing' && { suffix: 'of a user without two-factor authentication' }),
     }),
   ],
@@ -56,6 +57,7 @@ const keys = {
   'key.request-withdrawn': ['Key request withdrawn', 'withdrew the request for API key …'],
   'device.approved': ['Device approved', 'approved the sign-in of device …'],
   'device.failed': ['Device not signed in', 'could not sign in device …'],
+  'agent.approved': ['Agent approved', 'approved the sign-in of agent …'],
 } satisfies Actions
 
 const tunnels = {
@@ -160,6 +162,7 @@ const workspace = {
 /** Actions that the log of a workspace does not have. */
 const others = {
   'device.denied': ['Device denied', 'denied the sign-in of device …'],
+  'agent.denied': ['Agent denied', 'denied the sign-in of agent …'],
   'edge-group.created': ['Edge group created', 'created the edge group …'],
   'edge.created': ['Edge created', 'created edge …'],
   'edge.url-changed': ['Edge URL changed', 'changed the URL of edge …'],

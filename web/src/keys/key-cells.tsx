@@ -25,9 +25,16 @@ export function KeyLabel({ label }: { label: string }) {
   )
 }
 
-/** Whose personal key it is; nothing for a key of the workspace. */
-export function KeyUser({ apiKey: { user } }: { apiKey: Key }) {
+/** Whose personal key it is, and which agent has signed in with it; nothing for a key of the workspace. */
+export function KeyUser({ apiKey: { user, agent } }: { apiKey: Key }) {
   if (!user) return null
+  if (agent)
+    return (
+      <Text size="xs" c="dimmed" style={{ overflowWrap: 'anywhere' }}>
+        {user.isYou ? 'Your agent' : `Agent of ${user.name}`} ({agent.host}), valid at /mcp only
+        {agent.managesKeys && ', manages API keys'}
+      </Text>
+    )
   return (
     <Text size="xs" c="dimmed">
       {user.isYou ? 'Your personal key' : `Personal key of ${user.name}`}

@@ -25,7 +25,7 @@ export function KeyList({ keys, canCreate }: KeyListProps) {
   const renderActions = (key: Key) =>
     key.state === 'active' && (canRevokeAll || (canRevokeOwn && key.user?.isYou)) ? (
       <Group gap="xs" justify="flex-end" wrap="nowrap">
-        {!key.successor && (key.user ? canCreate && key.user.isYou : canCreateForWorkspace) && (
+        {!key.successor && !key.agent && (key.user ? canCreate && key.user.isYou : canCreateForWorkspace) && (
           <Button
             size="xs"
             variant="default"

@@ -43,6 +43,8 @@ export type AuditDetail =
   | 'user-ended'
   /** A personal key was revoked, because its user lacks the two-factor authentication that is required. */
   | 'two-factor-missing'
+  /** The key of an agent was revoked, because its authorization code was used twice. */
+  | 'code-reused'
 
 interface Entry {
   workspaceId: string | null

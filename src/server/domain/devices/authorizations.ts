@@ -22,7 +22,7 @@ import type { Context, Services, UserActor } from '../context.ts'
 import { Fault } from '../fault.ts'
 import { parseExpiry } from '../keys/expiry.ts'
 import { addRequest } from '../keys/requests.ts'
-import { creatorsMessage, keyRights, requireMayCreateKey } from '../keys/rights.ts'
+import { keyObstacle, keyRights, requireMayCreateKey } from '../keys/rights.ts'
 import { isoOrNull, toIso } from '../timestamps.ts'
 import { TWO_FACTOR_REQUIRED } from '../two-factor.ts'
 import { expiryByPolicy, readPolicy } from '../workspaces/policy.ts'
@@ -104,20 +104,15 @@ async function workspacesToChoose(services: Services, userId: string) {
   const { db } = services.store
   const memberships = await listMemberships(db, userId)
   const withoutTwoFactor = await lacksTwoFactor(db, userId)
-  const actor = { kind: 'user', id: userId, name: '' } as const
   return memberships
     .filter(({ archived_at }) => archived_at === null)
     .map((row) => {
       const { slug, name } = row
-      const { keyCreators, keyDaysMax, twoFactorRequired } = readPolicy(row, services.variant)
-      const mayCreate = keyRights(services, row, actor).creates !== 'none'
-      const obstacle =
-        twoFactorRequired && withoutTwoFactor
-          ? TWO_FACTOR_REQUIRED
-          : mayCreate || services.variant === 'B'
-            ? null
-            : `${creatorsMessage(keyCreators, services.variant)}.`
-      return { slug, name, keyDaysMax, obstacle, needsRequest: !mayCreate && obstacle === null }
+      const { keyDaysMax } = readPolicy(row, services.variant)
+      const obstacle = keyObstacle(services, row, { userId, withoutTwoFactor })
+      // In variant B, members request keys.
+      const needsRequest = services.variant === 'B' && obstacle !== null && obstacle !== TWO_FACTOR_REQUIRED
+      return { slug, name, keyDaysMax, obstacle: needsRequest ? null : obstacle, needsRequest }
     })
 }
 

@@ -168,7 +168,8 @@ async function createApprovedKey(
   return { id, token, label, expiresAt, workspace: slug, approvedBy }
 }
 
-function failureReason({ code, message }: Fault): string {
+/** Why the user who has approved can no longer create the key. */
+export function failureReason({ code, message }: Fault): string {
   switch (code) {
     case 'unauthorized':
       return 'The session of the user who approved it has ended.'

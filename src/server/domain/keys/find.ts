@@ -14,7 +14,7 @@ export type FoundSecret = Exclude<Awaited<ReturnType<typeof findSecret>>, string
 /** `malformed`: not a whole key or credential, by its format and checksum. */
 export async function findSecret({ store: { db } }: Services, secret: string) {
   const hash = hashSecret(secret)
-  if (isSecret('key', secret)) {
+  if (isSecret('key', secret) || isSecret('agent', secret)) {
     const found = await findKeyByHash(db, hash)
     if (!found) return 'unknown'
     const row = (await findKeyById(db, found.id)) as KeyRow

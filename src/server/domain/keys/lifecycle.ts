@@ -140,6 +140,8 @@ interface Origin {
   lineage?: Pick<KeyRow, 'lineage_id' | 'generation'>
   /** Name of the user who has approved the request for it. */
   approvedBy?: string
+  /** The agent that has signed in with it. */
+  agent?: { host: string; managesKeys: boolean }
 }
 
 /**
@@ -151,7 +153,7 @@ export async function addKey(
   ctx: Context,
   workspace: AuthorizedWorkspace,
   created: CreatedKey,
-  { lineage = NO_LINEAGE, approvedBy }: Origin = {},
+  { lineage = NO_LINEAGE, approvedBy, agent }: Origin = {},
 ): Promise<CreatedKey> {
   const { workspaceId, actor } = ctx
   const createdAt = Date.parse(created.createdAt)
@@ -172,6 +174,8 @@ export async function addKey(
     ...lineage,
     lifetime: null,
     last_four: lastFour(created.token),
+    agent_host: agent?.host ?? null,
+    agent_access: agent ? (agent.managesKeys ? 'manage' : 'read') : null,
   })
   await writeAudit(db, ctx, {
     workspaceId,
@@ -184,6 +188,7 @@ export async function addKey(
       expiresAt: created.expiresAt,
       ...(created.userId !== null && { personal: true }),
       ...(approvedBy !== undefined && { approvedBy }),
+      ...(agent && { agent: agent.host, managesKeys: agent.managesKeys }),
     }),
   })
   const { token: _, ...key } = created
@@ -288,7 +293,7 @@ export async function revoke(ctx: Context, id: string) {
   const position = await ctx.store.transaction(async (db) => {
     const workspace = await reauthorize(db, ctx, { lockWorkspace: false, revokedKeyId: id })
     const userId = requireMayRevokeKey(ctx, workspace, id)
-    const change = await revokeActive(db, ctx, id, userId)
+    const change = await revokeActive(db, ctx, id, { userId })
     return change && publishChange(db, ctx, change)
   })
   await awaitPropagation(ctx, position, id)
@@ -304,12 +309,12 @@ export async function revokeActive(
   db: Tx,
   ctx: Context,
   id: string,
-  userId?: string,
+  { userId, detail }: { userId?: string | undefined; detail?: AuditDetail } = {},
 ): Promise<KeyChange | undefined> {
   const { workspaceId } = ctx
   const revoked = await revokeKey(db, { workspaceId, id, userId }, ctx.clock())
   if (!revoked) return undefined
-  const [change] = await recordRevoked(db, ctx, ctx.actor, [revoked])
+  const [change] = await recordRevoked(db, ctx, ctx.actor, [revoked], detail)
   return change
 }
 

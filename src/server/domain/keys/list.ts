@@ -58,6 +58,10 @@ export async function listForMembers(
         row.user_id === null
           ? null
           : { name: userNames.get(row.user_id) ?? row.user_id, isYou: row.user_id === ownId },
+      agent:
+        row.agent_access === null
+          ? null
+          : { host: row.agent_host ?? '', managesKeys: row.agent_access === 'manage' },
       successor: successor ? { id: successor.id, lastFour: successor.last_four } : null,
     }
   }

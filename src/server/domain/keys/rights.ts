@@ -5,6 +5,7 @@ import type { PolicyColumns } from '../../store/workspaces.ts'
 import { type AuthorizedWorkspace, isAtLeast, type Role, requireNotArchived } from '../actors.ts'
 import type { Caller, Context, Services } from '../context.ts'
 import { Fault } from '../fault.ts'
+import { TWO_FACTOR_REQUIRED } from '../two-factor.ts'
 import { readPolicy } from '../workspaces/policy.ts'
 
 /** `own` means only personal keys of the acting user. */
@@ -24,7 +25,7 @@ type Rules = PolicyColumns & { role?: Role | undefined }
 export function keyRights({ variant }: Pick<Services, 'variant'>, rules: Rules, actor: Caller): KeyRights {
   if (actor.kind === 'operator') return ALL
   const { keysManageKeys, keyCreators } = readPolicy(rules, variant)
-  if (actor.kind === 'key' && (variant === 'B' || !keysManageKeys)) return NONE
+  if (actor.kind === 'key' && (variant === 'B' || !keysManageKeys || !actor.managesKeys)) return NONE
   if (actor.kind === 'key' && actor.userId === null) return ALL
   const { role } = rules
   if (role === undefined) return NONE
@@ -52,6 +53,7 @@ export function requireMayCreateKey(
   const { creates } = keyRights(ctx, workspace, actor)
   if (creates === 'all' || (creates === 'own' && userId !== null && userId === actingUserId(actor))) return
   const { keysManageKeys, keyCreators } = readPolicy(workspace, variant)
+  if (actor.kind === 'key' && !actor.managesKeys) throw notAllowedToAgent('create')
   if (actor.kind === 'key' && !keysManageKeys) throw managedByUsers('create')
   throw forbid(actor, creates === 'own' ? NO_WORKSPACE_KEY : creatorsMessage(keyCreators, variant))
 }
@@ -60,13 +62,26 @@ const NO_WORKSPACE_KEY =
   'Only admins and owners can create API keys of the workspace. Create a personal key, or ask one of them'
 
 /** Why a user may not create a key, and what to do. */
-export function creatorsMessage(keyCreators: Role, variant: Services['variant']): string {
+function creatorsMessage(keyCreators: Role, variant: Services['variant']): string {
   const who = keyCreators === 'owner' ? 'owners' : 'admins and owners'
   const remedy =
     variant === 'B' ? 'Request one from them' : 'Ask one of them for a key, or to change the policy'
   return keyCreators === 'admin' && variant === 'B'
     ? `Only ${who} of this workspace can create API keys. ${remedy}`
     : `The policy of this workspace lets only ${who} create API keys. ${remedy}`
+}
+
+/** Why a user gets no key in a workspace, and what to do; null if they may create one. */
+export function keyObstacle(
+  services: Pick<Services, 'variant'>,
+  rules: Rules,
+  { userId, withoutTwoFactor }: { userId: string; withoutTwoFactor: boolean },
+): string | null {
+  const { variant } = services
+  const { keyCreators, twoFactorRequired } = readPolicy(rules, variant)
+  if (twoFactorRequired && withoutTwoFactor) return TWO_FACTOR_REQUIRED
+  const { creates } = keyRights(services, rules, { kind: 'user', id: userId, name: '' })
+  return creates === 'none' ? `${creatorsMessage(keyCreators, variant)}.` : null
 }
 
 /**
@@ -82,7 +97,7 @@ export function requireMayRevokeKey(
   const { revokes } = keyRights(ctx, workspace, actor)
   if (revokes === 'all' || (actor.kind === 'key' && actor.id === id)) return undefined
   if (revokes === 'own') return actingUserId(actor) as string
-  if (actor.kind === 'key') throw managedByUsers('revoke')
+  if (actor.kind === 'key') throw actor.managesKeys ? managedByUsers('revoke') : notAllowedToAgent('revoke')
   throw forbid(actor, 'Only admins and owners of this workspace can revoke API keys. Ask one of them')
 }
 
@@ -90,6 +105,12 @@ const managedByUsers = (verb: 'create' | 'revoke') =>
   invalidRequest(
     `The policy of this workspace does not let API keys ${verb} API keys. ` +
       `An admin or owner can ${verb} them in the dashboard`,
+  )
+
+const notAllowedToAgent = (verb: 'create' | 'revoke') =>
+  invalidRequest(
+    `This agent was not allowed to manage API keys when it signed in. ` +
+      `A user can ${verb} the key in the dashboard, or sign the agent in again and allow it`,
   )
 
 const invalidRequest = (message: string) =>

@@ -55,7 +55,13 @@ export async function rotate(ctx: Context, id: string, overlap: Overlap) {
 }
 
 /** A caller who rotates a key gets its successor, and could then act as its user. */
-function requireOwnKey({ user_id: userId }: KeyRow, actor: Caller): void {
+function requireOwnKey({ user_id: userId, agent_access: agentAccess }: KeyRow, actor: Caller): void {
+  // The successor would be a key that is valid everywhere.
+  if (agentAccess !== null)
+    throw new Fault('conflict', {
+      message:
+        'This is the key of an agent, which gets another one when it signs in again. You can revoke it.',
+    })
   if (userId === null || userId === actingUserId(actor)) return
   throw new Fault('conflict', {
     message: 'This is a personal API key, which only its user can rotate. You can revoke it.',

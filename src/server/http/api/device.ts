@@ -39,6 +39,7 @@ export function registerDeviceApi(
   { services, counters, baseUrl }: DeviceApiOptions,
 ): void {
   const throttle = createLoginThrottle(counters)
+  const poll = createDevicePoll(services, counters)
   const handlers: Handlers<Callers, (typeof apis.device.operations)[number]> = {
     'device.authorize': async ({ address, url }, { device_name: name }) => {
       await throttle.consume(perNetwork('device', address, STARTS_PER_NETWORK))
@@ -53,13 +54,10 @@ export function registerDeviceApi(
         interval: POLL_INTERVAL_S,
       }
     },
-    'device.token': async ({ address }, { grant_type: grantType, device_code: deviceCode }) => {
-      if (grantType !== DEVICE_GRANT)
-        return rejected('unsupported_grant_type', `grant_type must be ${DEVICE_GRANT}.`)
-      if (await counters.isPollTooSoon(deviceCode))
-        return rejected('slow_down', 'Polled too soon. Wait 5 seconds longer between polls.')
-      return describeResult(await pollDevice(services, { deviceCode, address }), services.clock())
-    },
+    'device.token': ({ address }, { grant_type: grantType, device_code: deviceCode }) =>
+      grantType === DEVICE_GRANT
+        ? poll({ deviceCode, address })
+        : rejected('unsupported_grant_type', `grant_type must be ${DEVICE_GRANT}.`),
     'description.read': createOpenApiDocument(apis.device, baseUrl),
   }
   registerOperations<Callers, typeof apis.device>(server, apis.device, handlers, {
@@ -75,7 +73,18 @@ export function registerDeviceApi(
   })
 }
 
-const rejected = (error: GrantError, description: string) => ({ error, error_description: description })
+/** The device grant of a token endpoint. */
+export const createDevicePoll =
+  (services: Services, counters: NodeCounters) => async (poll: { deviceCode: string; address: string }) => {
+    if (await counters.isPollTooSoon(poll.deviceCode))
+      return rejected('slow_down', 'Polled too soon. Wait 5 seconds longer between polls.')
+    return describeResult(await pollDevice(services, poll), services.clock())
+  }
+
+export const rejected = (error: GrantError, description: string) => ({
+  error,
+  error_description: description,
+})
 
 function describeResult(result: PollResult, now: number) {
   switch (result.state) {

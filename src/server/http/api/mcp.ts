@@ -4,14 +4,15 @@ import { finished } from 'node:stream/promises'
 import { setImmediate } from 'node:timers/promises'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Variant } from '../../../contract/variants.ts'
+import { RESOURCE_PATH as PATH } from '../../domain/agents/requests.ts'
 import type { CredentialVerifier } from '../../verification/verify.ts'
 import { bearerToken, createAuthenticator, keyMessages } from '../auth/authenticator.ts'
+import { asMcpCall } from '../auth/mcp-calls.ts'
 import type { RateLimit } from '../limits/rate-limit.ts'
 import { checkOrigin, type McpOriginOptions, PREFLIGHT_HEADERS } from './mcp-origin.ts'
 import { McpSlots } from './mcp-slots.ts'
 import { challengeFor, registerOAuthMetadata } from './oauth-metadata.ts'
 
-const PATH = '/mcp'
 const PASSED_HEADER = /^(content-type|mcp-.*)$/
 /** Calls take milliseconds. */
 const RETRY_AFTER_S = 1
@@ -19,6 +20,7 @@ const RETRY_AFTER_S = 1
 interface McpCaller {
   actor: { kind: 'key'; id: string }
   workspaceId: string
+  managesKeys: boolean
 }
 
 interface McpOptions extends McpOriginOptions {
@@ -31,7 +33,7 @@ interface McpOptions extends McpOriginOptions {
 }
 
 export function registerMcp(server: FastifyInstance, options: McpOptions): void {
-  const authenticateKey = createAuthenticator(options.verifier.verifyKey, keyMessages)
+  const authenticateKey = createAuthenticator(options.verifier.verifyMcpKey, keyMessages)
   const handle = createHandler(server, options)
   const slots = new McpSlots()
   const config = { surface: 'mcp', challenge: () => challengeFor(options.publicUrl(), PATH) }
@@ -44,8 +46,8 @@ export function registerMcp(server: FastifyInstance, options: McpOptions): void 
   server.register(async (scope) => {
     scope.addHook('onRequest', async (request, reply) => {
       checkOrigin(request, reply, options)
-      const { keyId, workspaceId } = await authenticateKey(request, bearerToken(request))
-      request.caller = { actor: { kind: 'key', id: keyId }, workspaceId }
+      const { keyId, workspaceId, managesKeys } = await authenticateKey(request, bearerToken(request))
+      request.caller = { actor: { kind: 'key', id: keyId }, workspaceId, managesKeys } satisfies McpCaller
       // Counts the MCP request; each API request of its tools is counted as well.
       await options.rateLimit?.(keyId, reply)
     })
@@ -97,7 +99,9 @@ function createHandler(server: FastifyInstance, { variant, version }: McpOptions
     const { handleMcp } = await import('../../../mcp/http.ts')
     const apiKey = bearerToken(request) as string
     const fetch = createInternalFetch(server, request, yieldTurn)
-    const response = await handleMcp(toMcpRequest(request), { apiKey, fetch, variant, version })
+    const { managesKeys } = request.caller as McpCaller
+    const options = { apiKey, fetch, variant, managesKeys, version }
+    const response = await handleMcp(toMcpRequest(request), options)
     const type = response.headers.get('content-type')
     return { status: response.status, type, body: Buffer.from(await response.arrayBuffer()) }
   }
@@ -155,18 +159,22 @@ function createInternalFetch(
   return async (url, { method, headers, body, signal } = {}) => {
     const { pathname, search } = new URL(String(url))
     await yieldTurn()
-    const response = await server.inject({
-      method: method as 'GET',
-      url: pathname + search,
-      headers: {
-        ...(headers as Record<string, string>),
-        'x-request-id': id,
-        ...(traceparent && { traceparent }),
-      },
-      ...(clientAddress && { remoteAddress: clientAddress }),
-      ...(body && { payload: body as string }),
-      ...(signal && { signal }),
-    })
+    // Awaited inside: the request begins only then.
+    const response = await asMcpCall(
+      async () =>
+        await server.inject({
+          method: method as 'GET',
+          url: pathname + search,
+          headers: {
+            ...(headers as Record<string, string>),
+            'x-request-id': id,
+            ...(traceparent && { traceparent }),
+          },
+          ...(clientAddress && { remoteAddress: clientAddress }),
+          ...(body && { payload: body as string }),
+          ...(signal && { signal }),
+        }),
+    )
     // Yields again: parsing a response can take as long as producing it.
     await yieldTurn()
     return new Response(response.rawPayload as Uint8Array<ArrayBuffer>, {

@@ -1,8 +1,9 @@
-// OAuth metadata for MCP clients: of the protected resource (RFC 9728), and of the server that issues API
-// keys for it by the device authorization grant (RFC 8414).
+// OAuth metadata for MCP clients: of the protected resource (RFC 9728), and of the server that issues keys
+// for it (RFC 8414).
 import type { FastifyInstance } from 'fastify'
 import { apis } from '../../../contract/apis.ts'
 import { DEVICE_GRANT } from '../../../contract/device.ts'
+import { CODE_GRANT } from '../../../contract/oauth.ts'
 
 const RESOURCE_PATH = '/.well-known/oauth-protected-resource'
 const SERVER_PATH = '/.well-known/oauth-authorization-server'
@@ -36,10 +37,16 @@ export function registerOAuthMetadata(
     }))
   serve(SERVER_PATH, () => ({
     issuer: publicUrl(),
+    authorization_endpoint: `${publicUrl()}/authorize`,
+    token_endpoint: `${publicUrl()}${apis.oauth.prefix}/token`,
+    registration_endpoint: `${publicUrl()}${apis.oauth.prefix}/register`,
     device_authorization_endpoint: `${publicUrl()}${apis.device.prefix}/authorize`,
-    token_endpoint: `${publicUrl()}${apis.device.prefix}/token`,
+    client_id_metadata_document_supported: true,
+    authorization_response_iss_parameter_supported: true,
+    code_challenge_methods_supported: ['S256'],
     token_endpoint_auth_methods_supported: ['none'],
-    grant_types_supported: [DEVICE_GRANT],
-    response_types_supported: [],
+    grant_types_supported: [CODE_GRANT, DEVICE_GRANT],
+    response_types_supported: ['code'],
+    response_modes_supported: ['query'],
   }))
 }

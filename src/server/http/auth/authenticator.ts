@@ -16,7 +16,7 @@ type RejectionMessages = Record<InvalidCredential['reason'] | 'missing', string>
 export const keyMessages: RejectionMessages = {
   missing: 'Send an API key in the header: Authorization: Bearer adit_…',
   malformed: 'Malformed API key (wrong length, prefix or checksum).',
-  other_kind: 'This is an edge credential. Send an API key of a workspace.',
+  other_kind: 'This is an edge credential, or the key of an agent for /mcp. Send an API key of a workspace.',
   unknown: 'Unknown API key.',
   ...inactiveKeyMessages,
 }

@@ -17,7 +17,7 @@ type Kind =
   | 'own-account'
   | 'mail-account'
   | 'user-code-account'
-  | `${'sign-in' | 'code' | 'sso' | 'sso-return' | 'mail' | 'device' | 'user-code'}-network`
+  | `${'sign-in' | 'code' | 'sso' | 'sso-return' | 'mail' | 'device' | 'user-code' | 'client' | 'agent'}-network`
 
 interface Limit {
   kind: Kind

@@ -60,7 +60,7 @@ export function createSignInLimits(services: Services, known: KnownBrowsers) {
  * /32 is usually a provider: it is allowed 64 times as much.
  */
 export function perNetwork(
-  action: 'sign-in' | 'code' | 'sso' | 'sso-return' | 'mail' | 'device' | 'user-code',
+  action: 'sign-in' | 'code' | 'sso' | 'sso-return' | 'mail' | 'device' | 'user-code' | 'client' | 'agent',
   address: string,
   max: number,
 ): AttemptLimits {

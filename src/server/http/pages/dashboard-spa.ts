@@ -15,6 +15,7 @@ const PAGES = [
   '/forgot-password',
   '/link',
   '/device',
+  '/authorize',
   '/account',
   '/w/:workspace',
   '/w/:workspace/:page(^(?:tunnels|keys|usage|members|webhooks|audit|settings)$)',

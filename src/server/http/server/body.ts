@@ -33,9 +33,10 @@ const VALUES_MAX = 50_000
 export function parseBody(request: FastifyRequest, bytes: Buffer): unknown {
   const { operation, takesBody } = request.routeOptions.config
   if (!(operation?.body || takesBody) || bytes.length === 0) return {}
-  requireType(request.headers['content-type'], operation?.form ? FORM_TYPE : 'application/json')
+  const isForm = operation?.oauth === 'form'
+  requireType(request.headers['content-type'], isForm ? FORM_TYPE : 'application/json')
   if (!isUtf8(bytes)) throw invalid('/body', 'must be UTF-8')
-  if (operation?.form) return parseForm(bytes.toString('utf8'))
+  if (isForm) return parseForm(bytes.toString('utf8'))
   if (bytes.length > UNCHECKED_BYTES_MAX) requireSimple(bytes)
   try {
     return JSON.parse(bytes.toString('utf8'))

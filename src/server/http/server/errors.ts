@@ -40,7 +40,7 @@ export function sendFault(error: unknown, request: FastifyRequest, reply: Fastif
     .header('content-type', 'application/json; charset=utf-8')
     .header('cache-control', 'no-store')
     .serializer(JSON.stringify)
-    .send(request.routeOptions.config.operation?.form ? oauthBody(fault) : errorBody(fault))
+    .send(request.routeOptions.config.operation?.oauth ? oauthBody(fault) : errorBody(fault))
 }
 
 /** Returns the public fault of an error, and logs the cause. */

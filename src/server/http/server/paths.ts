@@ -1,8 +1,8 @@
 // Paths of requests and of the public URL.
 import type { FastifyRequest } from 'fastify'
 
-/** `/device` itself is a page. */
-const API_PATHS = /^\/(?:(?:api|edge|workspace\/v1|dashboard\/api|mcp)(?:[/?]|$)|device\/)/
+/** `/device` and `/authorize` are pages. */
+const API_PATHS = /^\/(?:(?:api|edge|workspace\/v1|dashboard\/api|mcp)(?:[/?]|$)|device\/|oauth\/)/
 
 /** The path of the public base URL, which a proxy in front may remove from requests: `/adit`, or nothing. */
 export const basePath = (baseUrl: string | undefined): string =>

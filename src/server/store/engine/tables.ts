@@ -88,6 +88,10 @@ export interface Tables {
     lifetime: number | null
     /** Last characters of the raw key. */
     last_four: string
+    /** The host that an agent named when it signed in; null for other keys. */
+    agent_host: string | null
+    /** Set for the key of an agent, which is valid at /mcp only: whether it may manage keys. */
+    agent_access: 'read' | 'manage' | null
   }
   /** See domain/keys/requests.ts. */
   key_requests: {

@@ -28,7 +28,7 @@ const selectByHash = statement((db: Db, { hashes }: Placeholders<{ hashes: strin
   db
     .selectFrom('api_keys')
     .innerJoin('workspaces', 'workspaces.id', 'api_keys.workspace_id')
-    .select(['api_keys.hash', 'api_keys.id', 'api_keys.workspace_id', 'api_keys.user_id'])
+    .select(['api_keys.hash', 'api_keys.id', 'api_keys.workspace_id', 'api_keys.user_id', 'agent_access'])
     .select('workspaces.archived_at')
     .select(stateColumns)
     .select(nowIn(db).as('now'))

@@ -27,8 +27,9 @@ export interface ExpiringKey {
 export type ExpiryCursor = Pick<ExpiringKey, 'expiresAt' | 'id'>
 
 /**
- * Keys that are not revoked and have no active successor, next to expire first. Times are parameters, because
- * PostgreSQL uses no index for a comparison with its clock.
+ * Keys that are not revoked and have no active successor, next to expire first. Without those of agents,
+ * which sign in again. Times are parameters, because PostgreSQL uses no index for a comparison with its
+ * clock.
  */
 export const listExpiringKeys = (
   db: Db,
@@ -42,6 +43,7 @@ export const listExpiringKeys = (
     .where('expires_at', '>=', after.expiresAt)
     .where('expires_at', '<=', until)
     .where(sql<boolean>`(expires_at, id) > (${after.expiresAt}, ${after.id})`)
+    .where('agent_access', 'is', null)
     .where((key) => key.not(hasSuccessor(db)))
     .where(
       sql<boolean>`(select archived_at from workspaces where workspaces.id = api_keys.workspace_id) is null`,

@@ -4,6 +4,7 @@ import type { dashboardOperations } from '../../../../contract/dashboard/index.t
 import type { Variant } from '../../../../contract/variants.ts'
 import type { Auth } from '../../../auth/sign-in.ts'
 import type { Sso } from '../../../auth/sso.ts'
+import type { AgentSignIn } from '../../../domain/agents/requests.ts'
 import type { Services } from '../../../domain/context.ts'
 import type { WebhookRules } from '../../../domain/webhooks/endpoints.ts'
 import type { SendMail } from '../../../mail.ts'
@@ -29,6 +30,7 @@ export interface DashboardOptions {
   knownBrowsers: KnownBrowsers
   sendMail: SendMail | undefined
   webhooks: WebhookRules
+  agents: AgentSignIn
 }
 
 export type DashboardHandlers = Handlers<Callers, (typeof dashboardOperations)[number]>

@@ -13,6 +13,7 @@ import { createWriteLimits } from '../../limits/write-limits.ts'
 import { registerOperations } from '../../operations/routes.ts'
 import { createOpenApiDocument } from '../openapi-document.ts'
 import { accountHandlers } from './account.ts'
+import { agentHandlers } from './agents.ts'
 import { confirmations } from './confirmation.ts'
 import { deviceHandlers } from './devices.ts'
 import type { DashboardHandlers, DashboardOptions } from './handlers.ts'
@@ -40,6 +41,7 @@ export function registerDashboardApi(server: FastifyInstance, options: Dashboard
     ...twoFactorHandlers(confirmed),
     ...workspaceHandlers(deps),
     ...deviceHandlers(deps),
+    ...agentHandlers(deps),
     ...memberHandlers(deps),
     ...tunnelHandlers(deps),
     ...webhookHandlers(deps),

@@ -2,7 +2,7 @@ import type { Migration } from '../migration.ts'
 
 export const keys: Migration = ({ int64, strict }) => [
   // A personal key has the id of its user. Rotation: keys of one lineage have the id of its first key, and
-  // are numbered by generation.
+  // are numbered by generation. Agents: the key of an agent that has signed in is valid at /mcp only.
   `create table api_keys (
      id text primary key,
      workspace_id text not null references workspaces (id),
@@ -18,7 +18,9 @@ export const keys: Migration = ({ int64, strict }) => [
      revoked_at ${int64},
      lineage_id text,
      generation integer not null default 0,
-     lifetime ${int64}
+     lifetime ${int64},
+     agent_host text,
+     agent_access text
    )${strict}`,
   'create index api_keys_by_workspace on api_keys (workspace_id, id)',
   // Active keys are counted and listed without scanning revoked ones.

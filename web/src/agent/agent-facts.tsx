@@ -1,0 +1,16 @@
+// Which agent asks, as far as the server knows.
+import classes from '../device/device.module.css'
+import type { Agent } from '../queries.ts'
+
+export function AgentFacts({ agent: { name, host, target, isLocal } }: { agent: Agent }) {
+  return (
+    <dl className={classes.facts}>
+      <dt>Agent</dt>
+      <dd>{name}</dd>
+      <dt>Published by</dt>
+      <dd>{host ?? 'Unknown: the agent chose its name itself'}</dd>
+      <dt>Returns to</dt>
+      <dd>{isLocal ? `An app on this computer (${target})` : target}</dd>
+    </dl>
+  )
+}
