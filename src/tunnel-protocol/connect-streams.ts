@@ -5,6 +5,13 @@ import { TLSSocket } from 'node:tls'
 import { compact } from '../yamux/index.ts'
 import { freeAfterWrite } from './free-memory.ts'
 
+/**
+ * Node reads up to 64 KiB at once, and the frames of the tunnel are a part of that. When so much was read,
+ * more follows in the same turn of the event loop, and leaves in the same write: often it is the end of a
+ * message.
+ */
+const FULL_READ_BYTES = 63 * 1024
+
 type OnBytes = (bytes: number) => void
 
 /**
@@ -17,9 +24,17 @@ export function connectStreams(a: Duplex, b: Duplex, onBytesFromA?: OnBytes, onB
 }
 
 function copy(from: Duplex, to: Duplex, onBytes?: OnBytes): void {
+  const uncork = () => to.uncork()
   from.on('data', (received: Buffer) => {
-    const chunk = to.writableLength > 0 ? compact(received) : received
+    const isHeld = to.writableCorked > 0
+    const isSending = to.writableLength > 0 && !isHeld
+    if (received.length >= FULL_READ_BYTES && !isSending && !isHeld) {
+      to.cork()
+      setImmediate(uncork)
+    }
+    const chunk = isSending ? compact(received) : received
     if (!to.write(chunk, freeAfterWrite(chunk))) from.pause()
+    if (isHeld) to.uncork()
     onBytes?.(received.length)
   })
   to.on('drain', () => from.resume())

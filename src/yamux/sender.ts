@@ -1,13 +1,19 @@
 // Writes the frames of a session to its connection. Frames of one turn of the event loop leave in one write.
-// Control frames go first; streams take turns with one frame each. While a write is in progress, data stays
-// in the streams, so that it neither fills the memory nor delays the other streams.
+// Control frames go first, then streams with little to send, and then the others, which take turns with one
+// frame each. While a write is in progress, data stays in the streams, so that it neither fills the memory
+// nor delays the other streams.
 import type { Connection, SendCallback } from './connection.ts'
 import { HEADER_BYTES, ProtocolError, TYPE_DATA, writeHeader } from './frame.ts'
+import { type FrameSource, Turns } from './turns.ts'
 
 /** Bytes of one write; a single frame if only one stream has data. */
 const BATCH_BYTES = 256 * 1024
-/** Payload of a frame while other streams wait for their turn. */
-const SHARED_PAYLOAD_MAX = 32 * 1024
+/** Payload of a frame while other streams wait for their turn. Smaller ones cost the receiver more writes. */
+const SHARED_PAYLOAD_MAX = 128 * 1024
+/** Streams with at most this much to send do not wait for the turns of the others. */
+const LITTLE_BYTES = 16 * 1024
+/** What these take of a write at most. */
+const LITTLE_BATCH_BYTES = BATCH_BYTES / 2
 /** Smaller payloads are copied behind their header: one copy is cheaper than one more buffer to write. */
 const COPY_BYTES_MAX = 4 * 1024
 const SLAB_BYTES = 64 * 1024
@@ -18,14 +24,6 @@ const CONTROL_BATCH = 1_024
 /** Buffer for headers and small payloads. All sessions share it, because most of them are idle. */
 let slab = Buffer.allocUnsafeSlow(SLAB_BYTES)
 let slabEnd = 0
-
-/** A stream with something to send. */
-export interface FrameSource {
-  /** Set by the sender while the stream waits for its turn. */
-  isQueued: boolean
-  /** Writes one frame. Returns whether it could write another one. */
-  writeFrame(sender: Sender, payloadMax: number): boolean
-}
 
 interface SenderOptions {
   /** The peer does not read what it causes. */
@@ -43,8 +41,8 @@ export class Sender {
   #chunks: Buffer[] = []
   /** Offset of the first byte in the slab that is not in a chunk yet; undefined if there is none. */
   #start: number | undefined
-  #ready: FrameSource[] = []
-  #readyHead = 0
+  readonly #little = new Turns()
+  readonly #much = new Turns()
   #batchBytes = 0
   /** Callbacks for the next write. */
   #writers: SendCallback[] = []
@@ -80,7 +78,7 @@ export class Sender {
   enqueue(source: FrameSource): void {
     if (source.isQueued || this.#isClosed) return
     source.isQueued = true
-    this.#ready.push(source)
+    this.#turnsOf(source).push(source)
     this.#schedule()
   }
 
@@ -119,7 +117,8 @@ export class Sender {
     this.#options.onFlush?.()
     this.#batchBytes = 0
     this.#addControl()
-    this.#addStreams()
+    this.#addStreams(this.#little, LITTLE_BATCH_BYTES)
+    this.#addStreams(this.#much, BATCH_BYTES)
     this.#send()
   }
 
@@ -128,7 +127,8 @@ export class Sender {
     if (this.#isClosed) return
     this.#isClosed = true
     if (this.#connection.writable) this.#sendControl()
-    this.#ready = []
+    this.#little.clear()
+    this.#much.clear()
   }
 
   #schedule(): void {
@@ -138,15 +138,18 @@ export class Sender {
     setImmediate(this.#flush)
   }
 
-  #addStreams(): void {
-    while (this.#readyHead < this.#ready.length && this.#batchBytes < BATCH_BYTES) {
-      const source = this.#ready[this.#readyHead++] as FrameSource
-      const payloadMax = this.#readyHead < this.#ready.length ? SHARED_PAYLOAD_MAX : BATCH_BYTES
-      if (source.writeFrame(this, payloadMax)) this.#ready.push(source)
+  #turnsOf(source: FrameSource): Turns {
+    return source.unsentBytes > LITTLE_BYTES ? this.#much : this.#little
+  }
+
+  #addStreams(turns: Turns, batchBytesMax: number): void {
+    while (!turns.isEmpty && this.#batchBytes < batchBytesMax) {
+      const source = turns.take()
+      const payloadMax = turns.isEmpty ? BATCH_BYTES : SHARED_PAYLOAD_MAX
+      if (source.writeFrame(payloadMax)) this.#turnsOf(source).push(source)
       else source.isQueued = false
     }
-    this.#ready.splice(0, this.#readyHead)
-    this.#readyHead = 0
+    turns.compact()
   }
 
   #sendControl(): void {
@@ -169,7 +172,7 @@ export class Sender {
     const writers = this.#sending
     this.#sending = []
     for (const writer of writers) writer(error)
-    if (this.#control.length > 0 || this.#ready.length > 0) this.#schedule()
+    if (this.#control.length > 0 || !this.#little.isEmpty || !this.#much.isEmpty) this.#schedule()
   }
 
   #addControl(): void {

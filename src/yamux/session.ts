@@ -16,6 +16,7 @@ import {
   TYPE_PING,
   YamuxFrameParser,
 } from './frame.ts'
+import { type InputMemory, inputMemory } from './input-memory.ts'
 import { type KeepAlive, Pings } from './pings.ts'
 import type { GrowthBudget, MemoryPressure } from './receive-window.ts'
 import { Sender } from './sender.ts'
@@ -65,6 +66,8 @@ export class Session {
   #receiver: YamuxStream | undefined
   /** Joined payloads of the current input that are not delivered to their stream yet. */
   #unread: { stream: YamuxStream; bytes: Buffer } | undefined
+  /** Of the current input; undefined if it is not to be freed. */
+  #memory: InputMemory | undefined
   #isFinNext = false
   #isGoAwayReceived = false
   #isClosed = false
@@ -177,6 +180,7 @@ export class Session {
     this.#pings.onReceived(input.length)
     this.#options.onTransfer?.()
     if (this.#isClosed) return
+    this.#memory = inputMemory(input)
     try {
       this.#parser.push(input)
       this.#deliver()
@@ -184,6 +188,8 @@ export class Session {
       this.close(error as Error)
       // Any other error was thrown by a listener.
       if (!(error instanceof ProtocolError)) throw error
+    } finally {
+      this.#memory = undefined
     }
   }
 
@@ -247,7 +253,9 @@ export class Session {
   #deliver(): void {
     const unread = this.#unread
     this.#unread = undefined
-    unread?.stream.onPayload(unread.bytes)
+    if (!unread) return
+    this.#memory?.addUser(unread.bytes)
+    unread.stream.onPayload(unread.bytes)
   }
 
   #onPing(flags: number, id: number): void {

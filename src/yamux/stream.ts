@@ -2,8 +2,9 @@
 // server.
 import { ACK, FIN, INITIAL_WINDOW, ProtocolError, RST, SYN, TYPE_WINDOW_UPDATE, UINT32_MAX } from './frame.ts'
 import { ReceiveWindow, type SessionBudget } from './receive-window.ts'
-import type { FrameSource, Sender } from './sender.ts'
+import type { Sender } from './sender.ts'
 import { SocketDuplex } from './socket-duplex.ts'
+import type { FrameSource } from './turns.ts'
 import { Unread } from './unread.ts'
 import { Unsent } from './unsent.ts'
 
@@ -108,9 +109,15 @@ export class YamuxStream extends SocketDuplex implements FrameSource {
     super._destroy(error, done)
   }
 
-  /** @internal For the sender. */
-  writeFrame(sender: Sender, payloadMax: number): boolean {
+  /** @internal For the sender, like `writeFrame`. */
+  get unsentBytes(): number {
+    return this.#unsent.bytes
+  }
+
+  /** @internal */
+  writeFrame(payloadMax: number): boolean {
     if (this.destroyed) return false
+    const { sender } = this.#owner
     const length = Math.min(this.#unsent.bytes, this.#sendWindow, payloadMax)
     const isLast = length === this.#unsent.bytes
     const isEnd = isLast && !this.#isFinSent && this.#isEnding()

@@ -87,6 +87,29 @@ test('a small stream overtakes the queued data of a large one', async (t) => {
   assert.ok(server.streams.reduce((sum, { bytesRead }) => sum + bytesRead, 0) < 20 * 2_000_000)
 })
 
+test('a stream with little to send does not wait for the turns of those with much', async (t) => {
+  const { socket, server, frames } = await rawPeer(t)
+  const streams = Array.from({ length: 11 }, () => server.open())
+  await until('all are announced', () => frames().length >= 12)
+  const [small, ...large] = streams.map(({ id }) => id)
+  // In one turn of the event loop, so that all of them wait for the same write.
+  for (const stream of streams.slice(1)) stream.write(Buffer.alloc(INITIAL_WINDOW))
+  streams[0]?.write('small')
+  const sent = () => frames().filter(({ type }) => type === DATA)
+  await until('all windows are full', () => {
+    const bytes = sent().reduce((sum, { length }) => sum + length, 0)
+    return bytes === 10 * INITIAL_WINDOW + 'small'.length
+  })
+  assert.equal(sent()[0]?.id, small)
+  // The others take turns.
+  const first = sent().slice(1, 11)
+  assert.deepEqual(
+    first.map(({ id }) => id),
+    large,
+  )
+  socket.destroy()
+})
+
 test('a window update is sent when half of the window was read, not for every read', async (t) => {
   const { socket, server, frames } = await rawPeer(t)
   const updates = () =>
