@@ -1,6 +1,7 @@
 // How much the peer may still send on a stream. The window starts at 256 KiB, as the protocol says, and
-// doubles while it is what limits the transfer: when the reader consumes a window within a few round trips.
-// While memory is scarce it does not grow, and the windows of slow readers shrink.
+// grows while it is what limits the transfer: when the reader consumes a window within a few round trips. It
+// doubles, or becomes at once as large as the last one of the session that has grown. While memory is scarce
+// it does not grow, and the windows of slow readers shrink.
 import { INITIAL_WINDOW, ProtocolError } from './frame.ts'
 
 /** A reader that takes half a window within this many round trips would be faster with a larger one. */
@@ -22,6 +23,8 @@ export interface GrowthBudget {
 
 /** Shared by the streams of a session. */
 export interface SessionBudget extends GrowthBudget {
+  /** Size of the window that has grown last. */
+  lastGrown: number
   readonly windowMax: number
   /** Shared by several sessions. */
   readonly total: GrowthBudget
@@ -72,7 +75,11 @@ export class ReceiveWindow {
   /** Returns by how much the window has grown. */
   #resize(now: number, rttMs: number | undefined): number {
     const isHigh = this.#budget.pressure?.isHigh === true
-    if (this.#isLimiting(now, rttMs)) return isHigh ? 0 : this.#grow(this.#growthMax())
+    if (this.#isLimiting(now, rttMs)) {
+      const growth = isHigh ? 0 : this.#grow(this.#growthMax())
+      if (growth > 0) this.#budget.lastGrown = this.#size
+      return growth
+    }
     return isHigh && this.#size > WINDOW_MIN ? this.#grow(-this.#size / 2) : 0
   }
 
@@ -82,8 +89,9 @@ export class ReceiveWindow {
   }
 
   #growthMax(): number {
-    const { windowMax, bytesLeft, total } = this.#budget
-    return Math.max(0, Math.min(this.#size, windowMax - this.#size, bytesLeft, total.bytesLeft))
+    const { lastGrown, windowMax, bytesLeft, total } = this.#budget
+    const target = Math.min(Math.max(2 * this.#size, lastGrown), windowMax)
+    return Math.max(0, Math.min(target - this.#size, bytesLeft, total.bytesLeft))
   }
 
   #grow(bytes: number): number {

@@ -163,7 +163,7 @@ export class Session {
     const total = totalGrowth ?? { bytesLeft }
     const owner = {
       sender: this.#sender,
-      budget: { windowMax: this.#windowMax, bytesLeft, total, pressure },
+      budget: { windowMax: this.#windowMax, lastGrown: 0, bytesLeft, total, pressure },
       rttMs: () => this.#pings.rttMs(),
       release: (stream: YamuxStream, isHalfOpen: boolean) => this.#streams.release(stream, isHalfOpen),
     }

@@ -173,6 +173,23 @@ test('over a connection with 100 ms of round trip the window of a download grows
   assert.equal(largest, 4 * 1024 * KIB)
 })
 
+test('a window grows at once to the size of the last one of the session that has grown', async (t) => {
+  const { client, server } = await delayedPair(t, 50, { windowMax: 4 * 1024 * KIB })
+  /** The sizes that the window of a download had. */
+  async function download(): Promise<number[]> {
+    const stream = client.open()
+    stream.write('GET')
+    const sizes = new Set<number>([stream.receiveWindow])
+    stream.on('data', () => sizes.add(stream.receiveWindow))
+    ;(await accepted(server)).end(Buffer.alloc(20 * 1024 * KIB))
+    await once(stream, 'end')
+    return [...sizes]
+  }
+  const [first, second] = [await download(), await download()]
+  assert.ok(first.length > 2)
+  assert.deepEqual(second.slice(0, 2), [INITIAL_WINDOW, first.at(-1)])
+})
+
 test('the windows of a session grow by its limit at most, and closed streams return their share', async (t) => {
   const { client, server } = await delayedPair(t, 10, { sessionWindowMax: 1024 * KIB })
   let largest = 0
