@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { after, test } from 'node:test'
 import type { Page } from 'playwright-core'
 import { fillWithUsage } from '../../src/server/domain/setup/demo.ts'
+import { createRequest, exchange, registerClient } from '../support/accounts/agents.ts'
 import { poll, startDevice } from '../support/accounts/devices.ts'
 import { startMailServer } from '../support/accounts/mail-server.ts'
 import { addMember, linkFor, PASSWORD, serveWithOwner } from '../support/accounts/users.ts'
@@ -155,6 +156,15 @@ const journeys: Record<string, (page: Page) => Promise<void>> = {
     await button(page, 'Approve').click()
     await heading(page, 'Approved')
     assert.match((await poll(server.url, deviceCode)).json.access_token, /^adit_/)
+  },
+  async '/authorize'(page) {
+    await page.route('https://agent.example.com/**', (route) => route.fulfill({ body: 'agent' }))
+    const { query, form } = createRequest(server.url, await registerClient(server.url))
+    await page.goto(`${server.url}/authorize?${query}`)
+    await button(page, 'Approve').click()
+    await page.waitForURL(/^https:\/\/agent\.example\.com\/callback/)
+    const code = new URL(page.url()).searchParams.get('code') ?? ''
+    assert.match((await exchange(server.url, { ...form, code })).json.access_token, /^adit_agent_/)
   },
 }
 
