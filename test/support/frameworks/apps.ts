@@ -1,45 +1,17 @@
 // The servers of test/matrix/apps, with their packages from npm in a cache folder outside of the repository:
 // Next takes the outermost lock file for the root of its project.
-import { createHash } from 'node:crypto'
-import {
-  cpSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
-import { homedir } from 'node:os'
+import { cpSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { atEnd, type Test } from '../cleanup.ts'
-import { npmCi } from '../processes/npm.ts'
+import { installPackages } from '../processes/npm-packages.ts'
 import { freePort } from '../processes/ports.ts'
 import { root } from '../processes/process.ts'
 import { type Program, startProgram } from '../processes/program.ts'
 import { until } from '../until.ts'
 
 const SOURCES = join(root, 'test/matrix/apps')
-const PACKAGE_FILES = ['package.json', 'package-lock.json', '.npmrc']
-
-/** The folder with node_modules; installed once for each version of the lock file and each architecture. */
-function install(): string {
-  const lock = createHash('sha256')
-    .update(readFileSync(join(SOURCES, 'package-lock.json')))
-    .digest('hex')
-  const cache = join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'adit-tests')
-  const folder = join(cache, `apps-${process.arch}-${lock.slice(0, 16)}`)
-  if (existsSync(folder)) return folder
-  mkdirSync(cache, { recursive: true })
-  const partial = mkdtempSync(join(cache, 'install-'))
-  for (const file of PACKAGE_FILES) cpSync(join(SOURCES, file), join(partial, file))
-  npmCi(partial)
-  // Another run may have installed them meanwhile.
-  if (existsSync(folder)) rmSync(partial, { recursive: true })
-  else renameSync(partial, folder)
-  return folder
-}
+/** The folder with node_modules. */
+const install = () => installPackages(SOURCES, 'apps')
 
 export interface App extends Program {
   port: number
