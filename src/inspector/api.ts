@@ -330,7 +330,7 @@ export interface SignatureRequest {
 }
 
 export interface SignatureResult {
-  readonly holds: boolean
+  readonly valid: boolean
   /**
    * `too_old` and `in_future` compare the signed time with the time at which the request arrived, and are
    * reported only if the signature itself is right.

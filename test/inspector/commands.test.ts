@@ -128,9 +128,9 @@ test('the signature of a webhook is verified with a secret from standard input',
   const body = Buffer.from('{"zen":"Design for failure."}')
   const signature = `sha256=${createHmac('sha256', 'right').update(body).digest('hex')}`
   const { id } = await exchange({ method: 'POST', headers: { 'x-hub-signature-256': signature }, body })
-  const held = await adit(['requests', 'verify', 'github', id], 'right\n')
-  assert.equal(held.code, 0, held.stderr)
-  assert.match(held.stdout, new RegExp(`^The signature holds.* \\(${id}\\)$`, 'm'))
+  const valid = await adit(['requests', 'verify', 'github', id], 'right\n')
+  assert.equal(valid.code, 0, valid.stderr)
+  assert.match(valid.stdout, new RegExp(`^The signature is valid.* \\(${id}\\)$`, 'm'))
   const failed = await adit(['requests', 'verify', 'github'], 'wrong\n')
   assert.equal(failed.code, 1)
   assert.match(failed.stderr, /does not match: the secret is another one, or the body was changed/)

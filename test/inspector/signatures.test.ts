@@ -40,7 +40,7 @@ test('the published examples of GitHub and Slack hold', () => {
   assert.equal(verifySignature(slack, 'slack', '8f742231b10e8888abcd99yyyzzz85a5').reason, 'ok')
 })
 
-test('what the library of Standard Webhooks signs holds, also with the names of Svix', () => {
+test('what the library of Standard Webhooks signs is valid, also with the names of Svix', () => {
   const secret = `whsec_${Buffer.from('a secret of the endpoint').toString('base64')}`
   const signature = new Webhook(secret).sign('msg_1', ARRIVED, BODY)
   for (const prefix of ['webhook', 'svix']) {
@@ -50,14 +50,14 @@ test('what the library of Standard Webhooks signs holds, also with the names of 
       [`${prefix}-signature`]: `v1,AAAA ${signature}`,
     }
     const exchange = recorded(headers, BODY, ARRIVED)
-    const { holds, signedAt } = verifySignature(exchange, 'standard-webhooks', secret)
-    assert.deepEqual([holds, signedAt], [true, ARRIVED.toISOString()])
+    const { valid, signedAt } = verifySignature(exchange, 'standard-webhooks', secret)
+    assert.deepEqual([valid, signedAt], [true, ARRIVED.toISOString()])
     assert.equal(verifySignature(exchange, 'standard-webhooks', 'whsec_AAAA').reason, 'mismatch')
     assert.equal(verifySignature(exchange, 'standard-webhooks', '').reason, 'invalid_secret')
   }
 })
 
-test('a signature of Stripe holds with one of several secrets, and says why it does not', () => {
+test('a signature of Stripe is valid with one of several secrets, and says why it is not', () => {
   const secret = 'whsec_stripe'
   const sign = (time: string, body = BODY) =>
     `t=${time},v1=${'0'.repeat(64)},v1=${hmac(secret, `${time}.${body}`)},v0=x`
@@ -110,5 +110,5 @@ test('a body that was not recorded as a whole is not verified', () => {
   const exchange = recorded({ 'x-hub-signature-256': `sha256=${hmac('s', BODY)}` }, BODY)
   exchange.request.body.isComplete = false
   const result = verifySignature(exchange, 'github' satisfies SignatureScheme, 's')
-  assert.deepEqual([result.holds, result.reason], [false, 'body_cut'])
+  assert.deepEqual([result.valid, result.reason], [false, 'body_cut'])
 })

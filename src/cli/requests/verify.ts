@@ -1,4 +1,4 @@
-// `adit requests verify`: whether the signature of a recorded webhook holds.
+// `adit requests verify`: whether the signature of a recorded webhook is valid.
 import { API, type Exchange, SIGNATURE_SCHEMES, type SignatureResult } from '../../inspector/api.ts'
 import { CommandError, UsageError } from '../errors.ts'
 import type { Io } from '../io.ts'
@@ -22,7 +22,7 @@ export async function verify({ scheme, id }: VerifyInput, io: Io): Promise<void>
   if (secret === '') throw new UsageError('No secret on standard input. Pipe it in, or use a terminal.')
   const result = await recorder.call<SignatureResult>('POST', API.signature(exchange.id), { scheme, secret })
   const message = `${result.message} (${checked(exchange)})`
-  if (!result.holds) throw new CommandError(result.reason, message)
+  if (!result.valid) throw new CommandError(result.reason, message)
   io.data({ id: exchange.id, ...result }, message)
 }
 

@@ -66,11 +66,11 @@ function compare(
       ),
       ...time,
     }
-  return { holds: true, reason: 'ok', message: 'The signature holds.', ...time }
+  return { valid: true, reason: 'ok', message: 'The signature is valid.', ...time }
 }
 
 const fail = (reason: SignatureResult['reason'], message: string): SignatureResult => ({
-  holds: false,
+  valid: false,
   reason,
   message,
 })

@@ -83,14 +83,14 @@ function SignatureForm({ exchange, onClose }: Omit<SignatureDialogProps, 'opened
   )
 }
 
-const Result = ({ result: { holds, message, signedAt } }: { result: SignatureResult }) => (
+const Result = ({ result: { valid, message, signedAt } }: { result: SignatureResult }) => (
   <Alert
-    color={holds ? 'green' : 'red'}
-    icon={holds ? <CheckIcon /> : <WarningIcon />}
-    title={holds ? 'The signature is valid' : 'The signature is not valid'}
+    color={valid ? 'green' : 'red'}
+    icon={valid ? <CheckIcon /> : <WarningIcon />}
+    title={valid ? 'The signature is valid' : 'The signature is not valid'}
     role="status"
   >
-    {message}
+    {!valid && message}
     {signedAt && ` Signed ${formatMoment(signedAt)}.`}
   </Alert>
 )
