@@ -1,7 +1,15 @@
 // The routes of the API, see api.ts.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { type ExchangeList, type Info, LIMITS, type Link, type Session, type SessionRequest } from '../api.ts'
+import {
+  type ExchangeList,
+  type Info,
+  LIMITS,
+  type Link,
+  type ListQuery,
+  type Session,
+  type SessionRequest,
+} from '../api.ts'
 import { decodeBody } from '../display/body-view.ts'
 import { describeExchange, describeMessages, describeSummary } from '../display/describe.ts'
 import { InvalidQuery, matchesSearch, toTest } from '../display/filter.ts'
@@ -125,12 +133,13 @@ function find({ context, id }: Call): RecordedExchange {
 const numberOf = (id: string) => Number(id.split('-')[1])
 
 async function list({ context, response, params }: Call): Promise<void> {
-  const { limit = LIMITS.pageSizeDefault, cursor } = readListQuery(params)
+  const query = readListQuery(params)
+  const { limit = LIMITS.pageSizeDefault, cursor } = query
   const before = cursor === undefined ? Number.POSITIVE_INFINITY : numberOf(cursor)
   if (Number.isNaN(before)) throw new ApiFailure('invalid_request', 'Invalid "cursor".')
   const found: RecordedExchange[] = []
   const older = context.store.all().filter(({ id }) => numberOf(id) < before)
-  for await (const exchange of select(context, params, older.toReversed())) {
+  for await (const exchange of select(context, query, older.toReversed())) {
     found.push(exchange)
     if (found.length > limit) break
   }
@@ -144,10 +153,9 @@ async function list({ context, response, params }: Call): Promise<void> {
 
 async function* select(
   { mask }: RouteContext,
-  params: URLSearchParams,
+  query: ListQuery,
   exchanges: readonly RecordedExchange[],
 ): AsyncGenerator<RecordedExchange> {
-  const query = readListQuery(params)
   const test = readTest(query)
   for (const exchange of exchanges) {
     if (!test(exchange)) continue
@@ -160,7 +168,7 @@ async function* select(
   }
 }
 
-function readTest(query: Parameters<typeof toTest>[0]): ReturnType<typeof toTest> {
+function readTest(query: ListQuery): ReturnType<typeof toTest> {
   try {
     return toTest(query)
   } catch (error) {
@@ -225,7 +233,7 @@ async function replay(call: Call): Promise<void> {
 async function exportHar({ context, response, params }: Call): Promise<void> {
   const ids = params.get('ids')?.split(',')
   const exchanges: RecordedExchange[] = []
-  for await (const exchange of select(context, params, context.store.all()))
+  for await (const exchange of select(context, readListQuery(params), context.store.all()))
     if (!ids || ids.includes(exchange.id)) exchanges.push(exchange)
   await sendHar(response, exchanges, {
     mask: context.mask,
