@@ -4,12 +4,13 @@ import type { Inspector } from '../../inspector/open.ts'
 import { shellQuote } from '../../lib/client-commands.ts'
 import { inspectorFolder } from '../../server/config/environment.ts'
 import { version } from '../../server/config/server.ts'
+import { isToken } from '../../tunnel-protocol/http/token.ts'
 import { CommandError } from '../errors.ts'
 import { openInspectorPage } from './inspector-page.ts'
 import { flagSource, type OptionSource } from './option-source.ts'
 import type { TunnelOutput } from './output.ts'
 
-const HEADER_NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,100}$/
+const NAME_CHARS_MAX = 100
 
 export interface InspectInput {
   'mask-header'?: string[]
@@ -45,7 +46,7 @@ export async function startInspector(
 export function readMaskHeaders(inputs: readonly InspectInput[]): string[] {
   for (const { 'mask-header': names = [], source = flagSource } of inputs)
     for (const name of names)
-      if (!HEADER_NAME.test(name))
+      if (!isToken(name, NAME_CHARS_MAX))
         throw source.invalid(
           'mask-header',
           (option) => `Invalid ${option('mask-header')} "${name}" (expected the name of a header).`,

@@ -3,10 +3,11 @@
 import { ChunkedDecoder } from '../../tunnel-protocol/http/chunked-decoder.ts'
 import { LineBuffer } from '../../tunnel-protocol/http/line-buffer.ts'
 import { hasUpgrade, parseHeaders, readFraming } from '../../tunnel-protocol/http/response-head.ts'
+import { TOKEN_CHARACTER } from '../../tunnel-protocol/http/token.ts'
 import type { RequestHead } from '../store/exchange.ts'
 
 export const HEAD_BYTES_MAX = 64 * 1024
-const REQUEST_LINE = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]{1,64}) (\S+) HTTP\/(1\.[01])$/
+const REQUEST_LINE = new RegExp(`^(${TOKEN_CHARACTER}{1,64}) (\\S+) HTTP/(1\\.[01])$`)
 
 interface RequestHandler {
   onHead(head: RequestHead, isUpgrade: boolean): void

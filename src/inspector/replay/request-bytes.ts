@@ -1,12 +1,14 @@
 // The bytes of a replayed request.
+
+import { isToken } from '../../tunnel-protocol/http/token.ts'
 import { FRAMING_HEADERS, type ReplayHeader, type ReplayRequest } from '../api.ts'
 import { HEAD_BYTES_MAX } from '../recording/request-parser.ts'
-import type { RecordedExchange } from '../store/exchange.ts'
+import { findHeader, type RecordedExchange } from '../store/exchange.ts'
 
-const METHOD = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,64}$/
+const METHOD_CHARS_MAX = 64
+const NAME_CHARS_MAX = 256
 const PATH = /^\/[\x21-\x7e\x80-\xff]{0,8191}$/
 const VALUE = /^[\t\x20-\x7e\x80-\xff]{0,16384}$/
-const NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,256}$/
 const HEADERS_MAX = 500
 /** Their requests have Content-Length: 0 if the body is empty. */
 const WITH_BODY = new Set(['POST', 'PUT', 'PATCH'])
@@ -22,10 +24,7 @@ export class InvalidReplay extends Error {
 export function recordedBytes({ method, path, request }: RecordedExchange): Buffer {
   const { headers, body, trailers, httpVersion } = request
   const head = toHead(method, path, httpVersion, headers)
-  const isChunked = headers.some(
-    (text, index) => index % 2 === 0 && text.toLowerCase() === 'transfer-encoding',
-  )
-  if (!isChunked) return Buffer.concat([head, body.content])
+  if (findHeader(headers, 'transfer-encoding') === undefined) return Buffer.concat([head, body.content])
   const chunk =
     body.content.length === 0
       ? []
@@ -37,7 +36,7 @@ export function recordedBytes({ method, path, request }: RecordedExchange): Buff
 export function editedBytes(exchange: RecordedExchange, edit: ReplayRequest): Buffer {
   const { request } = exchange
   const { method = exchange.method, path = exchange.path } = edit
-  if (!METHOD.test(method)) throw new InvalidReplay('Invalid method.')
+  if (!isToken(method, METHOD_CHARS_MAX)) throw new InvalidReplay('Invalid method.')
   if (!PATH.test(path))
     throw new InvalidReplay('Invalid path (expected one that starts with / and has no spaces).')
   const body = readBody(exchange, edit)
@@ -68,7 +67,7 @@ function readHeaders(headers: NonNullable<ReplayRequest['headers']>, recorded: r
   if (headers.length > HEADERS_MAX)
     throw new InvalidReplay(`Too many headers (expected at most ${HEADERS_MAX}).`)
   return headers.flatMap((header) => {
-    if (!NAME.test(header.name)) throw new InvalidReplay('Invalid name of a header.')
+    if (!isToken(header.name, NAME_CHARS_MAX)) throw new InvalidReplay('Invalid name of a header.')
     const value = 'recorded' in header ? readRecorded(header, recorded) : header.value
     if (!VALUE.test(value)) throw new InvalidReplay(`Invalid value of the header "${header.name}".`)
     return [header.name, value]

@@ -1,10 +1,10 @@
 // Heads of HTTP/1.1 responses. Local servers are not trusted: what two parsers could understand differently
 // is rejected, as by llhttp in its strict mode.
 import { type FailureCause, recognizeOther } from '../problems.ts'
+import { isToken } from './token.ts'
 
 const HEADERS_MAX = 1_000
 const STATUS_LINE = /^HTTP\/1\.([01]) ([0-9]{3})(?: ([\t\x20-\x7e\x80-\xff]*))?$/
-const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
 /** Everything but control characters; tabs are allowed. */
 const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
 const LENGTH = /^[0-9]{1,15}$/
@@ -73,7 +73,7 @@ export function parseHeaders(text: string, start: number): string[] {
     if (colon < 0 || colon > end) throw new InvalidResponse('header without a colon')
     const name = text.slice(at, colon)
     const value = trimSpaces(text, colon + 1, end)
-    if (!TOKEN.test(name) || !VALUE.test(value)) throw new InvalidResponse('invalid character in a header')
+    if (!isToken(name) || !VALUE.test(value)) throw new InvalidResponse('invalid character in a header')
     // Parsers differ in whether a tab ends such a value.
     if (parseFraming(name, value) !== undefined && text.slice(colon, end).includes('\t'))
       throw new InvalidResponse('tab in a header that frames the body')
