@@ -18,7 +18,7 @@ const rules: Record<string, { parts: string[]; packages?: string[] }> = {
   'edge-sdk': { parts: ['contract', 'lib'], packages: ['typebox'] },
   'tunnel-protocol': { parts: ['lib', 'yamux'] },
   'tunnel-client': { parts: ['lib', 'tunnel-protocol', 'yamux'] },
-  inspector: { parts: ['tunnel-client', 'tunnel-protocol'] },
+  inspector: { parts: ['lib', 'tunnel-client', 'tunnel-protocol'] },
   tunnel: { parts: ['client', 'lib', 'tunnel-client', 'tunnel-protocol'] },
   edge: { parts: ['edge-sdk', 'lib', 'tunnel-protocol', 'yamux'] },
   'server/store': { parts: ['lib'], packages: ['kysely', 'pg'] },

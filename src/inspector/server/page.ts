@@ -1,7 +1,7 @@
 // The static files of the page.
-import { randomBytes } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
 import { extname } from 'node:path'
+import { withPolicy } from '../../lib/page-policy.ts'
 
 /** Files that are built with the program. */
 export interface PageFiles {
@@ -17,20 +17,6 @@ const TYPES: Readonly<Record<string, string>> = {
   '.woff2': 'font/woff2',
 }
 
-/** The component library inserts styles at run time; the nonce allows them. Images of bodies are data. */
-const contentSecurityPolicy = (nonce: string) =>
-  [
-    "default-src 'none'",
-    "script-src 'self'",
-    `style-src 'self' 'nonce-${nonce}'`,
-    "img-src 'self' data:",
-    "font-src 'self'",
-    "connect-src 'self'",
-    "base-uri 'none'",
-    "form-action 'none'",
-    "frame-ancestors 'none'",
-  ].join('; ')
-
 export const hasPage = ({ names }: PageFiles) => names.has(INDEX)
 
 /** False if there is no such file. */
@@ -42,11 +28,10 @@ export async function sendPageFile(
   const name = path === '/' ? INDEX : path.slice(1)
   if (!files.names.has(name)) return false
   if (name === INDEX) {
-    const nonce = randomBytes(16).toString('base64url')
-    const html = String(await files.read(INDEX)).replace('__CSP_NONCE__', nonce)
+    const { html, policy } = withPolicy(String(await files.read(INDEX)), false)
     response.writeHead(200, {
       'content-type': 'text/html; charset=utf-8',
-      'content-security-policy': contentSecurityPolicy(nonce),
+      'content-security-policy': policy,
     })
     response.end(html)
     return true

@@ -1,7 +1,7 @@
 // The dashboard: one HTML file for all of its pages and for unknown paths, and its assets, whose names
 // contain a hash of their content.
-import { randomBytes } from 'node:crypto'
 import type { FastifyInstance, FastifyReply } from 'fastify'
+import { withPolicy } from '../../../lib/page-policy.ts'
 import type { ProgramFiles } from '../../../lib/program-files.ts'
 import { Fault } from '../../domain/fault.ts'
 import { sendFault } from '../server/errors.ts'
@@ -23,20 +23,6 @@ const PAGES = [
 ]
 const YEAR_S = 365 * 24 * 60 * 60
 
-/** The component library inserts styles at runtime; the nonce allows them. */
-const contentSecurityPolicy = (nonce: string) =>
-  [
-    "default-src 'none'",
-    "script-src 'self'",
-    `style-src 'self' 'nonce-${nonce}'`,
-    "img-src 'self' data:",
-    "font-src 'self'",
-    "connect-src 'self'",
-    "base-uri 'self'",
-    "form-action 'self'",
-    "frame-ancestors 'none'",
-  ].join('; ')
-
 /** `files`: web/dist. `baseUrl`: the public URL of the server, whose path a proxy may remove. */
 export async function registerDashboard(
   server: FastifyInstance,
@@ -55,12 +41,12 @@ export async function registerDashboard(
 }
 
 function sendPage(reply: FastifyReply, html: string, base: string): FastifyReply {
-  const nonce = randomBytes(16).toString('base64url')
+  const page = withPolicy(html.replace('__BASE__', base), true)
   return reply
     .headers(PAGE_HEADERS)
-    .header('content-security-policy', contentSecurityPolicy(nonce))
+    .header('content-security-policy', page.policy)
     .header('cache-control', 'no-store')
-    .send(html.replace('__CSP_NONCE__', nonce).replace('__BASE__', base))
+    .send(page.html)
 }
 
 export const sendNotBuilt = (reply: FastifyReply) =>
