@@ -1,7 +1,7 @@
 // The static files of the page.
 import type { ServerResponse } from 'node:http'
 import { extname } from 'node:path'
-import { withPolicy } from '../../lib/page-policy.ts'
+import { withPolicy } from '../../lib/http/page-policy.ts'
 
 /** Files that are built with the program. */
 export interface PageFiles {

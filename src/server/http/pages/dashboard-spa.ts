@@ -1,7 +1,7 @@
 // The dashboard: one HTML file for all of its pages and for unknown paths, and its assets, whose names
 // contain a hash of their content.
 import type { FastifyInstance, FastifyReply } from 'fastify'
-import { withPolicy } from '../../../lib/page-policy.ts'
+import { withPolicy } from '../../../lib/http/page-policy.ts'
 import type { ProgramFiles } from '../../../lib/program-files.ts'
 import { Fault } from '../../domain/fault.ts'
 import { sendFault } from '../server/errors.ts'
