@@ -1,6 +1,6 @@
 // A signed-in user decides whether an agent gets a key, on the page /authorize. The result is the URL that
-// the browser goes to, with a code or an error. It always has the issuer, so that an agent that uses several
-// servers notices if the response of one is passed off as that of another (RFC 9207).
+// the browser goes to, with a code or an error. It always has `iss` (RFC 9207): an agent of several servers
+// can detect a mix-up attack by it.
 import { listMemberships } from '../../store/accounts/members.ts'
 import { lacksTwoFactor } from '../../store/accounts/two-factors.ts'
 import type { PolicyColumns } from '../../store/workspaces.ts'
@@ -13,7 +13,7 @@ import { keyObstacle, requireMayCreateKey } from '../keys/rights.ts'
 import { readPolicy } from '../workspaces/policy.ts'
 import { createCode } from './codes.ts'
 import { describeTarget, isLoopback, withParameters } from './redirect-uris.ts'
-import { type AgentSignIn, type AuthorizationRequest, readRequest } from './requests.ts'
+import { type AgentSignIn, type AuthorizationRequest, invalidRequest, readRequest } from './requests.ts'
 
 /** What the user sees before a decision. `problem`: why the request cannot be approved. */
 export async function readAgent(services: Services, signIn: AgentSignIn, userId: string, query: string) {
@@ -42,9 +42,9 @@ async function listChoices(services: Services, userId: string) {
     }))
 }
 
-/** Whether agents of users who create keys may manage keys, too. */
-const mayManageKeys = ({ variant }: Services, rules: PolicyColumns): boolean =>
-  variant === 'A' && readPolicy(rules, variant).keysManageKeys
+/** Whether the policy of the workspace lets API keys, and so agents, manage API keys. */
+const mayManageKeys = ({ variant }: Services, workspace: PolicyColumns): boolean =>
+  variant === 'A' && readPolicy(workspace, variant).keysManageKeys
 
 interface Approval {
   /** The query string of the authorization request. */
@@ -65,7 +65,7 @@ export async function approveAgent(
     requireMayCreateKey(ctx, workspace, actor.id)
     if (managesKeys && !mayManageKeys(ctx, workspace))
       throw new Fault('forbidden', {
-        message: 'API keys and agents do not manage API keys in this workspace.',
+        message: 'API keys and agents may not manage API keys in this workspace.',
       })
     const keyId = ctx.ids('tok')
     await writeAudit(db, ctx, {
@@ -81,11 +81,11 @@ export async function approveAgent(
 
 interface Denial {
   request: string
-  /** Whose rules do not let the user approve. */
+  /** The slug of the workspace that the user had selected. */
   workspace?: string | undefined
 }
 
-/** The response says how the user can get what a workspace does not let them have. */
+/** If the workspace does not let the user approve, its obstacle is the error that the agent gets. */
 export async function denyAgent(
   services: Services,
   signIn: AgentSignIn,
@@ -96,7 +96,7 @@ export async function denyAgent(
   const workspace = (await listChoices(services, actor.id)).find((each) => each.slug === slug)
   await services.store.transaction(async (db) => {
     await requireSession(db, services, actor)
-    // The entry belongs to no workspace: what was not approved is for none.
+    // The entry belongs to no workspace: none was approved.
     const entry = auditEntry(request, describeTarget(request.redirectUri))
     await writeAudit(db, services, { workspaceId: null, actor, action: 'agent.denied', ...entry })
   })
@@ -118,6 +118,3 @@ const redirect = (
   { redirectUri, state }: AuthorizationRequest,
   parameters: Record<string, string>,
 ) => withParameters(redirectUri, { ...parameters, ...(state !== undefined && { state }), iss: publicUrl() })
-
-const invalidRequest = (message: string) =>
-  new Fault('invalid_request', { message, details: [{ path: '', message }] })

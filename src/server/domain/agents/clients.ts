@@ -1,6 +1,5 @@
-// The clients by which agents sign in. None is stored: a client is the metadata document at the https URL
-// that is its id (Client ID Metadata Documents), or the registration that its id contains, encrypted (RFC
-// 7591).
+// The OAuth clients of agents. None is stored: the id of a client is the https URL of its metadata document
+// (Client ID Metadata Documents), or contains its registration, encrypted (RFC 7591).
 import { TEXT_CHARS_MAX } from '../../../contract/limits.ts'
 import { cleanText, isBlank } from '../../../contract/text.ts'
 import { createLruCache } from '../../../lib/lru-cache.ts'
@@ -12,7 +11,7 @@ import { isRedirectUri } from './redirect-uris.ts'
 export interface AgentClient {
   /** Chosen by the client, so it proves nothing. */
   name: string
-  /** The host that has published the metadata document; null for a registered client. */
+  /** The host that publishes the metadata document; null for a registered client. */
   host: string | null
   redirectUris: readonly string[]
 }
@@ -27,8 +26,8 @@ export type FetchDocument = (url: URL) => Promise<string>
 
 const CLIENT_ID_CHARS_MAX = 4_000
 const REDIRECT_URIS_MAX = 20
-/** Of a registration, so that its id fits into a URL. */
-const REGISTERED_CHARS_MAX = 2_000
+/** Of all redirect URIs of a registration together, so that its id fits into a URL. */
+const REGISTERED_URIS_CHARS_MAX = 2_000
 const REGISTERED_PREFIX = 'adit_client_'
 const UNNAMED = 'unnamed agent'
 
@@ -82,14 +81,14 @@ export function createAgentClients(
 }
 
 const isRegistrable = (uris: readonly string[]): boolean =>
-  uris.length > 0 && uris.every(isRedirectUri) && uris.join('').length <= REGISTERED_CHARS_MAX
+  uris.length > 0 && uris.every(isRedirectUri) && uris.join('').length <= REGISTERED_URIS_CHARS_MAX
 
 const readName = (name: unknown, fallback = UNNAMED): string => {
   const cleaned = typeof name === 'string' ? cleanText(name.slice(0, 1_000), TEXT_CHARS_MAX) : ''
   return isBlank(cleaned) ? fallback : cleaned
 }
 
-/** By draft-ietf-oauth-client-id-metadata-document, section 3: with a path, without user and fragment. */
+/** Must have a path, and no user or fragment (draft-ietf-oauth-client-id-metadata-document, section 3). */
 function parseClientUrl(id: string): URL {
   const url = URL.parse(id)
   const isValid =
@@ -98,7 +97,7 @@ function parseClientUrl(id: string): URL {
     url.hash === '' &&
     url.username === '' &&
     url.password === '' &&
-    // Without dot segments, and with one spelling only.
+    // Only in normalized form, so without dot segments.
     url.href === id
   if (isValid) return url
   throw new UnknownClient(

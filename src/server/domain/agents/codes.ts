@@ -1,6 +1,6 @@
 // Authorization codes of agents, and the keys that they are exchanged for. A code contains what was approved,
 // encrypted with a key that is derived from ADIT_SECRET, so nothing of it is stored. It works once, because
-// it also contains the id of the key that it is exchanged for, and an id is used once.
+// it also contains the id of the key that it is exchanged for: if that key exists, the code was used.
 import { hash } from 'node:crypto'
 import { createSecret } from '../../../lib/credentials/secret.ts'
 import { DAY_MS, SECOND_MS } from '../../../lib/time.ts'
@@ -33,7 +33,7 @@ interface Approved {
   userId: string
   sessionId: string
   expiresAt: number
-  /** Hash of the client and the redirect URI, which the exchange must have, too. */
+  /** Hash of the client and the redirect URI: the exchange must send the same. */
   binding: string
   codeChallenge: string
   name: string
@@ -72,7 +72,7 @@ const bind = (clientId: string, redirectUri: string) => sha256(JSON.stringify([c
 
 const sha256 = (text: string) => hash('sha256', text, 'base64url')
 
-interface Exchange {
+interface CodeExchange {
   code: string
   clientId: string
   redirectUri: string
@@ -89,7 +89,7 @@ type ExchangeResult =
 const invalidGrant = (description: string) => ({ error: 'invalid_grant', description }) as const
 
 const UNKNOWN = invalidGrant(
-  'The code is not for this client, redirect_uri and code_verifier. Sign in again.',
+  'The code is unknown, or belongs to another client_id, redirect_uri or code_verifier. Sign in again.',
 )
 const EXPIRED = invalidGrant('The code has expired. Sign in again.')
 const REUSED = invalidGrant('The code was used before, so the key that it was exchanged for is revoked.')
@@ -98,7 +98,7 @@ const REUSED = invalidGrant('The code was used before, so the key that it was ex
 export async function exchangeCode(
   services: Services,
   signIn: AgentSignIn,
-  exchange: Exchange,
+  exchange: CodeExchange,
 ): Promise<ExchangeResult> {
   const approved = readCode(signIn, exchange.code)
   if (!approved || !isBound(approved, exchange)) return UNKNOWN
@@ -127,7 +127,7 @@ export async function exchangeCode(
   }
 }
 
-/** The agent may repeat the request after these. */
+/** After these, the same code may still be exchanged. */
 const RETRIED: ReadonlySet<Fault['code']> = new Set(['unavailable', 'internal', 'rate_limited'])
 
 function readCode({ codeKey }: AgentSignIn, code: string): Approved | undefined {
@@ -140,10 +140,10 @@ function readCode({ codeKey }: AgentSignIn, code: string): Approved | undefined 
 
 const isBound = (
   { binding, codeChallenge }: Approved,
-  { clientId, redirectUri, codeVerifier }: Exchange,
+  { clientId, redirectUri, codeVerifier }: CodeExchange,
 ): boolean => binding === bind(clientId, redirectUri) && codeChallenge === sha256(codeVerifier)
 
-/** Acts as the user who has approved, who must still be signed in and have the required role. */
+/** Acts as the user who approved. They must still be signed in and have the required role. */
 const createContext = (
   services: Services,
   { workspaceId, sessionId }: Approved,
@@ -171,7 +171,7 @@ async function createKey(
   return { key: { token: created.token, expiresAt: created.expiresAt ?? expiresAt, managesKeys } }
 }
 
-/** Somebody else may have used the code, or may have the key. */
+/** One of the two exchanges may be an attacker's, and the key went to the first. */
 async function revokeReused(db: Tx, ctx: Context, { keyId }: Approved) {
   const change = await revokeActive(db, ctx, keyId, { detail: 'code-reused' })
   return change && publishChange(db, ctx, change)

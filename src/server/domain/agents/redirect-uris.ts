@@ -1,17 +1,15 @@
-// Where an agent may get its authorization code: an https URL, http on this machine's loopback (RFC 8252,
-// section 7.3), or a private-use scheme (section 7.1). All other schemes are rejected, as some run code.
+// Where an agent may get its authorization code: an https URL, an http URL of a loopback host (RFC 8252,
+// section 7.3), or a private-use scheme (section 7.1). All other schemes are rejected: some of them run code.
 
 const REDIRECT_URI_CHARS_MAX = 500
 
 /** Printable ASCII without a backslash, which browsers read as a slash. */
 const CHARACTERS = /^[!-[\]-~]+$/
 const LOOPBACK = /^http:\/\/(localhost|127\.0\.0\.1|\[::1\])(?::\d{1,5})?((?:[/?].*)?)$/
-/**
- * RFC 8252 asks for a domain name in reverse, such as `com.example.app`. No scheme of a browser has a period.
- */
+/** RFC 8252 asks for a reversed domain name, such as `com.example.app`. No scheme of a browser has one. */
 const REVERSED_DOMAIN = /^[a-z][a-z0-9+-]*(?:\.[a-z0-9+-]+)+:$/
-/** Editors that registered a scheme without a period. */
-const EDITORS: ReadonlySet<string> = new Set(['cursor:', 'vscode:', 'vscode-insiders:', 'windsurf:'])
+/** Known editors whose schemes have no period. */
+const EDITOR_SCHEMES: ReadonlySet<string> = new Set(['cursor:', 'vscode:', 'vscode-insiders:', 'windsurf:'])
 
 export function isRedirectUri(text: string): boolean {
   if (text.length > REDIRECT_URI_CHARS_MAX || !CHARACTERS.test(text) || text.includes('#')) return false
@@ -20,10 +18,10 @@ export function isRedirectUri(text: string): boolean {
   const { protocol, hostname } = url
   if (protocol === 'https:') return text.startsWith('https://') && hostname !== ''
   if (protocol === 'http:') return LOOPBACK.test(text)
-  return REVERSED_DOMAIN.test(protocol) || EDITORS.has(protocol)
+  return REVERSED_DOMAIN.test(protocol) || EDITOR_SCHEMES.has(protocol)
 }
 
-/** Exact, except that a loopback URL may have any port: the agent gets a free one when it starts. */
+/** Compares exactly, except for the port of a loopback URL: the agent gets a free one when it starts. */
 export const isRegistered = (uri: string, registered: readonly string[]): boolean =>
   isRedirectUri(uri) && registered.some((each) => withoutPort(each) === withoutPort(uri))
 
@@ -34,7 +32,7 @@ function withoutPort(uri: string): string {
 
 export const isLoopback = (uri: string): boolean => LOOPBACK.test(uri)
 
-/** For people: the host that gets the code, or the scheme of the app. */
+/** For display: the host that gets the code, or the scheme of the app. */
 export function describeTarget(uri: string): string {
   const { protocol, host, hostname } = new URL(uri)
   if (protocol === 'https:') return host

@@ -1,6 +1,5 @@
 // Authorization requests of agents (OAuth 2.1, with PKCE and resource indicators). Nothing is stored: the
-// page
-// /authorize sends the query string to read it, and again to decide on it.
+// page /authorize sends the query string to show the request, and again with the decision.
 import type { Services } from '../context.ts'
 import { deriveEncryptionKey, type EncryptionKey } from '../encryption.ts'
 import { Fault } from '../fault.ts'
@@ -16,7 +15,7 @@ import { isRegistered } from './redirect-uris.ts'
 const STATE_CHARS_MAX = 4_000
 const CHALLENGE = /^[\w-]{43}$/
 
-/** What agents sign in with, and for. */
+/** What the sign-in of agents needs besides the services. */
 export interface AgentSignIn {
   clients: AgentClients
   codeKey: EncryptionKey
@@ -54,21 +53,19 @@ export interface AuthorizationRequest {
   redirectUri: string
   state: string | undefined
   codeChallenge: string
-  /** Only this is returned to the client if it is set. */
+  /** Why the request cannot be approved: the client gets this instead of a code. */
   error: RequestError | undefined
 }
 
-/**
- * Throws without a client that has registered the redirect URI: then there is nowhere to send an error to.
- */
+/** Throws if the client is unknown or has not registered the redirect URI: not even errors are sent there. */
 export async function readRequest(
   { clients, publicUrl }: AgentSignIn,
   query: string,
 ): Promise<AuthorizationRequest> {
   const parameters = new URLSearchParams(query)
   const names = [...parameters.keys()]
-  // RFC 6749, section 3.1. Otherwise it would depend on the reader which one counts.
-  if (new Set(names).size < names.length) throw invalidRequest('A parameter is repeated.')
+  // RFC 6749, section 3.1. Programs differ in which of them they use.
+  if (new Set(names).size < names.length) throw invalidRequest('The request has a parameter more than once.')
   const read = (name: string) => parameters.get(name) ?? ''
   const clientId = read('client_id')
   const redirectUri = read('redirect_uri')
@@ -108,5 +105,5 @@ async function findClient(clients: AgentClients, id: string): Promise<AgentClien
   }
 }
 
-const invalidRequest = (message: string) =>
+export const invalidRequest = (message: string) =>
   new Fault('invalid_request', { message, details: [{ path: '', message }] })
