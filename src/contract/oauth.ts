@@ -2,7 +2,7 @@
 // on the page /authorize, and the code is exchanged for a key that is valid at /mcp only.
 import Type from 'typebox'
 import { readDescription } from './description.ts'
-import { grantRejection } from './device.ts'
+import { DEVICE_GRANT, grantRejection } from './device.ts'
 import { Label, OneOf, Slug, TokenId, UserName } from './fields.ts'
 import { operation } from './operation.ts'
 
@@ -32,8 +32,8 @@ const register = operation({
       redirect_uris: Type.Array(Type.String({ maxLength: 500 }), {
         maxItems: 10,
         description:
-          'Each begins with `https://`, or `http://` and a loopback host, or has a private-use scheme of an ' +
-          'app, with a period. Together they have at most 2,000 characters.',
+          'At least one. Each is an https URL, an http URL of a loopback host, or has the private-use scheme of ' +
+          'an app, with a period. Together they may have at most 2,000 characters.',
       }),
     },
     { title: 'ClientRegistration', examples: [{ client_name: 'Example', redirect_uris: [REDIRECT_URI] }] },
@@ -72,13 +72,13 @@ const register = operation({
       example: {
         error: 'invalid_redirect_uri',
         error_description:
-          'Each of redirect_uris must begin with https://, or with http:// and a loopback host.',
+          'At least one of redirect_uris is required. Each must be an https URL, or an http URL of localhost.',
       },
     },
   },
 })
 
-const Text = (maxLength: number, description: string) =>
+const OptionalText = (maxLength: number, description: string) =>
   Type.Optional(Type.String({ maxLength, description }))
 
 const exchange = operation({
@@ -97,11 +97,11 @@ const exchange = operation({
     {
       grant_type: Type.String({
         maxLength: 200,
-        description: '`authorization_code`, or the device grant of RFC 8628.',
+        description: `\`${CODE_GRANT}\` or \`${DEVICE_GRANT}\` (RFC 8628).`,
       }),
-      code: Text(4_000, 'From the redirect of the page `/authorize`. It is valid for 60 seconds.'),
-      client_id: Text(4_000, 'As in the authorization request.'),
-      redirect_uri: Text(500, 'As in the authorization request.'),
+      code: OptionalText(4_000, 'From the redirect of the page `/authorize`. It is valid for 60 seconds.'),
+      client_id: OptionalText(4_000, 'As in the authorization request.'),
+      redirect_uri: OptionalText(500, 'As in the authorization request.'),
       code_verifier: Type.Optional(
         Type.String({
           pattern: '^[A-Za-z0-9._~-]{43,128}$',
@@ -109,8 +109,8 @@ const exchange = operation({
           'x-rule': 'must have 43 to 128 letters, digits, dots, underscores, tildes or hyphens',
         }),
       ),
-      resource: Text(1_000, 'The URL of `/mcp`.'),
-      device_code: Text(200, 'From `POST /device/authorize`.'),
+      resource: OptionalText(1_000, 'The URL of `/mcp`.'),
+      device_code: OptionalText(200, 'From `POST /device/authorize`.'),
     },
     {
       title: 'TokenRequest',
@@ -135,7 +135,10 @@ const exchange = operation({
         token_type: Type.Literal('Bearer'),
         expires_in: Type.Optional(Type.Integer({ description: 'Lifetime of the key in seconds.' })),
         scope: Type.Optional(
-          OneOf(['mcp', 'mcp manage-keys'], 'Whether the user has allowed the agent to manage API keys.'),
+          OneOf(
+            ['mcp', 'mcp manage-keys'],
+            'Has `manage-keys` if the user has allowed the agent to manage API keys.',
+          ),
         ),
         key_id: Type.Optional(TokenId),
         label: Type.Optional(Label),

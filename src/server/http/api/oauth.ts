@@ -84,6 +84,7 @@ export function registerOAuth(server: FastifyInstance, options: OAuthOptions): v
 const INVALID_REDIRECT_URI = {
   error: 'invalid_redirect_uri',
   error_description:
-    'Each of redirect_uris must begin with https://, or http:// and localhost, 127.0.0.1 or [::1], or have a ' +
-    'private-use scheme with a period, without a fragment or user. Together they have at most 2,000 characters.',
+    'At least one of redirect_uris is required. Each must be an https URL, an http URL of localhost, 127.0.0.1 ' +
+    'or [::1], or have a private-use scheme with a period, and have no fragment and no user. Together they may ' +
+    'have at most 2,000 characters.',
 } as const
