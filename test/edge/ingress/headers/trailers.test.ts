@@ -1,11 +1,11 @@
 // Trailers of chunked bodies, and the header that announces them.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { startRawLocalServer } from '../../support/edges/raw-local-server.ts'
-import { startStandaloneEdge } from '../../support/edges/standalone-edge.ts'
-import { connectClient } from '../../support/edges/tunneled.ts'
-import { openTunnel } from '../../support/edges/tunnels.ts'
-import { until } from '../../support/until.ts'
+import { startRawLocalServer } from '../../../support/edges/raw-local-server.ts'
+import { startStandaloneEdge } from '../../../support/edges/standalone-edge.ts'
+import { connectClient } from '../../../support/edges/tunneled.ts'
+import { openTunnel } from '../../../support/edges/tunnels.ts'
+import { until } from '../../../support/until.ts'
 
 const { edge, keys } = await startStandaloneEdge({ after }, ['acme'])
 const [key = ''] = keys

@@ -1,11 +1,11 @@
 // Informational responses (1xx) of the local server, and 100 Continue among them.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { startRawLocalServer } from '../../support/edges/raw-local-server.ts'
-import { startStandaloneEdge } from '../../support/edges/standalone-edge.ts'
-import { connectClient } from '../../support/edges/tunneled.ts'
-import { openTunnel } from '../../support/edges/tunnels.ts'
-import { until } from '../../support/until.ts'
+import { startRawLocalServer } from '../../../support/edges/raw-local-server.ts'
+import { startStandaloneEdge } from '../../../support/edges/standalone-edge.ts'
+import { connectClient } from '../../../support/edges/tunneled.ts'
+import { openTunnel } from '../../../support/edges/tunnels.ts'
+import { until } from '../../../support/until.ts'
 
 const { edge, keys } = await startStandaloneEdge({ after }, ['acme'])
 const [key = ''] = keys

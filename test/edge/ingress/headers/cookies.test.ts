@@ -2,8 +2,8 @@
 // workspaces.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { openRawTunnel, startStandaloneEdge } from '../../support/edges/standalone-edge.ts'
-import { sendRaw } from '../../support/network/raw.ts'
+import { openRawTunnel, startStandaloneEdge } from '../../../support/edges/standalone-edge.ts'
+import { sendRaw } from '../../../support/network/raw.ts'
 
 const COOKIES: Record<string, string> = {
   'Set-Cookie: a=1; Domain=tunnels.test; Path=/': 'Set-Cookie: a=1; Path=/',
