@@ -1,6 +1,7 @@
 // The HTTP server of an edge, and its listener.
 import { createServer, type Server, type ServerOptions } from 'node:http'
 import { type Listener, startListener } from '../lib/net/listener.ts'
+import { HEAD_BYTES_MAX } from '../tunnel-protocol/http/response-head.ts'
 import type { EdgeCore } from './core.ts'
 import type { EdgeOptions } from './options.ts'
 
@@ -14,6 +15,8 @@ export function createEdgeServer(shouldUpgrade: ServerOptions['shouldUpgradeCall
     keepAliveTimeout: IDLE_TIMEOUT_MS,
     // Uploads over slow connections may take any time; the connection guard requires progress.
     requestTimeout: 0,
+    // Of what Node counts: the path, and names and values of headers.
+    maxHeaderSize: HEAD_BYTES_MAX,
     // TCP keep-alive detects clients that are gone, also while nothing is sent.
     keepAlive: true,
     keepAliveInitialDelay: KEEP_ALIVE_MS,

@@ -72,6 +72,8 @@ export const LIMITS = {
   /** Of a list. */
   pageSize: 500,
   pageSizeDefault: 100,
+  /** Of a text from a head, such as the path; a longer one is cut. */
+  listedChars: 2_000,
   /** Of texts of a ListQuery. */
   queryChars: 500,
   /** Of the body of a request to this API. */
@@ -140,7 +142,7 @@ export interface ExchangeSummary {
   readonly state: 'pending' | 'complete' | 'aborted' | 'unrecorded'
   /** UNKNOWN_METHOD if not even the head of the request was recorded. */
   readonly method: string
-  /** Path and query. */
+  /** Path and query. In a list, up to LIMITS.listedChars, and `…` if there are more. */
   readonly path: string
   /** Host header of the request, as the local server got it. */
   readonly host: string

@@ -176,7 +176,7 @@ test('headers that are too long in total are rejected, and take no place of othe
     value: 'v'.repeat(16_000),
   }))
   for (let attempt = 0; attempt < 11; attempt += 1)
-    await assert.rejects(replay(id, { headers }), /400 .*headers have \d+ bytes \(expected at most 65536\)/)
+    await assert.rejects(replay(id, { headers }), /400 .*headers have \d+ bytes \(expected at most 69632\)/)
   assert.equal(connections.length, before)
   assert.equal((await replay(id, { headers: headers.slice(0, 4) })).exchange.status, 200)
 })

@@ -146,7 +146,7 @@ function responseMessage(problem: Exclude<NoResponseCause, 'no_response'>, subje
       )
     case 'head_too_large':
       return (
-        `A response of ${target} has more than 16 KiB of headers, or more than 1,000 headers, and visitors get ` +
+        `A response of ${target} has more than 64 KiB of headers, or more than 1,000 headers, and visitors get ` +
         '502. Look for large or many Set-Cookie headers.'
       )
     case 'response_timeout':

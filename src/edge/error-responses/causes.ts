@@ -150,7 +150,7 @@ export const causes = {
     status: 502,
     title: 'The response headers of the local server are too large',
     visitor: TRY_LATER,
-    owner: CHECK_OUTPUT,
+    owner: 'Have your local server send at most 64 KiB of headers, and 1,000 of them.',
   },
   closed: {
     status: 502,

@@ -4,6 +4,7 @@ import {
   type Body,
   type Exchange,
   type ExchangeSummary,
+  LIMITS,
   MASK,
   type Message,
   type MessageList,
@@ -28,10 +29,10 @@ export function describeSummary(
     kind: exchange.kind,
     state: exchange.state,
     method: exchange.method,
-    path: exchange.path,
-    host: mask.find(exchange.request.headers, 'host', isRevealed) ?? '',
+    path: cut(exchange.path),
+    host: cut(mask.find(exchange.request.headers, 'host', isRevealed) ?? ''),
     ...(response && { status: response.status }),
-    ...(type !== undefined && { contentType: (type.split(';', 1)[0] ?? '').trim().toLowerCase() }),
+    ...(type !== undefined && { contentType: cut((type.split(';', 1)[0] ?? '').trim().toLowerCase()) }),
     requestBytes: exchange.requestBytes,
     responseBytes: exchange.responseBytes,
     ...(firstByteMs !== undefined && { firstByteMs }),
@@ -43,6 +44,10 @@ export function describeSummary(
   }
 }
 
+/** A list has hundreds of requests, and each may have 64 KiB of headers. */
+const cut = (text: string) =>
+  text.length > LIMITS.listedChars ? `${text.slice(0, LIMITS.listedChars)}…` : text
+
 /** The request and the response without their bodies. */
 export function describeHeads(exchange: RecordedExchange, mask: HeaderMask, isRevealed: boolean) {
   const { request, response } = exchange
@@ -53,6 +58,7 @@ export function describeHeads(exchange: RecordedExchange, mask: HeaderMask, isRe
   })
   return {
     ...describeSummary(exchange, mask, isRevealed),
+    path: exchange.path,
     request: describePart(request),
     ...(response && {
       response: { status: response.status, reason: response.reason, ...describePart(response) },

@@ -2,11 +2,17 @@
 // to understand it.
 import { ChunkedDecoder } from '../../tunnel-protocol/http/chunked-decoder.ts'
 import { LineBuffer } from '../../tunnel-protocol/http/line-buffer.ts'
-import { hasUpgrade, parseHeaders, readFraming } from '../../tunnel-protocol/http/response-head.ts'
+import {
+  HEAD_BYTES_MAX,
+  hasUpgrade,
+  parseHeaders,
+  readFraming,
+} from '../../tunnel-protocol/http/response-head.ts'
 import { TOKEN_CHARACTER } from '../../tunnel-protocol/http/token.ts'
 import type { RequestHead } from '../store/exchange.ts'
 
-export const HEAD_BYTES_MAX = 64 * 1024
+/** The edge adds headers to those of the visitor. */
+export const REQUEST_HEAD_BYTES_MAX = HEAD_BYTES_MAX + 4 * 1024
 const REQUEST_LINE = new RegExp(`^(${TOKEN_CHARACTER}{1,64}) (\\S+) HTTP/(1\\.[01])$`)
 
 interface RequestHandler {
@@ -51,7 +57,8 @@ export class RequestParser {
 
   #readHead(received: Buffer, at: number): number {
     const found = this.#lines.add(received, at)
-    if ((found?.text.length ?? this.#lines.bytes) > HEAD_BYTES_MAX) throw new Error('head that is too long')
+    if ((found?.text.length ?? this.#lines.bytes) > REQUEST_HEAD_BYTES_MAX)
+      throw new Error('head that is too long')
     if (!found) return received.length
     const lineEnd = found.text.indexOf('\r\n')
     const line = lineEnd < 0 ? found.text : found.text.slice(0, lineEnd)

@@ -2,13 +2,13 @@
 
 import { isToken } from '../../tunnel-protocol/http/token.ts'
 import { FRAMING_HEADERS, type ReplayHeader, type ReplayRequest } from '../api.ts'
-import { HEAD_BYTES_MAX } from '../recording/request-parser.ts'
+import { REQUEST_HEAD_BYTES_MAX } from '../recording/request-parser.ts'
 import { findHeader, type RecordedExchange } from '../store/exchange.ts'
 
 const METHOD_CHARS_MAX = 64
 const NAME_CHARS_MAX = 256
-const PATH = /^\/[\x21-\x7e\x80-\xff]{0,8191}$/
-const VALUE = /^[\t\x20-\x7e\x80-\xff]{0,16384}$/
+const PATH = /^\/[\x21-\x7e\x80-\xff]{0,69631}$/
+const VALUE = /^[\t\x20-\x7e\x80-\xff]{0,69632}$/
 const HEADERS_MAX = 500
 /** Their requests have Content-Length: 0 if the body is empty. */
 const WITH_BODY = new Set(['POST', 'PUT', 'PATCH'])
@@ -48,9 +48,9 @@ export function editedBytes(exchange: RecordedExchange, edit: ReplayRequest): Bu
   }
   if (body.length > 0 || WITH_BODY.has(method)) kept.push('Content-Length', String(body.length))
   const head = toHead(method, path, '1.1', kept)
-  if (head.length > HEAD_BYTES_MAX)
+  if (head.length > REQUEST_HEAD_BYTES_MAX)
     throw new InvalidReplay(
-      `The path and the headers have ${head.length} bytes (expected at most ${HEAD_BYTES_MAX}).`,
+      `The path and the headers have ${head.length} bytes (expected at most ${REQUEST_HEAD_BYTES_MAX}).`,
     )
   return Buffer.concat([head, body])
 }

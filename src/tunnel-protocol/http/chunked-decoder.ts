@@ -1,13 +1,13 @@
 // Decodes a body with Transfer-Encoding: chunked.
 import { LineBuffer } from './line-buffer.ts'
-import { InvalidResponse, parseHeaders, readFraming } from './response-head.ts'
+import { HEAD_BYTES_MAX, InvalidResponse, parseHeaders, readFraming } from './response-head.ts'
 import { TOKEN_CHARACTER } from './token.ts'
 
 /** A size of at most 52 bits, and extensions, which are ignored. */
 const TOKEN = `${TOKEN_CHARACTER}+`
 const SIZE_LINE = new RegExp(`^([0-9A-Fa-f]{1,13})(?:;${TOKEN}(?:=(?:${TOKEN}|"[\\t\\x20!#-\\[\\]-~]*"))?)*$`)
 /** Extensions and trailers of all chunks together. */
-const EXTRA_BYTES_MAX = 16 * 1024
+const EXTRA_BYTES_MAX = HEAD_BYTES_MAX
 
 export class ChunkedDecoder {
   readonly #lines = new LineBuffer('\r\n')

@@ -3,6 +3,8 @@
 import { type FailureCause, recognizeOther } from '../problems.ts'
 import { isToken } from './token.ts'
 
+/** The size of a head, of requests too: browsers send up to this much of cookies to one site. */
+export const HEAD_BYTES_MAX = 64 * 1024
 const HEADERS_MAX = 1_000
 const STATUS_LINE = /^HTTP\/1\.([01]) ([0-9]{3})(?: ([\t\x20-\x7e\x80-\xff]*))?$/
 /** Everything but control characters; tabs are allowed. */

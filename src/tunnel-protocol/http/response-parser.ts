@@ -2,9 +2,15 @@
 // as it arrives, without copying.
 import { ChunkedDecoder } from './chunked-decoder.ts'
 import { LineBuffer } from './line-buffer.ts'
-import { InvalidResponse, isUpgrade, parseHead, type ResponseHead, requireHttp } from './response-head.ts'
+import {
+  HEAD_BYTES_MAX,
+  InvalidResponse,
+  isUpgrade,
+  parseHead,
+  type ResponseHead,
+  requireHttp,
+} from './response-head.ts'
 
-const HEAD_BYTES_MAX = 16 * 1024
 /** Enough to tell HTTP/1.1 from another protocol, and to see the end of the status line. */
 const START_BYTES = 64
 /** Limit of 1xx responses to one request. All of them together may have HEAD_BYTES_MAX. */

@@ -114,6 +114,19 @@ test('informational responses and the body of a request that expects 100-continu
   }
 })
 
+test('heads of 64 KiB pass a hop in both directions', async (t) => {
+  const raw = await startRawLocalServer(t)
+  const { host } = await openTunnel(t, { edge: serving, key: cluster.key, port: raw.port, name: 'heads' })
+  const large = `X-Large: ${'x'.repeat(65_000)}\r\n`
+  const visitor = connectClient(entry.port, `GET / HTTP/1.1\r\nHost: ${host}\r\n${large}\r\n`)
+  const { socket, received } = await raw.next()
+  assert.ok(received().includes(large))
+  socket.write(`HTTP/1.1 200 OK\r\nContent-Length: 0\r\n${large}\r\n`)
+  await until('the response arrives', () => visitor.received().includes('\r\n\r\n'))
+  assert.ok(visitor.received().includes(large))
+  visitor.socket.destroy()
+})
+
 test('trailers pass a hop in both directions', async (t) => {
   const raw = await startRawLocalServer(t)
   const { host } = await openTunnel(t, { edge: serving, key: cluster.key, port: raw.port, name: 'trailers' })

@@ -73,6 +73,17 @@ for (const [name, { isInstalled, start }] of Object.entries(proxies))
       assert.match(await client.response, new RegExp(`^${hints}HTTP/1.1 200 OK\r\n`))
     })
 
+    test(`${name}: heads of 60 KB pass in both directions`, async () => {
+      const { host, respond, requests } = await openRawTunnel(edge, key)
+      respond(body('200 OK', `X-Large: ${'x'.repeat(60_000)}\r\n`))
+      const client = connectRaw(url)
+      client.write(
+        `GET / HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\nCookie: ${'y'.repeat(60_000)}\r\n\r\n`,
+      )
+      assert.match(await client.response, /^HTTP\/1\.1 200 OK\r\n[\s\S]*X-Large: x{60000}\r\n/i)
+      assert.equal(requests().length, 1)
+    })
+
     test(`${name}: messages arrive in both directions, and the local server sees address and protocol`, async (t) => {
       const { host, local } = await openOwnTunnel(t, edge, key)
       const forged = { 'x-forwarded-for': '203.0.113.1', 'x-forwarded-proto': 'ftp' }
