@@ -1,47 +1,15 @@
-// Clients from npm sign in without a key, in a real browser, and call a tool; and the authorization server
-// passes the conformance tests of the protocol.
+// Clients from npm sign in without a key, in a real browser, and call a tool.
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { Client } from '@modelcontextprotocol/client'
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
-import { button, openPageAs } from '../../pages/support/harness.ts'
-import { serveWithOwner } from '../../support/accounts/users.ts'
 import { test } from '../../support/browser.ts'
-import { atEnd, type Test } from '../../support/cleanup.ts'
+import { atEnd } from '../../support/cleanup.ts'
 import { createFolder } from '../../support/databases/create.ts'
-import { readRows } from '../../support/databases/rows.ts'
 import { collectText } from '../../support/network/collect.ts'
-import { installPackages } from '../../support/processes/npm-packages.ts'
 import { freePort } from '../../support/processes/ports.ts'
-import { root } from '../../support/processes/process.ts'
 import { startProgram } from '../../support/processes/program.ts'
-import { until } from '../../support/until.ts'
-
-const packages = join(installPackages(join(root, 'test/mcp/clients'), 'mcp-clients'), 'node_modules')
-
-/** Nothing of the user who runs the tests. */
-const environment = (home: string) => ({
-  PATH: process.env.PATH ?? '',
-  HOME: home,
-  MCP_REMOTE_CONFIG_DIR: home,
-})
-
-async function setUp(t: Test) {
-  const { server, ann } = await serveWithOwner(t, { engine: 'sqlite' })
-  /** Approves in the browser what a program asks for by a URL in its output. */
-  const approve = async (output: () => string) => {
-    const find = () => new RegExp(`${server.url}/authorize\\?[\\w%.~+=&-]+`).exec(output())?.[0]
-    await until('the program prints the URL', () => find() !== undefined).catch((error) => {
-      throw new Error(`${error.message}\n${output()}`)
-    })
-    const { page } = await openPageAs(t, server.url, ann)
-    await page.goto(find() as string)
-    await button(page, 'Approve').click()
-    return page
-  }
-  const readKeys = () => readRows(server.services, 'api_keys', { agent_access: 'read' })
-  return { url: `${server.url}/mcp`, issuer: server.url, approve, readKeys }
-}
+import { environment, packages, setUp } from './npm-packages.ts'
 
 test('mcp-remote signs in, and a client of standard input and output calls a tool through it', async (t) => {
   const { url, approve, readKeys } = await setUp(t)

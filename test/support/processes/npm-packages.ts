@@ -1,5 +1,5 @@
-// Packages from npm that only a few tests need, in a cache folder outside of the repository: they are larger
-// than all that the repository depends on, so `npm ci` does not install them.
+// Packages from npm that only a few tests need, in a cache folder outside of the repository: they are large,
+// so `npm ci` does not install them.
 import { createHash } from 'node:crypto'
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { homedir } from 'node:os'
