@@ -4,7 +4,6 @@
 // nor delays the other streams.
 import type { Connection, SendCallback } from './connection.ts'
 import { HEADER_BYTES, ProtocolError, TYPE_DATA, writeHeader } from './frame.ts'
-import { type FrameSource, Turns } from './turns.ts'
 
 /** Bytes of one write; a single frame if only one stream has data. */
 const BATCH_BYTES = 256 * 1024
@@ -25,6 +24,15 @@ const CONTROL_BATCH = 1_024
 let slab = Buffer.allocUnsafeSlow(SLAB_BYTES)
 let slabEnd = 0
 
+/** A stream with something to send. */
+export interface FrameSource {
+  /** Set by the sender while the stream waits for its turn. */
+  isQueued: boolean
+  readonly unsentBytes: number
+  /** Writes one frame. Returns whether it could write another one. */
+  writeFrame(payloadMax: number): boolean
+}
+
 interface SenderOptions {
   /** The peer does not read what it causes. */
   onFlood(error: Error): void
@@ -41,13 +49,14 @@ export class Sender {
   #chunks: Buffer[] = []
   /** Offset of the first byte in the slab that is not in a chunk yet; undefined if there is none. */
   #start: number | undefined
-  readonly #little = new Turns()
-  readonly #much = new Turns()
+  /** Streams that wait for their turn, with little to send and with much. */
+  #little: FrameSource[] = []
+  #much: FrameSource[] = []
   #batchBytes = 0
   /** Callbacks for the next write. */
   #writers: SendCallback[] = []
   /** Callbacks for the write in progress. */
-  #sending: SendCallback[] = []
+  #sending: SendCallback[] | undefined
   #isScheduled = false
   #isSending = false
   #isClosed = false
@@ -78,7 +87,7 @@ export class Sender {
   enqueue(source: FrameSource): void {
     if (source.isQueued || this.#isClosed) return
     source.isQueued = true
-    this.#turnsOf(source).push(source)
+    this.#queueOf(source).push(source)
     this.#schedule()
   }
 
@@ -127,8 +136,8 @@ export class Sender {
     if (this.#isClosed) return
     this.#isClosed = true
     if (this.#connection.writable) this.#sendControl()
-    this.#little.clear()
-    this.#much.clear()
+    this.#little = []
+    this.#much = []
   }
 
   #schedule(): void {
@@ -138,18 +147,19 @@ export class Sender {
     setImmediate(this.#flush)
   }
 
-  #turnsOf(source: FrameSource): Turns {
+  #queueOf(source: FrameSource): FrameSource[] {
     return source.unsentBytes > LITTLE_BYTES ? this.#much : this.#little
   }
 
-  #addStreams(turns: Turns, batchBytesMax: number): void {
-    while (!turns.isEmpty && this.#batchBytes < batchBytesMax) {
-      const source = turns.take()
-      const payloadMax = turns.isEmpty ? BATCH_BYTES : SHARED_PAYLOAD_MAX
-      if (source.writeFrame(payloadMax)) this.#turnsOf(source).push(source)
+  #addStreams(queue: FrameSource[], batchBytesMax: number): void {
+    let taken = 0
+    while (taken < queue.length && this.#batchBytes < batchBytesMax) {
+      const source = queue[taken++] as FrameSource
+      const payloadMax = taken < queue.length ? SHARED_PAYLOAD_MAX : BATCH_BYTES
+      if (source.writeFrame(payloadMax)) this.#queueOf(source).push(source)
       else source.isQueued = false
     }
-    turns.compact()
+    queue.splice(0, taken)
   }
 
   #sendControl(): void {
@@ -160,7 +170,7 @@ export class Sender {
   #send(): void {
     this.#closeSlab()
     const chunks = this.#chunks
-    this.#sending.push(...this.#writers)
+    this.#sending = this.#sending ? this.#sending.concat(this.#writers) : this.#writers
     this.#writers = []
     this.#chunks = []
     this.#isSending = true
@@ -169,10 +179,10 @@ export class Sender {
 
   #afterSend(error?: Error | null): void {
     this.#isSending = false
-    const writers = this.#sending
-    this.#sending = []
+    const writers = this.#sending ?? []
+    this.#sending = undefined
     for (const writer of writers) writer(error)
-    if (this.#control.length > 0 || !this.#little.isEmpty || !this.#much.isEmpty) this.#schedule()
+    if (this.#control.length + this.#little.length + this.#much.length > 0) this.#schedule()
   }
 
   #addControl(): void {

@@ -2,9 +2,8 @@
 // server.
 import { ACK, FIN, INITIAL_WINDOW, ProtocolError, RST, SYN, TYPE_WINDOW_UPDATE, UINT32_MAX } from './frame.ts'
 import { ReceiveWindow, type SessionBudget } from './receive-window.ts'
-import type { Sender } from './sender.ts'
+import type { FrameSource, Sender } from './sender.ts'
 import { SocketDuplex } from './socket-duplex.ts'
-import type { FrameSource } from './turns.ts'
 import { Unread } from './unread.ts'
 import { Unsent } from './unsent.ts'
 
