@@ -63,11 +63,14 @@ export const startCommand = (args: string[], env: Environment, logFile: string) 
 async function waitForUrl(child: ChildProcess, logFile: string): Promise<Served> {
   const line = await new Promise<string>((resolve, reject) => {
     let output = ''
+    const onExit = () => reject(new Error(`adit did not start: ${readFileSync(logFile, 'utf8')}`))
+    child.once('exit', onExit)
     child.stdout?.on('data', (chunk) => {
       output += chunk
-      if (output.includes('\n')) resolve(output)
+      if (!output.includes('\n')) return
+      child.off('exit', onExit)
+      resolve(output)
     })
-    child.once('exit', () => reject(new Error(`adit did not start: ${readFileSync(logFile, 'utf8')}`)))
   })
   const { url } = line.startsWith('{') ? (JSON.parse(line) as { url: string }) : { url: line.trim() }
   const reportExit = () => {

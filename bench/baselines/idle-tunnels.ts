@@ -1,4 +1,5 @@
-// Tunnel clients in one process, which carry no requests. A message sets their number.
+// Tunnel clients in one process, which carry no requests. A message sets their number, or says that their
+// edge is about to be lost; the response comes when all of them are open, or open again.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { LocalServer } from '../../src/tunnel-client/local-server.ts'
 import { runTunnel } from '../../src/tunnel-client/run.ts'
@@ -9,9 +10,13 @@ const HANDSHAKES_MAX = 20
 const { signal } = new AbortController()
 let opened = 0
 let started = 0
+/** How many were lost that had been open at the beginning. */
+let lost = 0
+let isLossExpected = false
 
 function open(): void {
   const index = started++
+  let isOpen = false
   const options = {
     edge,
     key: keys[index % keys.length] as string,
@@ -23,9 +28,15 @@ function open(): void {
     signal,
     onOpen() {
       opened += 1
+      isOpen = true
     },
     onLost(reason: string) {
-      throw new Error(reason)
+      if (!isLossExpected) throw new Error(reason)
+      // Reported again for each attempt that fails.
+      if (!isOpen) return
+      isOpen = false
+      opened -= 1
+      lost += 1
     },
     onRequest() {},
     onConnection() {},
@@ -34,11 +45,20 @@ function open(): void {
   void runTunnel(options)
 }
 
-process.on('message', async ({ count }: { count: number }) => {
+async function openAll(count: number): Promise<void> {
   while (opened < count) {
     while (started < count && started - opened < HANDSHAKES_MAX) open()
     await sleep(1)
   }
+}
+
+async function reopenAll(): Promise<void> {
+  isLossExpected = true
+  while (lost < started || opened < started) await sleep(1)
+}
+
+process.on('message', async (message: { count: number } | 'loss expected') => {
+  await (message === 'loss expected' ? reopenAll() : openAll(message.count))
   process.send?.({})
 })
 process.once('disconnect', () => process.exit())

@@ -1,4 +1,4 @@
-// Several edges that forward to each other and fail.
+// Edges that fail, and several that forward to each other.
 import { mkdirSync } from 'node:fs'
 import { get } from 'node:http'
 import { join } from 'node:path'
@@ -8,13 +8,16 @@ import type { Figure } from '../figure.ts'
 import type { Fixtures } from '../fixtures.ts'
 import { compare, type Measured, singleMeasurement, timing } from '../rounds.ts'
 import { repeat, routeRounds, startOrigin } from '../routes.ts'
-import { createTokens, startClient } from '../tunnel.ts'
+import { createTokens, startClient, startEdge } from '../tunnel.ts'
 
 const HOP_CONNECTIONS = 64
 const HOST = 'app.bench.localhost'
 /** One for each edge that is killed. */
 const FAILOVERS = 5
 const VISITORS = 4
+const HERD_TUNNELS = 1_000
+/** As many as the limit of tunnels per workspace requires. */
+const HERD_WORKSPACES = ['a', 'b']
 /** Longer than an edge takes to notice anything. */
 const WATCHED_MS = 1_500
 
@@ -103,6 +106,21 @@ async function failovers(fixtures: Fixtures): Promise<Measured> {
   }
 }
 
+/** From the end of an edge until all tunnels are open at its successor. */
+async function herd(fixtures: Fixtures): Promise<Measured> {
+  const settings = { ADIT_EDGE_PORT: String(await freePort()) }
+  const edge = await fixtures.keep(startEdge(fixtures.folder, HERD_WORKSPACES, settings))
+  const clients = await fixtures.baseline('idle-tunnels', { edge: edge.url, keys: edge.keys })
+  await clients.request({ count: timing.requests ? HERD_WORKSPACES.length : HERD_TUNNELS })
+  const reopened = clients.request('loss expected')
+  await edge.stop()
+  const endedAt = performance.now()
+  // The tokens file has the workspaces.
+  await fixtures.keep(startEdge(fixtures.folder, [], settings))
+  await reopened
+  return singleMeasurement((performance.now() - endedAt) / 1_000, 1)
+}
+
 export const edges: Figure[] = [
   {
     name: 'tunnel_hop',
@@ -119,5 +137,13 @@ export const edges: Figure[] = [
     unit: 'ms',
     target: { atMost: 100 },
     measure: failovers,
+  },
+  {
+    name: 'herd',
+    ours: `the time until ${HERD_TUNNELS} tunnels are open again after their edge was killed and restarted`,
+    other: 'a second',
+    unit: 's',
+    target: { atMost: 5 },
+    measure: herd,
   },
 ]
