@@ -8,7 +8,7 @@ const EDGES_MAX = 3
 export function tellOtherEdges(tunnels: Iterable<Tunnel>, edges: readonly string[]): void {
   for (const tunnel of tunnels) {
     const { edges: known = [] } = tunnel.address
-    // Of many edges, the named ones change with their load: clients that know enough are not told each time.
+    // Which edges are named out of many changes with their load: clients that know enough are not told.
     const knowsEnough = known.length >= EDGES_MAX && edges.length >= EDGES_MAX
     if (knowsEnough || edges.every((edge) => known.includes(edge))) continue
     tunnel.address = { ...tunnel.address, edges }
