@@ -5,7 +5,7 @@ import { Peers, type PeersOptions } from './peers/forwarding.ts'
 import { tlsTransport } from './peers/tls-transport.ts'
 import type { Tunnel } from './tunnels/tunnel.ts'
 import { preferNear } from './workers/remote.ts'
-import { siblingTransport } from './workers/siblings.ts'
+import { workerTransport } from './workers/worker-cluster.ts'
 
 /** An edge has up to 64 workers, and twice as many while they are restarted. */
 const SESSIONS_PER_PEER_MAX = 128
@@ -19,7 +19,7 @@ type ForwardingOptions = Pick<EdgeOptions, 'peerListener' | 'worker'>
 export class Forwarding {
   readonly #options: ForwardingOptions
   #peers: Peers | undefined
-  #siblings: Peers | undefined
+  #workerPeers: Peers | undefined
 
   constructor(options: ForwardingOptions) {
     this.#options = options
@@ -27,14 +27,14 @@ export class Forwarding {
 
   async start(services: PeerServices): Promise<void> {
     const { worker } = this.#options
-    this.#siblings = worker && (await startSiblings(worker, services))
+    this.#workerPeers = worker && (await startWorkerPeers(worker, services))
     this.#peers = await startPeers(this.#options, services)
   }
 
   /** Tunnels whose clients are connected elsewhere; undefined if this edge does not forward. */
   get remote(): Pick<Peers['tunnels'], 'find' | 'hasOther' | 'onMoved'> | undefined {
     const tunnels = this.#peers?.tunnels
-    return this.#siblings ? preferNear(this.#siblings.tunnels, tunnels) : tunnels
+    return this.#workerPeers ? preferNear(this.#workerPeers.tunnels, tunnels) : tunnels
   }
 
   /** Other edges; undefined if this edge neither accepts nor forwards requests. */
@@ -42,33 +42,33 @@ export class Forwarding {
     return this.#peers
   }
 
-  /** Streams of other edges and siblings that are connected to clients of this one. */
+  /** Streams of other edges and workers that are connected to clients of this one. */
   get forwarded(): number {
-    return (this.#peers?.forwarded ?? 0) + (this.#siblings?.forwarded ?? 0)
+    return (this.#peers?.forwarded ?? 0) + (this.#workerPeers?.forwarded ?? 0)
   }
 
   onTunnelChanged(tunnel: Tunnel): void {
     this.#peers?.onTunnelChanged(tunnel.address.host)
-    this.#siblings?.onTunnelChanged(tunnel.address.host)
+    this.#workerPeers?.onTunnelChanged(tunnel.address.host)
     this.#options.worker?.primary.onTunnelChanged(tunnel)
   }
 
   onQuotaChanged(workspace: string): void {
     this.#peers?.onQuotaChanged(workspace)
-    this.#siblings?.onQuotaChanged(workspace)
+    this.#workerPeers?.onQuotaChanged(workspace)
   }
 
   close(): void {
     this.#peers?.close()
-    this.#siblings?.close()
+    this.#workerPeers?.close()
   }
 }
 
 /**
- * A worker that stops still serves requests of its siblings, until its clients have connected to another
+ * A worker that stops still serves requests of other workers, until its clients have connected to another
  * worker.
  */
-async function startSiblings(
+async function startWorkerPeers(
   { primary, socketPath }: WorkerOptions,
   { registry, verifier, ...services }: PeerServices,
 ): Promise<Peers> {
@@ -79,8 +79,8 @@ async function startSiblings(
       clientById: (id) => registry.clientById(id),
       isReleased: false,
     },
-    cluster: primary.siblings,
-    transport: siblingTransport(primary.siblings.edgeId, socketPath),
+    cluster: primary.otherWorkers,
+    transport: workerTransport(primary.otherWorkers.edgeId, socketPath),
     // One for each connection of other edges.
     sessionsPerPeerMax: Number.POSITIVE_INFINITY,
     quotaReachedUntil: (workspace) => verifier.quotaReachedUntil(workspace),
@@ -102,15 +102,15 @@ async function startPeers(
     transport: tlsTransport(listen, cluster),
     sessionsPerPeerMax: SESSIONS_PER_PEER_MAX,
     relay: worker && {
-      siblings: worker.primary.siblings,
-      transport: siblingTransport(worker.primary.siblings.edgeId, worker.socketPath),
+      otherWorkers: worker.primary.otherWorkers,
+      transport: workerTransport(worker.primary.otherWorkers.edgeId, worker.socketPath),
       pressure: services.pressure,
       traffic: services.traffic,
     },
     quotaReachedUntil: (workspace) => verifier.quotaReachedUntil(workspace),
   })
-  // Other edges ask this worker about clients of its siblings.
-  worker?.primary.siblings.onLocations((hosts) => {
+  // Other edges ask this worker about clients of all workers.
+  worker?.primary.otherWorkers.onLocations((hosts) => {
     for (const host of hosts) peers.onTunnelChanged(host)
   })
   await peers.listen()

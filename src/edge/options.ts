@@ -56,7 +56,10 @@ export interface EdgeOptions
 export interface WorkerOptions {
   /** The sockets to listen on; empty if the cluster module passes connections. */
   readonly sockets: readonly Socket[]
-  readonly primary: Pick<PrimaryConnection, 'siblings' | 'attach' | 'askTls' | 'onDrain' | 'onTunnelChanged'>
-  /** Where siblings connect to this worker. */
+  readonly primary: Pick<
+    PrimaryConnection,
+    'otherWorkers' | 'attach' | 'askTls' | 'onDrain' | 'onTunnelChanged'
+  >
+  /** Where other workers connect to this one. */
   readonly socketPath: string
 }

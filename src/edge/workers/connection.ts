@@ -22,13 +22,13 @@ import {
   type KeyChange,
   type PrimaryCalls,
   type PrimaryNotices,
+  QUOTAS_MAX,
   type WorkerNotices,
 } from './messages.ts'
-import { Siblings } from './siblings.ts'
 import { UsageBuffer } from './usage-buffer.ts'
+import { WorkerCluster } from './worker-cluster.ts'
 import { receiveLease } from './worker-lease.ts'
 
-const QUOTAS_MAX = 100_000
 /** How long a worker is up to date after a notice of the primary, which sends one every half second. */
 const UP_TO_DATE_MS = 2_000
 
@@ -46,7 +46,7 @@ type ReporterCallbacks = Pick<
 >
 
 export class PrimaryConnection {
-  readonly siblings: Siblings
+  readonly otherWorkers: WorkerCluster
   readonly meter: Meter
   readonly #channel: PrimaryChannel
   readonly #usage: UsageBuffer
@@ -69,7 +69,7 @@ export class PrimaryConnection {
   /** `id` is the number of this worker. */
   constructor(id: string, channel: PrimaryChannel, hasPeers: boolean) {
     this.#channel = channel
-    this.siblings = new Siblings(id)
+    this.otherWorkers = new WorkerCluster(id)
     this.#cluster = hasPeers ? new ClusterState() : undefined
     this.#usage = new UsageBuffer((usage) => this.#notify('usage', usage))
     this.meter = this.#usage.meter
@@ -81,7 +81,7 @@ export class PrimaryConnection {
     })
   }
 
-  /** Lets siblings connect to this worker at the path. Resolves when it knows where their clients are. */
+  /** Lets other workers connect to this one at the path. Resolves when it knows where their clients are. */
   async attach(socketPath: string): Promise<void> {
     void this.#notify('attached', socketPath)
     await this.#attached.promise
@@ -124,7 +124,7 @@ export class PrimaryConnection {
     }
   }
 
-  /** Where siblings connect to this worker. */
+  /** Where other workers connect to this one. */
   socketPath(): Promise<string> {
     return this.#call('socketPath')
   }
@@ -176,14 +176,14 @@ export class PrimaryConnection {
   }
 
   readonly #notices: { [N in keyof PrimaryNotices]: (...args: PrimaryNotices[N]) => void } = {
-    state: ({ siblings, locations, quotas }) => {
-      for (const [id, path] of siblings) this.siblings.setSibling(id, path)
-      for (const [host, id] of locations) this.siblings.setLocation(host, id, true)
+    state: ({ workers, workerLocations, quotas }) => {
+      for (const [id, path] of workers) this.otherWorkers.setWorker(id, path)
+      for (const [host, id] of workerLocations) this.otherWorkers.setLocation(host, id, true)
       for (const [workspace, quota] of quotas) this.#quotas.set(workspace, quota)
       this.#attached.resolve()
     },
-    sibling: (id, path) => this.siblings.setSibling(id, path),
-    location: (host, id, isOpen) => this.siblings.setLocation(host, id, isOpen),
+    worker: (id, path) => this.otherWorkers.setWorker(id, path),
+    workerLocation: (host, id, isOpen) => this.otherWorkers.setLocation(host, id, isOpen),
     apply: (sequence, change, round) => {
       this.#changes += 1
       const ended = this.#apply(change)

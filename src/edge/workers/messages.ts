@@ -12,7 +12,7 @@ import type { Moment } from '../../lib/credentials/lease.ts'
 
 /** Notices of a worker, with their arguments. */
 export interface WorkerNotices {
-  /** The worker accepts connections of its siblings at this socket, and waits for the state. */
+  /** The worker accepts connections of other workers at this socket, and waits for the state. */
   attached: [socketPath: string]
   opened: [tunnel: ClaimedTunnel, key: string]
   /** The client is stopping: another one may have its name. */
@@ -38,14 +38,17 @@ export interface WorkerUsage {
   readonly totals: readonly [id: string, usage: TunnelUsage][]
 }
 
+/** Workspaces whose quotas the primary and each worker keep. */
+export const QUOTAS_MAX = 100_000
+
 /** Notices of the primary. */
 export interface PrimaryNotices {
   /** Sent once, as the first notice. */
   state: [state: SharedState]
-  /** A sibling has started; or exited, if the path is null. */
-  sibling: [id: string, socketPath: string | null]
-  /** A sibling has claimed the host for a client, or has no client of it any more. */
-  location: [host: string, id: string, isOpen: boolean]
+  /** Another worker has started; or exited, if the path is null. */
+  worker: [id: string, socketPath: string | null]
+  /** Another worker has claimed the host for a client, or has no client of it any more. */
+  workerLocation: [host: string, id: string, isOpen: boolean]
   /**
    * A change that closes tunnels. The worker responds with `applied`: in the round `close` when its clients
    * are closed, in the round `end` when other edges pass on nothing more of what came through it.
@@ -81,8 +84,8 @@ export type KeyChange = {
 export type Round = 'close' | 'end'
 
 interface SharedState {
-  readonly siblings: readonly [id: string, socketPath: string][]
-  readonly locations: readonly [host: string, id: string][]
+  readonly workers: readonly [id: string, socketPath: string][]
+  readonly workerLocations: readonly [host: string, id: string][]
   readonly quotas: readonly [workspace: string, quota: UsageQuota][]
 }
 
@@ -92,7 +95,7 @@ export interface PrimaryCalls {
   findHost(host: string): Promise<unknown>
   claim(tunnel: ClaimedTunnel, key: string): Promise<unknown>
   askTls(domain: string): Promise<unknown>
-  /** The path at which siblings connect to the worker. */
+  /** The path at which other workers connect to this one. */
   socketPath(): Promise<unknown>
 }
 

@@ -1,6 +1,6 @@
-// Requests of another edge for clients of this worker's siblings. Each session of an edge has sessions of its
-// own with siblings, so their messages and streams are passed on unchanged: the sibling sees the entry edge,
-// and waits until that one has applied changed access rules. Siblings only know clients of their own, so
+// Requests of another edge for clients of other workers. Each session of an edge has sessions of its
+// own with them, so their messages and streams are passed on unchanged: the other worker sees the entry edge,
+// and waits until that one has applied changed access rules. Workers only know clients of their own, so
 // nothing is passed on twice.
 import type { Cluster } from '../../edge-sdk/index.ts'
 import { connectStreams } from '../../tunnel-protocol/connect-streams.ts'
@@ -18,7 +18,7 @@ import type { PeerTransport } from '../peers/transport.ts'
 import type { Traffic } from '../traffic.ts'
 
 export interface PeerRelayOptions {
-  readonly siblings: Cluster
+  readonly otherWorkers: Cluster
   readonly transport: Pick<PeerTransport, 'connect'>
   readonly pressure: { readonly isHigh: boolean }
   readonly traffic: Pick<Traffic, 'add' | 'delete'>
@@ -27,29 +27,29 @@ export interface PeerRelayOptions {
 interface Receiver {
   /** A message for the entry edge. */
   send(message: ServingMessage): void
-  /** A sibling has no client of the host any more, or is gone. */
+  /** Another worker has no client of the host any more, or is gone. */
   onGone(host: string): void
 }
 
-interface SiblingSession {
+interface WorkerSession {
   readonly session: Session
   readonly control: YamuxStream
 }
 
-/** A host that a sibling was asked for. */
+/** A host that another worker was asked for. */
 interface AskedHost {
   readonly id: string
-  open: SiblingSession | undefined
-  /** Ids of the clients that the sibling has described. */
+  open: WorkerSession | undefined
+  /** Ids of the clients that the other worker has described. */
   clients: readonly string[]
 }
 
 export class PeerRelay {
   readonly #options: PeerRelayOptions
   readonly #receiver: Receiver
-  readonly #sessions = new Map<string, Promise<SiblingSession>>()
+  readonly #sessions = new Map<string, Promise<WorkerSession>>()
   readonly #hosts = new Map<string, AskedHost>()
-  /** The host of each client that a sibling has described. */
+  /** The host of each client that another worker has described. */
   readonly #clients = new Map<string, string>()
   #isClosed = false
 
@@ -59,11 +59,12 @@ export class PeerRelay {
   }
 
   /**
-   * Whether a sibling has the host. Then it describes the tunnel, or `onGone` is called. The sibling that has
-   * had it for the shortest time is asked: clients that have moved to it may still be known at another one.
+   * Whether another worker has the host. Then it describes the tunnel, or `onGone` is called. The worker that
+   * has had it for the shortest time is asked: clients that have moved to it may still be known at another
+   * one.
    */
   describe(host: string): boolean {
-    const id = this.#options.siblings.findEdges(host).at(-1)
+    const id = this.#options.otherWorkers.findEdges(host).at(-1)
     if (id === undefined) return false
     if (this.#hosts.get(host)?.id !== id) this.forget(host)
     const asked: AskedHost = { id, open: undefined, clients: this.#hosts.get(host)?.clients ?? [] }
@@ -95,7 +96,7 @@ export class PeerRelay {
     if (open) send(open, message)
   }
 
-  /** Passes on a message about a client. Returns whether a sibling has described it. */
+  /** Passes on a message about a client. Returns whether another worker has described it. */
   passToClient(client: string, message: EntryMessage): boolean {
     const host = this.#clients.get(client)
     if (host === undefined) return false
@@ -103,7 +104,7 @@ export class PeerRelay {
     return true
   }
 
-  /** Connects a stream to the sibling. Returns false if there is no session with it. */
+  /** Connects a stream to the other worker. Returns false if there is no session with it. */
   connect(stream: YamuxStream, head: StreamHead, rest: Buffer): boolean {
     const session = this.#hosts.get(head.host)?.open?.session
     if (!session) return false
@@ -137,7 +138,7 @@ export class PeerRelay {
     stream.once('close', () => traffic.delete(carried))
   }
 
-  #connectOnce(id: string): Promise<SiblingSession> {
+  #connectOnce(id: string): Promise<WorkerSession> {
     const existing = this.#sessions.get(id)
     if (existing) return existing
     const opening = this.#connect(id)
@@ -146,11 +147,11 @@ export class PeerRelay {
     return opening
   }
 
-  async #connect(id: string): Promise<SiblingSession> {
-    const { siblings, transport, pressure } = this.#options
-    const sibling = siblings.peer(id)
-    if (!sibling) throw new Error('The worker has exited.')
-    const socket = await transport.connect(sibling)
+  async #connect(id: string): Promise<WorkerSession> {
+    const { otherWorkers, transport, pressure } = this.#options
+    const worker = otherWorkers.peer(id)
+    if (!worker) throw new Error('The worker has exited.')
+    const socket = await transport.connect(worker)
     const session = new Session(toConnection(socket), {
       ...sessionOptions(pressure),
       role: 'client',
@@ -203,5 +204,5 @@ export class PeerRelay {
   }
 }
 
-const send = ({ control }: SiblingSession, message: EntryMessage) =>
+const send = ({ control }: WorkerSession, message: EntryMessage) =>
   void control.write(`${JSON.stringify(message)}\n`)

@@ -20,16 +20,21 @@ import type { EdgeOptions } from '../options.ts'
 import { type CountRule, TunnelCount } from '../tunnels/count.ts'
 import { KeyChanges } from './key-changes.ts'
 import { LocalClaims } from './local-claims.ts'
-import { type PrimaryCalls, type PrimaryNotices, toCallResult, type WorkerNotices } from './messages.ts'
+import {
+  type PrimaryCalls,
+  type PrimaryNotices,
+  QUOTAS_MAX,
+  toCallResult,
+  type WorkerNotices,
+} from './messages.ts'
 import { OpenNames, parseHostName } from './open-names.ts'
 import { createSocketFolder } from './socket-folder.ts'
 import { shareLease } from './worker-lease.ts'
 
 /** How long the last notices of workers that have exited may take. */
 const LAST_NOTICES_MS = 2_000
-const QUOTAS_MAX = 100_000
 const HEARTBEAT_INTERVAL_MS = 500
-/** Of an edge without a control plane. */
+/** The limit and the usage of an edge without a control plane. */
 const NO_LIMIT: Moment = { monotonic: Number.POSITIVE_INFINITY, wall: Number.POSITIVE_INFINITY }
 const NO_USAGE: TunnelUsage = { requests: 0, bytesIn: 0, bytesOut: 0, streams: 0 }
 
@@ -51,7 +56,7 @@ export class EdgePrimary {
   /** The paths of the sockets of workers. */
   readonly #workers = new Map<string, string>()
   readonly #changes = new KeyChanges((worker, ...change) => this.#notify(worker, 'apply', ...change))
-  readonly #names = new OpenNames((...location) => this.#notifyAll('location', ...location))
+  readonly #names = new OpenNames((...location) => this.#notifyAll('workerLocation', ...location))
   readonly #quotas = new BoundedMap<string, UsageQuota>(QUOTAS_MAX)
   /** The usage of each client since it was opened, by id, as its worker has last reported it. */
   readonly #totals = new Map<string, TunnelUsage>()
@@ -153,7 +158,7 @@ export class EdgePrimary {
     this.#changes.removeWorker(worker)
     for (const client of [...this.#names.clients()])
       if (client.worker === worker) this.#onClosed(client.tunnel.id)
-    if (wasAttached) this.#notifyAll('sibling', worker, null)
+    if (wasAttached) this.#notifyAll('worker', worker, null)
     this.#socketFolder.remove(worker)
     if (this.#workers.size === 0) this.#onAllGone?.()
   }
@@ -188,12 +193,12 @@ export class EdgePrimary {
   }
 
   #attach(worker: string, socketPath: string): void {
-    const siblings = [...this.#workers]
-    this.#notifyAll('sibling', worker, socketPath)
+    const workers = [...this.#workers]
+    this.#notifyAll('worker', worker, socketPath)
     this.#workers.set(worker, socketPath)
     this.#changes.addWorker(worker)
-    const locations = [...this.#names.locations()]
-    this.#notify(worker, 'state', { siblings, locations, quotas: [...this.#quotas] })
+    const workerLocations = [...this.#names.locations()]
+    this.#notify(worker, 'state', { workers, workerLocations, quotas: [...this.#quotas] })
     this.#sendHeartbeats()
     const { cluster } = this.#verifier
     if (cluster instanceof ClusterState)

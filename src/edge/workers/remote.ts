@@ -1,4 +1,4 @@
-// Tunnels whose clients are not connected to this worker: those of its siblings, and then those of other
+// Tunnels whose clients are not connected to this worker: those of other workers, and then those of other
 // edges.
 import { setImmediate } from 'node:timers/promises'
 import type { Found, RemoteTunnels } from '../peers/remote-tunnels.ts'
@@ -12,8 +12,8 @@ export function preferNear(near: Remote, far: Remote | undefined): Remote {
     typeof found === 'object' && !(found instanceof Promise) && found !== failed
 
   /**
-   * The notice that a sibling has opened the tunnel may have arrived in the same turn of the event loop as
-   * the request, and not have been read yet.
+   * The notice that another worker has opened the tunnel may have arrived in the same turn of the event loop
+   * as the request, and not have been read yet.
    */
   async function findLater(host: string, failed: Failed): Promise<Found> {
     await setImmediate()

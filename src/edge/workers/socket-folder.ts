@@ -1,4 +1,4 @@
-// The folder of the sockets at which workers serve their siblings. Only this user may open it.
+// The folder of the sockets at which workers serve each other. Only this user may open it.
 import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

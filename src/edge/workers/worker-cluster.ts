@@ -1,5 +1,5 @@
 // The other workers of this edge: where their clients are, and connections to them over Unix sockets. A
-// worker serves its siblings only clients of its own.
+// worker serves them only clients of its own.
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 import type { Cluster, Peer } from '../../edge-sdk/index.ts'
@@ -9,7 +9,7 @@ const CONNECT_TIMEOUT_MS = 1_000
 /** A connection begins with the number of the worker that opens it. */
 const ID_BYTES = 4
 
-export class Siblings implements Cluster {
+export class WorkerCluster implements Cluster {
   /** The id of this worker. */
   readonly edgeId: string
   readonly isComplete = true
@@ -27,7 +27,7 @@ export class Siblings implements Cluster {
     return workers ? [...workers].filter((id) => this.#peers.has(id)) : []
   }
 
-  /** The ports of siblings are those of the edge, which it has already. */
+  /** The ports of other workers are those of the edge, which it has already. */
   tcpPort(): undefined {
     return undefined
   }
@@ -51,7 +51,7 @@ export class Siblings implements Cluster {
   /** The primary passes on revocations. */
   onRevoked(): void {}
 
-  setSibling(id: string, socketPath: string | null): void {
+  setWorker(id: string, socketPath: string | null): void {
     if (id === this.edgeId) return
     if (socketPath === null) this.#peers.delete(id)
     else this.#peers.set(id, { id, address: socketPath, secrets: [] })
@@ -67,8 +67,8 @@ export class Siblings implements Cluster {
   }
 }
 
-/** The folder of the sockets is private, so a connection is one of a sibling. */
-export const siblingTransport = (id: string, socketPath: string): PeerTransport => ({
+/** The folder of the sockets is private, so a connection is one of another worker. */
+export const workerTransport = (id: string, socketPath: string): PeerTransport => ({
   async listen(onPeer) {
     const server = createServer((socket) => {
       socket.on('error', () => {})
