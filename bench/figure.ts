@@ -12,8 +12,6 @@ export interface Figure {
   other: string
   unit: string
   target?: Target
-  /** Why it cannot be measured here, if it cannot. */
-  skipReason?(): string | undefined
   measure(fixtures: Fixtures): Promise<Measured>
 }
 

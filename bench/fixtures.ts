@@ -14,7 +14,6 @@ import {
   startBaseline,
   startServe,
 } from './processes.ts'
-import { type CitusSchemas, createCitusSchemas, dropCitusSchemas } from './seed/citus.ts'
 import { createKeys, SEEDED_KEYS, type SeededKeys } from './seed/keys.ts'
 import type { Plan } from './seed/plan.ts'
 import { seedPostgres, withClient } from './seed/postgres.ts'
@@ -29,8 +28,6 @@ export interface Fixtures {
   /** The value for ADIT_DATABASE_URL. */
   sqlite(name: string, plan: Plan): Promise<string>
   postgres(name: string, plan: Plan): Promise<string>
-  /** Two schemas of a database on a Citus coordinator, one of them distributed. */
-  citus(url: string, plan: Plan): Promise<CitusSchemas>
   adit(database: string, settings?: Environment): Promise<Served>
   baseline(name: string, settings: unknown): Promise<Baseline>
   /** Stops it after the figure. */
@@ -49,7 +46,6 @@ export function createFixtures(progress: (text: string) => void, keyCount = SEED
   const databases = new Map<string, Promise<string>>()
   const servers = new Set<Served>()
   let cluster: Promise<Cluster> | undefined
-  let citusUrl: string | undefined
   let keys: SeededKeys | undefined
   let logs = 0
   let isClosed = false
@@ -110,18 +106,6 @@ export function createFixtures(progress: (text: string) => void, keyCount = SEED
         await seedPostgres(`${url}/${name}`, plan, seeded)
         return `${url}/${name}`
       }),
-    async citus(url, plan) {
-      citusUrl = url
-      const seeded = createOnce()
-      const schemas = await createCitusSchemas(url)
-      for (const [name, database] of Object.entries(schemas)) {
-        progress(`seeding Citus: ${name}`)
-        await migrate(database)
-        if (name === 'distributed') await runAdit(['admin', 'distribute'], aditEnvironment(database))
-        await seedPostgres(database, plan, seeded)
-      }
-      return schemas
-    },
     adit(database, settings) {
       progress('measuring')
       return keep(startServe(database, join(folder, `log-${++logs}`), settings))
@@ -133,7 +117,6 @@ export function createFixtures(progress: (text: string) => void, keyCount = SEED
       isClosed = true
       load.stop()
       await clear()
-      if (citusUrl) await dropCitusSchemas(citusUrl)
       await (await cluster?.catch(() => undefined))?.remove()
       rmSync(folder, { recursive: true, force: true })
     },

@@ -39,12 +39,6 @@ const isNamed =
   ({ name }: Figure) =>
     name === selector || name.startsWith(`${selector}_`)
 
-function isSkipped({ name, skipReason }: Figure): boolean {
-  const reason = skipReason?.()
-  if (reason) progress(`${name} is skipped: ${reason}`)
-  return reason !== undefined
-}
-
 function listFigures(): string {
   const width = Math.max(...figures.map(({ name }) => name.length))
   return figures
@@ -100,9 +94,7 @@ async function main(): Promise<number> {
     return 2
   }
   const chosen = figures.filter(
-    (figure) =>
-      (positionals.length === 0 || positionals.some((selector) => isNamed(selector)(figure))) &&
-      !isSkipped(figure),
+    (figure) => positionals.length === 0 || positionals.some((selector) => isNamed(selector)(figure)),
   )
   const [load = 0] = loadavg()
   if (load > QUIET_LOAD)

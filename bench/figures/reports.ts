@@ -1,4 +1,4 @@
-// Usage reports: compared with plain upserts of the same rows, with few edges, and on Citus.
+// Usage reports: compared with plain upserts of the same rows, and with few edges.
 import type { Figure } from '../figure.ts'
 import type { Fixtures } from '../fixtures.ts'
 import { type Baseline, cpuSeconds } from '../processes.ts'
@@ -57,14 +57,6 @@ async function manyEdges(fixtures: Fixtures): Promise<Measured> {
   return { ...measured, note: `${ratio.toFixed(2)} on PostgreSQL` }
 }
 
-const { ADIT_CITUS_URL } = process.env
-
-async function onCitus(fixtures: Fixtures): Promise<Measured> {
-  const { distributed, local } = await fixtures.citus(ADIT_CITUS_URL as string, countersPlan(0))
-  const scenario = async (database: string) => reporting(fixtures, await fixtures.adit(database))
-  return compare(await scenario(distributed), await scenario(local))
-}
-
 const engineNames = { sqlite: 'SQLite', postgres: 'PostgreSQL' }
 
 export const reports: Figure[] = [
@@ -93,15 +85,5 @@ export const reports: Figure[] = [
     unit: 'counters/s',
     target: { atLeast: 0.85 },
     measure: manyEdges,
-  },
-  {
-    name: 'report_citus',
-    ours: 'counters accepted in reports of 1,000, committed, Citus',
-    other: 'tables on the coordinator only',
-    unit: 'counters/s',
-    target: { atLeast: 0.5 },
-    skipReason: () =>
-      ADIT_CITUS_URL ? undefined : 'ADIT_CITUS_URL is not set to a database on a Citus coordinator',
-    measure: onCitus,
   },
 ]

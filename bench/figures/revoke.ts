@@ -1,4 +1,4 @@
-// Revocation: how long it takes with three nodes, compared with what the database needs, and with many nodes.
+// Revocation: how long it takes with many nodes, compared with a few.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Figure } from '../figure.ts'
 import type { Fixtures } from '../fixtures.ts'
@@ -9,8 +9,6 @@ import { alone } from '../seed/catalog.ts'
 
 const MANY = 100
 const FEW = 3
-/** Beside the one that revokes, of three nodes. */
-const OTHERS = 2
 /** A single process would be busier than a hundred nodes are. */
 const PROCESSES = 4
 const REVOCATIONS = 12
@@ -49,7 +47,7 @@ async function startNodes(fixtures: Fixtures) {
   const ours = await fixtures.adit(url)
   const followers: Baseline[] = []
   while (followers.length < PROCESSES) followers.push(await fixtures.baseline('followers', { url }))
-  return { url, ours, followers }
+  return { ours, followers }
 }
 
 async function againstFew(fixtures: Fixtures): Promise<Measured> {
@@ -58,26 +56,7 @@ async function againstFew(fixtures: Fixtures): Promise<Measured> {
   return compare(revoking(ours, followers, MANY, token), revoking(ours, followers, FEW, token))
 }
 
-async function againstNotify(fixtures: Fixtures): Promise<Measured> {
-  const { url, ours, followers } = await startNodes(fixtures)
-  await fixtures.baseline('notify', { url, role: 'listener' })
-  const writer = await fixtures.baseline('notify', { url, role: 'writer' })
-  const notifyListeners: Scenario = async () => {
-    const { times } = await writer.request<{ times: number[] }>({ count: WARM_UP + REVOCATIONS })
-    return { value: median(times.slice(WARM_UP)) }
-  }
-  return compare(revoking(ours, followers, OTHERS, ownKey(fixtures)), notifyListeners)
-}
-
 export const revoke: Figure[] = [
-  {
-    name: 'revoke_vs_notify',
-    ours: 'DELETE /tokens/{id} with three idle nodes, PostgreSQL',
-    other: 'one commit, and NOTIFY to another process and back',
-    unit: 'ms',
-    target: { atMost: 3 },
-    measure: againstNotify,
-  },
   {
     name: 'revoke_100',
     ours: `DELETE /tokens/{id} until ${MANY} other nodes have acknowledged it, PostgreSQL`,
