@@ -11,7 +11,7 @@ export class Expectation {
   #isMet = false
   #isBodyPaused = true
 
-  /** `onBody` is called once, when the body comes. */
+  /** `onBody` is called once, before the body is read. */
   constructor(request: IncomingMessage, response: ServerResponse, onBody: () => void) {
     this.#request = request
     this.#response = response
@@ -19,17 +19,17 @@ export class Expectation {
     request.on('readable', this.#resumeBody)
   }
 
-  /** Sends 100 Continue, but not a second time. Returns the bytes that were sent. */
+  /** Sends 100 Continue, but not a second time. Returns the number of bytes sent. */
   continue(): number {
     if (this.#isMet) return 0
     this.#isMet = true
-    // With this method, Node knows that the connection can be used again.
+    // Without this method, Node closes the connection after the response.
     this.#response.writeContinue()
     this.#resumeBody()
     return CONTINUE.length
   }
 
-  /** The response is complete. */
+  /** Stops waiting for the body. */
   close(): void {
     this.#isBodyPaused = false
     this.#request.off('readable', this.#resumeBody)

@@ -1,5 +1,5 @@
 // Proxies a request to the local server of a tunnel: streams both bodies, removes hop-by-hop headers, and
-// retries a safe request once if it got no response.
+// repeats a safe request once if it got no response.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { freeAfterWrite } from '../../tunnel-protocol/free-memory.ts'
 import type { ResponseHead } from '../../tunnel-protocol/http/response-head.ts'
@@ -12,7 +12,6 @@ import { Expectation } from './expectation.ts'
 import { headBytes, headersBytes } from './headers/end-to-end.ts'
 import {
   expectsContinue,
-  firstLineLength,
   formatHead,
   informationalHeaders,
   mayGetInformational,
@@ -20,6 +19,7 @@ import {
   requestHeadBytes,
   responseHeaders,
   responseTrailerHeader,
+  statusLineLength,
 } from './headers/forwarded.ts'
 import type { HostRewrite } from './headers/host-rewrite.ts'
 import { forwardedTrailers, headerPairs } from './headers/trailers.ts'
@@ -28,7 +28,7 @@ import { findProblem, mayHaveProblem } from './response-check.ts'
 export const RESPONSE_TIMEOUT_MS = 120_000
 const REPEATABLE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS'])
 /**
- * The end of a body up to this size is sent as text: with the head it is one string, and so a single write.
+ * The last chunk of a body, up to this size, is sent as a string: Node joins it with the head in one write.
  */
 const SMALL_BYTES_MAX = 4_096
 
@@ -163,14 +163,17 @@ class ProxiedExchange implements UpstreamHandler {
 
   onInformational(head: ResponseHead): void {
     if (this.#response.headersSent || this.#response.destroyed) return
-    // The local server is at work.
+    // The local server is working on the request.
     this.#timeout.refresh()
     // Some servers send 100 unasked.
     if (head.status === 100) this.#options.onBytesOut(this.#expectation?.continue() ?? 0)
     else if (mayGetInformational(this.#downstream)) this.#sendInformational(head)
   }
 
-  /** Node 24 has no method for any status and headers. The response is the one in progress. */
+  /**
+   * Written to the socket, because Node 24 has no method for these responses. No other response is in
+   * progress: pipelined requests are queued.
+   */
   #sendInformational(head: ResponseHead): void {
     const text = formatHead(head, informationalHeaders(head))
     this.#downstream.socket.write(text, 'latin1')
@@ -192,7 +195,7 @@ class ProxiedExchange implements UpstreamHandler {
     }
     this.#options.onResponse(head.status)
     if (mayHaveProblem(head)) this.#statusToCheck = head.status
-    this.#options.onBytesOut(headBytes(firstLineLength(head), headers))
+    this.#options.onBytesOut(headBytes(statusLineLength(head), headers))
     process.nextTick(() => this.#flushHead())
   }
 
@@ -230,7 +233,7 @@ class ProxiedExchange implements UpstreamHandler {
     if (problem) this.#options.onProblem(problem)
   }
 
-  /** An event stream may begin long before its first event. */
+  /** The head of an event stream must not wait for its first event. */
   #flushHead(): void {
     if (!this.#isBodyStarted && !this.#response.destroyed) this.#response.flushHeaders()
   }

@@ -18,7 +18,7 @@ export interface RequestHead {
   readonly body: 'none' | 'identity' | 'chunked'
   readonly isUpgrade: boolean
   /** The visitor accepts trailers. */
-  readonly takesTrailers: boolean
+  readonly acceptsTrailers: boolean
 }
 
 export interface UpstreamHandler {
@@ -190,8 +190,8 @@ const connectionOption = ({ method, body }: RequestHead) =>
   body === 'none' || METHODS_WITH_BODY.has(method) ? 'keep-alive' : 'close'
 
 function format(head: RequestHead): string {
-  const { method, target, headers, isUpgrade, takesTrailers } = head
-  const te = takesTrailers ? ', TE\r\nTE: trailers' : ''
+  const { method, target, headers, isUpgrade, acceptsTrailers } = head
+  const te = acceptsTrailers ? ', TE\r\nTE: trailers' : ''
   const connection = isUpgrade ? '' : `Connection: ${connectionOption(head)}${te}\r\n`
   return `${method} ${target} HTTP/1.1\r\n${formatHeaders(headers)}${connection}\r\n`
 }

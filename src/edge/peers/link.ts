@@ -5,7 +5,7 @@ import type { Cluster } from '../../edge-sdk/index.ts'
 import { createLease } from '../../lib/credentials/lease.ts'
 import { Session, type YamuxStream } from '../../yamux/index.ts'
 import { EventWriter } from '../tunnels/event-writer.ts'
-import { RESPONSE_MAX_MS } from '../tunnels/silence-detector.ts'
+import { PROBE_TIMEOUT_MAX_MS } from '../tunnels/silence-detector.ts'
 import { sessionOptions, toConnection } from './connection.ts'
 import { readLines } from './control-lines.ts'
 import {
@@ -86,7 +86,7 @@ export class PeerLink {
 
   /** The peer does not respond to a probe. */
   get isSilent(): boolean {
-    return this.#probedAt !== undefined && performance.now() - this.#probedAt > RESPONSE_MAX_MS
+    return this.#probedAt !== undefined && performance.now() - this.#probedAt > PROBE_TIMEOUT_MAX_MS
   }
 
   /** Resolves when a client responds. A probe of the session says whether the peer is the reason if not. */

@@ -5,9 +5,9 @@
 
 /** How long requests wait before the client is probed, and until it is probed again after a response. */
 const INTERVAL_MS = 200
-/** Limits of the timeout of a probe, which is twice the time that the last response took. */
-const RESPONSE_MIN_MS = 300
-export const RESPONSE_MAX_MS = 500
+/** Limits of the timeout of a probe, which is twice the time that the response to the last one took. */
+const PROBE_TIMEOUT_MIN_MS = 300
+export const PROBE_TIMEOUT_MAX_MS = 500
 
 /** A request without a response, which may be sent to another client. */
 export interface WaitingRequest {
@@ -21,9 +21,9 @@ export class SilenceDetector {
   readonly #probe: () => Promise<void>
   readonly #waiting = new Set<WaitingRequest>()
   #timer: NodeJS.Timeout | undefined
-  /** When the probe was sent; undefined if it has a response. */
+  /** When the pending probe was sent; undefined if there is none. */
   #probedAt: number | undefined
-  /** How long the last response took. */
+  /** How long the response to the last probe took. */
   #responseMs = 0
   #isSilent = false
 
@@ -60,7 +60,7 @@ export class SilenceDetector {
   }
 
   #timeoutMs(): number {
-    return Math.min(Math.max(RESPONSE_MIN_MS, 2 * this.#responseMs), RESPONSE_MAX_MS)
+    return Math.min(Math.max(PROBE_TIMEOUT_MIN_MS, 2 * this.#responseMs), PROBE_TIMEOUT_MAX_MS)
   }
 
   #sendProbe(): void {
@@ -74,7 +74,7 @@ export class SilenceDetector {
       this.#responseMs = performance.now() - sentAt
       if (this.#timer !== undefined) this.#checkIn(INTERVAL_MS)
     }
-    // If the session is closed, its requests fail.
+    // Rejects if the session is closed, and then its requests fail, too.
     this.#probe().then(onResponse, () => {})
   }
 

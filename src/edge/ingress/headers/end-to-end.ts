@@ -12,8 +12,11 @@ export const HOP_BY_HOP: ReadonlySet<string> = new Set([
   'upgrade',
   'expect',
 ])
-/** Never removed, even if Connection names them: without them a body would be parsed as another request. */
-const FRAMING = new Set(['content-length', 'transfer-encoding', 'host'])
+/**
+ * Never removed, even if Connection names them: without its framing a body would be parsed as another
+ * request, and a request needs a Host.
+ */
+const NEVER_HOP_BY_HOP = new Set(['content-length', 'transfer-encoding', 'host'])
 /**
  * Headers by which a proxy tells local servers the client's address, and the host, scheme and path of its
  * request. The edge is that proxy, so a client must not set them. `Proxy` becomes the variable HTTP_PROXY of
@@ -34,10 +37,10 @@ export const isProxyHeader = (name: string): boolean =>
   PROXY_HEADERS.has(name) || PROXY_HEADER_PREFIXES.test(name)
 
 /**
- * The name by which local servers may read a header. CGI and what follows it (WSGI, PHP) do not distinguish
- * `_` from `-`, so a client could replace X-Forwarded-For by X_Forwarded_For.
+ * CGI and what follows it (WSGI, PHP) do not distinguish `_` from `-`, so a client could replace
+ * X-Forwarded-For by X_Forwarded_For. Headers are recognized by the name with hyphens.
  */
-export const readAs = (key: string) => (key.includes('_') ? key.replaceAll('_', '-') : key)
+export const hyphenate = (key: string) => (key.includes('_') ? key.replaceAll('_', '-') : key)
 
 /** Returns the end-to-end headers that are not excluded. `isExcluded` gets names in lower case. */
 export function endToEnd(raw: readonly string[], isExcluded: (name: string) => boolean): string[] {
@@ -46,9 +49,9 @@ export function endToEnd(raw: readonly string[], isExcluded: (name: string) => b
   for (let index = 0; index < raw.length; index += 2) {
     const name = raw[index] as string
     const key = name.toLowerCase()
-    const readName = readAs(key)
-    if (HOP_BY_HOP.has(readName) || isExcluded(readName)) continue
-    if (FRAMING.has(readName) ? key !== readName : hopByHop?.has(key)) continue
+    const hyphenated = hyphenate(key)
+    if (HOP_BY_HOP.has(hyphenated) || isExcluded(hyphenated)) continue
+    if (NEVER_HOP_BY_HOP.has(hyphenated) ? key !== hyphenated : hopByHop?.has(key)) continue
     headers.push(name, raw[index + 1] as string)
   }
   return headers

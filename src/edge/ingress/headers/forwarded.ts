@@ -6,7 +6,7 @@ import { endToEnd, formatHeaders, headBytes, isProxyHeader } from './end-to-end.
 import type { HostRewrite } from './host-rewrite.ts'
 import { trailerHeader } from './trailers.ts'
 
-/** An informational response frames nothing, and its cookies would pass without `confineCookies`. */
+/** An informational response has no body to frame, and its cookies would bypass `confineCookies`. */
 const NOT_IN_INFORMATIONAL = new Set(['content-length', 'transfer-encoding', 'set-cookie', 'set-cookie2'])
 const TE_TRAILERS = /(?:^|[,\s])trailers(?:$|[,;\s])/i
 const VIA_HTTP_1_0 = /(?:^|,)\s*(?:http\/)?1\.0\s/i
@@ -20,26 +20,33 @@ export const mayUpgrade = (request: IncomingMessage) =>
 export const hasBody = ({ headers }: IncomingMessage) =>
   headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) !== 0
 
-/** The client waits with the body for 100 Continue. Other expectations are ignored. */
+/** The client waits for 100 Continue before it sends the body. Other expectations are ignored. */
 export const expectsContinue = (request: IncomingMessage) =>
   request.httpVersion === '1.1' &&
   request.headers.expect?.toLowerCase() === '100-continue' &&
   hasBody(request)
 
-/** Clients of HTTP/1.0, which may be behind a proxy, would take such a response for the last. */
+/** HTTP/1.0 clients, also behind a proxy, would take an informational response for the final one. */
 export const mayGetInformational = ({ httpVersion, headers }: IncomingMessage) =>
   httpVersion === '1.1' && !VIA_HTTP_1_0.test(headers.via ?? '')
 
 /** `replaced` has headers that replace those of the client, by lower-case name; undefined removes them. */
 export function requestHead(request: IncomingMessage, replaced: ReplacedHeaders): RequestHead {
   const { method = '', url: target = '', headers } = request
-  const isWhole = headers['transfer-encoding'] === undefined
-  const body = !hasBody(request) ? 'none' : isWhole ? 'identity' : 'chunked'
+  const isChunked = headers['transfer-encoding'] !== undefined
+  const body = !hasBody(request) ? 'none' : isChunked ? 'chunked' : 'identity'
   const forwarded = requestHeaders(request, replaced)
   // Never copied: the local server could parse an unusual spelling differently.
   if (body === 'chunked') forwarded.push('Transfer-Encoding', 'chunked', ...trailerHeader(request.rawHeaders))
   if (expectsContinue(request)) forwarded.push('Expect', '100-continue')
-  return { method, target, headers: forwarded, body, isUpgrade: false, takesTrailers: takesTrailers(request) }
+  return {
+    method,
+    target,
+    headers: forwarded,
+    body,
+    isUpgrade: false,
+    acceptsTrailers: acceptsTrailers(request),
+  }
 }
 
 function requestHeaders({ rawHeaders }: IncomingMessage, replaced: ReplacedHeaders): string[] {
@@ -66,7 +73,7 @@ export function responseHeaders(
   return hostRewrite?.rewriteResponse(rewritten) ?? rewritten
 }
 
-/** The response to a visitor of HTTP/1.1 has chunks, with which trailers can be sent. */
+/** Whether the response downstream is chunked: only then can it have trailers. */
 const sendsChunks = (request: IncomingMessage, { status, framing }: ResponseHead) =>
   framing === 'chunked' &&
   request.httpVersion === '1.1' &&
@@ -74,12 +81,12 @@ const sendsChunks = (request: IncomingMessage, { status, framing }: ResponseHead
   status !== 204 &&
   status !== 304
 
-/** The header Trailer of a response, if there can be trailers. Node rejects it otherwise. */
+/** The Trailer header of a response, if it can have trailers. Node rejects the header otherwise. */
 export const responseTrailerHeader = (request: IncomingMessage, head: ResponseHead): string[] =>
   sendsChunks(request, head) ? trailerHeader(head.headers) : []
 
-/** Some servers send trailers only to clients that take them. */
-const takesTrailers = ({ httpVersion, headers }: IncomingMessage) =>
+/** Some servers send trailers only to clients that accept them. */
+const acceptsTrailers = ({ httpVersion, headers }: IncomingMessage) =>
   httpVersion === '1.1' && TE_TRAILERS.test(String(headers.te))
 
 export const informationalHeaders = ({ headers }: ResponseHead): string[] =>
@@ -88,6 +95,5 @@ export const informationalHeaders = ({ headers }: ResponseHead): string[] =>
 export const formatHead = ({ status, reason }: ResponseHead, headers: readonly string[]): string =>
   `HTTP/1.1 ${status} ${reason}\r\n${formatHeaders(headers)}\r\n`
 
-/** Of the status line. */
-export const firstLineLength = ({ status, reason }: ResponseHead) =>
+export const statusLineLength = ({ status, reason }: ResponseHead) =>
   `HTTP/1.1 ${status} `.length + reason.length

@@ -1,16 +1,16 @@
 // Trailers of proxied messages, and the header that announces them.
-import { HOP_BY_HOP, isProxyHeader, readAs } from './end-to-end.ts'
+import { HOP_BY_HOP, hyphenate, isProxyHeader } from './end-to-end.ts'
 
 const TRAILERS_MAX = 1_000
 /**
- * Fields that change how a message is read, routed or authorized have no place behind its body. A digest of
- * the content can be nowhere else.
+ * Fields that change how a message is parsed, routed or authorized are not forwarded behind its body. A
+ * digest of the content is: it may be known only then.
  */
 const NOT_IN_TRAILERS =
   /^(content-(?!digest$|md5$)|transfer-|host$|authorization$|cookie$|set-cookie|cache-control$|expires$|location$|vary$|age$|range$|if-|www-authenticate$|max-forwards$|pragma$|date$|retry-after$|x-http-method)/
 
 function isForwarded(name: string): boolean {
-  const key = readAs(name.toLowerCase())
+  const key = hyphenate(name.toLowerCase())
   return !HOP_BY_HOP.has(key) && !isProxyHeader(key) && !NOT_IN_TRAILERS.test(key)
 }
 
