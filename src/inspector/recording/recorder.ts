@@ -9,13 +9,13 @@ import { StreamParser } from './stream-parser.ts'
 
 /** Copies that are not parsed yet, of all streams. */
 const WAITING_BYTES_MAX = 16 * 1024 * 1024
-/** Objects of a copy, so that many small ones count. */
+/** Estimated memory of a copy besides its bytes, so that many small ones are limited, too. */
 const COPY_OVERHEAD_BYTES = 128
 /** How long to parse before streams get their turn. */
 const TURN_MS = 4
 /** A pause is this many times as long as the turn before it: the recorder has a quarter of the time. */
 const PAUSE_FACTOR = 3
-/** Positions of what is done are kept up to this number. */
+/** Done work is removed from the array when it is this much, because each removal copies the rest. */
 const DONE_MAX = 1_024
 const TOO_SLOW = 'The recorder had too much to parse. The request was not affected.'
 
@@ -39,7 +39,7 @@ export class Recorder {
   readonly store: ExchangeStore
   readonly #clock: RecorderClock
   #waiting: (Work | undefined)[] = []
-  /** The position of the first that is not done. */
+  /** The index in `#waiting` of the first work that is not done. */
   #next = 0
   #waitingBytes = 0
   #isScheduled = false
@@ -83,7 +83,7 @@ export class Recorder {
         const now = this.#clock.now()
         add(
           bytes.length,
-          partwise(bytes, parser, (part) => parse(part, now)),
+          inParts(bytes, parser, (part) => parse(part, now)),
         )
       } catch {
         // No memory for the copy.
@@ -154,7 +154,7 @@ function once(act: () => void): Work['run'] {
   }
 }
 
-function partwise(bytes: Buffer, parser: StreamParser, parse: (part: Buffer) => void): Work['run'] {
+function inParts(bytes: Buffer, parser: StreamParser, parse: (part: Buffer) => void): Work['run'] {
   let at = 0
   return () => {
     const part = bytes.subarray(at, at + parser.partBytes)
