@@ -35,7 +35,7 @@ test('an agent is approved after signing in, in the chosen workspace, and never 
   await heading(TITLE)
   await page.getByText('Local agent', { exact: true }).waitFor()
   await page.getByText('An app on this computer (127.0.0.1)', { exact: true }).waitFor()
-  await page.getByText('Unknown: the agent chose its name itself').waitFor()
+  await page.getByText('Unknown: the name is not verified').waitFor()
   assert.equal(await field(page, 'Also manage API keys').isChecked(), false)
   await checkEveryView(page, 'agent-approve')
   await field(page, 'Also manage API keys').check()

@@ -1,4 +1,4 @@
-// Which agent asks, as far as the server knows.
+// What the server knows of the agent that asks to sign in.
 import classes from '../device/device.module.css'
 import type { Agent } from '../queries.ts'
 
@@ -8,7 +8,7 @@ export function AgentFacts({ agent: { name, host, target, isLocal } }: { agent: 
       <dt>Agent</dt>
       <dd>{name}</dd>
       <dt>Published by</dt>
-      <dd>{host ?? 'Unknown: the agent chose its name itself'}</dd>
+      <dd>{host ?? 'Unknown: the name is not verified'}</dd>
       <dt>Returns to</dt>
       <dd>{isLocal ? `An app on this computer (${target})` : target}</dd>
     </dl>

@@ -35,7 +35,7 @@ export function ApproveAgent({ request, agent, user, leave }: ApproveAgentProps)
       <AgentFacts agent={agent} />
       <Alert color="amber" icon={<WarningIcon />} style={{ overflowWrap: 'anywhere' }}>
         Approve only if you just connected this agent{agent.isLocal ? ' on this computer' : ''}, and trust it.{' '}
-        {agent.isLocal ? 'Any app on it can claim this name.' : `${agent.target} gets the access.`}
+        {agent.isLocal ? 'Any app on this computer can use this name.' : `${agent.target} gets access.`}
       </Alert>
       <Form onSubmit={() => decide.mutate(true)}>
         {workspace ? (

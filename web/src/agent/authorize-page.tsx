@@ -26,7 +26,7 @@ interface RequestProps {
 function Request({ request, user }: RequestProps) {
   const agent = useQuery(agentQuery(request))
   const [redirectTo, setRedirectTo] = useState<string>()
-  /** An app that the browser opens leaves this page as it is. */
+  /** The page stays open if the URL opens an app. */
   const leave = (url: string) => {
     setRedirectTo(url)
     location.replace(url)
@@ -34,7 +34,7 @@ function Request({ request, user }: RequestProps) {
   if (redirectTo !== undefined) return <Decided redirectTo={redirectTo} />
   if (agent.data?.problem) return <InvalidRequest request={request} agent={agent.data} leave={leave} />
   if (agent.data) return <ApproveAgent request={request} agent={agent.data} user={user} leave={leave} />
-  // There is no URL that the user could safely be sent back to.
+  // No URL to send the user back to is safe.
   if (agent.error instanceof ApiError && agent.error.code === 'invalid_request')
     return (
       <AuthLayout title="Cannot sign in the agent">

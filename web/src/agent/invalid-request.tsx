@@ -1,5 +1,5 @@
-// A request that cannot be approved, from an agent that is known. Only a click leads to it: a link with an
-// error must not send users to other sites by itself.
+// A request that cannot be approved, from a known agent. The error is sent to it only after a click: a link
+// must not send users to other sites by itself.
 import { Button, Text } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { call } from '../api.ts'
