@@ -1,9 +1,11 @@
 // The tunnel edge: admission, routing by host, headers, reconnection and shutdown.
 import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
 import { after, test } from 'node:test'
+import { createSecret } from '../../src/lib/credentials/secret.ts'
 import { createFolder } from '../support/databases/create.ts'
 import { openOwnTunnel, openRawTunnel, startStandaloneEdge } from '../support/edges/standalone-edge.ts'
 import {
@@ -84,6 +86,10 @@ test('rejections have a reason: unknown key, unprovisioned workspace, taken or i
   assert.match(
     String((await rejection({ key: credential, name: 'app' }))[2]),
     /this is an edge credential\. Use an API key of a workspace\./,
+  )
+  assert.match(
+    String((await rejection({ key: createSecret('agent', randomBytes), name: 'app' }))[2]),
+    /this is the key of an agent, which is valid at \/mcp only\. Use an API key\./,
   )
   const later = await newKey(plane, 'later')
   assert.deepEqual(await rejection({ key: later, name: 'app' }), [

@@ -20,6 +20,7 @@ import { type Registry, secretHash } from '../tunnels/registry.ts'
 import type { Grant, NameClaims } from './name-claims.ts'
 import { randomName } from './names.ts'
 import {
+  AGENT_KEY,
   differentRules,
   EDGE_CREDENTIAL,
   failedCall,
@@ -224,6 +225,7 @@ export function createAdmission(options: AdmissionOptions): AdmitTunnel {
     if (!isDnsLabel(name)) return INVALID_NAME
     if (!key) return MISSING_KEY
     if (key.startsWith('adit_edge_')) return EDGE_CREDENTIAL
+    if (key.startsWith('adit_agent_')) return AGENT_KEY
     const id = `tun_${randomBytes(12).toString('hex')}`
     const rules = access ? undefined : NO_RULES
     const opening: Opening = { id, key, name, client, openedAt: new Date().toISOString(), rules }

@@ -33,6 +33,11 @@ export const EDGE_CREDENTIAL = rejection(
   'unauthorized',
   'This is an edge credential. Use an API key of a workspace.',
 )
+export const AGENT_KEY = rejection(
+  401,
+  'unauthorized',
+  'This is the key of an agent, which is valid at /mcp only. Use an API key.',
+)
 export const TCP_DISABLED = rejection(
   403,
   'tcp_disabled',
