@@ -24,9 +24,9 @@ export async function find(io: Io): Promise<void> {
 }
 
 const explainMalformed = (secret: string) =>
-  /^adit_(edge_)?[0-9A-Za-z]{49}$/.test(secret)
+  /^adit_(edge_|agent_)?[0-9A-Za-z]{49}$/.test(secret)
     ? 'This is not a complete Adit key: the checksum does not match. Check that it was copied without a mistake.'
-    : 'This is not a complete Adit key (expected adit_ or adit_edge_ and 49 letters and digits).'
+    : 'This is not a complete Adit key (expected adit_, adit_agent_ or adit_edge_ and 49 letters and digits).'
 
 const printSuccessor = ({ id, lastFour }: { id: string; lastFour: string }) => `${id} (ends with ${lastFour})`
 
