@@ -78,6 +78,7 @@ test('a metadata document that is not the one of its URL, or breaks a limit, ide
       /redirects are not followed/,
     ],
     missing: [(response) => response.writeHead(404).end(), /status 404/],
+    silent: [() => {}, /no response within 5 seconds/],
     'cut off': [(response) => response.destroy(), /no response/],
     'without redirect URIs': [
       (response, url) => sendJson({ client_id: url })(response),

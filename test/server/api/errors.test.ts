@@ -28,7 +28,10 @@ for (const engine of engines) {
       [`Bearer ${token.toLowerCase()}`, /Malformed API key/],
       ['Bearer adit_', /Malformed API key/],
       [`Bearer ${'x'.repeat(8_000)}`, /Malformed API key/],
-      [`Bearer ${edge.token}`, /This is an edge credential\. Send an API key/],
+      [
+        `Bearer ${edge.token}`,
+        /This is an edge credential, or the key of an agent for \/mcp\. Send an API key/,
+      ],
       [`Bearer ${createSecret('key', (bytes) => Buffer.alloc(bytes, 7))}`, /Unknown API key/],
     ]
     for (const [authorization, message] of cases) {
