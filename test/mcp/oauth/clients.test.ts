@@ -183,6 +183,17 @@ test('only redirect URIs that a browser may safely go to are registered', async 
   }
 })
 
+test('a redirect URI with a parameter of the response is not registered', async () => {
+  for (const parameter of ['code=x', 'state=x', 'iss=https://evil.example.com', 'error', 'a=b&%63ode=x'])
+    for (const uri of [
+      `https://agent.example.com/callback?${parameter}`,
+      `com.example.app:/x?${parameter}`,
+    ]) {
+      const { status, json } = await register(server.url, { redirect_uris: [uri] })
+      assert.deepEqual([status, json.error], [400, 'invalid_redirect_uri'], uri)
+    }
+})
+
 test('registrations are bounded in size and number, and errors have the form of OAuth', async (t) => {
   const fresh = await serveWithOwner(t, { engine: 'sqlite' })
   const { url } = fresh.server

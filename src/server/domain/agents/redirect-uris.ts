@@ -10,12 +10,15 @@ const LOOPBACK = /^http:\/\/(localhost|127\.0\.0\.1|\[::1\])(?::\d{1,5})?((?:[/?
 const REVERSED_DOMAIN = /^[a-z][a-z0-9+-]*(?:\.[a-z0-9+-]+)+:$/
 /** Known editors whose schemes have no period. */
 const EDITOR_SCHEMES: ReadonlySet<string> = new Set(['cursor:', 'vscode:', 'vscode-insiders:', 'windsurf:'])
+/** If the URI had one of them, the client could read that one instead of ours. */
+const RESPONSE_PARAMETERS = ['code', 'state', 'iss', 'error', 'error_description']
 
 export function isRedirectUri(text: string): boolean {
   if (text.length > REDIRECT_URI_CHARS_MAX || !CHARACTERS.test(text) || text.includes('#')) return false
   const url = URL.parse(text)
   if (url?.username !== '' || url.password !== '') return false
-  const { protocol, hostname } = url
+  const { protocol, hostname, searchParams } = url
+  if (RESPONSE_PARAMETERS.some((name) => searchParams.has(name))) return false
   if (protocol === 'https:') return text.startsWith('https://') && hostname !== ''
   if (protocol === 'http:') return LOOPBACK.test(text)
   return REVERSED_DOMAIN.test(protocol) || EDITOR_SCHEMES.has(protocol)

@@ -85,6 +85,6 @@ const INVALID_REDIRECT_URI = {
   error: 'invalid_redirect_uri',
   error_description:
     'At least one of redirect_uris is required. Each must be an https URL, an http URL of localhost, 127.0.0.1 ' +
-    'or [::1], or have a private-use scheme with a period, and have no fragment and no user. Together they may ' +
-    'have at most 2,000 characters.',
+    'or [::1], or have a private-use scheme with a period, and have no fragment, no user and no parameter of ' +
+    'the response. Together they may have at most 2,000 characters.',
 } as const
