@@ -183,6 +183,20 @@ test('only redirect URIs that a browser may safely go to are registered', async 
   }
 })
 
+test('the schemes of editors lead to their extensions, not to what else the editor opens', async () => {
+  const status = async (uri: string) => (await register(server.url, { redirect_uris: [uri] })).status
+  assert.equal(await status('vscode://publisher.extension/callback?app=1'), 201)
+  for (const uri of [
+    'cursor://anysphere.cursor-deeplink/mcp/install?name=x&config=x',
+    'cursor://ANYSPHERE.cursor-deeplink/mcp/install?name=x&config=x',
+    'vscode:mcp/install?x',
+    'vscode://file/etc/passwd',
+    'vscode-insiders://vscode.git/clone?url=https://evil.example.com',
+    'windsurf://windsurf-mcp-registry?serverName=x',
+  ])
+    assert.equal(await status(uri), 400, uri)
+})
+
 test('a redirect URI with a parameter of the response is not registered', async () => {
   for (const parameter of ['code=x', 'state=x', 'iss=https://evil.example.com', 'error', 'a=b&%63ode=x'])
     for (const uri of [

@@ -8,8 +8,12 @@ const CHARACTERS = /^[!-[\]-~]+$/
 const LOOPBACK = /^http:\/\/(localhost|127\.0\.0\.1|\[::1\])(?::\d{1,5})?((?:[/?].*)?)$/
 /** RFC 8252 asks for a reversed domain name, such as `com.example.app`. No scheme of a browser has one. */
 const REVERSED_DOMAIN = /^[a-z][a-z0-9+-]*(?:\.[a-z0-9+-]+)+:$/
-/** Known editors whose schemes have no period. */
+/**
+ * Known editors whose schemes have no period. The host of their extensions is `publisher.name`. Other URLs,
+ * and those of extensions of the editors themselves, open files, clone repositories or install MCP servers.
+ */
 const EDITOR_SCHEMES: ReadonlySet<string> = new Set(['cursor:', 'vscode:', 'vscode-insiders:', 'windsurf:'])
+const EDITOR_EXTENSION = /^(?!vscode\.|anysphere\.cursor-deeplink$)[a-z0-9-]+\.[a-z0-9-]+$/i
 /** If the URI had one of them, the client could read that one instead of ours. */
 const RESPONSE_PARAMETERS = ['code', 'state', 'iss', 'error', 'error_description']
 
@@ -21,7 +25,8 @@ export function isRedirectUri(text: string): boolean {
   if (RESPONSE_PARAMETERS.some((name) => searchParams.has(name))) return false
   if (protocol === 'https:') return text.startsWith('https://') && hostname !== ''
   if (protocol === 'http:') return LOOPBACK.test(text)
-  return REVERSED_DOMAIN.test(protocol) || EDITOR_SCHEMES.has(protocol)
+  if (EDITOR_SCHEMES.has(protocol)) return EDITOR_EXTENSION.test(hostname)
+  return REVERSED_DOMAIN.test(protocol)
 }
 
 /** Compares exactly, except for the port of a loopback URL: the agent gets a free one when it starts. */
