@@ -5,10 +5,19 @@ import { CALLBACK, createRequest, exchange, registerClient } from '../../support
 import { addMember, linkFor, PASSWORD, serveWithOwner } from '../../support/accounts/users.ts'
 import { addWorkspace } from '../../support/api/server.ts'
 import { openBrowser, test } from '../../support/browser.ts'
+import { readRows } from '../../support/databases/rows.ts'
 import { listen } from '../../support/network/listen.ts'
 import { button, checkEveryView, DESKTOP, field, openPage, signInAs, visit } from '../support/harness.ts'
 
 const TITLE = 'Sign in an agent'
+
+const CLICK_AFTER_FOCUS = `(async () => {
+  dispatchEvent(new Event('focus'))
+  await null
+  const approve = document.querySelector('button[type=submit]')
+  approve.click()
+  return !approve.disabled
+})()`
 
 test('an agent is approved after signing in, in the chosen workspace, and never by its link alone', async (t) => {
   const browser = await openBrowser(t)
@@ -56,6 +65,21 @@ test('an agent is approved after signing in, in the chosen workspace, and never 
   await button(page, 'Revoke Local agent').waitFor()
   assert.equal(await button(page, 'Rotate Local agent').count(), 0)
   await checkEveryView(page, 'agent-key')
+})
+
+test('a click that follows at once on getting the focus approves nothing', async (t) => {
+  const { server, ann } = await serveWithOwner(t, { engine: 'sqlite' })
+  const { query } = createRequest(server.url, await registerClient(server.url))
+  const page = await visit(t, server, ann, `/authorize?${query}`)
+  await page.route('https://agent.example.com/**', (route) => route.fulfill({ body: 'agent' }))
+  await page.getByRole('button', { name: 'Approve', disabled: false }).waitFor()
+  // Browsers under test believe that they always have the focus.
+  const isApprovable = await page.evaluate(CLICK_AFTER_FOCUS)
+  assert.equal(isApprovable, false)
+  await button(page, 'Approve').click()
+  await page.waitForURL(/^https:\/\/agent\.example\.com\/callback\?app=1&code=/)
+  const approvals = await readRows(server.services, 'audit_log', { action: 'agent.approved' })
+  assert.equal(approvals.length, 1)
 })
 
 test('an agent that cannot be approved gets an error only after a click, and only if it is known', async (t) => {

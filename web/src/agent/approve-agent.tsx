@@ -4,6 +4,7 @@ import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
 import { call } from '../api.ts'
 import { Form } from '../components/forms/form.tsx'
+import { useDeliberate } from '../components/forms/use-deliberate.ts'
 import { ErrorAlert } from '../components/lists/query-states.tsx'
 import { WarningIcon } from '../icons.tsx'
 import { lastWorkspace } from '../paths.ts'
@@ -23,6 +24,7 @@ export function ApproveAgent({ request, agent, user, leave }: ApproveAgentProps)
   const [slug, setSlug] = useState(() => initialWorkspace(agent))
   const [managesKeys, setManagesKeys] = useState(false)
   const workspace = workspaces.find((each) => each.slug === slug)
+  const isDeliberate = useDeliberate()
   const decide = useMutation({
     mutationFn: (approves: boolean) =>
       approves
@@ -72,7 +74,7 @@ export function ApproveAgent({ request, agent, user, leave }: ApproveAgentProps)
             Deny
           </Button>
           {workspace?.obstacle === null && (
-            <Button type="submit" loading={decide.isPending}>
+            <Button type="submit" disabled={!isDeliberate} loading={decide.isPending}>
               Approve
             </Button>
           )}

@@ -5,6 +5,7 @@ import { useState } from 'react'
 import { call } from '../api.ts'
 import { ApiError } from '../api-error.ts'
 import { Form } from '../components/forms/form.tsx'
+import { useDeliberate } from '../components/forms/use-deliberate.ts'
 import { ErrorAlert } from '../components/lists/query-states.tsx'
 import { RelativeTime } from '../components/relative-time.tsx'
 import { WarningIcon } from '../icons.tsx'
@@ -29,6 +30,7 @@ export function ApproveDevice({ code, device, user }: ApproveDeviceProps) {
   const daysMax = workspace?.keyDaysMax ?? null
   const [chosen, setChosen] = useState<Expiry>()
   const expiry = chosen ?? defaultExpiry(daysMax)
+  const isDeliberate = useDeliberate()
   const decide = useMutation({
     mutationFn: (approves: boolean) => {
       if (!approves) return call('devices.deny', { code })
@@ -86,7 +88,7 @@ export function ApproveDevice({ code, device, user }: ApproveDeviceProps) {
             Deny
           </Button>
           {workspace?.obstacle === null && (
-            <Button type="submit" loading={decide.isPending}>
+            <Button type="submit" disabled={!isDeliberate} loading={decide.isPending}>
               Approve
             </Button>
           )}
