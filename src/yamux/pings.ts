@@ -5,7 +5,7 @@ import type { Sender } from './sender.ts'
 const PENDING_MAX = 16
 /** An older round-trip time is measured again when a window is updated. */
 const RTT_MAX_AGE_MS = 10_000
-/** A peer that sends as many bytes responds to a probe. */
+/** Receiving this many bytes counts as the response to a probe. */
 const PROBE_BYTES = 32 * 1024
 
 export interface KeepAlive {
@@ -48,8 +48,8 @@ export class Pings {
   }
 
   /**
-   * Resolves when the peer has read a ping: it responds, or sends so much that the response may be behind it.
-   * Less may have been on its way, while what is sent to the peer does not arrive.
+   * Resolves when the peer responds to a ping, or has sent so much that its response may be queued behind it.
+   * Fewer bytes prove nothing: they may have been on their way before the peer stopped receiving.
    */
   probe(): Promise<void> {
     this.#probe ??= { receivedBytes: 0, ...Promise.withResolvers<void>() }
@@ -80,14 +80,16 @@ export class Pings {
     pending.resolve(ms)
   }
 
-  /** Pings when nothing was received for an interval; anything that is received proves the peer alive. */
+  /**
+   * Pings when nothing was received for an interval; anything that is received shows that the peer is alive.
+   */
   keepAlive(options: KeepAlive, onTimeout: () => void): void {
     const restart = () => {
       clearTimeout(this.#timer)
       this.#isActive = false
-      this.#timer = setTimeout(() => (this.#isActive ? restart() : probe()), options.intervalMs).unref()
+      this.#timer = setTimeout(() => (this.#isActive ? restart() : check()), options.intervalMs).unref()
     }
-    const probe = () => {
+    const check = () => {
       this.#timer = setTimeout(() => (this.#isActive ? restart() : onTimeout()), options.timeoutMs).unref()
       this.ping().then(restart, () => {})
     }

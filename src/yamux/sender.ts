@@ -1,7 +1,7 @@
-// Writes the frames of a session to its connection. Frames of one turn of the event loop leave in one write.
-// Control frames go first, then streams with little to send, and then the others, which take turns with one
-// frame each. While a write is in progress, data stays in the streams, so that it neither fills the memory
-// nor delays the other streams.
+// Writes the frames of a session to its connection. Frames of one turn of the event loop are sent in one
+// write. Control frames go first, then streams with little to send, and then the others, which take turns
+// with one frame each. While a write is in progress, data stays in the streams, so that it neither fills the
+// memory nor delays the other streams.
 import type { Connection, SendCallback } from './connection.ts'
 import { HEADER_BYTES, ProtocolError, TYPE_DATA, writeHeader } from './frame.ts'
 
@@ -10,9 +10,9 @@ const BATCH_BYTES = 256 * 1024
 /** Payload of a frame while other streams wait for their turn. Smaller ones cost the receiver more writes. */
 const SHARED_PAYLOAD_MAX = 128 * 1024
 /** Streams with at most this much to send do not wait for the turns of the others. */
-const LITTLE_BYTES = 16 * 1024
-/** What these take of a write at most. */
-const LITTLE_BATCH_BYTES = BATCH_BYTES / 2
+const SMALL_BYTES = 16 * 1024
+/** The most of a write that such streams get. */
+const SMALL_BATCH_BYTES = BATCH_BYTES / 2
 /** Smaller payloads are copied behind their header: one copy is cheaper than one more buffer to write. */
 const COPY_BYTES_MAX = 4 * 1024
 const SLAB_BYTES = 64 * 1024
@@ -50,8 +50,8 @@ export class Sender {
   /** Offset of the first byte in the slab that is not in a chunk yet; undefined if there is none. */
   #start: number | undefined
   /** Streams that wait for their turn, with little to send and with much. */
-  #little: FrameSource[] = []
-  #much: FrameSource[] = []
+  #small: FrameSource[] = []
+  #large: FrameSource[] = []
   #batchBytes = 0
   /** Callbacks for the next write. */
   #writers: SendCallback[] = []
@@ -126,8 +126,8 @@ export class Sender {
     this.#options.onFlush?.()
     this.#batchBytes = 0
     this.#addControl()
-    this.#addStreams(this.#little, LITTLE_BATCH_BYTES)
-    this.#addStreams(this.#much, BATCH_BYTES)
+    this.#addStreams(this.#small, SMALL_BATCH_BYTES)
+    this.#addStreams(this.#large, BATCH_BYTES)
     this.#send()
   }
 
@@ -136,19 +136,19 @@ export class Sender {
     if (this.#isClosed) return
     this.#isClosed = true
     if (this.#connection.writable) this.#sendControl()
-    this.#little = []
-    this.#much = []
+    this.#small = []
+    this.#large = []
   }
 
   #schedule(): void {
     if (this.#isScheduled || this.#isSending) return
     this.#isScheduled = true
-    // setImmediate, not nextTick: frames of all sockets that are readable in this turn leave in one write.
+    // setImmediate, not nextTick: frames of all sockets that are readable in this turn are sent in one write.
     setImmediate(this.#flush)
   }
 
   #queueOf(source: FrameSource): FrameSource[] {
-    return source.unsentBytes > LITTLE_BYTES ? this.#much : this.#little
+    return source.unsentBytes > SMALL_BYTES ? this.#large : this.#small
   }
 
   #addStreams(queue: FrameSource[], batchBytesMax: number): void {
@@ -182,7 +182,7 @@ export class Sender {
     const writers = this.#sending ?? []
     this.#sending = undefined
     for (const writer of writers) writer(error)
-    if (this.#control.length + this.#little.length + this.#much.length > 0) this.#schedule()
+    if (this.#control.length + this.#small.length + this.#large.length > 0) this.#schedule()
   }
 
   #addControl(): void {

@@ -66,7 +66,7 @@ export class Session {
   #receiver: YamuxStream | undefined
   /** Joined payloads of the current input that are not delivered to their stream yet. */
   #unread: { stream: YamuxStream; bytes: Buffer } | undefined
-  /** Of the current input; undefined if it is not to be freed. */
+  /** The memory of the current input; undefined if it is not to be freed. */
   #memory: InputMemory | undefined
   #isFinNext = false
   #isGoAwayReceived = false
@@ -127,7 +127,6 @@ export class Session {
     return this.#pings.ping()
   }
 
-  /** Resolves when the peer responds, or sends so much that its response may be behind it. */
   probe(): Promise<void> {
     if (this.#isClosed) return Promise.reject(new Error('The session is closed.'))
     return this.#pings.probe()
