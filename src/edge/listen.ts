@@ -15,7 +15,7 @@ export function createEdgeServer(shouldUpgrade: ServerOptions['shouldUpgradeCall
     keepAliveTimeout: IDLE_TIMEOUT_MS,
     // Uploads over slow connections may take any time; the connection guard requires progress.
     requestTimeout: 0,
-    // Of what Node counts: the path, and names and values of headers.
+    // Node counts the path, and the names and values of headers.
     maxHeaderSize: HEAD_BYTES_MAX,
     // TCP keep-alive detects clients that are gone, also while nothing is sent.
     keepAlive: true,

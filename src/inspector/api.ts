@@ -55,28 +55,28 @@ export const API = {
 } as const
 
 export const LIMITS = {
-  /** Of the whole program; the oldest complete exchanges are evicted, or pending ones if most are. */
+  /** What a program keeps; the oldest complete exchanges are evicted, or pending ones if most are. */
   exchanges: 500,
   recordedBytes: 64 * 1024 * 1024,
-  /** Of a body, as transferred. More is counted and not kept. */
+  /** What is kept of a body, as transferred; the rest is only counted. */
   bodyBytes: 1024 * 1024,
-  /** Of a body without its content encoding. */
+  /** What is shown of a body without its content encoding. */
   decodedBytes: 4 * 1024 * 1024,
-  /** Of hexadecimal text that is shown: the first bytes. */
+  /** How many bytes are shown as hexadecimal text: the first ones. */
   hexBytes: 16 * 1024,
-  /** Of a WebSocket or SSE message. */
+  /** What is kept of a WebSocket or SSE message. */
   messageBytes: 64 * 1024,
-  /** Of an exchange: the number of messages, and the memory for them; the oldest are dropped. */
+  /** How many messages of an exchange are kept, and the memory for them; the oldest are dropped. */
   messages: 1_000,
   messagesBytes: 4 * 1024 * 1024,
-  /** Of a list. */
+  /** How many exchanges a list has. */
   pageSize: 500,
   pageSizeDefault: 100,
-  /** Of a text from a head, such as the path; a longer one is cut. */
+  /** How long a text from a head, such as the path, is in a list; a longer one is cut. */
   listedChars: 2_000,
-  /** Of texts of a ListQuery. */
+  /** How long each text of a ListQuery may be. */
   queryChars: 500,
-  /** Of the body of a request to this API. */
+  /** How large the body of a request to this API may be. */
   requestBytes: 2 * 1024 * 1024,
   eventStreams: 10,
   sessions: 20,
@@ -107,7 +107,7 @@ export interface TunnelInfo {
 }
 
 export interface Info {
-  /** Of the program. */
+  /** The version of the program. */
   readonly version: string
   /** Starts the program again, though not with all options. Absent if there is no page. */
   readonly command?: string
@@ -148,7 +148,7 @@ export interface ExchangeSummary {
   readonly host: string
   /** Absent until the head of the response has arrived. */
   readonly status?: number
-  /** Of the response, without parameters, in lower case. */
+  /** The media type of the response, without parameters, in lower case. */
   readonly contentType?: string
   /** Bytes of the bodies as transferred, or of the messages, so far. */
   readonly requestBytes: number

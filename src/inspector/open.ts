@@ -15,13 +15,13 @@ import type { RecordedTunnel } from './store/exchange.ts'
 import { ExchangeStore } from './store/exchange-store.ts'
 
 interface InspectorOptions {
-  /** Of this program. */
+  /** The version of this program. */
   readonly version: string
   /** Starts this program again, for the page. */
   readonly command?: string
   /** Names of headers that are masked, besides those that always are. */
   readonly maskHeaders: readonly string[]
-  /** Of the page; without them no port is opened. */
+  /** The files of the page; without them no port is opened. */
   readonly files?: PageFiles
   /** The folder for sockets; it exists. */
   readonly socketFolder: string

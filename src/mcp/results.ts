@@ -19,7 +19,7 @@ export function succeeded({ operation }: AgentTool, output: object, args: object
 export const failed = (error: AditError, tool: AgentTool): CallToolResult =>
   failure(`${error.fault.error}: ${errorMessage(error)}\n${errorHint(error, tool)}`)
 
-/** Of a local tool. */
+/** The result of a local tool whose arguments are invalid. */
 export const invalidArguments = (error: AditError): CallToolResult =>
   failure(`invalid_request: ${errorMessage(error)}\nCorrect the arguments and call again.`)
 

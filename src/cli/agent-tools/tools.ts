@@ -41,7 +41,7 @@ export function openAgentTools({ ports, showsSecrets, ...options }: AgentToolsOp
   const requests = new AgentRequests(ports, showsSecrets)
   const definitions = defineTools(ports.list)
   const calls = { ...tunnelCalls(tunnels, ports), ...requestCalls(requests) }
-  /** Of the calls in progress. */
+  /** The controllers of the calls in progress. */
   const running = new Set<AbortController>()
   /** Input that was read before its end may be handled after it. */
   let isClosed = false

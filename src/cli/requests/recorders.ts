@@ -13,7 +13,7 @@ import { CommandError } from '../errors.ts'
 
 type Method = Parameters<typeof callLocal>[1]
 
-/** Of filters and other parameters; those that are undefined are left out. */
+/** Filters and other parameters; those that are undefined are left out. */
 export type Query = Readonly<Record<string, string | undefined>>
 
 /** One program. */
@@ -63,7 +63,7 @@ export function withQuery(path: string, query: Query): string {
   return `${path}?${params}`
 }
 
-/** Of all programs, newest first. */
+/** The exchanges of all programs, newest first. */
 export async function listExchanges(query: Query): Promise<ExchangeSummary[]> {
   const path = withQuery(API.requests, query)
   const lists = await Promise.all((await findRecorders()).map((each) => each.call<ExchangeList>('GET', path)))

@@ -8,7 +8,7 @@ import type { Io } from '../io.ts'
 import { describeAccess } from '../tunnels/describe-access.ts'
 import { isNotFound, readPages } from './pages.ts'
 
-/** Of tunnels that share a name. */
+/** How many ids are shown of tunnels that share a name. */
 const IDS_SHOWN = 10
 
 type Tunnel = Awaited<ReturnType<Client['tunnels']['read']>>

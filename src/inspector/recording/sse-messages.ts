@@ -7,7 +7,7 @@ interface SseMessage {
   readonly data: string
   readonly event: string | undefined
   readonly id: string | undefined
-  /** Of the event with its field names. */
+  /** The size of the event with its field names. */
   readonly bytes: number
   readonly cut: boolean
 }
@@ -36,7 +36,7 @@ export class SseParser {
     this.#onMessage = onMessage
   }
 
-  /** Of an event that has not arrived completely. */
+  /** What is kept of an event that has not arrived completely. */
   get keptBytes(): number {
     return this.#line.allocated + this.#data.allocated
   }

@@ -45,7 +45,7 @@ export class StreamParser {
     this.#origin = origin
   }
 
-  /** Of the latest request. */
+  /** The exchange of the latest request. */
   get exchange(): RecordedExchange | undefined {
     return this.#exchange
   }

@@ -25,7 +25,7 @@ export class UpgradedConnection {
     this.#server = readMessages('server', extensions, handler)
   }
 
-  /** Of messages that have not arrived completely. */
+  /** What is kept of messages that have not arrived completely. */
   get keptBytes(): number {
     return (this.#client?.keptBytes ?? 0) + (this.#server?.keptBytes ?? 0)
   }

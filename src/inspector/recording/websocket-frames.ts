@@ -14,7 +14,7 @@ export interface FrameMessage {
   readonly isCompressed: boolean
   /** The whole payload, or its beginning. */
   readonly payload: Buffer
-  /** Of the whole payload, in all fragments. */
+  /** The size of the whole payload, in all fragments. */
   readonly bytes: number
 }
 
@@ -44,13 +44,13 @@ export class FrameReader {
   #mask: Buffer | undefined
   #maskOffset = 0
 
-  /** Of a message, `keptMax` bytes are kept. */
+  /** `keptMax`: how many bytes of a message are kept. */
   constructor(keptMax: number, handler: FrameHandler) {
     this.#keptMax = keptMax
     this.#handler = handler
   }
 
-  /** Of a message that has not arrived completely. */
+  /** What is kept of a message that has not arrived completely. */
   get keptBytes(): number {
     return this.#data?.payload.allocated ?? 0
   }

@@ -4,7 +4,7 @@ import { LIMITS } from '../api.ts'
 import type { RecordedMessage } from '../store/exchange.ts'
 import { type FrameMessage, FrameReader } from './websocket-frames.ts'
 
-/** Of a message as transferred; with more, its text and that of those after it are not decoded. */
+/** A message that is larger as transferred is not decoded, and neither are those after it. */
 const COMPRESSED_BYTES_MAX = 256 * 1024
 const INFLATED_BYTES_MAX = 1024 * 1024
 const WINDOW_BYTES = 32 * 1024

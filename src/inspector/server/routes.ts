@@ -44,7 +44,7 @@ interface Call {
   readonly request: IncomingMessage
   readonly response: ServerResponse
   readonly params: URLSearchParams
-  /** Of the exchange; empty for other routes. */
+  /** The id of the exchange; empty for other routes. */
   readonly id: string
   readonly isLocal: boolean
 }

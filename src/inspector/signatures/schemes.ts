@@ -20,7 +20,7 @@ export class SignatureProblem extends Error {
   }
 }
 
-/** Of an HMAC with SHA-256. */
+/** The size of an HMAC with SHA-256. */
 const SIGNATURE_BYTES = 32
 const FORMS = { hex: '64 hexadecimal digits in lower case', base64: '44 characters of Base64' } as const
 const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/

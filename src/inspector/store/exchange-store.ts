@@ -11,7 +11,7 @@ interface StoreListener {
   onTunnels?(): void
 }
 
-/** Of all streams together: there are no exchanges to evict for them. */
+/** The limit for incomplete heads of all streams together: there are no exchanges to evict for them. */
 const HEAD_BYTES_MAX = 8 * 1024 * 1024
 const PREFIX_LETTERS = 'abcdefghijklmnopqrstuvwxyz0123456789'
 const PREFIX_LENGTH = 4
@@ -117,7 +117,9 @@ export class ExchangeStore {
     }
   }
 
-  /** Of the complete ones, unless most are pending: those would leave no room for others. */
+  /**
+   * The oldest complete one; if most are pending, the oldest of those, so that they leave room for others.
+   */
   #oldest(): RecordedExchange | undefined {
     let pending = 0
     let oldestPending: RecordedExchange | undefined

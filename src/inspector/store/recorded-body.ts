@@ -6,7 +6,7 @@ const INITIAL_BYTES = 1024
 const EMPTY = Buffer.alloc(0)
 
 export class RecordedBody {
-  /** Of the whole body so far. */
+  /** The size of the whole body so far. */
   bytes = 0
   /** The body has ended. */
   isComplete = false

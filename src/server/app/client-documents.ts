@@ -6,7 +6,7 @@ import { TargetError, type Targets } from '../outbound/targets.ts'
 
 const DOCUMENT_BYTES_MAX = 5 * 1_024
 const TIMEOUT_MS = 5_000
-/** Of a node at the same time. */
+/** Reads that a node has in progress at the same time. */
 const FETCHES_MAX = 20
 const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json *(?:;|$)/i
 

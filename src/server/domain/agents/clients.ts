@@ -26,7 +26,7 @@ export type FetchDocument = (url: URL) => Promise<string>
 
 const CLIENT_ID_CHARS_MAX = 4_000
 const REDIRECT_URIS_MAX = 20
-/** Of all redirect URIs of a registration together, so that its id fits into a URL. */
+/** The limit for all redirect URIs of a registration together, so that its id fits into a URL. */
 const REGISTERED_URIS_CHARS_MAX = 2_000
 const REGISTERED_PREFIX = 'adit_client_'
 const UNNAMED = 'unnamed agent'

@@ -17,7 +17,7 @@ import { parseClientAccess } from './reported.ts'
 
 /** A client has connections to few edges. */
 const CONNECTIONS_PER_TUNNEL = 4
-/** Of a tunnel that is read alone. */
+/** How many connections of a tunnel are shown when it is read alone. */
 const CONNECTIONS_MAX = 1_000
 
 /** A page of open tunnels by name, with all edges of each. */

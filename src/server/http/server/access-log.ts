@@ -34,7 +34,7 @@ interface AccessLogEntry {
 }
 
 interface Group {
-  /** Of its first request. */
+  /** The entry of its first request. */
   readonly entry: AccessLogEntry
   requests: number
   /** How many have a line of their own. */

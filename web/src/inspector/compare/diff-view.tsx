@@ -4,7 +4,7 @@ import { formatCount } from '../../format.ts'
 import classes from './compare.module.css'
 import { type DiffLine, skipEqual } from './line-diff.ts'
 
-/** Of one line: minified files have one of megabytes. */
+/** How much of a line is shown: a minified file may be one line of megabytes. */
 const LINE_CHARS = 2_000
 const LINES_MAX = 2_000
 

@@ -8,7 +8,7 @@ import {
 } from '../../../../src/inspector/api.ts'
 
 export interface HeaderField {
-  /** Of the field in the form. */
+  /** The key of the field in the form. */
   readonly key: number
   readonly name: string
   readonly value: string
