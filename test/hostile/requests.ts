@@ -87,7 +87,7 @@ const INSERTIONS = [
   'Connection: upgrade\r\nUpgrade: h2c\r\n',
   'CONNECT a:1 HTTP/1.1\r\n\r\n',
   'GET / HTTP/0.9\r\n\r\n',
-  `X: ${'y'.repeat(17_000)}\r\n`,
+  `X: ${'y'.repeat(66_000)}\r\n`,
 ]
 
 /** The same request with bytes flipped, cut, repeated or added. It may or may not still be a request. */

@@ -256,7 +256,7 @@ test('a server whose lines end without CR is reported without waiting for the re
 test('servers that send no valid response are reported by kind, once until the path works', async (t) => {
   const responses = {
     not_http: 'SSH-2.0-test\r\n',
-    head_too_large: `HTTP/1.1 200 OK\r\nX: ${'x'.repeat(17_000)}\r\n\r\n`,
+    head_too_large: `HTTP/1.1 200 OK\r\nX: ${'x'.repeat(66_000)}\r\n\r\n`,
     invalid_response: 'HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n',
     closed: 'HTTP/1.1 200',
     ok: 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok',
