@@ -2,7 +2,7 @@
 import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { TLSSocket } from 'node:tls'
-import { compact } from '../yamux/index.ts'
+import { compact, YamuxStream } from '../yamux/index.ts'
 import { freeAfterWrite } from './free-memory.ts'
 
 /**
@@ -24,7 +24,10 @@ export function connectStreams(a: Duplex, b: Duplex, onBytesFromA?: OnBytes, onB
 }
 
 function copy(from: Duplex, to: Duplex, onBytes?: OnBytes): void {
-  const uncork = () => to.uncork()
+  const uncork = () => {
+    if (from instanceof YamuxStream) from.onTransfer()
+    to.uncork()
+  }
   from.on('data', (received: Buffer) => {
     const isHeld = to.writableCorked > 0
     const isSending = to.writableLength > 0 && !isHeld

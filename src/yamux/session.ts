@@ -48,7 +48,10 @@ export interface SessionOptions {
   readonly totalGrowth?: GrowthBudget
   /** While it is high, windows of slow readers shrink, and new streams buffer little of what is written. */
   readonly pressure?: MemoryPressure | undefined
-  /** Called before each input is parsed and each output is written. It may destroy streams. */
+  /**
+   * Called before each input is parsed, before a reader gets data, and before each output is written. It may
+   * destroy streams.
+   */
   readonly onTransfer?: (() => void) | undefined
   /** Pings an idle peer, and closes the session if there is no response. */
   readonly keepAlive?: KeepAlive
@@ -164,6 +167,7 @@ export class Session {
       sender: this.#sender,
       budget: { windowMax: this.#windowMax, lastGrown: 0, bytesLeft, total, pressure },
       rttMs: () => this.#pings.rttMs(),
+      onTransfer: this.#options.onTransfer,
       release: (stream: YamuxStream, isHalfOpen: boolean) => this.#streams.release(stream, isHalfOpen),
     }
     return new StreamTable(owner, this.#options.role, this.#options.maxStreams ?? MAX_STREAMS)

@@ -18,6 +18,8 @@ export interface StreamOwner {
   readonly sender: Sender
   readonly budget: SessionBudget
   rttMs(): number | undefined
+  /** Called before a reader gets data. It may destroy streams. */
+  readonly onTransfer: (() => void) | undefined
   /** Called when the stream has ended. If `isHalfOpen`, it sent FIN, and the peer may still send data. */
   release(stream: YamuxStream, isHalfOpen: boolean): void
 }
@@ -72,6 +74,11 @@ export class YamuxStream extends SocketDuplex implements FrameSource {
     return this.#window.size
   }
 
+  /** A reader that kept data back calls it before it passes the data on; this may destroy streams. */
+  onTransfer(): void {
+    this.#owner.onTransfer?.()
+  }
+
   override _write(chunk: Buffer, _encoding: BufferEncoding, done: Done): void {
     this.#unsent.add(chunk)
     this.#startWrite(done)
@@ -92,6 +99,7 @@ export class YamuxStream extends SocketDuplex implements FrameSource {
 
   override _read(): void {
     this.#consumePushed()
+    this.onTransfer()
     const chunk = this.#unread.shift()
     if (!chunk) return
     this.#pushedBytes = chunk.length
@@ -143,6 +151,7 @@ export class YamuxStream extends SocketDuplex implements FrameSource {
 
   /** @internal */
   onPayload(payload: Buffer): void {
+    this.onTransfer()
     if (this.destroyed) return
     this.onActivity()
     this.bytesRead += payload.length

@@ -199,12 +199,18 @@ class ProxiedExchange implements UpstreamHandler {
     process.nextTick(() => this.#flushHead())
   }
 
+  /**
+   * Corks the socket itself, because Node would do it until the end of the input, with what all visitors get
+   * of it: an edge that is stopped meanwhile would send it when it continues.
+   */
   onData(data: Buffer): void {
     const response = this.#response
     this.#isBodyStarted = true
     if (this.#statusToCheck !== undefined) this.#check(this.#statusToCheck, data)
     const chunk = response.writableLength > 0 ? compact(data) : data
+    this.#downstream.socket.cork()
     if (!response.write(chunk, freeAfterWrite(chunk))) this.#upstream?.pause()
+    this.#downstream.socket.uncork()
     this.#options.onBytesOut(data.length)
   }
 
@@ -219,8 +225,10 @@ class ProxiedExchange implements UpstreamHandler {
       this.#options.onBytesOut(last.length)
       this.#response.end(last.toString('latin1'), 'latin1')
     } else {
+      this.#downstream.socket.cork()
       if (last) this.onData(last)
       this.#response.end()
+      this.#downstream.socket.uncork()
     }
   }
 
