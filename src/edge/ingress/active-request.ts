@@ -51,6 +51,7 @@ export class ActiveRequest extends ConnectionBuffers implements WaitingRequest {
   tunnelPosition = -1
   workspacePosition = -1
   edgePosition = -1
+  waitingPosition = -1
   readonly #options: ActiveRequestOptions
   readonly #startedAt: number
   readonly #network: string

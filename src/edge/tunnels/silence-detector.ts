@@ -2,6 +2,7 @@
 // could serve. The client is then silent until it responds again: new requests go to other clients, and
 // waiting ones are sent to another client once more. Its connection stays open until the much longer timeout
 // of the session, so a false alarm on a busy machine only repeats requests.
+import { DenseSet } from '../../tunnel-protocol/buffers/dense-set.ts'
 
 /** How long requests wait before the client is probed, and until it is probed again after a response. */
 const INTERVAL_MS = 200
@@ -11,6 +12,8 @@ export const PROBE_TIMEOUT_MAX_MS = 500
 
 /** A request without a response, which may be sent to another client. */
 export interface WaitingRequest {
+  /** Its position among the waiting requests. */
+  waitingPosition: number
   /** Whether there is another client. */
   mayMove(): boolean
   /** Sends the request to another client, if there is one. */
@@ -19,7 +22,7 @@ export interface WaitingRequest {
 
 export class SilenceDetector {
   readonly #probe: () => Promise<void>
-  readonly #waiting = new Set<WaitingRequest>()
+  readonly #waiting = new DenseSet<'waitingPosition', WaitingRequest>('waitingPosition')
   #timer: NodeJS.Timeout | undefined
   /** When the pending probe was sent; undefined if there is none. */
   #probedAt: number | undefined
@@ -64,7 +67,7 @@ export class SilenceDetector {
   }
 
   #sendProbe(): void {
-    if (!this.#waiting.values().some((request) => request.mayMove())) return
+    if (![...this.#waiting].some((request) => request.mayMove())) return
     const sentAt = performance.now()
     this.#probedAt = sentAt
     this.#checkIn(this.#timeoutMs())
@@ -81,6 +84,6 @@ export class SilenceDetector {
   #onTimeout(): void {
     if (this.#probedAt === undefined) return
     this.#isSilent = true
-    for (const request of [...this.#waiting]) request.onSilent()
+    for (const request of this.#waiting) request.onSilent()
   }
 }
