@@ -131,6 +131,12 @@ export async function end(child: ChildProcess): Promise<void> {
   await gone
 }
 
+/** The process, and the workers that it has started. */
+export const withWorkers = (pid: number): number[] => [
+  pid,
+  ...(readProc(pid, `task/${pid}/children`) ?? '').split(' ').filter(Boolean).map(Number),
+]
+
 const TICKS_PER_SECOND = 100
 
 /** The processor time of all threads of the processes; undefined without /proc. */

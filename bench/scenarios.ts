@@ -62,12 +62,7 @@ export const verifyRequest = (fixtures: Fixtures, { path, headers }: Verifying):
   body: JSON.stringify({ key: ownKey(fixtures) }),
 })
 
-function verifyJob(
-  fixtures: Fixtures,
-  served: Served,
-  { path, headers, keys }: Verifying,
-  from: number,
-): Job {
+function verifyJob(fixtures: Fixtures, served: Served, { path, headers, keys }: Verifying, from = 0): Job {
   const { file } = fixtures.keys()
   return {
     url: served.url,
@@ -89,17 +84,10 @@ export function verifyKeys(fixtures: Fixtures, served: Served, what: Verifying):
   }
 }
 
-/** Verifies keys in rotation, up to a number of responses. */
-export async function verifyMany(
-  fixtures: Fixtures,
-  served: Served,
-  what: Verifying,
-  amount: number,
-  from = 0,
-) {
-  const job = verifyJob(fixtures, served, what, from)
-  const draw = { ...job.draw, count: Math.min(what.keys, amount) } as Job['draw']
-  return fixtures.load.run({ ...job, draw, until: { amount } }, served.pid)
+/** Verifies each key once. */
+export async function verifyEach(fixtures: Fixtures, served: Served, what: Verifying) {
+  const job = verifyJob(fixtures, served, what)
+  return fixtures.load.run({ ...job, until: { amount: what.keys } }, served.pid)
 }
 
 /** A usage report: a thousand counters, whose values grow with each report. */
@@ -118,18 +106,14 @@ export const usageReport = (day: number, workspaces = plans.REPORTED): string =>
  * Four reporters concurrently, each of a different day; the value is counters per second. The first reports,
  * which insert the rows, are sent before the rounds.
  */
-export async function reporting(
-  fixtures: Fixtures,
-  served: Served,
-  workspaces = plans.REPORTED,
-): Promise<Scenario> {
+export async function reporting(fixtures: Fixtures, served: Served): Promise<Scenario> {
   const headers = bearer(fixtures.keys().edge.token)
   const requests = plans.reportedDays().map(
     (day): RequestSpec => ({
       method: 'POST',
       path: '/edge/v1/usage',
       headers,
-      body: usageReport(day, workspaces),
+      body: usageReport(day),
     }),
   )
   for (const { body = '', ...spec } of requests)
@@ -141,11 +125,11 @@ export async function reporting(
         connections: REPORTERS,
         draw: { kind: 'requests', requests, each: 'one' },
         until: roundLimit(round),
-        bodyPrefix: `{"accepted":${workspaces.count},"rejected":[]}`,
+        bodyPrefix: `{"accepted":${plans.REPORTED.count},"rejected":[]}`,
       },
       served.pid,
     )
-    return { value: loaded.perSecond * workspaces.count, busy: loaded.busy }
+    return { value: loaded.perSecond * plans.REPORTED.count, busy: loaded.busy }
   }
 }
 

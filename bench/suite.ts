@@ -3,7 +3,6 @@ import type { Figure, Result } from './figure.ts'
 import { edgeCosts } from './figures/edge-cost.ts'
 import { edges } from './figures/edges.ts'
 import { inspector } from './figures/inspector.ts'
-import { postgres } from './figures/postgres.ts'
 import { processes } from './figures/process.ts'
 import { reports } from './figures/reports.ts'
 import { revoke } from './figures/revoke.ts'
@@ -15,7 +14,6 @@ import type { Fixtures } from './fixtures.ts'
 export const figures: Figure[] = [
   ...workspace,
   ...verify,
-  ...postgres,
   ...reports,
   ...revoke,
   ...tunnels,

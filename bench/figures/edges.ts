@@ -1,4 +1,4 @@
-// Edges that fail, and several that forward to each other.
+// Edges that fail, several that forward to each other, and one with several processes.
 import { mkdirSync } from 'node:fs'
 import { get } from 'node:http'
 import { join } from 'node:path'
@@ -6,11 +6,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { freePort } from '../../test/support/processes/ports.ts'
 import type { Figure } from '../figure.ts'
 import type { Fixtures } from '../fixtures.ts'
+import { withWorkers } from '../processes.ts'
 import { compare, type Measured, singleMeasurement, timing } from '../rounds.ts'
-import { repeat, routeRounds, startOrigin } from '../routes.ts'
-import { createTokens, startClient, startEdge } from '../tunnel.ts'
+import { MICROSECONDS, repeat, routeRounds, startOrigin } from '../routes.ts'
+import { createTokens, startClient, startEdge, startTunnel } from '../tunnel.ts'
 
-const HOP_CONNECTIONS = 64
+const CONNECTIONS = 64
 const HOST = 'app.bench.localhost'
 /** One for each edge that is killed. */
 const FAILOVERS = 5
@@ -39,7 +40,7 @@ async function hop(fixtures: Fixtures): Promise<Measured> {
   const client = await fixtures.keep(startClient(fixtures.folder, port, first.url, keys[0] as string))
   const measure = (url: string, ...pids: number[]) => {
     return async (round: number) => {
-      const { perSecond, busy } = await repeat(fixtures, { url, host: HOST, pids }, HOP_CONNECTIONS, round)
+      const { perSecond, busy } = await repeat(fixtures, { url, host: HOST, pids }, CONNECTIONS, round)
       return { value: perSecond, busy }
     }
   }
@@ -48,6 +49,26 @@ async function hop(fixtures: Fixtures): Promise<Measured> {
     measure(first.url, first.pid, client.pid),
     routeRounds(),
   )
+}
+
+/** Processor time per request of an edge with two workers, the primary included, and of one process. */
+async function workers(fixtures: Fixtures): Promise<Measured> {
+  const port = await startOrigin(fixtures)
+  const start = (count: string) => {
+    const folder = join(fixtures.folder, `workers-${count}`)
+    mkdirSync(folder)
+    const settings = { ADIT_EDGE_FOLDER: join(folder, 'edge'), ADIT_EDGE_WORKERS: count }
+    return fixtures.keep(startTunnel(folder, port, { settings }))
+  }
+  const measure = ({ url, host, pid, clientPid }: Awaited<ReturnType<typeof start>>) => {
+    return async (round: number) => {
+      const pids = [...withWorkers(pid), clientPid]
+      const result = await repeat(fixtures, { url, host, pids }, CONNECTIONS, round)
+      const { cpuS = Number.NaN, completed, busy } = result
+      return { value: (cpuS / completed) * MICROSECONDS, busy }
+    }
+  }
+  return compare(measure(await start('2')), measure(await start('1')), routeRounds())
 }
 
 /** The time of a GET, which must succeed. */
@@ -124,11 +145,19 @@ async function herd(fixtures: Fixtures): Promise<Measured> {
 export const edges: Figure[] = [
   {
     name: 'tunnel_hop',
-    ours: `small responses through an edge that forwards to another one, ${HOP_CONNECTIONS} connections`,
+    ours: `small responses through an edge that forwards to another one, ${CONNECTIONS} connections`,
     other: 'the same at the edge that has the tunnel client',
     unit: 'requests/s',
     target: { atLeast: 0.6 },
     measure: hop,
+  },
+  {
+    name: 'edge_workers_2',
+    ours: `processor time per request of an edge with two workers and its tunnel client, ${CONNECTIONS} connections`,
+    other: 'the same with one process',
+    unit: 'µs',
+    target: { atMost: 1.15 },
+    measure: workers,
   },
   {
     name: 'edge_failover',

@@ -1,19 +1,16 @@
-// Usage reports: compared with plain upserts of the same rows, and with few edges.
+// Usage reports: compared with plain upserts of the same rows, and with few rows in the database.
 import type { Figure } from '../figure.ts'
 import type { Fixtures } from '../fixtures.ts'
 import { type Baseline, cpuSeconds } from '../processes.ts'
 import { compare, type Measured, roundSeconds, type Scenario } from '../rounds.ts'
 import { reporting } from '../scenarios.ts'
-import { countersPlan, edgesPlan, keysPlan } from '../seed/catalog.ts'
-import * as plans from '../seed/plan.ts'
+import { countersPlan, keysPlan } from '../seed/catalog.ts'
 
 type Engine = 'sqlite' | 'postgres'
 
 /** Workspaces with about 10 thousand counter rows each. */
 const MANY_HISTORIES = 990
 const FEW_HISTORIES = 1
-const MANY_EDGES = 1_000
-const FEW_EDGES = 10
 
 /** Plain upserts, by a process that does nothing else. */
 const upsertRows =
@@ -44,19 +41,6 @@ async function manyRows(fixtures: Fixtures): Promise<Measured> {
   return compare(await scenario(MANY_HISTORIES), await scenario(FEW_HISTORIES))
 }
 
-async function manyEdges(fixtures: Fixtures): Promise<Measured> {
-  const measure = async (engine: Engine) => {
-    const scenario = async (edges: number) => {
-      const served = await fixtures.adit(await fixtures[engine](`edges_${edges}`, edgesPlan(edges)))
-      return reporting(fixtures, served, plans.SHARED)
-    }
-    return compare(await scenario(MANY_EDGES), await scenario(FEW_EDGES))
-  }
-  const measured = await measure('sqlite')
-  const { ratio } = await measure('postgres')
-  return { ...measured, note: `${ratio.toFixed(2)} on PostgreSQL` }
-}
-
 const engineNames = { sqlite: 'SQLite', postgres: 'PostgreSQL' }
 
 export const reports: Figure[] = [
@@ -77,13 +61,5 @@ export const reports: Figure[] = [
     unit: 'counters/s',
     target: { atLeast: 0.85 },
     measure: manyRows,
-  },
-  {
-    name: 'report_edges_flat',
-    ours: 'reports of 100 counters, 1,000 other edges have reported the same workspaces and days, SQLite',
-    other: '10 other edges',
-    unit: 'counters/s',
-    target: { atLeast: 0.85 },
-    measure: manyEdges,
   },
 ]

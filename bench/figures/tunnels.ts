@@ -135,10 +135,4 @@ export const tunnels: Figure[] = [
   figure('ws_echo_32', 'the same over 32 WebSockets at once', ['messages/s', { atLeast: 1 }], (fixtures) =>
     echo(fixtures, { connections: 32, messageBytes: 100 }),
   ),
-  figure(
-    'ws_echo_large',
-    'messages of 64 KiB over one WebSocket',
-    ['messages/s', { atLeast: 0.5 }],
-    (fixtures) => echo(fixtures, { connections: 1, messageBytes: 64 * 1024 }),
-  ),
 ]

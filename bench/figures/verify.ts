@@ -2,7 +2,7 @@
 import type { Figure } from '../figure.ts'
 import type { Fixtures } from '../fixtures.ts'
 import { compare, type Measured } from '../rounds.ts'
-import { edgeVerifying, verifyKeys, verifyMany, verifyRequest } from '../scenarios.ts'
+import { edgeVerifying, verifyEach, verifyKeys, verifyRequest } from '../scenarios.ts'
 import { keysPlan } from '../seed/catalog.ts'
 import { startBare } from './workspace.ts'
 
@@ -14,7 +14,7 @@ const FEW_KEYS = 1_000
 async function startWarm(fixtures: Fixtures, keys: number) {
   const ours = await fixtures.adit(await fixtures.sqlite(`keys-${keys}`, keysPlan(keys)))
   const what = edgeVerifying(fixtures, keys)
-  const { perSecond } = await verifyMany(fixtures, ours, what, what.keys)
+  const { perSecond } = await verifyEach(fixtures, ours, what)
   return { ours, what, note: `${Math.round(perSecond)}/s with an empty cache` }
 }
 

@@ -9,11 +9,3 @@ export const alone: Plan = { workspaces: 1, keys: 20, withHistory: 1 }
 
 /** Reports: about 10 thousand counter rows for each workspace with a history. */
 export const countersPlan = (withHistory: number): Plan => ({ workspaces: 1_001, keys: 20, withHistory })
-
-/** Reports about workspaces that this many other edges report too. */
-export const edgesPlan = (edgesADay: number): Plan => ({
-  workspaces: 1_001,
-  keys: 20,
-  withHistory: 0,
-  edgesADay,
-})

@@ -6,8 +6,6 @@ export interface Plan {
   keys: number
   /** The first so many workspaces have a year of usage, with COUNTERS_A_DAY rows for each day. */
   withHistory: number
-  /** So many edges have reported each of SHARED on each of the reported days. */
-  edgesADay?: number
 }
 
 /** A day's traffic came by 4 edges, each of which started 7 times. */
@@ -20,13 +18,11 @@ export const HISTORY_DAYS = 365
 export const REPORTED_DAYS = 4
 /** Workspaces that reports are about. */
 export const REPORTED = { from: 2, count: 1_000 }
-/** Workspaces whose traffic comes through all edges. */
-export const SHARED = { from: 2, count: 100 }
 
 /** The values of one counter row; the total of a day is COUNTERS_A_DAY times that. */
 export const COUNTER = { requests: 81_337, bytesIn: 412_900_211, bytesOut: 9_731_400_517, events: 53 }
 export const PEAK_TUNNELS = 14
-const LAST_SEEN_AFTER_MS = 80_000_000
+export const LAST_SEEN_AFTER_MS = 80_000_000
 
 const OWN_KEYS = 20
 export const DAY_MS = 86_400_000
@@ -35,16 +31,9 @@ export const today = () => Math.floor(Date.now() / DAY_MS) * DAY_MS
 export const workspaceSlug = (workspace: number) => `w${workspace}`
 export const workspaceId = (workspace: number) => `ws_${String(workspace).padStart(26, '0')}`
 
-/** The same in SQL that both engines understand. */
-export const sql = {
-  owner: (key: string, workspaces: number) =>
-    workspaces === 1 ? '1' : `case when ${key} <= ${OWN_KEYS} then 1 else 2 + ${key} % ${workspaces - 1} end`,
-  lastSeen: (day: string) => `${day} + ${LAST_SEEN_AFTER_MS}`,
-}
-
-/** The sums and `last_seen` of a row that has so many counter rows. */
-export const countersSql = (rows = 1) =>
-  [...Object.values(COUNTER).map((each) => each * rows), sql.lastSeen('day')].join(', ')
+/** The number of the workspace that has a key, in SQL that both engines understand. */
+export const ownerSql = (key: string, workspaces: number) =>
+  workspaces === 1 ? '1' : `case when ${key} <= ${OWN_KEYS} then 1 else 2 + ${key} % ${workspaces - 1} end`
 
 export const reportedDays = () => Array.from({ length: REPORTED_DAYS }, (_, back) => today() - back * DAY_MS)
 

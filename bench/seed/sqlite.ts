@@ -4,7 +4,7 @@ import { DatabaseSync } from 'node:sqlite'
 import type { SeededKeys } from './keys.ts'
 import * as plans from './plan.ts'
 
-const { sql, COUNTER } = plans
+const { COUNTER } = plans
 
 export function seedSqlite(path: string, plan: plans.Plan, seeded: SeededKeys): void {
   const database = new DatabaseSync(path)
@@ -16,7 +16,6 @@ export function seedSqlite(path: string, plan: plans.Plan, seeded: SeededKeys): 
     addWorkspaces(database, plan)
     addKeys(database, plan, seeded)
     addHistory(database, plan)
-    addEdges(database, plan)
     database.exec('commit; analyze; pragma journal_mode = wal')
   } finally {
     database.close()
@@ -46,7 +45,7 @@ function addKeys(database: DatabaseSync, { workspaces, keys }: plans.Plan, seede
   database.exec(plans.verifiedSql)
   const real = Math.min(keys, seeded.keys.length)
   const row = (hash: string) => `
-    select 'tok_' || printf('%026d', n), 'ws_' || printf('%026d', ${sql.owner('n', workspaces)}),
+    select 'tok_' || printf('%026d', n), 'ws_' || printf('%026d', ${plans.ownerSql('n', workspaces)}),
       'key ' || n, ${hash}, ${now}, 'operator', 'bench', 'xxxx'`
   const into =
     'insert into api_keys (id, workspace_id, label, hash, created_at, created_by_kind, created_by, last_four)'
@@ -73,33 +72,13 @@ function addHistory(database: DatabaseSync, { withHistory }: plans.Plan): void {
       (workspace_id, day, edge_id, epoch, requests, bytes_in, bytes_out, events, last_seen)
     select 'ws_' || printf('%026d', w), day, 'edge_' || printf('%026d', 100 + edge.n), 'e-' || epoch.n,
       ${COUNTER.requests}, ${COUNTER.bytesIn}, ${COUNTER.bytesOut}, ${COUNTER.events},
-      ${sql.lastSeen('day')}
+      day + ${plans.LAST_SEEN_AFTER_MS}
     from (${days}) cross join edge cross join epoch`)
   const all = (each: number) => each * plans.COUNTERS_A_DAY
   database.exec(`
     ${series}
     insert into usage_days (workspace_id, day, requests, bytes_in, bytes_out, events, peak_tunnels, last_seen)
     select 'ws_' || printf('%026d', w), day, ${all(COUNTER.requests)}, ${all(COUNTER.bytesIn)},
-      ${all(COUNTER.bytesOut)}, ${all(COUNTER.events)}, ${plans.PEAK_TUNNELS}, ${sql.lastSeen('day')}
+      ${all(COUNTER.bytesOut)}, ${all(COUNTER.events)}, ${plans.PEAK_TUNNELS}, day + ${plans.LAST_SEEN_AFTER_MS}
     from (${days})`)
-}
-
-/** In order of arrival: each edge reports all of its workspaces. */
-function addEdges(database: DatabaseSync, { edgesADay = 0 }: plans.Plan): void {
-  if (edgesADay === 0) return
-  const { from, count } = plans.SHARED
-  const series = `with recursive ${numbers(from, from + count - 1, 'ws')}, ${numbers(1, edgesADay, 'edge')},
-    days(day) as (values ${plans.reportedDays().map((day) => `(${day})`)})`
-  const workspace = "'ws_' || printf('%026d', ws.n)"
-  database.exec(`
-    ${series}
-    insert into usage_counters
-      (workspace_id, day, edge_id, epoch, requests, bytes_in, bytes_out, events, last_seen)
-    select ${workspace}, day, 'edge_' || printf('%026d', 100 + edge.n), 'e-1', ${plans.countersSql()}
-    from edge cross join days cross join ws`)
-  database.exec(`
-    ${series}
-    insert into usage_days (workspace_id, day, requests, bytes_in, bytes_out, events, last_seen, peak_tunnels)
-    select ${workspace}, day, ${plans.countersSql(edgesADay)}, ${plans.PEAK_TUNNELS}
-    from days cross join ws`)
 }
