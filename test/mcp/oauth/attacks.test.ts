@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import {
-  type AgentRequest,
   approve,
+  approveRequest,
   CALLBACK,
   createRequest,
   exchange,
@@ -26,12 +26,8 @@ const setUp = async (engine: (typeof engines)[number]) => {
 const deployments = await Promise.all(engines.map(setUp))
 const [{ server, ann }] = deployments as [Awaited<ReturnType<typeof setUp>>]
 
-/** Approved by Ann. */
-async function approved(url = server.url, user: Pick<typeof ann, 'post'> = ann) {
-  const { query, form } = createRequest(url, await registerClient(url))
-  const { code } = readRedirect(await approve(user, query))
-  return { query, form: { ...form, code } as AgentRequest['form'] }
-}
+const approved = async (url = server.url, user: Pick<typeof ann, 'post'> = ann) =>
+  approveRequest(user, createRequest(url, await registerClient(url)))
 
 for (const [index, engine] of engines.entries()) {
   const { server, ann, clock } = deployments[index] as Awaited<ReturnType<typeof setUp>>

@@ -2,11 +2,10 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import {
-  approve,
+  approveRequest,
   CALLBACK,
   createRequest,
   exchange,
-  readRedirect,
   register,
   registerClient,
 } from '../../support/accounts/agents.ts'
@@ -42,9 +41,8 @@ test('an agent is identified by its metadata document, which is read once in fiv
     target: 'agent.example.com',
     problem: null,
   })
-  const { query, form } = createRequest(server.url, clientId)
-  const { code } = readRedirect(await approve(ann, query))
-  assert.equal((await exchange(server.url, { ...form, code })).status, 200)
+  const { form } = await approveRequest(ann, createRequest(server.url, clientId))
+  assert.equal((await exchange(server.url, form)).status, 200)
   const [key] = await readRows(server.services, 'api_keys', { label: 'Published agent' })
   assert.equal(key?.agent_host, new URL(publisher.url).host)
   assert.deepEqual(publisher.requests, ['/agent.json'])

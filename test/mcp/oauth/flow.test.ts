@@ -4,6 +4,7 @@ import { after, test } from 'node:test'
 import { DAY_MS } from '../../../src/lib/time.ts'
 import {
   approve,
+  approveRequest,
   CALLBACK,
   createRequest,
   exchange,
@@ -158,11 +159,11 @@ for (const [index, engine] of engines.entries()) {
     }
     for (const [ending, end] of Object.entries(endings)) {
       const user = await addMember(server, `Ends-${ending}`, 'admin')
-      const { query, form } = createRequest(server.url, await registerClient(server.url))
-      const { code } = readRedirect(await approve(user, query))
+      const request = createRequest(server.url, await registerClient(server.url))
+      const { form } = await approveRequest(user, request)
       const ended = await end(user)
       assert.equal((ended as { status: number }).status, 200, ending)
-      const { status, json } = await exchange(server.url, { ...form, code })
+      const { status, json } = await exchange(server.url, form)
       assert.deepEqual([status, json.error], [400, 'invalid_grant'], ending)
       assert.match(json.error_description, /no longer valid/)
     }

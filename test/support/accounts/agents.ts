@@ -75,16 +75,26 @@ export const readRedirect = ({ status, text, json }: TestResponse) => {
   }
 }
 
+/** The request after the user has approved it: the form has the code. */
+export async function approveRequest(
+  user: User,
+  { query, form }: AgentRequest,
+  managesKeys = false,
+  workspace = 'acme',
+): Promise<AgentRequest> {
+  const { code } = readRedirect(await approve(user, query, managesKeys, workspace))
+  return { query, form: { ...form, code } }
+}
+
 /** A whole sign-in; returns the key, and the form that it was exchanged for. */
 export async function signInAgent(
   url: string,
   user: User,
   { managesKeys = false, name = 'Test agent', workspace = 'acme' } = {},
 ) {
-  const { query, form } = createRequest(url, await registerClient(url, CALLBACK, name))
-  const { code } = readRedirect(await approve(user, query, managesKeys, workspace))
-  const used = { ...form, code }
-  const { status, text, json } = await exchange(url, used)
+  const request = createRequest(url, await registerClient(url, CALLBACK, name))
+  const { form } = await approveRequest(user, request, managesKeys, workspace)
+  const { status, text, json } = await exchange(url, form)
   if (status !== 200) throw new Error(text)
-  return { token: json.access_token as string, form: used, json }
+  return { token: json.access_token as string, form, json }
 }

@@ -6,14 +6,7 @@ import type { Operation } from '../../../src/contract/operation.ts'
 import { DAY_MS } from '../../../src/lib/time.ts'
 import { createKey } from '../../../src/server/domain/keys/lifecycle.ts'
 import { type Agent, connectAgent } from '../../mcp/agent.ts'
-import {
-  approve,
-  CALLBACK,
-  createRequest,
-  exchange,
-  readRedirect,
-  registerClient,
-} from '../accounts/agents.ts'
+import { approveRequest, CALLBACK, createRequest, exchange, registerClient } from '../accounts/agents.ts'
 import { poll, startDevice } from '../accounts/devices.ts'
 import { addMember } from '../accounts/users.ts'
 import { databaseUrl, serve, type TestServer } from '../api/server.ts'
@@ -171,9 +164,9 @@ export const ways: Record<string, Way | { uses: string }> = {
     actor: 'user',
     life: 'none',
     prepare: async ({ admin, server: { url } }, { label }) => {
-      const { query, form } = createRequest(url, await registerClient(url, CALLBACK, label))
-      const { code } = readRedirect(await approve(admin, query))
-      return async () => outcome(await exchange(url, { ...form, code }))
+      const request = createRequest(url, await registerClient(url, CALLBACK, label))
+      const { form } = await approveRequest(admin, request)
+      return async () => outcome(await exchange(url, form))
     },
   },
   'command admin key create': {
