@@ -28,7 +28,7 @@ export async function registerClient(url: string, redirectUri = CALLBACK, name =
   return json.client_id as string
 }
 
-export interface AgentRequest {
+interface AgentRequest {
   /** The query string of /authorize. */
   query: string
   /** The form of the exchange, without the code. */
