@@ -1,5 +1,5 @@
 // What this edge carries: all requests and connections in progress, and whether it may carry any.
-import { DenseSet } from '../tunnel-protocol/buffers/dense-set.ts'
+import { DenseSet } from '../lib/collections/dense-set.ts'
 import type { VisitorError } from './error-responses/causes.ts'
 import type { UpstreamClient } from './tunnels/upstream-client.ts'
 

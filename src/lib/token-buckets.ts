@@ -1,5 +1,5 @@
 // Token buckets by name, each stored as the time at which it is full again.
-import { BoundedMap } from './bounded-map.ts'
+import { BoundedMap } from './collections/bounded-map.ts'
 
 /** `burst` at once, then one every `refillMs`. */
 export interface Bucket {

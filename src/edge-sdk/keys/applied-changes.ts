@@ -1,7 +1,7 @@
 // The position up to which this edge has applied the stream of changes: whatever a change ends has ended. The
 // edge acknowledges it, and the control plane then does not wait for the edge any more.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { BoundedMap } from '../../lib/bounded-map.ts'
+import { BoundedMap } from '../../lib/collections/bounded-map.ts'
 import { warn } from '../safe-callback.ts'
 
 /** The position before the first change. */

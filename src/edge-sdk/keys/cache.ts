@@ -1,5 +1,5 @@
 // LRU cache of verification results.
-import { BoundedMap } from '../../lib/bounded-map.ts'
+import { BoundedMap } from '../../lib/collections/bounded-map.ts'
 import type { VerifyResult } from '../api.ts'
 
 export interface CacheEntry {

@@ -1,5 +1,5 @@
 // The expiries of keys that were valid: whatever such a key has opened is closed when it expires.
-import { BoundedMap } from '../../lib/bounded-map.ts'
+import { BoundedMap } from '../../lib/collections/bounded-map.ts'
 
 /** Timers of Node are limited to 24 days, and stop while the machine is suspended. */
 const TIMER_MAX_MS = 60_000

@@ -1,5 +1,5 @@
 // Verifies keys with the control plane, and caches results that no missed revocation can contradict.
-import type { BoundedMap } from '../../lib/bounded-map.ts'
+import type { BoundedMap } from '../../lib/collections/bounded-map.ts'
 import type { VerifyResult } from '../api.ts'
 import { type ControlPlane, ControlPlaneError } from '../control-plane.ts'
 import type { AppliedChanges } from './applied-changes.ts'

@@ -1,6 +1,6 @@
 // Verifies API keys, from an LRU cache while the stream of revocations is up to date and by the control plane
 // otherwise.
-import { BoundedMap } from '../../lib/bounded-map.ts'
+import { BoundedMap } from '../../lib/collections/bounded-map.ts'
 import { hashSecret, isSecret } from '../../lib/credentials/secret.ts'
 import type { HostResult, UsageQuota, VerifyResult } from '../api.ts'
 import { ClusterState } from '../cluster/state.ts'

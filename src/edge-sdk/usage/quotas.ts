@@ -1,5 +1,5 @@
 // Monthly quotas of bytes and requests, from verification responses and the stream of changes.
-import { BoundedMap } from '../../lib/bounded-map.ts'
+import { BoundedMap } from '../../lib/collections/bounded-map.ts'
 import type { UsageQuota } from '../api.ts'
 
 /** Interval of reports while a workspace is near its quota. */

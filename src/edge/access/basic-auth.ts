@@ -4,7 +4,7 @@
 import { isUtf8 } from 'node:buffer'
 import { createHmac, createSecretKey, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
-import { BoundedMap } from '../../lib/bounded-map.ts'
+import { BoundedMap } from '../../lib/collections/bounded-map.ts'
 import { isBasicAuthPassword, isBasicAuthUser, normalizeText } from '../../lib/credentials/basic-auth.ts'
 import { isPasswordHash, verifyPassword } from '../../lib/credentials/password-hash.ts'
 import { ClientLimit } from '../../lib/net/client-limit.ts'

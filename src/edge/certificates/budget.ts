@@ -1,8 +1,8 @@
 // Limits for how many hosts the proxy may obtain certificates within 24 hours. A certificate cannot be taken
 // back, so no host displaces another. Instead, a workspace gets a new host only while it has less than a
 // share of what is left, so that something is left for others.
-import { BoundedMap } from '../../lib/bounded-map.ts'
-import { KeyedCounter } from '../../lib/keyed-counter.ts'
+import { BoundedMap } from '../../lib/collections/bounded-map.ts'
+import { KeyedCounter } from '../../lib/collections/keyed-counter.ts'
 import { DAY_MS } from '../../lib/time.ts'
 
 /** A workspace gets at most this share of the hosts that remain in total. */

@@ -2,7 +2,7 @@
 // and names that workspaces have reserved or used lately. Caddy asks first (`on_demand_tls`). CAs limit how
 // many certificates they issue, so each workspace has a limit, and so has the edge.
 import { ControlPlaneError, type HostResult } from '../../edge-sdk/index.ts'
-import { BoundedMap } from '../../lib/bounded-map.ts'
+import { BoundedMap } from '../../lib/collections/bounded-map.ts'
 import { isDnsLabel } from '../../lib/net/hostname.ts'
 import { TokenBuckets } from '../../lib/token-buckets.ts'
 import type { TunnelType } from '../../tunnel-protocol/protocol.ts'

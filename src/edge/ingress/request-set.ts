@@ -1,10 +1,10 @@
 // The requests and connections in progress of a tunnel, or of all tunnels of a workspace. When all slots are
 // taken, a network with fewer slots takes one from the network that has the most.
 
-import { KeyedCounter } from '../../lib/keyed-counter.ts'
+import { DenseSet } from '../../lib/collections/dense-set.ts'
+import { KeyedCounter } from '../../lib/collections/keyed-counter.ts'
 import type { EvictionReason } from '../../lib/metrics/edge-instruments.ts'
 import { clientNetwork } from '../../lib/net/client-limit.ts'
-import { DenseSet } from '../../tunnel-protocol/buffers/dense-set.ts'
 
 /** Where a request stores its position in the set of its tunnel, and of its workspace. */
 type PositionKey = 'tunnelPosition' | 'workspacePosition'

@@ -2,7 +2,7 @@
 // those edges, and cached while they are used. A host has one tunnel for each edge that has clients of it,
 // because changed access rules reach each edge at a different time.
 import type { Cluster } from '../../edge-sdk/index.ts'
-import { BoundedMap } from '../../lib/bounded-map.ts'
+import { BoundedMap } from '../../lib/collections/bounded-map.ts'
 import { MINUTE_MS } from '../../lib/time.ts'
 import type { Traffic } from '../traffic.ts'
 import type { TunnelFactory } from '../tunnels/factory.ts'

@@ -1,5 +1,5 @@
 // The registry of open tunnels by host name, and of their clients by id and key.
-import { BoundedMap } from '../../lib/bounded-map.ts'
+import { BoundedMap } from '../../lib/collections/bounded-map.ts'
 import { hashSecret } from '../../lib/credentials/secret.ts'
 import type { TunnelClosure, TunnelRequest, TunnelType } from '../../tunnel-protocol/protocol.ts'
 import type { AccessRules } from '../access/access-control.ts'

@@ -1,12 +1,12 @@
-// Detects within a second that a client no longer responds, while requests wait for it that another client
-// could serve. The client is then silent until it responds again: new requests go to other clients, and
-// waiting ones are sent to another client once more. Its connection stays open until the much longer timeout
-// of the session, so a false alarm on a busy machine only repeats requests.
-import { DenseSet } from '../../tunnel-protocol/buffers/dense-set.ts'
+// Detects within a second that a client is silent: that it does not respond. It is probed only while requests
+// wait that another client could serve. Until it responds again, new requests go to other clients, and
+// waiting ones are retried once at another client. Its connection stays open until the session times out,
+// much later, so a false alarm on a busy machine only costs retries.
+import { DenseSet } from '../../lib/collections/dense-set.ts'
 
-/** How long requests wait before the client is probed, and until it is probed again after a response. */
-const INTERVAL_MS = 200
-/** Limits of the timeout of a probe, which is twice the time that the response to the last one took. */
+/** Interval of checks while requests wait. A check probes the client unless a probe is pending. */
+const CHECK_INTERVAL_MS = 200
+/** Bounds of the probe timeout, which is twice the time that the last response took. */
 const PROBE_TIMEOUT_MIN_MS = 300
 export const PROBE_TIMEOUT_MAX_MS = 500
 
@@ -41,7 +41,7 @@ export class SilenceDetector {
 
   add(request: WaitingRequest): void {
     this.#waiting.add(request)
-    if (this.#timer === undefined) this.#checkIn(INTERVAL_MS)
+    if (this.#timer === undefined) this.#checkIn(CHECK_INTERVAL_MS)
   }
 
   delete(request: WaitingRequest): void {
@@ -56,7 +56,7 @@ export class SilenceDetector {
   #check(): void {
     this.#timer = undefined
     if (this.#waiting.size === 0) return
-    this.#checkIn(INTERVAL_MS)
+    this.#checkIn(CHECK_INTERVAL_MS)
     if (this.#probedAt === undefined) this.#sendProbe()
     // If this process was suspended or busy, the response may have arrived and is read first.
     else if (performance.now() - this.#probedAt >= this.#timeoutMs()) setImmediate(() => this.#onTimeout())
@@ -75,7 +75,7 @@ export class SilenceDetector {
       this.#probedAt = undefined
       this.#isSilent = false
       this.#responseMs = performance.now() - sentAt
-      if (this.#timer !== undefined) this.#checkIn(INTERVAL_MS)
+      if (this.#timer !== undefined) this.#checkIn(CHECK_INTERVAL_MS)
     }
     // Rejects if the session is closed, and then its requests fail, too.
     this.#probe().then(onResponse, () => {})

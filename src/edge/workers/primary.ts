@@ -10,7 +10,7 @@ import type {
   UsageQuota,
   Verifier,
 } from '../../edge-sdk/index.ts'
-import { BoundedMap } from '../../lib/bounded-map.ts'
+import { BoundedMap } from '../../lib/collections/bounded-map.ts'
 import type { Moment } from '../../lib/credentials/lease.ts'
 import { hashSecret } from '../../lib/credentials/secret.ts'
 import type { CertificateLimits } from '../certificates/budget.ts'

@@ -1,6 +1,6 @@
 // Limits of concurrent use per client.
 import { isIPv6 } from 'node:net'
-import { KeyedCounter } from '../keyed-counter.ts'
+import { KeyedCounter } from '../collections/keyed-counter.ts'
 import { ipPrefix } from './ip-address.ts'
 
 interface ClientLimits {

@@ -1,7 +1,7 @@
 // The workspaces of an edge: those of its group. It may verify keys and report usage of these only; all
 // others look to it as if they did not exist. A pair of edge and workspace is committed before the edge
 // learns that a key is valid, and before its usage is accepted, so that what it has reported can be found.
-import { createLruCache } from '../../lib/lru-cache.ts'
+import { createLruCache } from '../../lib/collections/lru-cache.ts'
 import type { Store } from '../store/engine/store.ts'
 import {
   type EdgeWorkspace,

@@ -16,9 +16,10 @@
 //
 // Clocks of two machines are never compared. Only what the change log reports is cached here; sessions and
 // roles are read from the database by each request. Imports store and credentials; domain and HTTP import it.
+
+import { createLruCache, type LruCache } from '../../lib/collections/lru-cache.ts'
 import type { InactiveState } from '../../lib/credentials/key-state.ts'
 import { hashSecret, isSecret } from '../../lib/credentials/secret.ts'
-import { createLruCache, type LruCache } from '../../lib/lru-cache.ts'
 import { PrimaryUnconfirmed } from '../store/engine/errors.ts'
 import type { Store } from '../store/engine/store.ts'
 import { findKeysToVerify } from '../store/keys/rows.ts'

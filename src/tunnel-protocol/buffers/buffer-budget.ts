@@ -1,8 +1,9 @@
 // Limits what slow receivers keep in memory: bytes that were received, and not yet sent on. From half of a
 // budget on, windows shrink (`isHigh`). Beyond it, the slowest connections of the network with the most bytes
 // are evicted, and all others go on. Where several budgets share a total, the largest shrink first.
+
+import { DenseSet } from '../../lib/collections/dense-set.ts'
 import type { MemoryPressure } from '../../yamux/index.ts'
-import { DenseSet } from './dense-set.ts'
 
 /** How often buffers are measured again while a budget is high. */
 const REFRESH_MS = 1_000

@@ -2,7 +2,7 @@
 // (Client ID Metadata Documents), or contains its registration, encrypted (RFC 7591).
 import { TEXT_CHARS_MAX } from '../../../contract/limits.ts'
 import { cleanText, isBlank } from '../../../contract/text.ts'
-import { createLruCache } from '../../../lib/lru-cache.ts'
+import { createLruCache } from '../../../lib/collections/lru-cache.ts'
 import { MINUTE_MS } from '../../../lib/time.ts'
 import type { Services } from '../context.ts'
 import { decrypt, deriveEncryptionKey, encrypt } from '../encryption.ts'

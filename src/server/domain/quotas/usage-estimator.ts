@@ -1,7 +1,7 @@
 // Estimates how much of their quotas many workspaces have used in this month. It reads few rows, because it
 // caches quotas and the sum of the days before today.
 
-import { createLruCache } from '../../../lib/lru-cache.ts'
+import { createLruCache } from '../../../lib/collections/lru-cache.ts'
 import { startOfDay } from '../../../lib/time.ts'
 import { type ApproximateUsage, estimateUsage, listQuotas } from '../../store/quotas.ts'
 import type { ChangeFollower } from '../../verification/change-follower.ts'

@@ -1,7 +1,7 @@
 // Limits MCP requests in progress on this node, for each key, each workspace and in total: each keeps its
 // whole response in memory until the client has read it. If the node is full, the workspace with the most
 // requests loses its oldest one.
-import { KeyedCounter } from '../../../lib/keyed-counter.ts'
+import { KeyedCounter } from '../../../lib/collections/keyed-counter.ts'
 import { LimitedSlots, type Slot } from '../../../lib/shared-slots.ts'
 
 const PER_KEY_MAX = 4

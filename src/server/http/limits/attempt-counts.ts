@@ -1,6 +1,6 @@
 // Counts attempts against limits, in maps of bounded size. Arguments and results are JSON, so that workers
 // can call the counters of their primary.
-import { BoundedMap } from '../../../lib/bounded-map.ts'
+import { BoundedMap } from '../../../lib/collections/bounded-map.ts'
 
 export const WINDOW_MS = 15 * 60 * 1000
 const DELAY_MIN_MS = 5_000

@@ -1,6 +1,6 @@
 // Times of the last poll of devices that wait for an approval. They are in memory, because a poll without
 // news must not write to the database.
-import { createLruCache } from '../../../lib/lru-cache.ts'
+import { createLruCache } from '../../../lib/collections/lru-cache.ts'
 
 export const POLL_INTERVAL_S = 5
 /** Half of the interval, because a device repeats a poll that seems to have failed. */

@@ -3,7 +3,7 @@
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import type { Access, Operation } from '../../../contract/operation.ts'
-import { createLruCache } from '../../../lib/lru-cache.ts'
+import { createLruCache } from '../../../lib/collections/lru-cache.ts'
 
 /** A smaller body fits in one or two packets without compression. */
 const CHARS_MIN = 1_024

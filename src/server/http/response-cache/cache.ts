@@ -2,7 +2,7 @@
 // for the operations in cacheable-operations.ts, so a hit and a miss get the same response.
 import type { IncomingHttpHeaders, IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
-import { createLruCache } from '../../../lib/lru-cache.ts'
+import { createLruCache } from '../../../lib/collections/lru-cache.ts'
 import type { Context } from '../../domain/context.ts'
 import { bearerToken } from '../auth/authenticator.ts'
 import { acceptsEncoding } from '../operations/compression.ts'

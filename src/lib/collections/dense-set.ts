@@ -1,15 +1,15 @@
-// A set whose members store their position in it. A Set replaces its table from time to time, and V8 keeps
-// what a replaced table refers to until the next full garbage collection: with a Set of the requests in
-// progress, an edge took a sixth more processor time.
+// A set whose members store their own position in it, instead of a hash table. V8 replaces the table of a Set
+// after enough additions, even if members are deleted, and keeps what the old one refers to until the next
+// full garbage collection: with a Set of the requests in progress, an edge took a sixth more processor time.
 export class DenseSet<K extends string, T extends Record<K, number>> implements Iterable<T> {
-  readonly #key: K
+  readonly #positionKey: K
   /** May be longer than the set, because it never shrinks. */
   readonly #members: (T | undefined)[] = []
   #size = 0
 
-  /** The property that has the position; -1 for those that are not in the set. */
-  constructor(key: K) {
-    this.#key = key
+  /** `positionKey` is the property for the position. It must be -1 in a new member: not in the set. */
+  constructor(positionKey: K) {
+    this.#positionKey = positionKey
   }
 
   get size(): number {
@@ -17,19 +17,19 @@ export class DenseSet<K extends string, T extends Record<K, number>> implements 
   }
 
   add(member: T): void {
-    if (member[this.#key] >= 0) return
+    if (member[this.#positionKey] >= 0) return
     this.#put(member, this.#size)
     this.#size += 1
   }
 
   /** The last member moves to the free position. */
   delete(member: T): void {
-    const position = member[this.#key]
+    const position = member[this.#positionKey]
     if (position < 0) return
     this.#size -= 1
     this.#put(this.#members[this.#size] as T, position)
     this.#members[this.#size] = undefined
-    setPosition(member, this.#key, -1)
+    setPosition(member, this.#positionKey, -1)
   }
 
   /** Iterates over the members that the set had when the iteration began. */
@@ -39,7 +39,7 @@ export class DenseSet<K extends string, T extends Record<K, number>> implements 
 
   #put(member: T, position: number): void {
     this.#members[position] = member
-    setPosition(member, this.#key, position)
+    setPosition(member, this.#positionKey, position)
   }
 }
 

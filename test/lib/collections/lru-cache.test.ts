@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { createLruCache } from '../../src/lib/lru-cache.ts'
+import { createLruCache } from '../../../src/lib/collections/lru-cache.ts'
 
 const call = fc.tuple(fc.constantFrom('get', 'set', 'delete'), fc.integer({ min: 0, max: 30 }).map(String))
 
