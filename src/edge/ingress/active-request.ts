@@ -38,8 +38,8 @@ export interface ActiveRequestOptions {
   readonly visitor: Visitor
   readonly instruments: EdgeInstruments
   readonly traffic: Pick<Traffic, 'add' | 'delete'>
-  /** The request failed at another edge, and was counted there. */
-  readonly isRepeated?: boolean
+  /** An earlier attempt at this request failed, and was counted. */
+  readonly isRetry?: boolean
   /** Whether another client could serve the request. */
   hasOther(tunnel: Tunnel<UpstreamClient>, client: UpstreamClient | undefined): boolean
   /** Called once. */
@@ -101,7 +101,7 @@ export class ActiveRequest extends ConnectionBuffers implements WaitingRequest {
     this.#stopWaiting()
     this.#client?.finish()
     client?.start()
-    if (client && !this.#client && !this.#options.isRepeated) this.tunnel.count(client, { requests: 1 })
+    if (client && !this.#client && !this.#options.isRetry) this.tunnel.count(client, { requests: 1 })
     this.#client = client
     return client
   }
@@ -142,8 +142,8 @@ export class ActiveRequest extends ConnectionBuffers implements WaitingRequest {
   }
 
   /** The request was sent, and is sent once more if its client turns out to be silent. */
-  repeatIfSilent(): void {
-    if (this.#options.isRepeated) return
+  retryIfSilent(): void {
+    if (this.#options.isRetry) return
     this.#silence = this.#client?.silence
     this.#silence?.add(this)
   }
@@ -193,7 +193,7 @@ export class ActiveRequest extends ConnectionBuffers implements WaitingRequest {
   }
 
   /** Without a response yet, what the stream has received belongs to earlier requests. */
-  repeatIfReused(): void {
+  retryIfReused(): void {
     if (this.#status === undefined && this.bytesReceived > 0) this.resetStream()
   }
 

@@ -1,5 +1,5 @@
 // Proxies a request to the local server of a tunnel: streams both bodies, removes hop-by-hop headers, and
-// repeats a safe request once if it got no response.
+// retries a safe request once if it got no response.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { freeAfterWrite } from '../../tunnel-protocol/free-memory.ts'
 import type { ResponseHead } from '../../tunnel-protocol/http/response-head.ts'
@@ -26,7 +26,7 @@ import { forwardedTrailers, headerPairs } from './headers/trailers.ts'
 import { findProblem, mayHaveProblem } from './response-check.ts'
 
 export const RESPONSE_TIMEOUT_MS = 120_000
-const REPEATABLE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS'])
+const RETRYABLE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS'])
 /**
  * The last chunk of a body, up to this size, is sent as a string: Node joins it with the head in one write.
  */
@@ -35,7 +35,7 @@ const SMALL_BYTES_MAX = 4_096
 export interface ProxyOptions {
   /** Prefers a client other than `failed`, which did not respond; returns it only if there is no other. */
   pickClient(failed?: UpstreamClient): UpstreamClient | undefined
-  /** Request headers that replace those of the client, by lower-case name; undefined removes them. */
+  /** Headers that replace those of the downstream request, by lower-case name; undefined removes them. */
   readonly headers: Readonly<Record<string, string | undefined>>
   /** Rewrites response headers, which are alternating names and values. */
   rewriteResponse(headers: string[]): string[]
@@ -43,23 +43,23 @@ export interface ProxyOptions {
   hostRewrite(client: UpstreamClient): HostRewrite | undefined
   /**
    * Called with the stream that carries the request, after its head was written. If the stream is reset, the
-   * request is repeated if it may be.
+   * request is retried if possible. `mayRetry` is false once it was retried here.
    */
-  onStream(stream: YamuxStream, mayRepeat: boolean): void
+  onStream(stream: YamuxStream, mayRetry: boolean): void
   /** Called with the size of the head, of each chunk of the body, and of the trailers. */
   onBytesIn(bytes: number): void
   onBytesOut(bytes: number): void
   /** Called when the response begins. */
   onResponse(status: number): void
-  /** The response says what is wrong between the tunnel and the local server. */
+  /** The response shows why the local server rejects the tunnel: its host, or TLS expected. */
   onProblem(problem: RequestProblem): void
-  /** The request failed at another edge, where its head was counted. */
-  readonly isRepeated: boolean
+  /** An earlier attempt at this request failed, and has counted its head. */
+  readonly isRetry: boolean
   /**
-   * Sends an error downstream, or begins again at another edge if the request may be repeated. Called only
-   * before a response has begun.
+   * Sends an error downstream, or retries the request at another edge or under changed access rules. Called
+   * only before a response has begun. `isRetryable`: the method is safe and there is no body.
    */
-  fail(cause: FailureCause, mayRepeat: boolean): void
+  fail(cause: FailureCause, isRetryable: boolean): void
 }
 
 export function proxyRequest(
@@ -75,16 +75,16 @@ class ProxiedExchange implements UpstreamHandler {
   readonly #response: ServerResponse
   readonly #options: ProxyOptions
   readonly #head: RequestHead
-  readonly #mayRepeat: boolean
+  readonly #isRetryable: boolean
   readonly #timeout: NodeJS.Timeout
   #upstream: UpstreamRequest | undefined
   #client: UpstreamClient | undefined
   #hostRewrite: HostRewrite | undefined
   #expectation: Expectation | undefined
   #isConnectionReused = false
-  #isRepeated = false
+  #isRetried = false
   #isBodyStarted = false
-  /** The status of a response whose body may say what is wrong, until its first chunk. */
+  /** Status of a response whose first chunk may show why the local server rejects the tunnel. */
   #statusToCheck: number | undefined
 
   constructor(downstream: IncomingMessage, response: ServerResponse, options: ProxyOptions) {
@@ -92,13 +92,13 @@ class ProxiedExchange implements UpstreamHandler {
     this.#response = response
     this.#options = options
     this.#head = requestHead(downstream, options.headers)
-    this.#mayRepeat = this.#head.body === 'none' && REPEATABLE_METHODS.has(this.#head.method)
+    this.#isRetryable = this.#head.body === 'none' && RETRYABLE_METHODS.has(this.#head.method)
     this.#timeout = setTimeout(() => this.#fail('response_timeout'), RESPONSE_TIMEOUT_MS)
   }
 
   start(): void {
     const client = this.#options.pickClient()
-    if (!this.#options.isRepeated) this.#options.onBytesIn(requestHeadBytes(this.#head))
+    if (!this.#options.isRetry) this.#options.onBytesIn(requestHeadBytes(this.#head))
     this.#response.once('close', () => this.#onClose())
     this.#response.on('drain', () => this.#upstream?.resume())
     this.#send(client)
@@ -115,16 +115,16 @@ class ProxiedExchange implements UpstreamHandler {
     this.#hostRewrite = this.#options.hostRewrite(client)
     const head = this.#hostRewrite?.rewriteRequest(this.#head) ?? this.#head
     this.#upstream = new UpstreamRequest(client.connections, connection, head, this)
-    this.#options.onStream(connection.stream, this.#mayRepeat && !this.#isRepeated)
+    this.#options.onStream(connection.stream, this.#isRetryable && !this.#isRetried)
   }
 
   /**
-   * Only requests that may be repeated are sent over a used connection, because the local server may be
+   * Only requests that may be retried are sent over a used connection, because the local server may be
    * closing it at the same time. Undefined if the session of the client is closed.
    */
   #connect({ connections }: UpstreamClient): UpstreamConnection | undefined {
     try {
-      const idle = this.#mayRepeat && !this.#isRepeated ? connections.takeIdle() : undefined
+      const idle = this.#isRetryable && !this.#isRetried ? connections.takeIdle() : undefined
       return idle ?? connections.open()
     } catch {
       return undefined
@@ -151,12 +151,12 @@ class ProxiedExchange implements UpstreamHandler {
     this.#downstream.resume()
   }
 
-  /** Repeats a request if possible: at another client, or on a new connection if its own was reused. */
+  /** Retries a request if possible: at another client, or on a new connection if its own was reused. */
   onError(cause: FailureCause): void {
     if (this.#response.destroyed) return
-    const mayRepeat = this.#mayRepeat && !this.#isRepeated && !this.#response.headersSent
-    this.#isRepeated = true
-    const other = mayRepeat ? this.#options.pickClient(this.#client) : undefined
+    const mayRetry = this.#isRetryable && !this.#isRetried && !this.#response.headersSent
+    this.#isRetried = true
+    const other = mayRetry ? this.#options.pickClient(this.#client) : undefined
     if (other && (other !== this.#client || this.#isConnectionReused)) this.#send(other)
     else this.#fail(this.#client?.isClosed ? 'no_response' : cause)
   }
@@ -200,8 +200,9 @@ class ProxiedExchange implements UpstreamHandler {
   }
 
   /**
-   * Corks the socket itself, because Node would do it until the end of the input, with what all visitors get
-   * of it: an edge that is stopped meanwhile would send it when it continues.
+   * Corks the socket here; otherwise Node corks it until the next tick. By then, all data of this read from
+   * the tunnel client is queued, for many visitors. If the process were suspended in between, it would send
+   * all of that when it resumes, even after its lease has expired.
    */
   onData(data: Buffer): void {
     const response = this.#response
@@ -256,7 +257,7 @@ class ProxiedExchange implements UpstreamHandler {
     this.#upstream?.destroy()
     if (response.writableEnded || response.destroyed) return
     if (response.headersSent) response.destroy()
-    else this.#options.fail(cause, this.#mayRepeat)
+    else this.#options.fail(cause, this.#isRetryable)
   }
 
   #onClose(): void {

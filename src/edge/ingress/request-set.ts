@@ -17,8 +17,8 @@ interface Entry extends Record<PositionKey, number> {
   checkProgress(bytesMin: number): boolean
   /** Ends the request. Its slot is free when this returns. */
   evict(reason: EvictionReason): void
-  /** Repeats a request that waits for its response on a stream which has carried others. */
-  repeatIfReused?(): void
+  /** Retries a request that waits for its response on a stream which has carried others. */
+  retryIfReused?(): void
 }
 
 export class RequestSet {
@@ -40,8 +40,8 @@ export class RequestSet {
     return this.#requests.size > this.#max / 2
   }
 
-  repeatReused(): void {
-    for (const request of [...this.#requests]) request.repeatIfReused?.()
+  retryReused(): void {
+    for (const request of [...this.#requests]) request.retryIfReused?.()
   }
 
   add(request: Entry): void {

@@ -66,7 +66,7 @@ export function createIngress(options: IngressOptions): Ingress {
     tunnel: OpenTunnel | undefined,
     visitor: Visitor,
     send: SendError,
-    isRepeated = false,
+    isRetry = false,
   ): ActiveRequest | undefined {
     const { address } = visitor
     const releaseAddress = tunnel?.perAddress.acquire(address)
@@ -82,7 +82,7 @@ export function createIngress(options: IngressOptions): Ingress {
         visitor,
         instruments,
         traffic,
-        isRepeated,
+        isRetry,
         hasOther,
         onFinished: releaseAddress,
       })
@@ -98,10 +98,10 @@ export function createIngress(options: IngressOptions): Ingress {
     tunnel: OpenTunnel | undefined,
     visitor: Visitor,
     send: SendError,
-    isRepeated = false,
+    isRetry = false,
   ): ActiveRequest | undefined {
     // A TCP tunnel has a name too, but takes no HTTP requests.
-    if (tunnel?.type !== 'tcp') return admit(host, tunnel, visitor, send, isRepeated)
+    if (tunnel?.type !== 'tcp') return admit(host, tunnel, visitor, send, isRetry)
     send({ cause: 'tcp_tunnel' })
     return undefined
   }
@@ -139,7 +139,7 @@ export function createIngress(options: IngressOptions): Ingress {
     const isForwarded = registry.atHost(active.tunnel.address.host) !== active.tunnel
     if (isForwarded) instruments.forwarded += 1
     return {
-      isRepeated: attempt?.failed !== undefined,
+      isRetry: attempt?.failed !== undefined,
       headers: {
         'x-forwarded-for': addresses.forwardedFor(request),
         'x-forwarded-host': request.headers.host ?? '',
@@ -161,20 +161,20 @@ export function createIngress(options: IngressOptions): Ingress {
         })
       },
       pickClient: (failed) => (failed && mustRetry(active) ? undefined : active.pickClient(failed)),
-      onStream(stream, mayRepeat) {
+      onStream(stream, mayRetry) {
         active.attach(stream)
-        if (mayRepeat) active.repeatIfSilent()
+        if (mayRetry) active.retryIfSilent()
       },
       onBytesIn: (bytes) => active.countIn(bytes),
       onBytesOut: (bytes) => active.countOut(bytes),
       onResponse: (status) => active.onResponse(status),
       onProblem: (problem) => active.onProblem(problem),
-      fail(cause, mayRepeat) {
+      fail(cause, isRetryable) {
         const { tunnel } = active
         if (cause === 'tunnel_moved') remote?.onMoved(tunnel)
         if (isForwarded) instruments.countForwardFailure(cause)
         const failures = (attempt?.failures ?? 0) + 1
-        if (attempt && mayRepeat && failures < ATTEMPTS_MAX && mayRetry(active, cause)) {
+        if (attempt && isRetryable && failures < ATTEMPTS_MAX && mayRetry(active, cause)) {
           active.finish()
           attempt.begin({ failures, failed: tunnel })
           return

@@ -83,7 +83,7 @@ export class RemoteTunnels {
     return entry.lookup
   }
 
-  /** Whether a request that failed at a tunnel may be repeated at another edge. */
+  /** Whether a request that failed at a tunnel may be retried at another edge. */
   hasOther(host: string, failed: AnyTunnel): boolean {
     const known = this.#hosts.get(host)
     return (known && pick(known, failed)) !== undefined || this.#edgesToAsk(host, known).length > 0
@@ -226,7 +226,7 @@ export class RemoteTunnels {
     if (!isSame) link.applied(host, revision)
     if (!isRevised) return
     // Requests on reused streams were authorized by earlier rules, and the peer cannot tell which.
-    tunnel.requests.repeatReused()
+    tunnel.requests.retryReused()
     link.applied(host, revision)
   }
 

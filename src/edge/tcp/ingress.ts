@@ -31,7 +31,7 @@ export interface TcpIngressOptions extends Pick<Authorization, 'findTunnel' | 'f
     tunnel: OpenTunnel,
     visitor: Visitor,
     send: SendError,
-    isRepeated: boolean,
+    isRetry: boolean,
   ): ActiveRequest | undefined
 }
 

@@ -184,7 +184,7 @@ export class TunnelClient implements UpstreamClient {
     return stream
   }
 
-  /** Resolves when anything is received. */
+  /** Resolves when the client responds, or has sent so much that it must be running. */
   probe(): Promise<void> {
     return this.#session.probe()
   }
