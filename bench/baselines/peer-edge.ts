@@ -10,17 +10,17 @@ interface Settings {
   /** The ports of all edges for each other, by their ids. */
   readonly ports: Readonly<Record<string, number>>
   /** The edges with a client of the tunnel. */
-  readonly located: readonly string[]
+  readonly servingIds: readonly string[]
 }
 
-const { file, host, edgeId, ports, located } = JSON.parse(process.argv[2] as string) as Settings
+const { file, host, edgeId, ports, servingIds } = JSON.parse(process.argv[2] as string) as Settings
 const secrets = [Buffer.alloc(32, 'only for the bench')]
 const cluster: Cluster = {
   edgeId,
   isComplete: true,
   tcpPort: () => undefined,
   tcpHosts: () => [],
-  findEdges: (name) => (name === host ? located.filter((id) => id !== edgeId) : []),
+  findEdges: (name) => (name === host ? servingIds.filter((id) => id !== edgeId) : []),
   peer: (id) => (ports[id] ? { id, address: `127.0.0.1:${ports[id]}`, secrets } : undefined),
   onPeers() {},
   onLocations() {},

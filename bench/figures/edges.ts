@@ -13,31 +13,31 @@ import { createTokens, startClient, startEdge, startTunnel } from '../tunnel.ts'
 
 const CONNECTIONS = 64
 const HOST = 'app.bench.localhost'
-/** One for each edge that is killed. */
+/** Each run starts its own edges and kills one. The figure is the median of the runs. */
 const FAILOVERS = 5
 const VISITORS = 4
 const HERD_TUNNELS = 1_000
-/** As many as the limit of tunnels per workspace requires. */
+/** Two, because an edge takes 500 tunnels of each. */
 const HERD_WORKSPACES = ['a', 'b']
-/** Longer than an edge takes to notice anything. */
-const WATCHED_MS = 1_500
+/** Length of the warm-up before the kill and of the measurement after it; failure detection takes less. */
+const PHASE_MS = 1_500
 
-/** Edges that know each other, and where the tunnel is: at all of them except the entry edge. */
-async function startPeers(fixtures: Fixtures, file: string, located: readonly string[]) {
+/** Edges that forward to each other. All but the entry edge get a client of the tunnel from the caller. */
+async function startPeers(fixtures: Fixtures, file: string, servingIds: readonly string[]) {
   const ports: Record<string, number> = {}
-  for (const id of ['entry', ...located]) ports[id] = await freePort()
+  for (const id of ['entry', ...servingIds]) ports[id] = await freePort()
   const start = (edgeId: string) =>
-    fixtures.baseline('peer-edge', { ...{ file, host: HOST, edgeId, ports, located } })
-  return { entry: await start('entry'), serving: await Promise.all(located.map(start)) }
+    fixtures.baseline('peer-edge', { ...{ file, host: HOST, edgeId, ports, servingIds } })
+  return { entry: await start('entry'), serving: await Promise.all(servingIds.map(start)) }
 }
 
-/** Requests at an edge that forwards them to another one, and at the one that has the tunnel client. */
+/** Requests per second at an edge that forwards to the one with the tunnel client, and at that one. */
 async function hop(fixtures: Fixtures): Promise<Measured> {
   const port = await startOrigin(fixtures)
   const { file, keys } = await createTokens(fixtures.folder, ['bench'])
   const { entry, serving } = await startPeers(fixtures, file, ['serving'])
-  const [first] = serving as [(typeof serving)[number]]
-  const client = await fixtures.keep(startClient(fixtures.folder, port, first.url, keys[0] as string))
+  const [servingEdge] = serving as [(typeof serving)[number]]
+  const client = await fixtures.keep(startClient(fixtures.folder, port, servingEdge.url, keys[0] as string))
   const measure = (url: string, ...pids: number[]) => {
     return async (round: number) => {
       const { perSecond, busy } = await repeat(fixtures, { url, host: HOST, pids }, CONNECTIONS, round)
@@ -45,13 +45,13 @@ async function hop(fixtures: Fixtures): Promise<Measured> {
     }
   }
   return compare(
-    measure(entry.url, entry.pid, first.pid, client.pid),
-    measure(first.url, first.pid, client.pid),
+    measure(entry.url, entry.pid, servingEdge.pid, client.pid),
+    measure(servingEdge.url, servingEdge.pid, client.pid),
     routeRounds(),
   )
 }
 
-/** Processor time per request of an edge with two workers, the primary included, and of one process. */
+/** Processor time per request of an edge and its tunnel client: with two workers, and as one process. */
 async function workers(fixtures: Fixtures): Promise<Measured> {
   const port = await startOrigin(fixtures)
   const start = (count: string) => {
@@ -86,8 +86,8 @@ function timeGet(url: string): Promise<number> {
   })
 }
 
-/** The longest GET while an edge is killed that has one of two clients. */
-async function failOver(fixtures: Fixtures): Promise<number> {
+/** The longest GET of a run: two edges have a client of the tunnel, and one of them is killed. */
+async function killServingEdge(fixtures: Fixtures): Promise<number> {
   const port = await startOrigin(fixtures)
   const { file, keys } = await createTokens(fixtures.folder, ['bench'])
   const { entry, serving } = await startPeers(fixtures, file, ['one', 'two'])
@@ -105,20 +105,21 @@ async function failOver(fixtures: Fixtures): Promise<number> {
       if (isWatching) longest = Math.max(longest, ms)
     }
   })
-  await Promise.race([sleep(WATCHED_MS), ...visitors])
+  await Promise.race([sleep(PHASE_MS), ...visitors])
   isWatching = true
-  // The one that was described first gets more of the requests.
+  // With equal load, the entry edge picks the edge that answered its lookup first: usually this one.
   process.kill((serving[0] as (typeof serving)[number]).pid, 'SIGKILL')
-  await Promise.race([sleep(WATCHED_MS), ...visitors])
+  await Promise.race([sleep(PHASE_MS), ...visitors])
   isOver = true
   await Promise.all(visitors)
   await fixtures.clear()
   return longest
 }
 
-async function failovers(fixtures: Fixtures): Promise<Measured> {
+async function failover(fixtures: Fixtures): Promise<Measured> {
   const times: number[] = []
-  for (let round = 0; round < (timing.requests ? 1 : FAILOVERS); round++) times.push(await failOver(fixtures))
+  for (let round = 0; round < (timing.requests ? 1 : FAILOVERS); round++)
+    times.push(await killServingEdge(fixtures))
   const [median = 0] = times.toSorted((a, b) => a - b).slice(Math.floor(times.length / 2))
   return {
     ...singleMeasurement(median, 1),
@@ -127,7 +128,7 @@ async function failovers(fixtures: Fixtures): Promise<Measured> {
   }
 }
 
-/** From the end of an edge until all tunnels are open at its successor. */
+/** From the exit of an edge until all tunnels are open again at the restarted one. */
 async function herd(fixtures: Fixtures): Promise<Measured> {
   const settings = { ADIT_EDGE_PORT: String(await freePort()) }
   const edge = await fixtures.keep(startEdge(fixtures.folder, HERD_WORKSPACES, settings))
@@ -165,7 +166,7 @@ export const edges: Figure[] = [
     other: 'a millisecond',
     unit: 'ms',
     target: { atMost: 100 },
-    measure: failovers,
+    measure: failover,
   },
   {
     name: 'herd',
