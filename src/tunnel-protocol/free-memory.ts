@@ -1,6 +1,5 @@
 // Frees the memory of large chunks as soon as they are sent. Otherwise V8 collects garbage for every 22 MB of
 // them, which takes more than half of the processor time of a large upload.
-import { payloadMemory } from '../yamux/index.ts'
 
 type WriteCallback = (error?: Error | null) => void
 
@@ -12,14 +11,11 @@ const BYTES_MIN = 16 * 1024
  * buffer.
  */
 export function freeAfterWrite(chunk: Buffer): WriteCallback | undefined {
-  const memory = payloadMemory(chunk)
-  // After an error the kernel may still read the memory.
-  if (memory) return (error) => void (error || memory.release())
   const { buffer } = chunk
   if (chunk.length < BYTES_MIN || chunk.length !== buffer.byteLength) return undefined
   if (!(buffer instanceof ArrayBuffer)) return undefined
   return (error) => {
-    // Node 20 has no `transfer`.
+    // After an error the kernel may still read the memory. Node 20 has no `transfer`.
     if (!error) buffer.transfer?.(0)
   }
 }

@@ -16,7 +16,6 @@ import {
   TYPE_PING,
   YamuxFrameParser,
 } from './frame.ts'
-import { type InputMemory, inputMemory } from './input-memory.ts'
 import { type KeepAlive, Pings } from './pings.ts'
 import type { GrowthBudget, MemoryPressure } from './receive-window.ts'
 import { Sender } from './sender.ts'
@@ -69,8 +68,6 @@ export class Session {
   #receiver: YamuxStream | undefined
   /** Joined payloads of the current input that are not delivered to their stream yet. */
   #unread: { stream: YamuxStream; bytes: Buffer } | undefined
-  /** The memory of the current input; undefined if it is not to be freed. */
-  #memory: InputMemory | undefined
   #isFinNext = false
   #isGoAwayReceived = false
   #isClosed = false
@@ -183,7 +180,6 @@ export class Session {
     this.#pings.onReceived(input.length)
     this.#options.onTransfer?.()
     if (this.#isClosed) return
-    this.#memory = inputMemory(input)
     try {
       this.#parser.push(input)
       this.#deliver()
@@ -191,8 +187,6 @@ export class Session {
       this.close(error as Error)
       // Any other error was thrown by a listener.
       if (!(error instanceof ProtocolError)) throw error
-    } finally {
-      this.#memory = undefined
     }
   }
 
@@ -257,7 +251,6 @@ export class Session {
     const unread = this.#unread
     this.#unread = undefined
     if (!unread) return
-    this.#memory?.addUser(unread.bytes)
     unread.stream.onPayload(unread.bytes)
   }
 
