@@ -46,8 +46,9 @@ test('a member joins, connects a machine, and creates and revokes an own key', a
   await page.getByRole('heading', { name: 'Signed in' }).waitFor()
 
   await page.goto(`${server.url}/w/acme`)
-  assert.equal(await section.count(), 0, 'only on the first visit')
   const links = page.getByRole('navigation').getByRole('link')
+  await links.first().waitFor()
+  assert.equal(await section.count(), 0, 'only on the first visit')
   assert.deepEqual(await links.allInnerTexts(), [
     'Overview',
     'Tunnels',
