@@ -135,10 +135,9 @@ test('while the stream is lost, cached keys are used until staleAfterMs, and not
   const isEnd = (line: string) => line === 'Receiving revocations again.'
   await until('the stream is received again', () => notices.some(isEnd))
   const outageNotices = notices.slice(0, notices.findIndex(isEnd))
-  assert.ok(outageNotices.length > 0)
+  assert.ok(outageNotices.length === 1 || outageNotices.length === 2, notices.join('\n'))
   for (const [index, notice] of outageNotices.entries()) {
     assert.match(notice, /^Lost the stream of revocations: .+\. Cached keys expire 1500 ms after/)
-    // Whether a connection is closed or reset depends on how much of the request has arrived.
     assert.notEqual(notice, outageNotices[index - 1], 'another one only for another reason')
   }
   await warm(verifier, key.token, requested)

@@ -29,7 +29,8 @@ export async function startRelay(t: Test, target: string): Promise<Relay> {
   let broken = false
   let howLongMs = () => 0
   const relay = createServer((client) => {
-    if (broken) return client.destroy()
+    // Closed, and not reset: what the client has sent is read first.
+    if (broken) return void client.once('data', () => client.destroy()).on('error', () => {})
     const server = connect(Number(address.port), address.hostname)
     const pair: [Socket, Socket] = [client, server]
     pairs.add(pair)
