@@ -1,12 +1,15 @@
 // Usage rows are updated every few seconds: their new versions stay on the page, so that no index changes and
-// the space is reused without vacuum.
+// the space is reused without vacuum. On a PostgreSQL of its own: a session that starts keeps old versions of
+// rows in all databases, for several rounds if the machine is busy.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import pg from 'pg'
 import { noUsage, type ParsedReport } from '../../../../src/server/store/engine/usage-report.ts'
-import { openTestServices } from '../../../support/api/server.ts'
 import { mergeReport } from '../../../support/api/usage.ts'
+import { atEnd } from '../../../support/cleanup.ts'
+import { createCluster } from '../../../support/databases/postgres.ts'
 import { until } from '../../../support/until.ts'
+import { open } from './open.ts'
 
 const DAY = Date.parse('2026-03-01')
 const EDGES = 3
@@ -30,7 +33,11 @@ const createReport = (edge: number, round: number): ParsedReport => ({
 })
 
 test('over nine of ten updates of usage counters change no index', async (t) => {
-  const { services, database } = await openTestServices(t, 'postgres')
+  const cluster = await createCluster(['fsync=off', 'autovacuum=off'])
+  atEnd(t, () => cluster.remove())
+  await cluster.start()
+  const database = `${cluster.url}/postgres`
+  const { store } = await open(database)
   const client = new pg.Client(database)
   await client.connect()
   const countUpdates = async () => {
@@ -38,18 +45,16 @@ test('over nine of ten updates of usage counters change no index', async (t) => 
       from pg_stat_user_tables where relname = 'usage_counters'`)
     return rows[0] as { all: number; hot: number }
   }
-  const before = await countUpdates()
-  const { store } = services
   for (let round = 1; round <= ROUNDS; round++)
     await Promise.all(
       Array.from({ length: EDGES }, (_, edge) => mergeReport(store, createReport(edge, round))),
     )
   // A session reports its counts at the latest when it ends.
   await store.close()
-  await until('the updates are counted', async () => (await countUpdates()).all - before.all >= UPDATES)
+  await until('the updates are counted', async () => (await countUpdates()).all >= UPDATES)
   const { all, hot } = await countUpdates()
   await client.end()
-  const share = (hot - before.hot) / (all - before.all)
+  const share = hot / all
   t.diagnostic(`${share}`)
   assert.ok(share > SHARE_MIN, `${share}`)
 })
