@@ -7,8 +7,8 @@ const BYTES_MIN = 16 * 1024
 
 /**
  * Returns the callback for `write(chunk, callback)`, which frees the chunk's memory. The caller must be its
- * only owner: nobody else uses it, or a slice of it. Undefined for small chunks and for slices of a larger
- * buffer.
+ * only owner: nobody else uses it, or a slice of it. Undefined for small chunks and for parts of a larger
+ * buffer: Node gives the rest of it to the next read, of any connection.
  */
 export function freeAfterWrite(chunk: Buffer): WriteCallback | undefined {
   const { buffer } = chunk
