@@ -266,8 +266,9 @@ test('a host name that does not resolve is reported as unreachable', async (t) =
 
 for (const host of ['127.0.0.1', '::1'])
   test(`localhost reaches a server that listens on ${host} only, also after it moved`, async (t) => {
-    const local = await listen(t, echo, host)
-    const { side } = await openTunnel(t, local.port, { host: 'localhost' })
+    const port = await freePort()
+    const local = await listen(t, echo, host, port)
+    const { side } = await openTunnel(t, port, { host: 'localhost' })
     const sendHello = async () => {
       const stream = openStream(side)
       stream.end('hello')
@@ -276,7 +277,7 @@ for (const host of ['127.0.0.1', '::1'])
     await sendHello()
     await sendHello()
     local.close()
-    await listen(t, echo, host === '::1' ? '127.0.0.1' : '::1', local.port)
+    await listen(t, echo, host === '::1' ? '127.0.0.1' : '::1', port)
     await sendHello()
   })
 

@@ -120,18 +120,19 @@ test('a name is rejected if one of its addresses is not public, and the message 
 })
 
 test('the connection is made to the address that was checked, though DNS then has another one', async (t) => {
-  const allowed = await startReceiver(t, responses.ok, '127.0.0.2')
+  const port = await freePort()
+  const allowed = await startReceiver(t, responses.ok, { port, host: '127.0.0.2' })
   const forbidden = createServer((_, response) => response.end())
   let connections = 0
   forbidden.on('connection', () => {
     connections += 1
   })
-  await listen(t, forbidden, allowed.port)
+  await listen(t, forbidden, port)
   let queries = 0
   // The first request asks for IPv4 and for IPv6.
   const dns = await startDnsServer(t, () => [queries++ < 2 ? '127.0.0.2' : '127.0.0.1'])
   const targets = createTargets({ privateNetworks: ['127.0.0.2/32'], dnsServers: dns.getServers() })
-  const url = `http://rebound.example:${allowed.port}/hook`
+  const url = `http://rebound.example:${port}/hook`
   assert.equal((await send(url, targets)).status, 204)
   assert.match((await send(url, targets)).error ?? '', /did not resolve to public addresses/)
   assert.equal(allowed.received.length, 1)

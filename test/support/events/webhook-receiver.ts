@@ -25,7 +25,11 @@ export const responses = {
   hang: () => {},
 } satisfies Record<string, Respond>
 
-export async function startReceiver(t: Test, respond: Respond = responses.ok, host = '127.0.0.1') {
+export async function startReceiver(
+  t: Test,
+  respond: Respond = responses.ok,
+  { port = 0, host = '127.0.0.1' } = {},
+) {
   const state = {
     /** Every request, also of repeated deliveries. */
     received: [] as Received[],
@@ -48,17 +52,17 @@ export async function startReceiver(t: Test, respond: Respond = responses.ok, ho
     state.received.push(received)
     return state.respond(response, received)
   })
-  await new Promise<void>((resolve) => server.listen(0, host, resolve))
+  await new Promise<void>((resolve) => server.listen(port, host, resolve))
   const close = () =>
     new Promise((resolve) => {
       server.close(resolve)
       server.closeAllConnections()
     })
   atEnd(t, close)
-  const { port } = server.address() as AddressInfo
+  const address = server.address() as AddressInfo
   return Object.assign(state, {
-    url: `http://${host}:${port}/hook`,
-    port,
+    url: `http://${host}:${address.port}/hook`,
+    port: address.port,
     close,
     /** As a receiver that ignores ids which it has seen. */
     unique: () => [...new Map(state.received.toReversed().map((each) => [each.id, each])).values()].reverse(),
