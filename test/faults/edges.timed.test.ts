@@ -5,7 +5,7 @@ import { type TestContext, test } from 'node:test'
 import { readUsage } from '../../src/server/domain/usage/read.ts'
 import { operator } from '../support/api/server.ts'
 import { createRandom } from '../support/random.ts'
-import { checkUsage, checkVisits, serviceMs } from './edges/check.ts'
+import { checkUsage, checkVisits, countDisturbed, serviceMs } from './edges/check.ts'
 import { deployEdges, type EdgeCluster, untilOpen } from './edges/deployment.ts'
 import { type InjectedFault, injectFaults, takeIn } from './edges/injection.ts'
 import { startVisitors } from './edges/visitors.ts'
@@ -56,6 +56,7 @@ for (const [engine, nodes] of [
     const cluster = await deployEdges(t, engine, nodes)
     const { visits, faults } = await runFaults(t, cluster)
     const usage = await readAllUsage(cluster)
+    t.diagnostic(`${countDisturbed(visits, faults)} slow GETs while the host took the processors`)
     const violations = [...checkVisits(visits, faults), ...checkUsage(usage, cluster, visits, faults)]
     assert.deepEqual(
       violations.slice(0, 30),

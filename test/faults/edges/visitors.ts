@@ -2,6 +2,7 @@
 // got no response there to another edge. A response with any status is final.
 import { request as send } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { measureStolen } from '../../../bench/stolen.ts'
 import type { Random } from '../../support/random.ts'
 import type { Workers } from '../scenario/workers.ts'
 import { type EdgeCluster, PASSWORD, type TestEdge, type TestTunnel } from './deployment.ts'
@@ -19,6 +20,8 @@ export interface Visit {
   readonly delayMs: number
   readonly startMs: number
   endMs: number
+  /** What the host of this virtual machine took meanwhile, as a share of the needed processor time. */
+  stolen: number
   /** Undefined if there was no response. */
   status: number | undefined
   body: string
@@ -53,13 +56,17 @@ function drawVisit({ tunnels }: EdgeCluster, random: Random, id: string): Visit 
           : 'GET'
   const delayMs = kind === 'GET' && random.chance(0.1) ? SLOW_MS : 0
   const startMs = performance.now()
-  return { id, tunnel, kind, delayMs, startMs, endMs: startMs, status: undefined, body: '', edges: [] }
+  return {
+    ...{ id, tunnel, kind, delayMs, startMs, endMs: startMs },
+    ...{ stolen: 0, status: undefined, body: '', edges: [] },
+  }
 }
 
 const findEdges = ({ edges }: EdgeCluster, { kind, tunnel }: Visit) =>
   edges.filter(({ group }) => (group === tunnel.group) !== (kind === 'another group'))
 
 async function perform(visit: Visit, edges: readonly TestEdge[]): Promise<void> {
+  const stolen = measureStolen()
   for (const edge of edges) {
     if (edge.isOut) continue
     visit.edges.push(edge)
@@ -72,6 +79,7 @@ async function perform(visit: Visit, edges: readonly TestEdge[]): Promise<void> 
     }
   }
   visit.endMs = performance.now()
+  visit.stolen = stolen()
 }
 
 function attempt({ id, tunnel, kind, delayMs }: Visit, { port, outage }: TestEdge) {
