@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto'
 import { EventEmitter } from 'node:events'
 import type { Duplex } from 'node:stream'
-import { type Connection, joinInPlace, type SendCallback } from '../yamux/index.ts'
+import { type Connection, fillsMemory, joinInPlace, type SendCallback } from '../yamux/index.ts'
 import { BINARY, CLOSE, createHeader, PING, PONG, WebSocketFrameParser } from './websocket-frames.ts'
 
 /** Up to this size a message is copied into one buffer, which is cheaper than writing several. */
@@ -40,6 +40,8 @@ export class WebSocketConnection extends EventEmitter implements Connection {
   #isDestroyed = false
   /** Payload of the chunk that is being parsed. */
   #received: Buffer | undefined
+  /** Nobody else uses the memory of that chunk. */
+  #isOnlyUser = false
   /** Payload of the last ping that is not answered. */
   #pendingPong: Buffer | undefined
   #closeTimer: NodeJS.Timeout | undefined
@@ -53,6 +55,7 @@ export class WebSocketConnection extends EventEmitter implements Connection {
     socket.pause()
     if (head && head.length > 0) socket.unshift(head)
     socket.on('data', (chunk: Buffer) => {
+      this.#isOnlyUser = fillsMemory(chunk)
       this.#parser.parse(chunk)
       this.#deliver()
       this.#sendPong()
@@ -155,7 +158,7 @@ export class WebSocketConnection extends EventEmitter implements Connection {
   #deliver(): void {
     const received = this.#received
     this.#received = undefined
-    if (received && !this.#isEnded && !this.#isDestroyed) this.emit('data', received)
+    if (received && !this.#isEnded && !this.#isDestroyed) this.emit('data', received, this.#isOnlyUser)
   }
 
   /**

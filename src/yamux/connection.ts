@@ -2,7 +2,8 @@
 
 export interface Connection {
   readonly writable: boolean
-  on(event: 'data', listener: (received: Buffer) => void): unknown
+  /** `isOnlyUser`: nobody else uses the memory of what was received. */
+  on(event: 'data', listener: (received: Buffer, isOnlyUser?: boolean) => void): unknown
   on(event: 'error', listener: (error: Error) => void): unknown
   on(event: 'end' | 'close', listener: () => void): unknown
   /** Called once the session has attached its listeners. */

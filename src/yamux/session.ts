@@ -16,6 +16,7 @@ import {
   TYPE_PING,
   YamuxFrameParser,
 } from './frame.ts'
+import { type InputMemory, inputMemory } from './input-memory.ts'
 import { type KeepAlive, Pings } from './pings.ts'
 import type { GrowthBudget, MemoryPressure } from './receive-window.ts'
 import { Sender } from './sender.ts'
@@ -68,6 +69,8 @@ export class Session {
   #receiver: YamuxStream | undefined
   /** Joined payloads of the current input that are not delivered to their stream yet. */
   #unread: { stream: YamuxStream; bytes: Buffer } | undefined
+  /** The memory of the current input; undefined if it is not to be freed. */
+  #memory: InputMemory | undefined
   #isFinNext = false
   #isGoAwayReceived = false
   #isClosed = false
@@ -86,7 +89,7 @@ export class Session {
       onFrame: (type, flags, id, length) => this.#onFrame(type, flags, id, length),
       onPayload: (piece, left) => this.#onPayload(piece, left),
     })
-    connection.on('data', (input) => this.#onInput(input))
+    connection.on('data', (input, isOnlyUser) => this.#onInput(input, isOnlyUser))
     connection.on('error', (error) => this.close(error))
     connection.on('end', () => this.#onEnd())
     connection.on('close', () => this.#onEnd())
@@ -176,10 +179,11 @@ export class Session {
     )
   }
 
-  #onInput(input: Buffer): void {
+  #onInput(input: Buffer, isOnlyUser = false): void {
     this.#pings.onReceived(input.length)
     this.#options.onTransfer?.()
     if (this.#isClosed) return
+    this.#memory = inputMemory(input, isOnlyUser)
     try {
       this.#parser.push(input)
       this.#deliver()
@@ -187,6 +191,8 @@ export class Session {
       this.close(error as Error)
       // Any other error was thrown by a listener.
       if (!(error instanceof ProtocolError)) throw error
+    } finally {
+      this.#memory = undefined
     }
   }
 
@@ -251,6 +257,7 @@ export class Session {
     const unread = this.#unread
     this.#unread = undefined
     if (!unread) return
+    this.#memory?.addUser(unread.bytes)
     unread.stream.onPayload(unread.bytes)
   }
 
