@@ -8,7 +8,7 @@ import type { Fixtures } from '../fixtures.ts'
 import { collectGarbage, INSPECTABLE } from '../garbage.ts'
 import { cpuSeconds, residentMib } from '../processes.ts'
 import { compare, type Measured, singleMeasurement, timing } from '../rounds.ts'
-import { CPU_CONNECTIONS, MICROSECONDS, repeat, routeRounds, startOrigin } from '../routes.ts'
+import { CPU_CONNECTIONS, MICROSECONDS, type Route, repeat, startOrigin } from '../routes.ts'
 import { startClient, startEdge } from '../tunnel.ts'
 
 /**
@@ -21,6 +21,8 @@ const IDLE_TUNNELS = 1_000
 const IDLE_WORKSPACES = ['a', 'b', 'c', 'd']
 /** Nearly as many as an edge takes, and as few. */
 const OTHER_TUNNELS = { many: 9_900, few: 10 }
+/** The target is a small difference, and processor time per request differs by half between rounds. */
+const FLAT_ROUNDS = 41
 /** How long they are watched without requests: twice the interval at which the edge pings them. */
 const IDLE_MS = 2 * KEEP_ALIVE.intervalMs
 /** An edge takes 500 tunnels of each. */
@@ -41,35 +43,63 @@ async function idleMemory(fixtures: Fixtures): Promise<Measured> {
 }
 
 /** The share of a processor that a process uses without requests. */
-async function idleShare(pid: number): Promise<number> {
+async function measureIdleShare(pid: number): Promise<number> {
   const [cpuBefore, began] = [cpuSeconds(pid), performance.now()]
   await sleep(timing.requests ? timing.roundS * 1_000 : IDLE_MS)
   const cpuS = (cpuSeconds(pid) ?? Number.NaN) - (cpuBefore ?? Number.NaN)
   return cpuS / ((performance.now() - began) / 1_000)
 }
 
+interface LoadedEdge {
+  readonly route: Route
+  readonly idleShare: number
+  /** The edge and all of its clients. */
+  readonly pids: readonly number[]
+}
+
+async function startLoadedEdge(
+  fixtures: Fixtures,
+  name: keyof typeof OTHER_TUNNELS,
+  port: number,
+): Promise<LoadedEdge> {
+  const folder = join(fixtures.folder, name)
+  mkdirSync(folder)
+  const edge = await fixtures.keep(startEdge(folder, ['bench', ...WORKSPACES]))
+  const [key = '', ...others] = edge.keys
+  const client = await fixtures.keep(startClient(folder, port, edge.url, key))
+  const otherClients = await fixtures.baseline('idle-tunnels', { edge: edge.url, keys: others })
+  await otherClients.request({ count: timing.requests ? OTHER_TUNNELS.few : OTHER_TUNNELS[name] })
+  return {
+    route: { url: edge.url, host: new URL(client.url).host, pids: [edge.pid] },
+    idleShare: await measureIdleShare(edge.pid),
+    pids: [edge.pid, client.pid, otherClients.pid],
+  }
+}
+
+const signalAll = (pids: readonly number[], signal: 'SIGSTOP' | 'SIGCONT') => {
+  for (const pid of pids) process.kill(pid, signal)
+}
+
 /** Processor time of an edge per request, with many other tunnels and with few. */
 async function flat(fixtures: Fixtures): Promise<Measured> {
   const port = await startOrigin(fixtures)
-  async function prepare(name: keyof typeof OTHER_TUNNELS) {
-    const folder = join(fixtures.folder, name)
-    mkdirSync(folder)
-    const edge = await fixtures.keep(startEdge(folder, ['bench', ...WORKSPACES]))
-    const [key = '', ...others] = edge.keys
-    const client = await fixtures.keep(startClient(folder, port, edge.url, key))
-    const otherClients = await fixtures.baseline('idle-tunnels', { edge: edge.url, keys: others })
-    await otherClients.request({ count: timing.requests ? OTHER_TUNNELS.few : OTHER_TUNNELS[name] })
-    const route = { url: edge.url, host: new URL(client.url).host, pids: [edge.pid] }
-    const idle = await idleShare(edge.pid)
-    return async (round: number) => {
-      const result = await repeat(fixtures, route, CPU_CONNECTIONS, round)
+  const many = await startLoadedEdge(fixtures, 'many', port)
+  const few = await startLoadedEdge(fixtures, 'few', port)
+  const measure =
+    ({ route, idleShare }: LoadedEdge, other: LoadedEdge) =>
+    async (round: number) => {
+      // Not in the warm-up, which lasts as long as a response to a ping may take.
+      const stopped = round < 0 ? [] : other.pids
+      signalAll(stopped, 'SIGSTOP')
+      const result = await repeat(fixtures, route, CPU_CONNECTIONS, round).finally(() =>
+        signalAll(stopped, 'SIGCONT'),
+      )
       const { cpuS = Number.NaN, completed, busy = Number.NaN } = result
       // Without what the idle tunnels cost, however many requests there are.
-      return { value: ((cpuS * (1 - idle / busy)) / completed) * MICROSECONDS, busy }
+      return { value: ((cpuS * (1 - idleShare / busy)) / completed) * MICROSECONDS, busy }
     }
-  }
-  const [many, few] = [await prepare('many'), await prepare('few')]
-  return compare(many, few, routeRounds())
+  const rounds = timing.requests ? timing.rounds : FLAT_ROUNDS
+  return compare(measure(many, few), measure(few, many), rounds)
 }
 
 export const edgeCosts: Figure[] = [
