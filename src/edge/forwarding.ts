@@ -84,6 +84,7 @@ async function startWorkerPeers(
     // One for each connection of other edges.
     sessionsPerPeerMax: Number.POSITIVE_INFINITY,
     quotaReachedUntil: (workspace) => verifier.quotaReachedUntil(workspace),
+    onForwarded: (client) => client.onForwarded(),
   })
   await peers.listen()
   await primary.attach(socketPath)

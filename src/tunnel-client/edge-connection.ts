@@ -114,13 +114,14 @@ export class EdgeConnection {
     stream.on('error', () => undefined)
     if (!this.#events) {
       this.#events = stream
-      const { onRequest, onConnection, onNotice, onOtherEdges } = this.#options
+      const { onRequest, onConnection, onNotice, onOtherEdges, onConnectionRequested } = this.#options
       readEvents(stream, {
         onOpen: (opened) => this.#onOpen(opened),
         onRequest,
         onConnection,
         onNotice,
         onOtherEdges,
+        onConnectionRequested,
         onClose: ({ message }) => this.#lossReason.reject(new TunnelRejected('closed', message)),
       })
       return

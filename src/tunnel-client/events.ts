@@ -20,6 +20,8 @@ export interface EventHandlers {
   onNotice(message: string): void
   /** Other edges have appeared. */
   onOtherEdges(urls: readonly string[]): void
+  /** The edge asks for an extra connection. */
+  onConnectionRequested(): void
   onClose(closure: TunnelClosure): void
 }
 
@@ -48,7 +50,7 @@ function append(line: Buffer, more: Buffer): Buffer {
 type Fields = Readonly<Record<string, unknown>>
 
 function handle(line: Buffer, handlers: EventHandlers): void {
-  const { onOpen, onRequest, onConnection, onNotice, onOtherEdges, onClose } = handlers
+  const { onOpen, onRequest, onConnection, onNotice, onOtherEdges, onConnectionRequested, onClose } = handlers
   const fields = parse(line)
   if (fields?.event === 'open') {
     const { type, url, host, name, access, edge, edges } = fields as unknown as Opened
@@ -68,7 +70,8 @@ function handle(line: Buffer, handlers: EventHandlers): void {
   } else if (fields?.event === 'edges') {
     const { edges } = toEdges(undefined, fields.edges)
     if (edges) onOtherEdges(edges)
-  } else if (fields?.event === 'close') {
+  } else if (fields?.event === 'connect') onConnectionRequested()
+  else if (fields?.event === 'close') {
     const { reason, message } = fields as unknown as TunnelClosure
     if (areStrings(reason, message)) onClose({ reason, message })
   }

@@ -14,6 +14,8 @@ import type {
 import { TunnelRejected } from './connect.ts'
 import { type EdgeConnection, openConnection } from './edge-connection.ts'
 import { acceptEdges } from './edge-url.ts'
+import type { EventHandlers } from './events.ts'
+import { ExtraConnections } from './extra-connections.ts'
 import type { StreamServer } from './local-server.ts'
 
 const BACKOFF_MIN_MS = 250
@@ -106,6 +108,9 @@ interface Slot {
   connection: EdgeConnection | undefined
 }
 
+type ConnectionHandlers = Pick<EventHandlers, 'onOpen' | 'onOtherEdges' | 'onConnectionRequested'> &
+  Partial<Pick<EventHandlers, 'onNotice'>>
+
 const newSecret = () => randomBytes(24).toString('base64url')
 
 /** To the user, all connections are one tunnel: it is lost when none of them is left. */
@@ -115,6 +120,7 @@ class TunnelRun {
   readonly #options: TunnelOptions
   readonly #session = newSecret()
   readonly #slots: Slot[]
+  readonly #extra = new ExtraConnections((edge) => this.#openExtra(edge))
   /** Ends all slots, when one of them fails or the tunnel is stopped. */
   readonly #end = new AbortController()
   #edgesChanged = Promise.withResolvers<void>()
@@ -151,7 +157,7 @@ class TunnelRun {
   }
 
   get #isOpen(): boolean {
-    return this.#slots.some(({ isOpen }) => isOpen)
+    return this.#extra.isOpen || this.#slots.some(({ isOpen }) => isOpen)
   }
 
   async #keepSlotOpen(slot: Slot): Promise<void> {
@@ -200,20 +206,44 @@ class TunnelRun {
   }
 
   async #connect(slot: Slot, edge: string): Promise<EdgeConnection> {
-    const connection = await openConnection({
-      ...this.#options,
-      edge,
-      signal: this.#end.signal,
-      request: toRequest(this.#options, { resume: slot.resume, session: this.#session }, this.#opened),
-      isReconnect: this.#opened !== undefined,
+    const connection = await this.#open(edge, slot.resume, {
       onOpen: (opened) => this.#onOpen(slot, edge, opened),
       onOtherEdges: (urls) => this.#onOtherEdges(slot, edge, urls),
+      onConnectionRequested: () => void this.#extra.add(slot.publicUrl ?? edge),
     })
     slot.connection = connection
-    this.connections.add(connection)
     const current = this.#slots.map((each) => each.connection)
-    const draining = [...this.connections].filter((each) => !current.includes(each))
+    const draining = [...this.connections].filter((each) => !current.includes(each) && !this.#extra.has(each))
     if (draining.length > DRAINING_CONNECTIONS_MAX) draining[0]?.close()
+    return connection
+  }
+
+  /** What it is told, the first connection is told, too. */
+  #openExtra(edge: string): Promise<EdgeConnection> {
+    return this.#open(edge, newSecret(), {
+      extra: true,
+      onOpen() {},
+      onOtherEdges() {},
+      onNotice() {},
+      onConnectionRequested: () => void this.#extra.add(edge),
+    })
+  }
+
+  async #open(
+    edge: string,
+    resume: string,
+    { extra, ...handlers }: Pick<TunnelRequest, 'extra'> & ConnectionHandlers,
+  ): Promise<EdgeConnection> {
+    const secrets = { resume, session: this.#session }
+    const connection = await openConnection({
+      ...this.#options,
+      ...handlers,
+      edge,
+      signal: this.#end.signal,
+      request: { ...toRequest(this.#options, secrets, this.#opened), extra },
+      isReconnect: this.#opened !== undefined,
+    })
+    this.connections.add(connection)
     connection.closed.then(() => this.connections.delete(connection))
     return connection
   }

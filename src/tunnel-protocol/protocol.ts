@@ -43,6 +43,8 @@ export interface TunnelRequest {
   readonly hostHeader?: string | undefined
   /** How many connections to the local server the edge may keep open without a request. */
   readonly idleConnections?: number | undefined
+  /** The edge has asked for this connection, and closes it when it is not used. */
+  readonly extra?: boolean | undefined
 }
 
 /** An open tunnel, as the edge describes it to its client. */
@@ -92,6 +94,8 @@ export type TunnelEvent =
   | ({ readonly event: 'connection' } & ProxiedConnection)
   | { readonly event: 'notice'; readonly message: string }
   | { readonly event: 'edges'; readonly edges: readonly string[] }
+  /** Open an extra connection to this edge. */
+  | { readonly event: 'connect' }
   | ({ readonly event: 'close' } & TunnelClosure)
 
 export const EVENT_BYTES_MAX = 16 * 1024

@@ -7,6 +7,7 @@ import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseProxies } from '../../src/lib/net/proxy/settings.ts'
 import { TunnelRejected } from '../../src/tunnel-client/connect.ts'
+import { EXTRA_MAX } from '../../src/tunnel-client/extra-connections.ts'
 import { LocalServer } from '../../src/tunnel-client/local-server.ts'
 import { DRAINING_CONNECTIONS_MAX, runTunnel, type TunnelOptions } from '../../src/tunnel-client/run.ts'
 import { EVENT_BYTES_MAX } from '../../src/tunnel-protocol/protocol.ts'
@@ -447,6 +448,64 @@ test('an edge that sends GoAway again and again cannot make the client keep ever
     edge.connections.map((_, index) => index === 0),
   )
   assert.deepEqual(client.of('lost'), [])
+})
+
+test('an extra connection serves streams, and is neither opened again nor reported as lost', async (t) => {
+  const local = await listen(t, echo)
+  const { edge, side, client } = await openTunnel(t, local.port)
+  side.send({ event: 'connect' })
+  const extra = await edge.connection(1)
+  const { resume } = extra.request
+  assert.notEqual(resume, side.request.resume)
+  assert.deepEqual(extra.request, { ...side.request, resume, name: 'my-app', extra: true })
+  const stream = openStream(extra)
+  stream.write('begun ')
+  await once(stream, 'readable')
+  extra.session.goAway()
+  await until('GoAway', () => extra.isGoingAway)
+  stream.end('and complete')
+  assert.equal(String(await readAll(stream)), 'begun and complete')
+  await until('it is closed', () => extra.isClosed)
+  side.send({ event: 'connect' })
+  const second = await edge.connection(2)
+  second.socket.destroy()
+  await until('it is lost', () => second.isClosed)
+  side.send({ event: 'notice', message: 'all is well' })
+  await until('the notice', () => client.of('notice').length > 0)
+  assert.equal(edge.connections.length, 3)
+  assert.equal(side.isClosed, false)
+  assert.deepEqual([client.of('open').length, client.of('lost').length], [1, 0])
+})
+
+test('the loss of the first connection is not reported while an extra one is open', async (t) => {
+  const local = await listen(t, echo)
+  const { edge, side, client } = await openTunnel(t, local.port)
+  side.send({ event: 'connect' })
+  const extra = await edge.connection(1)
+  const hello = async (at: typeof side) => {
+    const stream = openStream(at)
+    stream.end('hello')
+    assert.equal(String(await readAll(stream)), 'hello')
+  }
+  await hello(extra)
+  side.socket.destroy()
+  const next = await edge.connection(2)
+  assert.equal(next.request.extra, undefined)
+  await hello(next)
+  await hello(extra)
+  assert.deepEqual([client.of('open').length, client.of('lost').length], [1, 0])
+})
+
+test('an edge cannot make the client open extra connections without end', async (t) => {
+  const { edge, side, client } = await openTunnel(t, 9)
+  for (let index = 0; index < 100; index++) side.send({ event: 'connect' })
+  await edge.connection(EXTRA_MAX)
+  side.send({ event: 'connect' })
+  side.send({ event: 'notice', message: 'all were asked for' })
+  await until('the notice', () => client.of('notice').length > 0)
+  assert.equal(edge.connections.length, 1 + EXTRA_MAX)
+  client.stop.abort()
+  await until('all are closed', () => edge.connections.every(({ isGoingAway }) => isGoingAway))
 })
 
 test('a lost connection is reported and opened again with its name and resume', async (t) => {

@@ -21,6 +21,7 @@ import type { Grant, NameClaims } from './name-claims.ts'
 import { randomName } from './names.ts'
 import {
   AGENT_KEY,
+  ALREADY_CONNECTED,
   differentRules,
   EDGE_CREDENTIAL,
   failedCall,
@@ -203,10 +204,12 @@ export function createAdmission(options: AdmissionOptions): AdmitTunnel {
       // an await: a revocation is seen here, or finds the tunnel in the registry.
       if (!result.valid) return invalidKey(result)
       const { slug, tunnelBase } = result.workspace
+      const host = `${name}.${tunnelBase}`
+      const { extra, session } = client.request
+      if (extra && registry.isServedBy(host, session)) return ALREADY_CONNECTED
       if (!opening.isCounted && openings.take([{ name: slug, ...OPENINGS }], performance.now()) > 0)
         return TOO_MANY_OPENINGS
       opening.isCounted = true
-      const host = `${name}.${tunnelBase}`
       const url =
         registry.atHost(host)?.address.url ??
         publicUrl(host, client.request.type ?? 'http', opening.listener?.port)
@@ -214,7 +217,8 @@ export function createAdmission(options: AdmissionOptions): AdmitTunnel {
       let reason = findRejection(result, host, client.request)
       const step = reason ? undefined : nextStep(opening, tunnel, host)
       reason ??= step ? await step() : connect(opening, result, tunnel, host)
-      if (reason) meter?.rejected(slug)
+      // Nobody notices that an extra connection is missing.
+      if (reason && !extra) meter?.rejected(slug)
       if (reason || !step) return reason
     }
   }

@@ -84,6 +84,11 @@ export const quotaUsedUp = (slug: string, until: number) =>
   `${new Date(until).toISOString()}; the operator can raise it with \`adit admin workspace quota ${slug}\`.`
 export const quotaExceeded = (slug: string, until: number) =>
   rejection(429, 'quota_exceeded', quotaUsedUp(slug, until))
+export const ALREADY_CONNECTED = rejection(
+  409,
+  'already_connected',
+  'This worker of the edge has a connection of the tunnel already.',
+)
 export const STOPPING = rejection(503, 'unavailable', 'The edge is stopping. Retry shortly.')
 export const UNVERIFIED = rejection(
   503,

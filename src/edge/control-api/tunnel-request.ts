@@ -9,11 +9,12 @@ const HEADER_CHARS_MAX = 4_096
 const SECRET = /^[\w-]{32}$/
 const CLIENT = /^[\x20-\x7e]{0,64}$/
 const IDLE_CONNECTIONS_MAX = 1_000
-const FIELDS = 'type, name, pool, resume, session, client, access, target, hostHeader and idleConnections'
+const FIELDS =
+  'type, name, pool, resume, session, client, access, target, hostHeader, idleConnections and extra'
 const INVALID_HEADER =
   'The header Adit-Tunnel must be a JSON object of at most 4 KiB with type ("http" or "tcp"), name, pool, ' +
-  'resume, session, client, access, target (an origin such as "http://localhost:3000"), hostHeader and ' +
-  'idleConnections (0 to 1000), all of them optional.'
+  'resume, session, client, access, target (an origin such as "http://localhost:3000"), hostHeader, ' +
+  'idleConnections (0 to 1000) and extra, all of them optional.'
 const INVALID_HOST_HEADER = `Invalid hostHeader (expected ${HOST_HEADER_RULE}, and a target).`
 
 /** Returns the parsed header, or a message that says why it is invalid. */
@@ -46,11 +47,12 @@ function parseTunnelRequest(header: string | string[] | undefined = '{}'): Tunne
     target,
     hostHeader,
     idleConnections,
+    extra = false,
     ...others
   } = parsed as Record<string, unknown>
   rejectUnknown('Adit-Tunnel', others, FIELDS)
   if (type !== 'http' && type !== 'tcp') return undefined
-  if (typeof pool !== 'boolean') return undefined
+  if (typeof pool !== 'boolean' || typeof extra !== 'boolean') return undefined
   if (name !== undefined && typeof name !== 'string') return undefined
   if (!isSecret(resume) || !isSecret(session)) return undefined
   if (client !== undefined && !(typeof client === 'string' && CLIENT.test(client))) return undefined
@@ -59,7 +61,10 @@ function parseTunnelRequest(header: string | string[] | undefined = '{}'): Tunne
     throw new InvalidAccess(INVALID_HOST_HEADER)
   if (idleConnections !== undefined && !isIdleConnections(idleConnections)) return undefined
   const rules = access === undefined ? undefined : parseAccess(type, access)
-  return { type, name, pool, resume, session, client, access: rules, target, hostHeader, idleConnections }
+  return {
+    ...{ type, name, pool, resume, session, client, target, hostHeader, idleConnections, extra },
+    access: rules,
+  }
 }
 
 const isSecret = (value: unknown): value is string | undefined =>

@@ -40,6 +40,8 @@ export interface ServingOptions {
   readonly pressure: { readonly isHigh: boolean }
   readonly traffic: Pick<Traffic, 'mayCarry'>
   quotaReachedUntil(workspace: string): number | undefined
+  /** Called after each request that was forwarded to the client. */
+  readonly onForwarded?: (client: TunnelClient) => void
 }
 
 /** After this, an entry edge that does not respond passes on nothing. The rest is for clocks that drift. */
@@ -156,8 +158,10 @@ export class ServingSession {
       const client = this.#options.registry.clientById(message.client)
       if (!client) return void this.#relay?.passToClient(message.client, message)
       client.totals.requests += 1
-      if ('request' in message) client.send({ event: 'request', ...message.request })
-      else client.send({ event: 'connection', ...message.connection })
+      if ('request' in message) {
+        client.send({ event: 'request', ...message.request })
+        this.#options.onForwarded?.(client)
+      } else client.send({ event: 'connection', ...message.connection })
     }
   }
 

@@ -12,6 +12,7 @@ import { type Connection, type MemoryPressure, Session, type YamuxStream } from 
 import { quotaUsedUp } from '../admission/rejections.ts'
 import { ConnectionPool } from '../local-server/connection-pool.ts'
 import { EventWriter } from './event-writer.ts'
+import { ForwardedRate, startUnusedCheck } from './extra-connections.ts'
 import { SilenceDetector } from './silence-detector.ts'
 import type { UpstreamClient } from './upstream-client.ts'
 
@@ -40,7 +41,7 @@ export type CloseReason =
 type ControlPlaneReason = SyncResult['close'][number]['reason']
 
 export interface TunnelClientOptions
-  extends Pick<TunnelRequest, 'target' | 'hostHeader' | 'idleConnections'> {
+  extends Pick<TunnelRequest, 'target' | 'hostHeader' | 'idleConnections' | 'extra' | 'pool'> {
   /** The WebSocket of the client. */
   readonly connection: Connection
   readonly id: string
@@ -73,11 +74,15 @@ export class TunnelClient implements UpstreamClient {
   readonly software: string | undefined
   readonly target: string | undefined
   readonly hostHeader: string | undefined
+  /** The edge has asked for this connection. */
+  readonly isExtra: boolean
   readonly totals = { requests: 0, bytesIn: 0, bytesOut: 0 }
   isDraining = false
   isClosed = false
   readonly silence = new SilenceDetector(() => this.probe())
   #active = 0
+  /** In a pool, extra connections of some clients would take requests from the others. */
+  readonly #forwardedRate: ForwardedRate | undefined
   readonly #onDrained: () => void
   readonly #session: Session
   readonly #eventStream: YamuxStream
@@ -99,6 +104,7 @@ export class TunnelClient implements UpstreamClient {
     this.target = options.target
     this.hostHeader = options.hostHeader
     this.idleConnections = options.idleConnections
+    this.isExtra = options.extra === true
     this.#onDrained = options.onDrained
     this.#session = new Session(connection, {
       role: 'server',
@@ -112,11 +118,15 @@ export class TunnelClient implements UpstreamClient {
       onGoAway: () => this.drain(),
       onClose: () => {
         this.isClosed = true
+        clearInterval(unusedCheck)
         onClosed()
       },
     })
     this.#eventStream = this.#session.open()
     this.#events = new EventWriter(this.#eventStream)
+    const unusedCheck = options.extra ? startUnusedCheck(this) : undefined
+    if (!options.pool)
+      this.#forwardedRate = new ForwardedRate(() => this.#events.sendNow({ event: 'connect' }))
   }
 
   get isSilent(): boolean {
@@ -138,6 +148,11 @@ export class TunnelClient implements UpstreamClient {
   finish(): void {
     this.#active -= 1
     if (this.#active === 0 && this.isDraining) this.#onDrained()
+  }
+
+  /** Another worker of this edge has forwarded a request to it. */
+  onForwarded(): void {
+    this.#forwardedRate?.onRequest(performance.now())
   }
 
   announce(opened: Opened): void {

@@ -95,6 +95,17 @@ export class Registry {
     return tunnel !== undefined && clientWith(tunnel, resume) !== undefined
   }
 
+  /** The connections of one client. */
+  #ofSession(host: string, session: string | undefined): TunnelClient[] {
+    const clients = this.#tunnels.get(host)?.clients ?? []
+    return session === undefined ? [] : [...clients].filter((each) => each.session === session)
+  }
+
+  /** Whether a client with this session has a connection here that takes requests. */
+  isServedBy(host: string, session: string | undefined): boolean {
+    return this.#ofSession(host, session).some(({ isDraining, isSilent }) => !isDraining && !isSilent)
+  }
+
   /**
    * Whether a client may serve the host: nobody does, it joins a pool, replaces its own connection, or adds
    * one to its session.
@@ -103,9 +114,8 @@ export class Registry {
     const tunnel = this.#tunnels.get(host)
     if (!tunnel) return true
     if (tunnel.type !== type) return false
-    const isOfSession =
-      session !== undefined && tunnel.clients.values().some((each) => each.session === session)
-    return pool === true || !tunnel.isAvailable || isOfSession || this.hasClient(host, resume)
+    const isOwn = this.#ofSession(host, session).length > 0 || this.hasClient(host, resume)
+    return pool === true || !tunnel.isAvailable || isOwn
   }
 
   /** The rules that a client has to share: those of other clients of the host. */
@@ -125,14 +135,14 @@ export class Registry {
     const { workspace } = options.key
     const { factory, meter, onTransfer, onOpened, onChanged } = this.#options
     const existing = this.#tunnels.get(host)
-    const { resume, session, client: software, target, hostHeader, idleConnections } = request
+    const { client: software, session, resume, pool, extra, target, hostHeader, idleConnections } = request
     const tunnel = existing ?? factory.create({ address, workspace, clientRules: rules, nameRules })
     const { access, load } = tunnel
     access.clientRules = rules
     const replaced = clientWith(tunnel, resume)
     const client = new TunnelClient({
       ...options,
-      ...{ resume, session, software, target, hostHeader, idleConnections },
+      ...{ software, session, resume, pool, extra, target, hostHeader, idleConnections },
       pressure: load.buffers,
       onTransfer,
       onDrained: () => this.close(client, 'closed'),
@@ -158,6 +168,7 @@ export class Registry {
     })
     client.onDraining(() => onChanged(tunnel))
     if (replaced) this.close(replaced, 'replaced')
+    if (!extra) for (const each of this.#ofSession(host, session)) if (each.isExtra) each.goAway()
     onChanged(tunnel)
     return { tunnel, client }
   }

@@ -13,6 +13,8 @@ interface OpenClient {
   readonly worker: string
   /** The client or its worker is stopping: another client may have the name. */
   isDraining: boolean
+  /** A client that is connected to several workers counts once towards the limit of the workspace. */
+  isCounted: boolean
 }
 
 type RejectedClaim = ClaimResult & { granted: false }
@@ -71,17 +73,19 @@ export class OpenNames {
 
   /** Adds a client that may have its name. Otherwise returns the reason. */
   claim(tunnel: ClaimedTunnel, worker: string, key: string): RejectedClaim | undefined {
-    const rejection = this.#findRejection(tunnel)
+    const rejection = this.#findRejection(tunnel, worker)
     if (!rejection) this.add(tunnel, worker, key)
     return rejection
   }
 
   /** Adds a client whose tunnel is open. Replaces its claim, which did not know the port of a TCP tunnel. */
   add(tunnel: ClaimedTunnel, worker: string, key: string): void {
-    const client = { tunnel, worker, key, isDraining: false }
+    const claimed = this.#clients.get(tunnel.id)
+    const isCounted = claimed?.isCounted ?? !this.#isOnlyAtOtherWorkers(tunnel, worker)
+    const client = { tunnel, worker, key, isDraining: false, isCounted }
     const host = parseHostName(tunnel)
     const isNew = !this.#hasClient(host, worker)
-    if (!this.#clients.has(tunnel.id)) this.#addToCount(tunnel.workspace, 1)
+    if (!claimed && isCounted) this.#addToCount(tunnel.workspace, 1)
     this.#clients.set(tunnel.id, client)
     const clients = this.#byHost.get(host) ?? new Map<string, OpenClient>()
     this.#byHost.set(host, clients.set(tunnel.id, client))
@@ -97,7 +101,11 @@ export class OpenNames {
     const clients = this.#byHost.get(host)
     clients?.delete(id)
     if (clients?.size === 0) this.#byHost.delete(host)
-    this.#addToCount(tunnel.workspace, -1)
+    if (client.isCounted) {
+      const next = this.#ofSession(tunnel).find(({ isCounted }) => !isCounted)
+      if (next) next.isCounted = true
+      else this.#addToCount(tunnel.workspace, -1)
+    }
     if (!this.#hasClient(host, worker)) this.#onLocation(host, worker, false)
     return client
   }
@@ -111,20 +119,35 @@ export class OpenNames {
     )
   }
 
+  /** Other connections of the same client. */
+  #ofSession(tunnel: ClaimedTunnel): OpenClient[] {
+    const { session } = tunnel
+    return session === undefined
+      ? []
+      : this.others(tunnel).filter((other) => other.tunnel.session === session)
+  }
+
+  /** Whether the same client is connected to other workers, and not to this one. */
+  #isOnlyAtOtherWorkers(tunnel: ClaimedTunnel, worker: string): boolean {
+    const connections = this.#ofSession(tunnel)
+    return connections.length > 0 && connections.every((other) => other.worker !== worker)
+  }
+
   #addToCount(workspace: string, change: number): void {
     const count = (this.#clientsPerWorkspace.get(workspace) ?? 0) + change
     if (count === 0) this.#clientsPerWorkspace.delete(workspace)
     else this.#clientsPerWorkspace.set(workspace, count)
   }
 
-  #findRejection(tunnel: ClaimedTunnel): RejectedClaim | undefined {
-    const { workspace, type, pool, session, resume } = tunnel
+  #findRejection(tunnel: ClaimedTunnel, worker: string): RejectedClaim | undefined {
+    const { workspace, type, pool, resume } = tunnel
     const others = this.others(tunnel)
     const isReconnect = resume !== undefined && others.some((other) => other.tunnel.resume === resume)
-    if (!isReconnect && (this.#clientsPerWorkspace.get(workspace) ?? 0) >= CLIENTS_PER_WORKSPACE_MAX)
+    const isCounted = !isReconnect && !this.#isOnlyAtOtherWorkers(tunnel, worker)
+    if (isCounted && (this.#clientsPerWorkspace.get(workspace) ?? 0) >= CLIENTS_PER_WORKSPACE_MAX)
       return { granted: false, reason: 'limit_reached', message: clientLimitMessage() }
     const otherType = others.find((other) => other.tunnel.type !== type)?.tunnel.type
-    const isOfSession = session !== undefined && others.some((other) => other.tunnel.session === session)
+    const isOfSession = this.#ofSession(tunnel).length > 0
     const mayShare = pool || isReconnect || isOfSession || others.every(({ isDraining }) => isDraining)
     const isTaken = otherType !== undefined || !mayShare
     if (!isTaken && hasSameRules(tunnel, others)) return undefined

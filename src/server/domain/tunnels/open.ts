@@ -15,8 +15,8 @@ import { type PageRequest, readSlices, SLICE_ROWS } from '../pagination.ts'
 import { isoOrNull, toIso } from '../timestamps.ts'
 import { parseClientAccess } from './reported.ts'
 
-/** A client has connections to few edges. */
-const CONNECTIONS_PER_TUNNEL = 4
+/** A client has connections to at most 4 edges, and up to 16 extra ones to edges with several workers. */
+const CONNECTIONS_PER_TUNNEL = 20
 /** How many connections of a tunnel are shown when it is read alone. */
 const CONNECTIONS_MAX = 1_000
 

@@ -227,7 +227,7 @@ export async function endUnreported(
   return [...deleted, ...requested]
 }
 
-/** Counts the tunnels of each workspace at one edge. */
+/** Counts the tunnels of each workspace at one edge, not their connections. */
 export async function countTunnels(
   tx: Tx,
   edgeId: string,
@@ -235,7 +235,7 @@ export async function countTunnels(
 ): Promise<Map<string, number>> {
   const rows = await tx
     .selectFrom('open_tunnels')
-    .select((row) => ['workspace_id', row.fn.countAll().as('count')])
+    .select((row) => ['workspace_id', row.fn.count('tunnel_id').distinct().as('count')])
     .where('edge_id', '=', edgeId)
     .where('workspace_id', 'in', workspaceIds)
     .groupBy('workspace_id')
