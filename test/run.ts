@@ -2,6 +2,7 @@
 // *.timed.test.ts (they fail if something takes too long, and run alone) and *.long.test.ts; paths choose
 // files and folders. The files of a folder share a process, so that the program is loaded once for them.
 import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { globSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import { text } from 'node:stream/consumers'
@@ -13,7 +14,12 @@ const PROCESSES = { usual: 5, timed: 1, long: 3 }
 const PROCESSES_FOLDER = join(import.meta.dirname, 'support/processes')
 // Threads of the garbage collector would compete with the other processes.
 const ARGS = ['--single-threaded-gc', `--import=${PROCESSES_FOLDER}/without-async-hooks.ts`]
+// On SIGUSR2 a process prints its stack and its open handles.
+ARGS.push('--report-on-signal', '--report-filename=stdout', '--report-exclude-env')
 ARGS.push(join(PROCESSES_FOLDER, 'test-files.ts'))
+/** Several times what the slowest folder takes. */
+const MAX_MINUTES = 15
+const REPORT_MS = 5_000
 
 const flag = { type: 'boolean' } as const
 const options = { usual: flag, timed: flag, long: flag }
@@ -31,18 +37,38 @@ for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, ()
 const failures: string[] = []
 
 async function runGroup(group: string[]): Promise<void> {
-  const args = [...ARGS, ...group]
-  const child = spawn(process.execPath, args, {
-    stdio: ['ignore', 'pipe', 'inherit'],
-    signal: interrupted.signal,
-  })
-  const closed = new Promise((done) => child.on('error', () => undefined).on('close', done))
-  const output = await text(child.stdout)
-  const isPassed = (await closed) === 0
-  if (interrupted.signal.aborted) return
-  if (!isPassed) failures.push(output)
   const folder = relative('', dirname(group[0] ?? ''))
-  process.stdout.write(isPassed ? `${folder}\n${output}` : `✖ ${folder}: its output follows at the end\n`)
+  const start = performance.now()
+  // It leads a process group: a program that outlives its test would keep the output open.
+  const child = spawn(process.execPath, [...ARGS, ...group], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+    detached: true,
+  })
+  const killGroup = () => {
+    try {
+      if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL')
+    } catch {
+      // All of it has ended.
+    }
+  }
+  interrupted.signal.addEventListener('abort', killGroup)
+  let isEndless = false
+  const limit = setTimeout(() => {
+    isEndless = true
+    child.kill('SIGUSR2')
+    setTimeout(killGroup, REPORT_MS)
+  }, MAX_MINUTES * 60_000)
+  child.on('exit', killGroup)
+  const [output, [status]] = await Promise.all([text(child.stdout), once(child, 'close')])
+  clearTimeout(limit)
+  interrupted.signal.removeEventListener('abort', killGroup)
+  if (interrupted.signal.aborted) return
+
+  const seconds = Math.round((performance.now() - start) / 1000)
+  if (status === 0) return void process.stdout.write(`${folder} (${seconds} s)\n${output}`)
+  const problem = isEndless ? `did not end in ${MAX_MINUTES} minutes` : 'failed'
+  failures.push(`✖ ${folder} ${problem}\n${output}`)
+  process.stdout.write(`✖ ${folder} ${problem}: its output follows at the end\n`)
 }
 
 await globalSetup()
