@@ -58,27 +58,23 @@ export class Forwarding {
     this.#workerPeers?.onQuotaChanged(workspace)
   }
 
+  /** See `Peers`. Other workers stay connected until this one has no clients. */
+  replace(): void {
+    this.#peers?.replace()
+  }
+
   close(): void {
     this.#peers?.close()
     this.#workerPeers?.close()
   }
 }
 
-/**
- * A worker that stops still serves requests of other workers, until its clients have connected to another
- * worker.
- */
 async function startWorkerPeers(
   { primary, socketPath }: WorkerOptions,
-  { registry, verifier, ...services }: PeerServices,
+  { verifier, ...services }: PeerServices,
 ): Promise<Peers> {
   const peers = new Peers({
     ...services,
-    registry: {
-      atHost: (host) => registry.atHost(host),
-      clientById: (id) => registry.clientById(id),
-      isReleased: false,
-    },
     cluster: primary.otherWorkers,
     transport: workerTransport(primary.otherWorkers.edgeId, socketPath),
     // One for each connection of other edges.

@@ -39,8 +39,7 @@ export async function edgeWithWorkers(
     edge = new EdgePrimary({ ...config, ...access, ...logEvents(log, config), notify: notifyWorker })
     const workers = await startEdgeWorkers(edge, port, config, log)
     const stop = () => {
-      // Until then, the workers serve their tunnels.
-      setTimeout(() => edge?.release(), config.stopDelayS * 1_000)
+      edge?.releaseWithWorkers()
       workers.stop('SIGTERM')
     }
     for (const name of STOP_SIGNALS) process.on(name, stop)

@@ -94,6 +94,12 @@ export class Peers {
     ])
   }
 
+  /** Another worker of this edge takes its place: peers connect to that one. */
+  replace(): void {
+    this.#listener?.close()
+    for (const session of this.#sessions()) session.replace()
+  }
+
   close(): void {
     this.#listener?.close()
     this.tunnels.close()

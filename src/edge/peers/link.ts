@@ -36,6 +36,8 @@ interface LinkOptions {
   /** Ends what came from these clients of the peer, before it returns. */
   onEnd(link: PeerLink, subject: Subject): void
   onTransfer(): void
+  /** The worker of the peer is stopping, and serves requests until another one takes its place. */
+  onReplaced(link: PeerLink): void
   /** All streams are reset, and nothing is known of the tunnels of the peer any more. */
   onClosed(link: PeerLink): void
 }
@@ -202,6 +204,10 @@ export class PeerLink {
     if ('probed' in message) {
       this.#probes.get(message.probed)?.resolve()
       this.#probes.delete(message.probed)
+      return
+    }
+    if ('replaced' in message) {
+      this.#options.onReplaced(this)
       return
     }
     if ('end' in message) {

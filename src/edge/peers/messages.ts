@@ -60,6 +60,8 @@ export type ServingMessage =
   | { readonly gone: string }
   /** The client has responded to a probe, or is gone. */
   | { readonly probed: string }
+  /** The worker is stopping, and another one accepts a new session. */
+  | { readonly replaced: true }
   /** A key is not valid any more, or a workspace is archived: what came from its clients must end. */
   | { readonly end: number; readonly subject: Subject }
 
@@ -127,6 +129,7 @@ export function parseEntryMessage(fields: Fields): EntryMessage {
 export function parseServingMessage(fields: Fields): ServingMessage {
   if (fields.gone !== undefined) return { gone: text(fields.gone) }
   if (fields.probed !== undefined) return { probed: text(fields.probed) }
+  if (fields.replaced === true) return { replaced: true }
   if (fields.end !== undefined)
     return { end: integer(fields.end), subject: parseSubject(object(fields.subject)) }
   const tunnel = object(fields.tunnel)

@@ -16,6 +16,8 @@ import type { PeerTransport } from './transport.ts'
 
 /** A host that got no request for this long is removed. */
 const UNUSED_MS = 5 * MINUTE_MS
+/** An edge replaces its workers one at a time. */
+const REPLACED_PER_PEER_MAX = 4
 /** How many edges are asked about a host at once. */
 const EDGES_MAX = 4
 
@@ -52,6 +54,8 @@ export interface RemoteTunnelsOptions {
 export class RemoteTunnels {
   readonly #options: RemoteTunnelsOptions
   readonly #links = new Map<string, PeerLink>()
+  /** Links that were replaced: their workers are stopping, and complete requests in progress. */
+  readonly #replaced = new Set<PeerLink>()
   readonly #hosts = new Map<string, RemoteHost>()
   /** Removed tunnels whose requests are still in progress. */
   readonly #closing = new Set<Tunnel<RemoteClient>>()
@@ -114,9 +118,9 @@ export class RemoteTunnels {
   }
 
   onPeersChanged(): void {
-    for (const [id, link] of this.#links) {
-      if (this.#options.cluster.peer(id)) continue
-      this.#links.delete(id)
+    for (const link of [...this.#links.values(), ...this.#replaced]) {
+      if (this.#options.cluster.peer(link.peerId)) continue
+      this.#links.delete(link.peerId)
       link.close()
     }
   }
@@ -137,7 +141,7 @@ export class RemoteTunnels {
 
   close(): void {
     clearInterval(this.#sweep)
-    for (const link of this.#links.values()) link.close()
+    for (const link of [...this.#links.values(), ...this.#replaced]) link.close()
   }
 
   /** Peers that have a client of the host, but no tunnel here that requests may use. */
@@ -181,12 +185,27 @@ export class RemoteTunnels {
       onGone: (_link, host) => {
         const known = this.#hosts.get(host)
         const remote = known?.tunnels.get(id)
-        if (remote) this.#remove(host, known as RemoteHost, remote)
+        if (remote?.link === link) this.#remove(host, known as RemoteHost, remote)
       },
+      onReplaced: () => this.#replace(link),
       onClosed: () => this.#onLinkClosed(link),
     })
     this.#links.set(id, link)
     return link
+  }
+
+  /** What it has described stays in use until another worker of the peer has described it. */
+  #replace(link: PeerLink): void {
+    if (this.#links.get(link.peerId) !== link) return
+    this.#links.delete(link.peerId)
+    const others = [...this.#replaced].filter(({ peerId }) => peerId === link.peerId)
+    if (others.length >= REPLACED_PER_PEER_MAX) others[0]?.close()
+    this.#replaced.add(link)
+    for (const [host, { tunnels }] of this.#hosts)
+      if (tunnels.get(link.peerId)?.link === link)
+        this.#link(link.peerId)
+          .describe(host)
+          .catch(() => {})
   }
 
   #addHost(host: string): RemoteHost {
@@ -203,8 +222,10 @@ export class RemoteTunnels {
     const isLocated = this.#options.cluster.findEdges(host).includes(link.peerId)
     if (!known || !isLocated) return void link.forget(host)
     const existing = known.tunnels.get(link.peerId)
+    // No request uses what it describes.
+    if (this.#replaced.has(link) && existing?.link !== link) return void link.applied(host, revision)
     const isSame =
-      existing &&
+      existing?.link === link &&
       existing.tunnel.workspace === description.workspace &&
       existing.tunnel.type === description.type
     if (existing && !isSame) this.#remove(host, known, existing)
@@ -247,9 +268,10 @@ export class RemoteTunnels {
   }
 
   #onLinkClosed(link: PeerLink): void {
+    this.#replaced.delete(link)
     for (const [host, known] of this.#hosts) {
       const remote = known.tunnels.get(link.peerId)
-      if (!remote) continue
+      if (remote?.link !== link) continue
       for (const client of remote.tunnel.clients) client.close()
       this.#remove(host, known, remote)
     }

@@ -36,7 +36,7 @@ const APPLY_TIMEOUT_MS = 1_000
 export interface ServingOptions {
   /** Set if other workers of this edge have clients, too. */
   readonly relay?: PeerRelayOptions | undefined
-  readonly registry: Pick<Registry, 'atHost' | 'clientById' | 'isReleased'>
+  readonly registry: Pick<Registry, 'atHost' | 'clientById' | 'isWithdrawn' | 'isReleased'>
   readonly pressure: { readonly isHigh: boolean }
   readonly traffic: Pick<Traffic, 'mayCarry'>
   quotaReachedUntil(workspace: string): number | undefined
@@ -134,6 +134,11 @@ export class ServingSession {
     this.#onEnded.delete(number)
   }
 
+  /** Asks the entry edge to open another session, with another worker of this edge. */
+  replace(): void {
+    this.#send(JSON.stringify({ replaced: true } satisfies ServingMessage))
+  }
+
   close(error?: Error): void {
     this.#session.close(error)
   }
@@ -203,7 +208,7 @@ export class ServingSession {
 
   #describe(host: string, described: DescribedHost, mayRelay = true): void {
     const { registry, quotaReachedUntil } = this.#options
-    const tunnel = registry.isReleased ? undefined : registry.atHost(host)
+    const tunnel = registry.isWithdrawn ? undefined : registry.atHost(host)
     const clients = [...(tunnel?.clients ?? [])].filter(({ isDraining }) => !isDraining)
     if (clients.length === 0 && mayRelay && this.#relay?.describe(host)) {
       described.line = ''
@@ -255,12 +260,12 @@ export class ServingSession {
 
   #onHead(stream: YamuxStream, head: StreamHead, rest: Buffer): void {
     const { registry, traffic, quotaReachedUntil } = this.#options
-    if (this.#relay?.has(head.host)) {
+    const client = registry.clientById(head.client)
+    if (!client && this.#relay) {
       this.#onRelayedHead(stream, head, rest)
       return
     }
     const tunnel = registry.atHost(head.host)
-    const client = registry.clientById(head.client)
     const described = this.#hosts.get(head.host)
     const isCurrent =
       traffic.mayCarry() &&
@@ -268,7 +273,6 @@ export class ServingSession {
       tunnel?.type === head.type &&
       client &&
       tunnel.clients.has(client) &&
-      !client.isDraining &&
       !registry.isReleased &&
       head.revision === tunnel.access.revision &&
       quotaReachedUntil(tunnel.workspace) === undefined

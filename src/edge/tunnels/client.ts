@@ -19,6 +19,12 @@ import type { UpstreamClient } from './upstream-client.ts'
 /** How far the windows of all clients may grow: responses that are read slowly must not fill the memory. */
 const totalGrowth = { bytesLeft: 256 * 1024 * 1024 }
 
+/**
+ * How long other edges and workers may take to learn that a client has moved. What they have sent it before
+ * is served.
+ */
+export const MOVED_MS = 500
+
 /** The API key that a client has connected with. */
 export interface ClientKey {
   readonly secret: string
@@ -90,6 +96,7 @@ export class TunnelClient implements UpstreamClient {
   readonly idleConnections: number | undefined
   #connections: ConnectionPool | undefined
   #isQuotaReached = false
+  #drainTimer: NodeJS.Timeout | undefined
   readonly #drainListeners = new Set<() => void>()
 
   constructor(options: TunnelClientOptions) {
@@ -119,6 +126,7 @@ export class TunnelClient implements UpstreamClient {
       onClose: () => {
         this.isClosed = true
         clearInterval(unusedCheck)
+        clearTimeout(this.#drainTimer)
         onClosed()
       },
     })
@@ -147,7 +155,7 @@ export class TunnelClient implements UpstreamClient {
 
   finish(): void {
     this.#active -= 1
-    if (this.#active === 0 && this.isDraining) this.#onDrained()
+    if (this.isDraining) this.#closeIfDrained()
   }
 
   /** Another worker of this edge has forwarded a request to it. */
@@ -184,12 +192,20 @@ export class TunnelClient implements UpstreamClient {
     return () => this.#drainListeners.delete(listener)
   }
 
-  /** It gets no further requests, and is closed when those in progress are complete. */
+  /** It gets no further requests of this edge, and is closed when those in progress are complete. */
   drain(): void {
     this.isDraining = true
     this.#connections?.drain()
     for (const listener of this.#drainListeners) listener()
-    if (this.#active === 0) this.#onDrained()
+    this.#closeIfDrained()
+  }
+
+  /** A client that asks for no new streams gets none, so there is nothing to wait for. */
+  #closeIfDrained(): void {
+    clearTimeout(this.#drainTimer)
+    if (this.#active > 0) return
+    if (this.#session.isGoingAway) this.#onDrained()
+    else this.#drainTimer = setTimeout(() => this.#onDrained(), MOVED_MS)
   }
 
   openStream(): YamuxStream {

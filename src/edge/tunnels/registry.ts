@@ -47,6 +47,7 @@ export class Registry {
    */
   readonly #closures = new BoundedMap<string, TunnelClosure>(CLOSURES_MAX)
   #isStopping = false
+  #isWithdrawn = false
   #isReleased = false
 
   constructor(options: RegistryOptions) {
@@ -58,6 +59,11 @@ export class Registry {
     return this.#isStopping
   }
 
+  /** Other edges are told that the tunnels are gone. What they have sent before is served. */
+  get isWithdrawn(): boolean {
+    return this.#isWithdrawn
+  }
+
   /** The names are released: other edges may have them, and forward nothing to this one. */
   get isReleased(): boolean {
     return this.#isReleased
@@ -67,7 +73,7 @@ export class Registry {
     return this.#tunnels.values()
   }
 
-  clients(): Iterable<TunnelClient> {
+  clients(): IteratorObject<TunnelClient> {
     return this.#clients.keys()
   }
 
@@ -250,6 +256,12 @@ export class Registry {
     for (const client of this.#clients.keys()) client.goAway()
   }
 
+  /** Tells other edges that the tunnels are gone. */
+  withdraw(): void {
+    this.#isWithdrawn = true
+    for (const tunnel of this.#tunnels.values()) this.#options.onChanged(tunnel)
+  }
+
   /**
    * Other edges count the tunnels from the next minute, while requests may still be in progress here. Call it
    * when the names are released.
@@ -257,7 +269,6 @@ export class Registry {
   release(): void {
     this.#isReleased = true
     for (const count of this.#counts.values()) count.set({ counts: false })
-    for (const tunnel of this.#tunnels.values()) this.#options.onChanged(tunnel)
   }
 
   closeAll(): void {

@@ -16,6 +16,7 @@ import {
 } from '../peers/messages.ts'
 import type { PeerTransport } from '../peers/transport.ts'
 import type { Traffic } from '../traffic.ts'
+import { MOVED_MS } from '../tunnels/client.ts'
 
 export interface PeerRelayOptions {
   readonly otherWorkers: Cluster
@@ -39,6 +40,8 @@ interface WorkerSession {
 /** A host that another worker was asked for. */
 interface AskedHost {
   readonly id: string
+  /** The worker that was asked before, and has no client of the host any more. */
+  readonly previous: string | undefined
   open: WorkerSession | undefined
   /** Ids of the clients that the other worker has described. */
   clients: readonly string[]
@@ -49,8 +52,8 @@ export class PeerRelay {
   readonly #receiver: Receiver
   readonly #sessions = new Map<string, Promise<WorkerSession>>()
   readonly #hosts = new Map<string, AskedHost>()
-  /** The host of each client that another worker has described. */
-  readonly #clients = new Map<string, string>()
+  /** Where the clients are that other workers have described, and those that have moved a moment ago. */
+  readonly #clients = new Map<string, WorkerSession>()
   #isClosed = false
 
   constructor(options: PeerRelayOptions, receiver: Receiver) {
@@ -63,11 +66,13 @@ export class PeerRelay {
    * has had it for the shortest time is asked: clients that have moved to it may still be known at another
    * one.
    */
-  describe(host: string): boolean {
-    const id = this.#options.otherWorkers.findEdges(host).at(-1)
+  describe(host: string, previous?: string): boolean {
+    const workers = this.#options.otherWorkers.findEdges(host)
+    const id = workers.findLast((worker) => worker !== previous)
     if (id === undefined) return false
     if (this.#hosts.get(host)?.id !== id) this.forget(host)
-    const asked: AskedHost = { id, open: undefined, clients: this.#hosts.get(host)?.clients ?? [] }
+    const clients = this.#hosts.get(host)?.clients ?? []
+    const asked: AskedHost = { id, previous, open: undefined, clients }
     this.#hosts.set(host, asked)
     void this.#connectOnce(id).then(
       (open) => {
@@ -84,10 +89,19 @@ export class PeerRelay {
     return this.#hosts.has(host)
   }
 
+  /** Streams for its clients that are on their way still reach them. */
   forget(host: string): void {
-    this.pass(host, { forget: host })
-    for (const client of this.#hosts.get(host)?.clients ?? []) this.#clients.delete(client)
+    const asked = this.#hosts.get(host)
+    if (!asked) return
     this.#hosts.delete(host)
+    const { id, open, clients } = asked
+    const forgetNow = () => {
+      const current = this.#hosts.get(host)
+      const isAskedAgain = current?.id === id
+      this.#removeClients(isAskedAgain ? without(clients, current.clients) : clients, open)
+      if (open && !isAskedAgain) send(open, { forget: host })
+    }
+    setTimeout(forgetNow, MOVED_MS).unref()
   }
 
   /** Passes on a message about a host, or does nothing. */
@@ -98,15 +112,14 @@ export class PeerRelay {
 
   /** Passes on a message about a client. Returns whether another worker has described it. */
   passToClient(client: string, message: EntryMessage): boolean {
-    const host = this.#clients.get(client)
-    if (host === undefined) return false
-    this.pass(host, message)
-    return true
+    const open = this.#clients.get(client)
+    if (open) send(open, message)
+    return open !== undefined
   }
 
   /** Connects a stream to the other worker. Returns false if there is no session with it. */
   connect(stream: YamuxStream, head: StreamHead, rest: Buffer): boolean {
-    const session = this.#hosts.get(head.host)?.open?.session
+    const session = this.#clients.get(head.client)?.session
     if (!session) return false
     let upstream: YamuxStream
     try {
@@ -175,27 +188,36 @@ export class PeerRelay {
 
   #onMessage(id: string, message: ServingMessage): void {
     // The primary tells all workers what ends, and each tells the edges that are connected to it.
-    if ('end' in message) return
+    if ('end' in message || 'replaced' in message) return
     if ('gone' in message) {
       this.#onGone(message.gone, id)
       return
     }
     if ('tunnel' in message) {
-      const { host, clients } = message.tunnel
+      const { host } = message.tunnel
       const asked = this.#hosts.get(host)
       // It was forgotten, or another worker has it by now.
-      if (asked?.id !== id) return
-      for (const client of asked.clients) this.#clients.delete(client)
-      asked.clients = clients.map((client) => client.id)
-      for (const client of asked.clients) this.#clients.set(client, host)
+      if (asked?.id !== id || !asked.open) return
+      const { open, clients } = asked
+      asked.clients = message.tunnel.clients.map((client) => client.id)
+      const gone = without(clients, asked.clients)
+      if (gone.length > 0) setTimeout(() => this.#removeClients(gone, open), MOVED_MS).unref()
+      for (const client of asked.clients) this.#clients.set(client, open)
     }
     this.#receiver.send(message)
   }
 
+  /** Another worker is asked, but not a third one: notices of where the clients are may be out of date. */
   #onGone(host: string, id: string): void {
-    if (this.#hosts.get(host)?.id !== id) return
+    const asked = this.#hosts.get(host)
+    if (asked?.id !== id) return
+    if (asked.previous === undefined && this.describe(host, id)) return
     this.forget(host)
     this.#receiver.onGone(host)
+  }
+
+  #removeClients(clients: readonly string[], open: WorkerSession | undefined): void {
+    for (const client of clients) if (this.#clients.get(client) === open) this.#clients.delete(client)
   }
 
   #onClosed(id: string): void {
@@ -203,6 +225,9 @@ export class PeerRelay {
     for (const [host, asked] of [...this.#hosts]) if (asked.id === id) this.#onGone(host, id)
   }
 }
+
+const without = (ids: readonly string[], removed: readonly string[]) =>
+  ids.filter((id) => !removed.includes(id))
 
 const send = ({ control }: WorkerSession, message: EntryMessage) =>
   void control.write(`${JSON.stringify(message)}\n`)

@@ -67,7 +67,9 @@ export class EdgePrimary {
   readonly #heartbeat: NodeJS.Timeout
   readonly #socketFolder = createSocketFolder()
   #onAllGone: (() => void) | undefined
-  #released: Promise<void> | undefined
+  /** Workers that have moved their tunnels to other workers or edges. */
+  readonly #released = new Set<string>()
+  #isStopping = false
 
   constructor(options: EdgePrimaryOptions) {
     this.#options = options
@@ -137,6 +139,8 @@ export class EdgePrimary {
       closed: (id) => this.#onClosed(id),
       released: () => {
         for (const client of this.#names.clients()) if (client.worker === worker) client.isDraining = true
+        this.#released.add(worker)
+        this.#releaseIfStopping()
       },
       usage: ({ transfers, rejected, totals }) => {
         for (const [workspace, requests, bytesIn, bytesOut] of transfers)
@@ -156,6 +160,8 @@ export class EdgePrimary {
   onGone(worker: string): void {
     const wasAttached = this.#workers.delete(worker)
     this.#changes.removeWorker(worker)
+    this.#released.delete(worker)
+    this.#releaseIfStopping()
     for (const client of [...this.#names.clients()])
       if (client.worker === worker) this.#onClosed(client.tunnel.id)
     if (wasAttached) this.#notifyAll('worker', worker, null)
@@ -163,18 +169,25 @@ export class EdgePrimary {
     if (this.#workers.size === 0) this.#onAllGone?.()
   }
 
-  /** Releases all names, so that clients can open them at other edges while the workers drain. */
-  async release(): Promise<void> {
-    this.#released ??= this.#reporter?.release()
-    await this.#released
+  /** Releases all names when each worker has moved its tunnels, while the workers drain. */
+  releaseWithWorkers(): void {
+    this.#isStopping = true
+    this.#releaseIfStopping()
+  }
+
+  #releaseIfStopping(): void {
+    if (!this.#isStopping || !this.#workers.keys().every((id) => this.#released.has(id))) return
+    // Other edges count the tunnels from the next minute.
+    for (const count of this.#counts.values()) count.set({ counts: false })
+    void this.#reporter?.release()
   }
 
   /** Call it after the workers have exited. Waits for their last notices. */
   async stop(): Promise<void> {
     clearInterval(this.#heartbeat)
     await this.#waitForLastNotices()
-    // No effect if they were released before; a second signal stops the workers before that.
-    await this.release()
+    // If they were not released before: a second signal stops the workers at once.
+    await this.#reporter?.release()
     await this.#reporter?.stop()
     this.#socketFolder.close()
     this.#verifier.close()

@@ -1,4 +1,5 @@
-// An edge that drains moves its clients first: the others serve their tunnels without interruption.
+// An edge that stops moves its clients first, and other edges serve their tunnels without interruption; its
+// workers are replaced in turn.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setUrl } from '../../../src/server/domain/tunnels/edges.ts'
@@ -8,7 +9,7 @@ import { fetchHost, openTunnel, startLocal, startTunnelEdge } from '../../suppor
 import { freePort } from '../../support/processes/ports.ts'
 import { until } from '../../support/until.ts'
 
-async function startEdge(t: Test, server: TestServer, name: string) {
+async function startEdge(t: Test, server: TestServer, name: string, env = {}) {
   const { id, token } = await addEdge(server, name)
   const edge = await startTunnelEdge(t, {
     env: {
@@ -16,34 +17,72 @@ async function startEdge(t: Test, server: TestServer, name: string) {
       ADIT_EDGE_KEY: token,
       ADIT_EDGE_HOST: '127.0.0.1',
       ADIT_EDGE_PEER_PORT: String(await freePort()),
+      ...env,
     },
   })
   await setUrl(server.services, operator, id, edge.url)
   return edge
 }
 
-for (const connections of [1, 2])
-  test(`no GET fails while the edge of a client with ${connections} connections drains`, async (t) => {
+/** Requests to the edges, all the time. `stop` resolves with what was not served. */
+function visit(edges: readonly { port: number }[], host: string) {
+  const failures: string[] = []
+  let served = 0
+  let isOver = false
+  const send = async (edge: { port: number }, method: string) => {
+    const body = method === 'POST' ? Buffer.alloc(1_000) : Buffer.alloc(0)
+    const { status, body: text } = await fetchHost(edge, host, { method, body })
+    if (status === 200) served += 1
+    else if (failures.length < 10) failures.push(`${method}: ${status} ${text}`)
+  }
+  const visitors = edges.flatMap((edge) =>
+    ['GET', 'POST', 'POST', 'POST'].map(async (method) => {
+      while (!isOver) await send(edge, method)
+    }),
+  )
+  return {
+    served: () => served,
+    async stop() {
+      isOver = true
+      await Promise.all(visitors)
+      return failures
+    },
+  }
+}
+
+interface Form {
+  connections: number
+  workers: number
+  signal: 'SIGTERM' | 'SIGHUP'
+}
+
+const forms: Form[] = [
+  { connections: 1, workers: 1, signal: 'SIGTERM' },
+  { connections: 2, workers: 1, signal: 'SIGTERM' },
+  { connections: 2, workers: 2, signal: 'SIGTERM' },
+  { connections: 1, workers: 2, signal: 'SIGHUP' },
+  { connections: 2, workers: 2, signal: 'SIGHUP' },
+]
+
+for (const { connections, workers, signal } of forms) {
+  const client = `a client with ${connections} connections`
+  test(`no request fails after ${signal}: ${client}, ${workers} workers`, async (t) => {
     const server = await serve(t, { engine: 'sqlite' })
-    const draining = await startEdge(t, server, 'draining')
+    const draining = await startEdge(t, server, 'draining', { ADIT_EDGE_WORKERS: String(workers) })
     const others = [await startEdge(t, server, 'one'), await startEdge(t, server, 'two')]
     const { port } = await startLocal(t)
     const { host } = await openTunnel(t, {
       ...{ edge: draining, key: server.key.token, port, name: 'app' },
       flags: ['--edges', String(connections)],
     })
-    const get = async (edge: { port: number }) => (await fetchHost(edge, host)).status
-    for (const edge of others) await until('it is served', async () => (await get(edge)) === 200)
-    let isOver = false
-    const statuses: number[] = []
-    const visitors = others.map(async (edge) => {
-      while (!isOver) statuses.push(await get(edge))
-    })
-    draining.child.kill('SIGTERM')
-    await draining.ended
-    const served = statuses.length
-    await until('requests after the end', () => statuses.length > served + 50)
-    isOver = true
-    await Promise.all(visitors)
-    assert.deepEqual([...new Set(statuses)], [200])
+    for (const edge of others)
+      await until('it is served', async () => (await fetchHost(edge, host)).status === 200)
+    const visitors = visit(signal === 'SIGTERM' ? others : [draining, ...others], host)
+    draining.child.kill(signal)
+    if (signal === 'SIGTERM') await draining.ended
+    else await draining.waitFor(/"workers restarted"/, 'stderr')
+    const served = visitors.served()
+    await until('requests after the end', () => visitors.served() > served + 50)
+    assert.deepEqual(await visitors.stop(), [])
   })
+}
