@@ -44,6 +44,8 @@ test('an extra connection makes room for a first one at the same worker, and is 
   const response = fetchHost(edge, first.host)
   await until('a request is in progress', () => first.streams().length > 0)
   first.session.goAway()
+  // The edge has read what was sent before the ping.
+  await first.session.ping()
   const second = await openRawTunnel(edge, key, { ...request, extra: true })
   second.respond('HTTP/1.1 204 No Content\r\n\r\n')
   assert.equal((await fetchHost(edge, first.host)).status, 204)
