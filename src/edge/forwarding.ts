@@ -58,9 +58,9 @@ export class Forwarding {
     this.#workerPeers?.onQuotaChanged(workspace)
   }
 
-  /** See `Peers`. Other workers stay connected until this one has no clients. */
-  replace(): void {
-    this.#peers?.replace()
+  /** To other workers of this edge. Those stay connected to this one. */
+  sendPeersElsewhere(): void {
+    this.#peers?.sendElsewhere()
   }
 
   close(): void {
@@ -69,12 +69,19 @@ export class Forwarding {
   }
 }
 
+/** Other workers are served until this one exits, also when other edges are not any more. */
 async function startWorkerPeers(
   { primary, socketPath }: WorkerOptions,
-  { verifier, ...services }: PeerServices,
+  { registry, verifier, ...services }: PeerServices,
 ): Promise<Peers> {
   const peers = new Peers({
     ...services,
+    registry: {
+      atHost: (host) => registry.atHost(host),
+      clientById: (id) => registry.clientById(id),
+      isWithdrawn: false,
+      isReleased: false,
+    },
     cluster: primary.otherWorkers,
     transport: workerTransport(primary.otherWorkers.edgeId, socketPath),
     // One for each connection of other edges.

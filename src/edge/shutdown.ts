@@ -14,7 +14,7 @@ import type { Tunnel } from './tunnels/tunnel.ts'
 const GRACE_PERIOD_MS = 5_000
 /** A worker that is replaced also waits for idle connections: a request could be on its way. */
 const REPLACED_GRACE_MS = 10_000
-/** How long clients may take to open their tunnels at other edges, which forward to this one meanwhile. */
+/** How long clients and other edges may take to connect elsewhere; they are served meanwhile. */
 const MOVE_MS = 2_000
 const POLL_MS = 20
 
@@ -34,8 +34,9 @@ export async function shutDown(options: ShutdownOptions, isReplaced: boolean): P
   // Drains: accepts no connections, and waits for requests in progress during the grace period.
   const closed = listener.close()
   registry.goAway()
-  if (!isReplaced) await moveToEdges(core)
-  // From now on, other edges or workers accept the clients. The control plane may be unreachable.
+  if (!isReplaced) await moveToEdges(options)
+  // Other clients may have the names now, and other workers the clients. The control plane may be
+  // unreachable.
   const released = names?.release()
   if (isReplaced) await moveToWorkers(options)
   tcpTunnels.drain()
@@ -59,11 +60,15 @@ async function waitWhile(condition: () => boolean, timeoutMs: number): Promise<v
 
 const hasClients = (registry: Registry) => registry.clients().some(() => true)
 
-/** Other edges forward to this one until its tunnels are open there, too. */
-async function moveToEdges(core: EdgeCore): Promise<void> {
+/** Other edges forward to this one until its tunnels, also those of other workers, are open there, too. */
+async function moveToEdges({ core, worker }: ShutdownOptions): Promise<void> {
   const { registry, forwarding } = core
-  const isElsewhere = ({ type, address: { host } }: Tunnel) => type === 'tcp' || isAtOtherEdge(core, host)
-  if (forwarding.peers && hasClients(registry)) await moveTunnels(core, isElsewhere, MOVE_MS)
+  const hosts = () => [...httpHosts(registry), ...(worker?.primary.otherWorkers.hosts() ?? [])]
+  if (forwarding.peers && hosts().length > 0) {
+    await waitUntilMoved(() => hosts().every((host) => isAtOtherEdge(core, host)), MOVE_MS)
+    registry.withdraw()
+    await sleep(MOVED_MS)
+  }
   registry.release()
 }
 
@@ -71,28 +76,29 @@ async function moveToEdges(core: EdgeCore): Promise<void> {
 async function moveToWorkers({ core, connections, worker }: ShutdownOptions): Promise<void> {
   const { registry, forwarding } = core
   const deadline = performance.now() + REPLACED_GRACE_MS
-  forwarding.replace()
+  forwarding.sendPeersElsewhere()
   const isAtOtherWorker = (host: string) => (worker?.primary.otherWorkers.findEdges(host).length ?? 0) > 0
   const isElsewhere = ({ address: { host } }: Tunnel) => isAtOtherWorker(host) || isAtOtherEdge(core, host)
-  await moveTunnels(core, isElsewhere, REPLACED_GRACE_MS)
-  // Those that have moved to another edge have not been closed yet.
+  await Promise.all([
+    waitUntilMoved(() => registry.tunnels().every(isElsewhere), REPLACED_GRACE_MS),
+    forwarding.peers && sleep(MOVE_MS),
+  ])
   for (const client of registry.clients()) client.drain()
-  await waitWhile(() => connections.openCount() > 0, deadline - performance.now())
+  const isBusy = () => hasClients(registry) || connections.openCount() > 0 || forwarding.forwarded > 0
+  await waitWhile(isBusy, deadline - performance.now())
 }
 
-async function moveTunnels(
-  { registry }: EdgeCore,
-  isElsewhere: (tunnel: Tunnel) => boolean,
-  timeoutMs: number,
-): Promise<void> {
-  const areSomeOnlyHere = () => !registry.tunnels().every(isElsewhere)
-  if (areSomeOnlyHere()) {
-    await waitWhile(areSomeOnlyHere, timeoutMs)
-    await sleep(MOVED_MS)
-  }
-  registry.withdraw()
+async function waitUntilMoved(isMoved: () => boolean, timeoutMs: number): Promise<void> {
+  if (isMoved()) return
+  await waitWhile(() => !isMoved(), timeoutMs)
   await sleep(MOVED_MS)
 }
+
+const httpHosts = (registry: Registry) =>
+  registry
+    .tunnels()
+    .filter(({ type }) => type === 'http')
+    .map(({ address }) => address.host)
 
 const isAtOtherEdge = ({ verifier: { cluster } }: EdgeCore, host: string) =>
   cluster?.findEdges(host).some((id) => cluster.peer(id)) === true

@@ -37,7 +37,8 @@ export class ExtraConnections {
     // A tunnel that is closed for good is closed at its first connection, too.
     await connection.lossReason.catch(() => undefined)
     this.#serving -= 1
-    await connection.drain()
+    // The edge closes it when its requests are complete.
+    await connection.closed
     this.#connections.delete(connection)
   }
 }

@@ -94,10 +94,12 @@ export class Peers {
     ])
   }
 
-  /** Another worker of this edge takes its place: peers connect to that one. */
-  replace(): void {
+  /**
+   * Other workers of this edge accept the connections of peers. This one serves them until they have moved.
+   */
+  sendElsewhere(): void {
     this.#listener?.close()
-    for (const session of this.#sessions()) session.replace()
+    for (const session of this.#sessions()) session.sendElsewhere()
   }
 
   close(): void {

@@ -201,8 +201,8 @@ export class RemoteTunnels {
     const others = [...this.#replaced].filter(({ peerId }) => peerId === link.peerId)
     if (others.length >= REPLACED_PER_PEER_MAX) others[0]?.close()
     this.#replaced.add(link)
-    for (const [host, { tunnels }] of this.#hosts)
-      if (tunnels.get(link.peerId)?.link === link)
+    for (const [host, { tunnels, lookup }] of this.#hosts)
+      if (lookup || tunnels.get(link.peerId)?.link === link)
         this.#link(link.peerId)
           .describe(host)
           .catch(() => {})
@@ -222,8 +222,11 @@ export class RemoteTunnels {
     const isLocated = this.#options.cluster.findEdges(host).includes(link.peerId)
     if (!known || !isLocated) return void link.forget(host)
     const existing = known.tunnels.get(link.peerId)
-    // No request uses what it describes.
-    if (this.#replaced.has(link) && existing?.link !== link) return void link.applied(host, revision)
+    // A newer link has described the tunnel: only requests in progress still use this one.
+    if (existing && existing.link !== link && this.#replaced.has(link)) {
+      for (const tunnel of this.#closing) if (tunnel.address.host === host) tunnel.requests.retryReused()
+      return void link.applied(host, revision)
+    }
     const isSame =
       existing?.link === link &&
       existing.tunnel.workspace === description.workspace &&

@@ -135,7 +135,7 @@ export class ServingSession {
   }
 
   /** Asks the entry edge to open another session, with another worker of this edge. */
-  replace(): void {
+  sendElsewhere(): void {
     this.#send(JSON.stringify({ replaced: true } satisfies ServingMessage))
   }
 
@@ -210,7 +210,8 @@ export class ServingSession {
     const { registry, quotaReachedUntil } = this.#options
     const tunnel = registry.isWithdrawn ? undefined : registry.atHost(host)
     const clients = [...(tunnel?.clients ?? [])].filter(({ isDraining }) => !isDraining)
-    if (clients.length === 0 && mayRelay && this.#relay?.describe(host)) {
+    const isRelayed = clients.length === 0 && mayRelay && !registry.isWithdrawn
+    if (isRelayed && this.#relay?.describe(host)) {
       described.line = ''
       return
     }
@@ -288,8 +289,9 @@ export class ServingSession {
   }
 
   #onRelayedHead(stream: YamuxStream, head: StreamHead, rest: Buffer): void {
-    const { traffic } = this.#options
-    if (traffic.mayCarry() && this.#relay?.connect(stream, head, rest)) this.#countForwarded(stream)
+    const { registry, traffic } = this.#options
+    const mayPass = traffic.mayCarry() && !registry.isReleased
+    if (mayPass && this.#relay?.connect(stream, head, rest)) this.#countForwarded(stream)
     else rejectForwarded(stream, head.type, 'tunnel_moved')
   }
 

@@ -155,7 +155,7 @@ export class TunnelClient implements UpstreamClient {
 
   finish(): void {
     this.#active -= 1
-    if (this.isDraining) this.#closeIfDrained()
+    if (this.isDraining && !this.isClosed) this.#closeIfDrained()
   }
 
   /** Another worker of this edge has forwarded a request to it. */
@@ -192,7 +192,7 @@ export class TunnelClient implements UpstreamClient {
     return () => this.#drainListeners.delete(listener)
   }
 
-  /** It gets no further requests of this edge, and is closed when those in progress are complete. */
+  /** It gets no further requests, and is closed when those in progress or on their way are complete. */
   drain(): void {
     this.isDraining = true
     this.#connections?.drain()
@@ -233,6 +233,8 @@ export class TunnelClient implements UpstreamClient {
   /** Tells the client to connect elsewhere; requests in progress are completed. */
   goAway(): void {
     this.#session.goAway()
+    // The client does not connect again instead of it.
+    if (this.isExtra) this.drain()
   }
 
   /** Without a closure, the client may reconnect. */

@@ -94,12 +94,10 @@ export class PeerRelay {
     const asked = this.#hosts.get(host)
     if (!asked) return
     this.#hosts.delete(host)
-    const { id, open, clients } = asked
+    this.#removeLater(host, asked)
+    const { id, open } = asked
     const forgetNow = () => {
-      const current = this.#hosts.get(host)
-      const isAskedAgain = current?.id === id
-      this.#removeClients(isAskedAgain ? without(clients, current.clients) : clients, open)
-      if (open && !isAskedAgain) send(open, { forget: host })
+      if (open && this.#hosts.get(host)?.id !== id) send(open, { forget: host })
     }
     setTimeout(forgetNow, MOVED_MS).unref()
   }
@@ -198,10 +196,9 @@ export class PeerRelay {
       const asked = this.#hosts.get(host)
       // It was forgotten, or another worker has it by now.
       if (asked?.id !== id || !asked.open) return
-      const { open, clients } = asked
+      const { open } = asked
+      this.#removeLater(host, { ...asked })
       asked.clients = message.tunnel.clients.map((client) => client.id)
-      const gone = without(clients, asked.clients)
-      if (gone.length > 0) setTimeout(() => this.#removeClients(gone, open), MOVED_MS).unref()
       for (const client of asked.clients) this.#clients.set(client, open)
     }
     this.#receiver.send(message)
@@ -211,13 +208,21 @@ export class PeerRelay {
   #onGone(host: string, id: string): void {
     const asked = this.#hosts.get(host)
     if (asked?.id !== id) return
-    if (asked.previous === undefined && this.describe(host, id)) return
+    if (asked.previous === undefined && !this.#isClosed && this.describe(host, id)) return
     this.forget(host)
     this.#receiver.onGone(host)
   }
 
-  #removeClients(clients: readonly string[], open: WorkerSession | undefined): void {
-    for (const client of clients) if (this.#clients.get(client) === open) this.#clients.delete(client)
+  /** Removes the clients that are not described again soon. */
+  #removeLater(host: string, { id, open, clients }: AskedHost): void {
+    if (clients.length === 0) return
+    const remove = () => {
+      const current = this.#hosts.get(host)
+      const kept = new Set(current?.id === id ? current.clients : [])
+      for (const client of clients)
+        if (!kept.has(client) && this.#clients.get(client) === open) this.#clients.delete(client)
+    }
+    setTimeout(remove, MOVED_MS).unref()
   }
 
   #onClosed(id: string): void {
@@ -225,9 +230,6 @@ export class PeerRelay {
     for (const [host, asked] of [...this.#hosts]) if (asked.id === id) this.#onGone(host, id)
   }
 }
-
-const without = (ids: readonly string[], removed: readonly string[]) =>
-  ids.filter((id) => !removed.includes(id))
 
 const send = ({ control }: WorkerSession, message: EntryMessage) =>
   void control.write(`${JSON.stringify(message)}\n`)

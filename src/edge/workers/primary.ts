@@ -67,9 +67,10 @@ export class EdgePrimary {
   readonly #heartbeat: NodeJS.Timeout
   readonly #socketFolder = createSocketFolder()
   #onAllGone: (() => void) | undefined
-  /** Workers that have moved their tunnels to other workers or edges. */
-  readonly #released = new Set<string>()
+  /** Workers that stop, and whose tunnels are open at other edges as far as possible. */
+  readonly #movedWorkers = new Set<string>()
   #isStopping = false
+  #released: Promise<void> | undefined
 
   constructor(options: EdgePrimaryOptions) {
     this.#options = options
@@ -139,8 +140,9 @@ export class EdgePrimary {
       closed: (id) => this.#onClosed(id),
       released: () => {
         for (const client of this.#names.clients()) if (client.worker === worker) client.isDraining = true
-        this.#released.add(worker)
-        this.#releaseIfStopping()
+        // One that was being replaced before may serve its tunnels until it exits.
+        if (this.#isStopping) this.#movedWorkers.add(worker)
+        this.#releaseIfMoved()
       },
       usage: ({ transfers, rejected, totals }) => {
         for (const [workspace, requests, bytesIn, bytesOut] of transfers)
@@ -160,8 +162,8 @@ export class EdgePrimary {
   onGone(worker: string): void {
     const wasAttached = this.#workers.delete(worker)
     this.#changes.removeWorker(worker)
-    this.#released.delete(worker)
-    this.#releaseIfStopping()
+    this.#movedWorkers.delete(worker)
+    this.#releaseIfMoved()
     for (const client of [...this.#names.clients()])
       if (client.worker === worker) this.#onClosed(client.tunnel.id)
     if (wasAttached) this.#notifyAll('worker', worker, null)
@@ -172,14 +174,19 @@ export class EdgePrimary {
   /** Releases all names when each worker has moved its tunnels, while the workers drain. */
   releaseWithWorkers(): void {
     this.#isStopping = true
-    this.#releaseIfStopping()
+    this.#releaseIfMoved()
   }
 
-  #releaseIfStopping(): void {
-    if (!this.#isStopping || !this.#workers.keys().every((id) => this.#released.has(id))) return
+  #releaseIfMoved(): void {
+    if (this.#isStopping && this.#workers.keys().every((id) => this.#movedWorkers.has(id)))
+      void this.#release()
+  }
+
+  async #release(): Promise<void> {
     // Other edges count the tunnels from the next minute.
     for (const count of this.#counts.values()) count.set({ counts: false })
-    void this.#reporter?.release()
+    this.#released ??= this.#reporter?.release()
+    await this.#released
   }
 
   /** Call it after the workers have exited. Waits for their last notices. */
@@ -187,7 +194,7 @@ export class EdgePrimary {
     clearInterval(this.#heartbeat)
     await this.#waitForLastNotices()
     // If they were not released before: a second signal stops the workers at once.
-    await this.#reporter?.release()
+    await this.#release()
     await this.#reporter?.stop()
     this.#socketFolder.close()
     this.#verifier.close()

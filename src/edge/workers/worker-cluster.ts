@@ -22,6 +22,11 @@ export class WorkerCluster implements Cluster {
     this.edgeId = id
   }
 
+  /** The hosts of all clients of other workers. */
+  hosts(): Iterable<string> {
+    return this.#hosts.keys()
+  }
+
   findEdges(host: string): readonly string[] {
     const workers = this.#hosts.get(host)
     return workers ? [...workers].filter((id) => this.#peers.has(id)) : []

@@ -70,7 +70,7 @@ for (const { connections, workers, signal } of forms) {
     const server = await serve(t, { engine: 'sqlite' })
     const draining = await startEdge(t, server, 'draining', { ADIT_EDGE_WORKERS: String(workers) })
     const others = [await startEdge(t, server, 'one'), await startEdge(t, server, 'two')]
-    const { port } = await startLocal(t)
+    const { port, requests } = await startLocal(t)
     const { host } = await openTunnel(t, {
       ...{ edge: draining, key: server.key.token, port, name: 'app' },
       flags: ['--edges', String(connections)],
@@ -78,11 +78,17 @@ for (const { connections, workers, signal } of forms) {
     for (const edge of others)
       await until('it is served', async () => (await fetchHost(edge, host)).status === 200)
     const visitors = visit(signal === 'SIGTERM' ? others : [draining, ...others], host)
+    const download = Promise.all(others.map((edge) => fetchHost(edge, host, { path: '/drip/300' })))
+    await until(
+      'the downloads have begun',
+      () => requests.filter(({ url }) => url === '/drip/300').length === 2,
+    )
     draining.child.kill(signal)
     if (signal === 'SIGTERM') await draining.ended
     else await draining.waitFor(/"workers restarted"/, 'stderr')
     const served = visitors.served()
     await until('requests after the end', () => visitors.served() > served + 50)
     assert.deepEqual(await visitors.stop(), [])
+    for (const { body } of await download) assert.equal(body.length, 3_000_000)
   })
 }

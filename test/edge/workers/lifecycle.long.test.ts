@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 import { test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { addMember } from '../../support/accounts/users.ts'
 import { addEdge, serve } from '../../support/api/server.ts'
 import { atEnd, type Test } from '../../support/cleanup.ts'
@@ -164,7 +165,10 @@ test('clients at both workers: the tunnel counts once, and a revoked key closes 
   assert.deepEqual(await usage(), { requests: 1, peakTunnels: 1 })
 })
 
-test('the port of a TCP tunnel stays open while its worker is replaced', async (t) => {
+/** Long enough for both workers to be replaced if they do not wait for connections. */
+const HELD_MS = 4_000
+
+test('the port of a TCP tunnel, and its connections, stay open while its worker is replaced', async (t) => {
   const { range } = await freePorts(4)
   const { edge, key } = await startStandaloneWorkers(t, { ADIT_EDGE_TCP_PORTS: range })
   const echo = createServer((socket) => socket.on('error', () => {}).pipe(socket))
@@ -182,7 +186,14 @@ test('the port of a TCP tunnel stays open while its worker is replaced', async (
     while (!isStopped) replies.push(await exchange(t, publicPort))
   })()
   await until('connections are open', () => replies.length > 20)
+  const held = connect({ port: publicPort, host: '127.0.0.1' })
+  atEnd(t, () => held.destroy())
+  await once(held, 'connect')
   edge.child.kill('SIGHUP')
+  await sleep(HELD_MS)
+  held.write('held')
+  assert.equal(String((await once(held, 'data'))[0]), 'held')
+  held.destroy()
   await edge.waitFor(/"workers restarted"/, 'stderr')
   const count = replies.length
   await until('more connections are open', () => replies.length > count + 20)
