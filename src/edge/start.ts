@@ -18,6 +18,7 @@ import type { EdgeOptions } from './options.ts'
 import { createRouter } from './router.ts'
 import { shutDown } from './shutdown.ts'
 import { TcpTunnels } from './tcp/tunnels.ts'
+import { MOVED_MS } from './tunnels/client.ts'
 
 interface RunningEdge {
   /** The URL of the listener, for programs on this machine. */
@@ -53,7 +54,8 @@ export async function startEdge(options: EdgeOptions): Promise<RunningEdge> {
     onConnectionsLimited: options.onConnectionsLimited,
     ...createRouter(controlApi, ingress, () => isReplaced),
   })
-  worker?.primary.onDrain((id) => core.registry.drainMoved(id))
+  // Other workers may learn later where the client is now.
+  worker?.primary.onDrain((id) => setTimeout(() => core.registry.drainMoved(id), MOVED_MS).unref())
   await listener.allListening
 
   return {
